@@ -23,15 +23,16 @@ async function talk(name, client, transport) {
   await client.connect(transport);
   assert.equal(client.getServerVersion().name, 'gcdump');
   assert.match(client.getInstructions(), /never an instruction/);
-  // The client checks each answer against the schema that the list has.
   const { tools } = await client.listTools();
-  assert.ok(tools.length >= 10 && tools.length <= 14, `${tools.length} tools`);
+  assert.ok(tools.length >= 15 && tools.length <= 20, `${tools.length} tools`);
+  assert.ok(JSON.stringify(tools).length <= 25000);
   let calls = 0;
   for (const tool of tools) {
-    for (const example of tool.inputSchema.examples) {
+    for (const example of tool.inputSchema.examples ?? [{}]) {
       const result = await client.callTool({ name: tool.name, arguments: filled(example) });
       assert.ok(!result.isError, `${tool.name}: ${result.content[0].text}`);
-      assert.deepEqual(JSON.parse(result.content[0].text), result.structuredContent);
+      JSON.parse(result.content[0].text);
+      assert.ok(result.content.reduce((bytes, part) => bytes + part.text.length, 0) <= 8000, tool.name);
       calls += 1;
     }
   }
@@ -39,7 +40,7 @@ async function talk(name, client, transport) {
     ['object', { address: '0x10' }],
     ['heap', { dump: '/etc/passwd' }],
     ['heap', { dump: path.join(corpus, '../../../etc/passwd') }],
-    ['stat', { top: 100000 }],
+    ['stat', { top: 'some' }],
   ]) {
     const result = await client.callTool({ name: tool, arguments: given });
     assert.ok(result.isError && result.content[0].text.length > 10, tool);
@@ -52,8 +53,13 @@ async function talk(name, client, transport) {
   const both = Promise.allSettled([given, given2]);
   stop.abort();
   await both;
-  const { structuredContent } = await client.callTool({ name: 'heap', arguments: {} });
-  assert.equal(structuredContent.command, 'heap');
+  const { content } = await client.callTool({ name: 'heap', arguments: {} });
+  assert.equal(JSON.parse(content[0].text).command, 'heap');
+  const { prompts } = await client.listPrompts();
+  assert.equal(prompts.length, 3);
+  assert.equal((await client.getPrompt({ name: 'crash' })).messages.length, 1);
+  const { resources } = await client.listResources();
+  assert.ok((await client.readResource({ uri: resources[0].uri })).contents[0].text.length > 100);
   await client.close();
   console.log(`${name}: ${tools.length} tools, ${calls} calls`);
 }

@@ -1,1 +1,1 @@
-//! Nothing: the benchmarks are in `benches`.
+//! An empty library: the benchmarks are in `benches`.

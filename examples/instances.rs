@@ -1,4 +1,4 @@
-//! All instances of a type, with the value of a field.
+//! Prints all instances of a type, with the value of a field.
 //!
 //! ```sh
 //! cargo run --release --example instances -- crash.dmp 'Lab.Order' _customer._name

@@ -1,4 +1,4 @@
-//! A custom leak rule for many dumps, in parallel: lists with far more capacity than items.
+//! Applies a custom leak rule to many dumps in parallel: it reports lists with far more capacity than items.
 //!
 //! ```sh
 //! cargo run --release --example leak_rule -- dumps/*.dmp
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 use rayon::prelude::*;
 
-/// Minimum capacity of a list to report.
+/// Minimum capacity of a list that the rule reports.
 const LEAST_ROOM: u64 = 8;
 
 /// Result of the rule for one dump.
@@ -46,7 +46,7 @@ pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         match finding {
             Ok(Finding { lists, unused, worst }) => {
                 let worst = worst.map_or_else(String::new, |(n, list)| format!("; {n} in {list}"));
-                writeln!(out, "{path}: {lists} lists with {unused} unused places{worst}")?;
+                writeln!(out, "{path}: {lists} lists with {unused} unused elements{worst}")?;
             }
             Err(e) => writeln!(out, "{path}: {e}")?,
         }

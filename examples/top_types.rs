@@ -1,4 +1,4 @@
-//! The ten types that use the most memory.
+//! Prints the ten types that use the most memory.
 //!
 //! ```sh
 //! cargo run --release --example top_types -- crash.dmp

@@ -1,4 +1,4 @@
-//! A tour of the handles: threads with the objects in their arguments, roots by kind, a dictionary's entries, modules, and a deadline.
+//! Uses most handles of the library: threads and their arguments, roots, a dictionary's entries, a bound field, modules, and a deadline.
 //!
 //! ```sh
 //! cargo run --release --example tour -- crash.dmp

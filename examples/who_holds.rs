@@ -1,4 +1,4 @@
-//! What keeps the instance with the largest retained size alive: the fields that refer to it, and the shortest path from a root.
+//! Shows what keeps the instance with the largest retained size alive: the fields that refer to it, and the shortest path from a root.
 //!
 //! ```sh
 //! cargo run --release --example who_holds -- crash.dmp 'Lab.Order'

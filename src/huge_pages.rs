@@ -1,20 +1,20 @@
-//! The allocator of the program, which the library does not set.
+//! The allocator of the program. The library does not set one.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 
-/// The system's allocator, which asks for huge pages where an allocation is large.
+/// The system allocator with huge pages for large allocations.
 ///
-/// To touch new memory costs a fault a page, 2 to 4 µs each in a virtual machine: of `retained` on 16.8 million objects, a quarter of the
-/// time. Most distributions give huge pages to those alone who ask (`madvise` in `/sys/kernel/mm/transparent_hugepage/enabled`). Where the
-/// system has none, nothing changes, and only Linux is asked.
+/// First access to new memory costs a fault per page, 2 to 4 µs each in a virtual machine: a quarter of the time of `retained` on 16.8
+/// million objects. Most distributions enable huge pages only on request (`madvise` in `/sys/kernel/mm/transparent_hugepage/enabled`). Only
+/// Linux is asked; on systems without huge pages, nothing changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct HugePages;
 
-/// Bytes of an allocation that is worth it: two huge pages, since it need not begin with one.
+/// Minimum size in bytes of an allocation that gets huge pages: two huge pages, since it need not begin on a huge-page boundary.
 const LARGE: usize = 4 << 20;
 
 impl HugePages {
-    /// The memory, for which huge pages have been asked where it is `size` bytes large.
+    /// Returns the memory, after requesting huge pages if `size` is large enough.
     #[inline(always)]
     fn asked(memory: *mut u8, size: usize) -> *mut u8 {
         if size >= LARGE {
@@ -31,11 +31,11 @@ impl HugePages {
         if memory.is_null() {
             return;
         }
-        // With the allocator's own bytes before it, which are on the first page.
+        // Includes the allocator's own bytes before the memory, which are on the first page.
         let before = memory.addr() % rustix::param::page_size();
         let start = memory.wrapping_byte_sub(before);
-        // SAFETY: the advice changes no contents and takes no access, to whichever bytes of the allocator's it extends. Without effect
-        // where it fails.
+        // SAFETY: the advice changes neither contents nor access of the memory, even if it covers bytes of the allocator. A failure has no
+        // effect.
         let _ = unsafe { rustix::mm::madvise(start.cast(), size.saturating_add(before), rustix::mm::Advice::LinuxHugepage) };
     }
 
@@ -43,11 +43,11 @@ impl HugePages {
     fn ask(_: *mut u8, _: usize) {}
 }
 
-// SAFETY: the system's allocator does all that is asked of it; advice about pages changes nothing of what it returned.
+// SAFETY: all calls go to the system allocator; advice about pages does not change the memory that it returned.
 #[allow(unsafe_code)]
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: what the caller owes, it owes the system's allocator. The same below.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc`, which is passed on to `System`; also below.
         HugePages::asked(unsafe { System.alloc(layout) }, layout.size())
     }
 

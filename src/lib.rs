@@ -1,9 +1,9 @@
-//! Opens a crash dump of a .NET process on any machine and reads its garbage-collected heap: no .NET, no debugger, no DAC.
+//! Opens a crash dump of a .NET process on any machine and reads its garbage-collected heap, without .NET, a debugger or the DAC.
 //!
-//! Start with [`open`]. A [`Dump`] has [`Runtime`]s, a runtime has a [`Heap`], a heap has [`Object`]s with [`Value`]s in their fields.
-//! All of them are handles: cheap to clone, `Send + Sync`, without lifetimes. What they need is bound or built at first use, once.
+//! Start with [`open`]. A [`Dump`] has [`Runtime`]s, a runtime has a [`Heap`], a heap has [`Object`]s with [`Value`]s in their fields. All
+//! of them are handles: cheap to clone, `Send + Sync`, without lifetimes. They bind or build what they need once, on first use.
 //!
-//! # What fills the heap
+//! # The types that fill the heap
 //! ```
 //! let dump = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?;
 //! let heap = dump.runtime()?.heap()?;
@@ -23,7 +23,7 @@
 //! }
 //! # Ok::<(), gcdump::Error>(())
 //! ```
-//! A read as the wrong type, of null or of memory that was not captured is an error that says what is there: [`ValueError`].
+//! A read of null, as the wrong type, or of memory that was not captured is an error that describes what is there: [`ValueError`].
 //!
 //! # Arrays, strings, structures, enums
 //! ```
@@ -61,7 +61,7 @@
 //! }
 //! # Ok::<(), gcdump::Error>(())
 //! ```
-//! An [`Answer`] with a list is itself a list to loop over; its notes say what is missing.
+//! An [`Answer`] with a list can be iterated; its notes report what is missing.
 //!
 //! # Roots, handles, collections, bound fields
 //! ```
@@ -83,41 +83,42 @@
 //! }
 //! # Ok::<(), gcdump::Error>(())
 //! ```
-//! A [`Field`] is looked up once and read of any number of objects.
+//! A [`Field`] is looked up once and read from any number of objects.
 //!
 //! # Servers
 //! [`Cancel`] stops work from another thread or after a time; [`Runtime::detached_heap`] frees its caches when it is dropped.
 //!
-//! # Who holds it
+//! # What holds an object
 //! ```
 //! # let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
 //! let dogs = heap.objects_of("Lab.Dog[]")?.next().expect("there is one");
 //! println!("retains {} bytes", dogs.retained_size()?);
 //! for path in &dogs.paths()?.paths {
-//!     println!("{}", path.roots.first().map_or("nobody", |r| r.label.as_str()));
+//!     println!("{}", path.roots.first().map_or("nothing", |r| r.label.as_str()));
 //! }
 //! # Ok::<(), gcdump::Error>(())
 //! ```
 //!
 //! # All cores
-//! [`Heap::par_objects`] is rayon's; [`Heap::objects_in`] gives the objects of one segment to any other pool. Larger programs are in
+//! [`Heap::par_objects`] uses rayon; [`Heap::objects_in`] returns the objects of one segment for any other pool. Larger programs are in
 //! `examples/`.
 //!
-//! # What an answer does not have
-//! Dumps are partial and sometimes damaged. What cannot go on is an [`Error`]; what an answer merely does not have is in the
-//! [`Notes`] of its [`Answer`], and [`Answer::complete`] says whether anything is missing. An answer dereferences to its data.
+//! # What is missing from an answer
+//! Dumps are partial and sometimes damaged. A failure that prevents an answer is an [`Error`]. Data that is missing from an answer is
+//! reported in the [`Notes`] of its [`Answer`], and [`Answer::complete`] returns whether all data was read. An answer dereferences to its
+//! data.
 //!
 //! # Floors
-//! Each uses only those below it in this table; a test fails on an import the other way. Public are [`model`], [`analysis`] and the
-//! items of this page; `docs/api.txt` lists them all.
+//! The floors are layers: each uses only those below it in this table; a test fails on an import in the other direction.
+//! The public modules are [`model`] and [`analysis`], besides the items on this page; `docs/api.txt` lists them all.
 //!
-//! | floor | what it has |
+//! | floor | contents |
 //! | --- | --- |
 //! | `cli` | the commands |
 //! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |
 //! | `export` | files for other tools, from the heap graph |
-//! | [`analysis`] | questions with all their options, one file each; `heap.stat()` and the like are these with their defaults |
-//! | `managed` | what one holds: object, value, type, field, thread, frame, root, collection |
+//! | [`analysis`] | queries with all their options, one file each; `heap.stat()` and similar methods run them with default options |
+//! | `managed` | the handles: object, value, type, field, thread, frame, root, collection |
 //! | `bcl` | facts about .NET's own library: tasks, queues, delegates, sockets, collections |
 //! | `session` | one opened dump: dump, runtime, heap, names, roots, stacks |
 //! | `heapgraph` | tables over all objects: types, references, roots, dominators, the index file |
@@ -125,14 +126,14 @@
 //! | `gc` | heaps, segments, handles, the walk |
 //! | `clr` | threads, types, metadata, fields, values, static fields |
 //! | `contract`, `data` | the runtime's description of itself: data contract descriptors, overlays; the structures that it describes |
-//! | `memory` | the address space of the process, topped up from matching module files |
+//! | `memory` | the address space of the process, completed from matching module files |
 //! | `dump` | containers: ELF cores and minidumps become ranges, modules, threads |
 //! | `graph` | algorithms: reachability, shortest paths, dominators |
-//! | `base`, [`model`] | addresses, ranges, limits, answers and their notes; the answers as plain structures, which JSON is made of |
+//! | `base`, [`model`] | addresses, ranges, limits, answers and their notes; the answers as plain structures, which JSON is made from |
 
-// Without tests, some re-exports have no user.
+// Without tests, some re-exports are unused.
 #![cfg_attr(not(feature = "internals"), allow(unused_imports))]
-// Without the command line, some readers have no user.
+// Without the command line, some readers are unused.
 #![cfg_attr(not(feature = "cli"), allow(dead_code))]
 
 pub mod analysis;
@@ -159,7 +160,7 @@ mod session;
 #[allow(dead_code, unused_imports)]
 mod stack;
 
-/// The floors, for the tests and fuzz targets of this repository.
+/// The internal modules, for the tests and fuzz targets of this repository.
 #[cfg(feature = "internals")]
 #[doc(hidden)]
 pub mod internals {
@@ -183,11 +184,10 @@ pub use heapgraph::MemoryLimit;
 pub use managed::{Collection, Field, Frame, FromValue, GcHandle, Method, Object, Objects, Reference, Root, Thread, Type, Value, Variable};
 pub use session::{Dump, Error, GraphSource, Heap, HeapSnapshot, OpenOptions, Runtime, ValueError};
 
-/// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, also compressed with zstd or
-/// gzip.
+/// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, optionally compressed with zstd or gzip.
 ///
 /// # Errors
-/// [`Error::Dump`] where the file is no dump or cannot be read.
+/// [`Error::Dump`] if the file is not a dump or cannot be read.
 pub fn open(path: impl AsRef<std::path::Path>) -> Result<Dump, Error> {
     Dump::open(path, &OpenOptions::default())
 }

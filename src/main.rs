@@ -1,4 +1,4 @@
-//! The `gcdump` command line: everything is in the library's `cli`.
+//! The `gcdump` command line, which is implemented in the library's `cli` module.
 
 mod huge_pages;
 
@@ -16,11 +16,11 @@ use huge_pages::HugePages;
 #[global_allocator]
 static MEMORY: HugePages = HugePages;
 
-/// As much as the main thread of a Linux process has.
+/// The stack size of the main thread of a Linux process.
 const STACK: usize = 8 << 20;
-/// As of a main thread that panics.
+/// The exit code of a process whose main thread panics.
 const PANICKED: u8 = 101;
-/// The exit code of a process that a signal ends.
+/// The exit code of a process that was interrupted.
 const SIGNALLED: u8 = 130;
 
 fn main() -> ExitCode {
@@ -48,7 +48,7 @@ fn run() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Runs the command on this thread, which looks at the flag of the signals, at the time and at the memory by itself.
+/// Runs the command on this thread, which checks the signal flag, the time and the memory itself.
 fn here(cli: &Cli, stopped: &Arc<AtomicBool>) -> ExitCode {
     let exit = with_streams(|streams| cli::run_here(cli, streams, stopped));
     exit.map_or_else(
@@ -61,16 +61,17 @@ fn here(cli: &Cli, stopped: &Arc<AtomicBool>) -> ExitCode {
     )
 }
 
-/// How signals that end the process are noticed.
+/// How signals that end the process are received.
 enum Signals {
     /// By a thread, or by the system.
     Handled,
-    /// By this flag, where no thread can be started or no descriptor is left.
+    /// By this flag, if no thread can be started or no descriptor is left.
     Flag(Arc<AtomicBool>),
 }
 
-/// SIGINT, SIGTERM and SIGHUP would end the process as well, but leave half a progress bar and half a file. So they are caught before
-/// there can be either, and wait for the thread that handles them. SIGXFSZ would end it in place of the error of the write that met the limit.
+/// By default, SIGINT, SIGTERM and SIGHUP would end the process and leave an incomplete progress bar or file. So they are caught before
+/// either can exist, and wait for the thread that handles them. SIGXFSZ would end the process instead of failing the write that exceeds the
+/// limit.
 #[cfg(unix)]
 fn on_signals() -> Signals {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -82,7 +83,7 @@ fn on_signals() -> Signals {
             return Signals::Handled;
         }
     }
-    // The second one ends the process wherever it is.
+    // A second signal ends the process immediately.
     let flag = Arc::new(AtomicBool::new(false));
     for signal in ENDING {
         let _ = signal_hook::flag::register_conditional_default(signal, Arc::clone(&flag));
@@ -91,40 +92,39 @@ fn on_signals() -> Signals {
     Signals::Flag(flag)
 }
 
-/// The same for the console of other systems.
+/// Installs the console handler of other systems.
 #[cfg(not(unix))]
 fn on_signals() -> Signals {
     let _ = ctrlc::set_handler(|| stop(true));
     Signals::Handled
 }
 
-/// Ends the process, or the command that runs in a shell. Only what was being written has to be undone: dumps are only read, and what
-/// they are unpacked into has no name.
+/// Ends the process, or the command that runs in a shell. Only files being written must be removed: dumps are only read, and decompressed
+/// dumps are unnamed temporary files.
 fn stop(interrupted: bool) {
-    // An interrupt while a pager runs is the pager's: the terminal sends it to both.
+    // The terminal sends an interrupt to the pager as well, and the pager handles it.
     if (interrupted && cli::paging()) || cli::interrupt(interrupted) {
         return;
     }
     clear_line();
     cli::remove_unfinished();
-    #[allow(clippy::exit)] // This is `main`'s.
+    #[allow(clippy::exit)] // Only `main` exits.
     std::process::exit(SIGNALLED.into());
 }
 
 fn with_streams<R>(work: impl FnOnce(Streams<'_>) -> R) -> R {
     let stdout = io::stdout();
-    // Not locked: who runs out of time has to be told while the work still goes on.
+    // stderr is not locked: the watchdog writes to it while the work runs.
     let mut err = io::stderr();
     let (screen, err_screen) = (cli::screen_of(&stdout), cli::screen_of(&err));
     let mut out = BufWriter::with_capacity(1 << 16, stdout.lock());
     work(Streams { out: &mut out, err: &mut err, screen, err_screen, seen: None, next: None })
 }
 
-/// How often the memory is looked at.
+/// Interval between two checks of the memory.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// Runs the command on another thread, which the end of the process ends where it takes longer than `--timeout` or more
-/// memory than `--max-memory` allows.
+/// Runs the command on another thread. If it exceeds `--timeout` or `--max-memory`, the process exits, which ends that thread.
 fn watched(cli: Cli) -> Exit {
     let (done, answer) = mpsc::channel();
     let work = cli.clone();
@@ -154,7 +154,7 @@ fn watched(cli: Cli) -> Exit {
                 return cli::out_of_memory(&cli.config, &mut io::stderr());
             }
             Err(RecvTimeoutError::Timeout) => {}
-            // The worker panicked, and its message is printed.
+            // The worker panicked; its message has been printed.
             Err(RecvTimeoutError::Disconnected) => match worker.join() {
                 Ok(()) => return Exit::BadDump,
                 Err(panic) => std::panic::resume_unwind(panic),

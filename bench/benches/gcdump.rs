@@ -1,12 +1,12 @@
-//! What answers are made of, each alone: opening, the walk, the graph, dominators, names, and formats.
+//! Benchmarks of the building blocks of answers: opening, the walk, the graph, dominators, names, and formats.
 //!
 //! ```sh
 //! cargo bench --manifest-path bench/Cargo.toml
 //! GCDUMP_BENCH_DUMP=big.dmp cargo bench --manifest-path bench/Cargo.toml -- walk
 //! ```
 //!
-//! Figures are per object or byte of a dump of the corpus, which is small and in the cache of the processor: they tell what a change
-//! costs, not what a dump of gigabytes takes. `docs/performance.md` has those.
+//! Figures are per object or byte of a dump of the corpus, which is small and fits the processor's cache. They show the cost of a change, not of a
+//! dump of gigabytes; `docs/performance.md` has those.
 
 use std::hint::black_box;
 use std::io;
@@ -28,7 +28,7 @@ fn open() -> Dump {
     gcdump::open(path()).expect("GCDUMP_BENCH_DUMP is a dump")
 }
 
-/// Nothing of it has been asked for: what is kept is made anew.
+/// Opens a heap without cached results.
 fn fresh() -> Heap {
     open().runtime().expect("a runtime").heap().expect("a heap")
 }
@@ -45,7 +45,7 @@ fn heap(c: &mut Criterion) {
     group.bench_function("graph", |b| b.iter_batched_ref(fresh, |heap| unreachable(heap), BatchSize::PerIteration));
     let retained = |heap: &Heap| black_box(analysis::retained(heap, &Default::default()).expect("a graph").data.totals.objects);
     group.bench_function("retained", |b| b.iter_batched_ref(fresh, |heap| retained(heap), BatchSize::PerIteration));
-    // The heap keeps its sums: what is left is the names.
+    // The heap has cached its sums, so only the names are made.
     let heap = fresh();
     stat(&heap);
     group.throughput(Throughput::Elements(totals.types));
@@ -55,7 +55,7 @@ fn heap(c: &mut Criterion) {
 
 const NODES: u32 = 1_000_000;
 
-/// Each node but the first has an edge from an earlier one, mostly a near one, and some have another.
+/// Makes a graph in which each node but the first has an edge from an earlier node, usually a near one, and some have another edge.
 fn edges() -> Csr {
     let mut seed = 1u64;
     let mut below = |bound: u32| {

@@ -2,8 +2,8 @@
 
     spark-submit spark_job.py --dumps /mnt/dumps --lake /mnt/lake [--gcdump gcdump] [--timeout 3600]
 
-Executors need `gcdump`, and both folders at the same paths. A dump is a task: those that the lake has are left alone, those that fail do not
-stop the rest, and a job that was stopped goes on where it was.
+Executors need `gcdump`, and both folders at the same paths. Each dump is a task. Dumps that the lake has are skipped, a dump that fails does not
+stop the others, and a job that was interrupted continues where it stopped.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-# What `gcdump fleet` says of a dump.
+# The row of `gcdump fleet` for a dump.
 ROW = StructType(
     [StructField(name, StringType()) for name in ("path", "id", "state", "runtime")]
     + [StructField(name, LongType()) for name in ("objects", "bytes")]
@@ -24,7 +24,7 @@ ROW = StructType(
 
 
 def add(path, lake, gcdump, timeout):
-    """Adds a dump to the lake. Each partition is renamed into place whole, so tasks do not disturb each other, nor do repeated ones."""
+    """Adds a dump to the lake. Each partition is renamed when it is complete, so concurrent and repeated tasks do not interfere."""
     command = [gcdump, "fleet", path, "-o", lake, "--workers", "1", "--json", "--no-local-files"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
@@ -33,7 +33,7 @@ def add(path, lake, gcdump, timeout):
     try:
         row = json.loads(ran.stdout)["data"]["dumps"][0]
     except (ValueError, LookupError):
-        # Without a dump that can be read there is no answer; its row is in the lake.
+        # There is no answer for a dump that cannot be read; its row is in the lake.
         return path, None, "failed", None, None, None, (ran.stderr.strip() or f"exit code {ran.returncode}")[-1000:]
     return path, row["id"], row["state"], row["runtime"], row["objects"], row["bytes"], row["error"]
 
@@ -53,12 +53,12 @@ def main():
 
     spark = SparkSession.builder.appName("gcdump fleet").getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
-    # Executors have folders of their own.
+    # Executors have other working directories, so paths must be absolute.
     paths = dumps_in(os.path.abspath(options.dumps))
     if not paths:
         sys.exit(f"no dump in {options.dumps}")
     lake, gcdump, timeout = os.path.abspath(options.lake), options.gcdump, options.timeout
-    # A partition for each dump: a large one does not hold up others.
+    # One partition per dump, so that a large dump does not delay others.
     rows = spark.sparkContext.parallelize(paths, len(paths)).map(lambda path: add(path, lake, gcdump, timeout)).collect()
     done = spark.createDataFrame(rows, ROW)
     done.orderBy("path").show(len(rows), truncate=False)

@@ -15,7 +15,7 @@ TABLES = ("dumps", "types", "segments", "suspects")
 
 
 def questions(path):
-    """The questions with their SQL. The first block has the views of DuckDB."""
+    """Returns the questions with their SQL. The first block of SQL, DuckDB's views, is skipped."""
     text = open(path, encoding="utf-8").read()
     blocks = re.findall(r"```sql\n(.*?)```", text, re.S)[1:]
     titles = re.findall(r"^\d+\. (.*)$", text, re.M)
@@ -36,7 +36,7 @@ def main():
 
     spark = (
         SparkSession.builder.appName("gcdump questions")
-        # Ids of hexadecimal digits are text, whatever they look like.
+        # Ids are text, even if all of their hexadecimal digits are decimal.
         .config("spark.sql.sources.partitionColumnTypeInference.enabled", "false")
         .getOrCreate()
     )

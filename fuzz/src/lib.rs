@@ -1,4 +1,4 @@
-//! What the fuzz targets do with their input. Nothing here may panic, hang or need much memory, whatever the input is.
+//! The functions of the fuzz targets. None may panic, hang or need much memory, whatever the input is.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 pub use stacks::{BASES, stacks};
 
-/// Counts what a target allocates: its memory is bounded by the length of its input, not only by libFuzzer's limit.
+/// Counts the bytes that a target allocates: its memory is bounded by the length of its input, not only by libFuzzer's limit.
 #[path = "../../tests/it/mutation/allocations.rs"]
 mod allocations;
 mod stacks;
@@ -28,14 +28,14 @@ pub mod support;
 #[global_allocator]
 static COUNTING: allocations::Counting = allocations::Counting;
 
-/// Makes this thread the pool of loops that are done in parallel.
+/// Makes this thread rayon's pool, so that allocations of parallel loops are counted.
 fn on_this_thread() {
     static POOL: Once = Once::new();
     POOL.call_once(|| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global().expect("the first pool"));
 }
 
-/// Does `work`, which may allocate `fixed` bytes at a time, and `times` for each byte of an input of `len`. All of it is done, and
-/// counted, on this thread.
+/// Runs `work` on this thread, and panics if it has allocated more than `fixed` bytes, and `times` bytes for each of the `len` bytes of
+/// input, at one time.
 fn within<T>(len: usize, fixed: usize, times: usize, work: impl FnOnce() -> T) -> T {
     on_this_thread();
     allocations::start();
@@ -45,15 +45,15 @@ fn within<T>(len: usize, fixed: usize, times: usize, work: impl FnOnce() -> T) -
     done
 }
 
-/// A folder for files, in memory where there is one.
+/// A folder for files; in memory if possible.
 fn folder() -> PathBuf {
     if Path::new("/dev/shm").is_dir() { "/dev/shm".into() } else { std::env::temp_dir() }
 }
 
-/// Rows of each metadata table that are looked at.
+/// Rows of each metadata table that are read.
 const ROWS: u32 = 200;
 
-/// Opens `bytes` as a dump and reads what each range claims to hold.
+/// Opens `bytes` as a dump and reads all ranges.
 pub fn container(bytes: &[u8]) {
     let opened = open_bytes(Bytes::Owned(bytes.to_vec()), Path::new("fuzz.dmp"), &OpenOptions::default());
     let Ok(dump) = opened else { return };
@@ -81,7 +81,7 @@ pub fn metadata(bytes: &[u8]) {
     }
 }
 
-/// Reads `bytes` as what lies in front of a method table, at the end of which it stands.
+/// Reads `bytes` as a GCDesc, which ends where the method table begins.
 pub fn gcdesc(bytes: &[u8]) {
     let Some((size, desc)) = bytes.split_first_chunk::<4>() else { return };
     let size = u64::from(u32::from_le_bytes(*size));
@@ -93,12 +93,12 @@ pub fn gcdesc(bytes: &[u8]) {
         let references = GcDesc::read(&memory, Addr(base + (desc.len() as u64 & !7)), size & 0xffff);
         let mut last = None;
         references.places(size & 0xf_ffff, memory.ptr_bytes(), |offset| last = Some(offset));
-        // Nothing behind the object, whatever the description says.
+        // Offsets are within the object, whatever the GCDesc says.
         assert!(last.is_none_or(|offset| offset < (size & 0xf_ffff).max(1)), "{references:?} {last:?} {size}");
     }
 }
 
-/// Reads `bytes` as the GC info of a method, behind a version, an architecture and an offset.
+/// Reads `bytes` as a version, an architecture and an offset, followed by the GC info of a method.
 pub fn gc_info(bytes: &[u8]) {
     let Some(([pick, low, high], info)) = bytes.split_first_chunk::<3>() else { return };
     let base = 0x10_0000;
@@ -107,13 +107,13 @@ pub fn gc_info(bytes: &[u8]) {
     let arch = if pick & 4 == 0 { Arch::X64 } else { Arch::Arm64 };
     let offset = u32::from(u16::from_le_bytes([*low, *high]));
     if let Some([entries, reported]) = try_gc_info(&memory, Addr(base), 2 + u32::from(pick % 4 % 3), arch, offset) {
-        // Each has bits of its own, but for a safe point of a method of one instruction.
+        // Entries do not share bits, except for a safe point of a method of one instruction.
         assert!(reported <= entries && entries <= 8 * info.len() + 1, "{entries} entries, {reported} reported in {} bytes", info.len());
     }
 }
 
-/// Unwinds a frame with `bytes` as its code, its unwind information, its tables and its stack. In front of them: flags, where the
-/// instruction pointer and the stack pointer are, and where the unwind information is or, packed, what it says.
+/// Unwinds a frame with `bytes` as its code, its unwind information, its tables and its stack. A header has flags, the offsets of the
+/// instruction pointer and the stack pointer, and the offset of the unwind information or its packed form.
 pub fn unwind(bytes: &[u8]) {
     let Some(([flags, i0, i1, s0, s1, w0, w1, w2, w3], bytes)) = bytes.split_first_chunk() else { return };
     let (ip, sp, leaf) = (u16::from_le_bytes([*i0, *i1]), u16::from_le_bytes([*s0, *s1]), flags & 1 == 1);
@@ -128,8 +128,8 @@ pub fn unwind(bytes: &[u8]) {
     assert!((leaf || elf != Some(0)) && pe != Some(0), "the stack pointer stays");
 }
 
-/// Unwinds native frames by `.eh_frame`. In front: flags, where the instruction pointer and the stack pointer are, and the lengths of two
-/// entries. Then the table, the entries and the stack, or the content of one CIE, of one FDE, and the stack.
+/// Unwinds native frames by `.eh_frame`. A header has flags, the offsets of the instruction pointer and the stack pointer, and the lengths of
+/// two entries. The table, the entries and the stack follow, or the content of one CIE and one FDE, and the stack.
 pub fn eh_frame(bytes: &[u8]) {
     /// Frames and reads of a walk.
     const FRAMES: u64 = 64;
@@ -152,7 +152,7 @@ pub fn eh_frame(bytes: &[u8]) {
     assert!(walks[0] == walks[1], "the same walk costs something else: {walks:?}");
 }
 
-/// An ELF core of one range.
+/// Makes an ELF core with one range.
 fn one_range(base: u64, bytes: &[u8]) -> Vec<u8> {
     let mut file = vec![0x7f, b'E', b'L', b'F', 2, 1, 1];
     file.resize(16, 0);
@@ -172,21 +172,21 @@ fn one_range(base: u64, bytes: &[u8]) -> Vec<u8> {
     file
 }
 
-/// Forms of commands beside the examples of the registry.
+/// Further command lines besides the examples of the registry.
 const MORE: &[&str] = &[
     "segments --free --walk DUMP", "objects --refs DUMP", "roots --weak DUMP", "finalizers --objects DUMP", "path --type * DUMP",
     "unreachable --objects DUMP", "bridge --all --bridged * DUMP", "type * DUMP", "async --all --tasks DUMP", "async --faulted DUMP",
     "locks --all DUMP", "inspect --top 0 DUMP",
 ];
 
-/// Command lines that the first byte picks from: what writes no file and needs no address.
+/// The command lines that the first byte selects from: those that do not write a file or need an address.
 pub fn commands() -> Vec<&'static str> {
     let examples = cli::COMMANDS.iter().flat_map(|c| c.examples).map(|e| e.line);
     let blank = |line: &&str| line.split(' ').any(|w| matches!(w, "OUT" | "ADDR" | "HANDLE" | "--dot" | "--format"));
     examples.filter(move |l| !blank(l)).chain(MORE.iter().copied()).collect()
 }
 
-/// Runs a whole command on a file: the first byte picks the command, the second the format.
+/// Runs a command on a file: the first byte selects the command, the second the format.
 pub fn program(bytes: &[u8]) {
     let Some(([pick, format], dump)) = bytes.split_first_chunk() else { return };
     let Ok(file) = tempfile::Builder::new().suffix(".dmp").tempfile_in(folder()) else { return };
@@ -211,7 +211,7 @@ pub fn program(bytes: &[u8]) {
     }
 }
 
-/// Reads `bytes` as the PDB of a native program, and all that it tells.
+/// Reads `bytes` as the PDB of a native program, with all types and symbols.
 pub fn pdb(bytes: &[u8]) {
     let debugging = Debugging::of_pdb(bytes.to_vec(), &[0x1000, 0x2000, 0x3000], 0x1_8000_0000);
     if let Some(types) = debugging.types {
@@ -230,17 +230,17 @@ pub fn debug_info(bytes: &[u8]) {
     let memory = Arc::new(Memory::new(&dump, Shape::LE64));
     let offset = u32::from(u16::from_le_bytes([*low, *high]));
     let [parts, variables] = within(info.len(), 1 << 16, 256, || try_debug_info(&memory, Addr(base), u32::from(*index), offset));
-    // Each has bits of its own.
+    // Parts and variables do not share bits.
     assert!(parts.max(variables) <= 8 * info.len() as u64, "{parts} parts, {variables} variables in {} bytes", info.len());
 }
 
-/// Reads `bytes` as a portable PDB, and as an assembly that has one in it.
+/// Reads `bytes` as a portable PDB, and as an assembly with an embedded one.
 pub fn symbols(bytes: &[u8]) {
-    // What is in an assembly is packed, up to 16 times; a document's name has parts of 4096 bytes.
+    // An embedded PDB is compressed, up to 16 times; a document's name has parts of 4096 bytes.
     within(bytes.len(), 16 << 20, 64, || gcdump::internals::clr::modules::try_symbols(bytes.to_vec(), ROWS));
 }
 
-/// Runs a command on the heap of a `.gcdump` file: the first byte picks it.
+/// Runs a command on a `.gcdump` file: the first byte selects the command.
 pub fn snapshot(bytes: &[u8]) {
     const LINES: [&str; 8] = [
         "stat", "retained --tree", "objects --refs", "path --type *", "unreachable --objects", "info", "diff DUMP", "retained --suspects",
@@ -255,7 +255,7 @@ pub fn snapshot(bytes: &[u8]) {
     assert!(matches!(exit, 0 | 1 | 3 | 4 | 5), "{line}: {exit} {err}");
 }
 
-/// The exit code of a command line on a dump, and what it says.
+/// Runs a command line on a dump. Returns the exit code and standard error.
 fn asked(line: &str, dump: &Path, more: &[&str]) -> (u8, String) {
     let words = line.split(' ').map(|word| if word == "DUMP" { dump.into() } else { OsString::from(word) });
     let args = std::iter::once("gcdump".into()).chain(words).chain([dump.into()]).chain(more.iter().map(OsString::from));
@@ -268,10 +268,10 @@ fn asked(line: &str, dump: &Path, more: &[&str]) -> (u8, String) {
 struct Indexed {
     folder: tempfile::TempDir,
     index: Vec<u8>,
-    /// Where the arrays end.
+    /// Offset of the end of the arrays.
     end: usize,
     description: Value,
-    /// The places of numbers in it.
+    /// JSON pointers to the numbers in `description`.
     numbers: Vec<String>,
 }
 
@@ -299,8 +299,8 @@ fn numbers(value: &Value, at: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Changes an index as `bytes` say, with checksums that fit, and answers from it: the first byte picks the command; each eight that follow are a
-/// change.
+/// Changes an index, makes its checksums fit, and runs a command with it: the first byte selects the command, each eight bytes that follow
+/// are a change.
 pub fn index(bytes: &[u8]) {
     const LINES: [&str; 6] =
         ["stat", "retained --tree", "path --type *", "unreachable --objects", "objects --type * --count 20", "retained --top 5"];
@@ -308,7 +308,7 @@ pub fn index(bytes: &[u8]) {
     let Some(([pick], changes)) = bytes.split_first_chunk() else { return };
     on_this_thread();
     let base = &*INDEXED;
-    let (mut forged, mut told) = (base.index[..base.end].to_vec(), base.description.clone());
+    let (mut forged, mut changed) = (base.index[..base.end].to_vec(), base.description.clone());
     let sections = base.description["sections"].as_array().map_or(0, Vec::len);
     for [section, change, low, high, word @ ..] in changes.as_chunks::<8>().0.iter().take(CHANGES) {
         let (section, word, place) = (usize::from(*section) % sections, u32::from_le_bytes(*word), usize::from(u16::from_le_bytes([*low, *high])));
@@ -321,21 +321,21 @@ pub fn index(bytes: &[u8]) {
             }
             1 => array.fill(*low),
             2 => array.chunks_exact_mut(4).for_each(|to| to.copy_from_slice(&word.to_le_bytes())),
-            3 => told["sections"][section]["bytes"] = word.into(),
-            4 => told["sections"][section] = base.description["sections"][place % sections].clone(),
+            3 => changed["sections"][section]["bytes"] = word.into(),
+            4 => changed["sections"][section] = base.description["sections"][place % sections].clone(),
             _ => {
                 let number = if high & 1 == 0 { u64::from(word) } else { u64::MAX - u64::from(word) };
                 let pointer = &base.numbers[place % base.numbers.len()];
-                told.pointer_mut(pointer).into_iter().for_each(|to| *to = number.into());
+                changed.pointer_mut(pointer).into_iter().for_each(|to| *to = number.into());
             }
         }
     }
     for (n, section) in (0..).zip(base.description["sections"].as_array().into_iter().flatten()) {
-        told["sections"][n]["name"] = section["name"].clone();
+        changed["sections"][n]["name"] = section["name"].clone();
     }
     let checksum = gcdump::internals::heapgraph::index_checksum;
-    told["checksums"] = forged[40..].chunks(1 << 20).map(checksum).collect();
-    let text = serde_json::to_vec(&told).expect("JSON");
+    changed["checksums"] = forged[40..].chunks(1 << 20).map(checksum).collect();
+    let text = serde_json::to_vec(&changed).expect("JSON");
     forged[24..32].copy_from_slice(&(text.len() as u64).to_le_bytes());
     forged[32..40].copy_from_slice(&checksum(&text).to_le_bytes());
     forged.extend(text);
@@ -347,7 +347,7 @@ pub fn index(bytes: &[u8]) {
     assert!(matches!(exit, 0 | 1 | 5) || exit == 2 && err.contains("is not used as an index"), "{line}: {exit} {err}");
 }
 
-/// Sends `bytes` to the server of the Model Context Protocol, which has a synthetic dump.
+/// Sends `bytes` to the server of the Model Context Protocol, which has opened a synthetic dump.
 pub fn mcp(bytes: &[u8]) {
     let dump = INDEXED.folder.path().join("dump");
     let (mut out, mut err) = (Vec::new(), Vec::new());
@@ -358,7 +358,7 @@ pub fn mcp(bytes: &[u8]) {
     }
 }
 
-/// Reads what users type, or wrote to a file, as the first byte picks: a command line, of which NUL ends each word, with its conditions,
+/// Parses text that users type or write to a file, as the first byte selects: a command line of words that NULs end, with its conditions,
 /// patterns, rules and addresses; a budget; an overlay.
 pub fn words(bytes: &[u8]) {
     let Some(([pick], text)) = bytes.split_first_chunk() else { return };
@@ -372,7 +372,8 @@ pub fn words(bytes: &[u8]) {
         _ => drop(gcdump::internals::contract::Overlay::parse(text, true)),
     });
 }
-/// Completes the last word of a line to a name: the line, the name, and how many characters of the line bash replaces.
+
+/// Completes the last word of a line to a name. The input is the number of characters that bash replaces, the line and the name.
 pub fn completion(bytes: &[u8]) {
     let Some((cut, text)) = bytes.split_first() else { return };
     let text = String::from_utf8_lossy(text);
@@ -383,7 +384,7 @@ pub fn completion(bytes: &[u8]) {
         assert_eq!(words.last().map(String::as_str), Some(name), "{line:?} {name:?}");
     }
     let at = line.char_indices().rev().map(|(at, _)| at).nth(usize::from(*cut)).unwrap_or(line.len());
-    // A part of a word.
+    // Bash replaces only a part of one word.
     let at = if line[at..].contains(char::is_whitespace) { line.len() } else { at };
     if let Some(becomes) = cli::completed_in_bash(line, &line[at..], name) {
         let closed = ["", "'", "\""].map(|quote| format!("{becomes}{quote}"));

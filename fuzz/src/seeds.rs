@@ -1,5 +1,5 @@
-//! Writes the first inputs of every target into `corpus/`: synthetic dumps of each kind of machine, and what the real dumps
-//! on the command line hold of metadata, descriptions and headers.
+//! Writes the first inputs of every target into `corpus/`: synthetic dumps of each kind of machine, and metadata, descriptors and GCDescs from the
+//! real dumps on the command line.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use gcdump::internals::dump::{OpenOptions, open};
 use gcdump::internals::memory::Memory;
 use gcdump_fuzz::support::{Shape, Spec};
 
-/// Seeds of one kind from one dump.
+/// Most seeds of one kind from one dump.
 const MOST: usize = 40;
 
 fn put(target: &str, name: &str, bytes: &[u8]) {
@@ -18,10 +18,10 @@ fn put(target: &str, name: &str, bytes: &[u8]) {
     fs::write(folder.join(name), bytes).expect("corpus/ can be written");
 }
 
-/// Unwind information in each form, as `gcdump_fuzz::unwind` takes it.
+/// Writes unwind information in each form, as input of `gcdump_fuzz::unwind`.
 fn unwinding() {
     let put = |name: &str, flags: u8, word: u32, parts: &[&[u8]]| {
-        // A few bytes into the function, with the stack behind everything.
+        // The instruction pointer is a few bytes into the function; the stack is after everything.
         let head = [&[flags, 8, 0, 0, 1][..], &word.to_le_bytes()].concat();
         let mut bytes = parts.concat();
         bytes.resize(0x200, 0x10);
@@ -35,7 +35,7 @@ fn unwinding() {
     let record = |words: &[u32]| words.iter().flat_map(|w| w.to_le_bytes()).collect::<Vec<u8>>();
     put("arm64-mirror", 2, 0, &[&record(&[0x1040_003d, 0x0100_0038, 0xe422_91e1, 0xe422_91e1])]);
     put("arm64-homes", 2, 0, &[&record(&[0x1840_0012, 0x0100_000f, 0xe3e3_e3e3, 0xe405_00d6, 0xe405_00d6])]);
-    // A table of one function, which begins where the table does; its CIE; its FDE, of push rbp; mov rbp, rsp.
+    // A table of one function, which begins at the start of the table; its CIE; its FDE, of push rbp; mov rbp, rsp.
     let entry = |content: &[u8]| [&(content.len() as u32).to_le_bytes(), content].concat();
     let cie = entry(&[0, 0, 0, 0, 1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1]);
     let fde_at = 20 + cie.len() as u32;
@@ -45,15 +45,15 @@ fn unwinding() {
     put("eh_frame", 0, 0, &[&record(&[0x3b03_1b01, 0, 1, 0, fde_at]), &cie, &fde]);
 }
 
-/// A CIE and an FDE of each form, as `gcdump_fuzz::eh_frame` takes them, and a whole table.
+/// Writes a CIE and an FDE of each form, as input of `gcdump_fuzz::eh_frame`, and a whole table.
 fn native_unwinding() {
     let put = |name: &str, flags: u8, [common, own]: [&[u8]; 2]| {
         let lens = [common.len() as u8, own.len() as u8];
-        // A few bytes into the function, with a stack of addresses of it.
+        // The instruction pointer is a few bytes into the function; the stack has addresses in it.
         let stack = (0u64..32).flat_map(|i| (0x10_0008 + i).to_le_bytes()).collect::<Vec<u8>>();
         put("eh_frame", name, &[&[flags, 8, 0, 0x60, 0][..], &lens, common, own, &stack].concat());
     };
-    // Version 1, "zR", addresses relative to their field; the frame is at rsp + 8.
+    // Version 1, "zR", addresses relative to their field; the CFA is rsp + 8.
     let plain: &[u8] = &[1, b'z', b'R', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1];
     let signal: &[u8] = &[1, b'z', b'R', b'S', 0, 1, 0x78, 16, 1, 0x1b, 0x0c, 7, 8, 0x90, 1];
     let personal: &[u8] = &[1, b'z', b'P', b'L', b'R', 0, 1, 0x78, 16, 7, 0x1b, 0, 0, 0, 0, 0x1b, 0x1b, 0x0c, 7, 8, 0x90, 1];
@@ -69,7 +69,7 @@ fn native_unwinding() {
     put("table", 2, [&[1, 0x1b, 3, 0x3b, 0, 0, 0, 0, 2, 0, 0, 0], &[0; 64]]);
 }
 
-/// Words of stacks that were changed, as `gcdump_fuzz::stacks` takes them.
+/// Writes changes of the words of stacks, as input of `gcdump_fuzz::stacks`.
 fn walks() {
     for pick in 0..16 * gcdump_fuzz::BASES.len() as u8 {
         put("stacks", &format!("whole-{pick}"), &[pick]);
@@ -82,7 +82,7 @@ fn walks() {
     }
 }
 
-/// Seeds of what is neither a dump nor a part of one.
+/// Writes seeds that are neither a dump nor a part of one.
 fn beside() {
     put("symbols", "portable", include_bytes!("../../tests/it/lines/stacks.pdb"));
     for name in ["lab.dll", "lab.pdb"] {
@@ -91,7 +91,7 @@ fn beside() {
             put("symbols", name, &bytes);
         }
     }
-    // Nibbles, the highest bit of which says that another follows: sizes of bounds and variables, then both.
+    // Nibbles, whose highest bit means that another one follows: the sizes of bounds and variables, then both.
     put("debug_info", "nibbles", &[0, 4, 0, 0x88, 0x12, 0x34, 0x56, 0x78, 0x9a, 0xbc, 0xde, 0xf0, 0x11, 0x22, 0x33, 0x44]);
     put("debug_info", "packed", &[1, 4, 0, 0x29, 0x18, 0x03, 0x85, 0x21, 0x43, 0x65, 0x07, 0x10, 0x32, 0x54, 0x76, 0x98, 0x01, 0x23]);
     put("debug_info", "patchpoint", &[[2, 4, 0, 1].as_slice(), &[0; 8], &[1, 0, 0, 0], &[0; 8], &[0x22, 0x11, 0x33, 0x44]].concat());
@@ -136,7 +136,7 @@ fn main() {
             let target = Spec { server, regions, ..Spec::standard(*shape) }.build();
             let name = format!("{i}-{}", u8::from(regions));
             let (core, mini) = (target.to_elf_core(), target.to_minidump());
-            // Each machine with a share of the commands.
+            // Each machine gets a share of the commands.
             for command in (u8::from(regions)..commands).step_by(2) {
                 put("program", &format!("{name}-{command}-core"), &[&[command, command / 2], core.as_slice()].concat());
                 put("program", &format!("{name}-{command}-mini"), &[&[command, command / 2 + 1], mini.as_slice()].concat());
@@ -163,7 +163,7 @@ fn main() {
                     put("metadata", &format!("{:x}", address.0 + at as u64), &bytes[at..end]);
                     blobs += 1;
                 }
-                // Small counts before what may be a method table.
+                // A small count of series in front of what may be a method table.
                 if descs < MOST && at % 8 == 0 && at >= 64 && matches!(bytes[at..at + 8], [1..4, 0, 0, 0, 0, 0, 0, 0]) {
                     put("gcdesc", &format!("{:x}", address.0 + at as u64), &[&[64, 0, 0, 0], &bytes[at - 60..at + 8]].concat());
                     descs += 1;

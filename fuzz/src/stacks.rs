@@ -1,4 +1,4 @@
-//! Stacks of real processes, with words changed.
+//! Walks stacks of real processes in which words are changed.
 
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
@@ -17,7 +17,7 @@ pub const BASES: [&[u8]; 3] = [
     include_bytes!("../../dumps/corpus/net8-wks-basics-heap.dmp.zst"),
     include_bytes!("../../dumps/corpus/win-net10-wks-basics-full.dmp.zst"),
 ];
-/// Most changes, and words that one of them copies.
+/// Most changes of one input, and most words that one change copies.
 const CHANGES: usize = 64;
 const COPIED: usize = 256;
 const WORD: usize = 8;
@@ -25,7 +25,7 @@ const WORD: usize = 8;
 /// A dump, and the words that its walks read.
 struct Base {
     file: DumpFile,
-    /// The address of each, and where it is in the file.
+    /// Address and file offset of each.
     words: Vec<(u64, usize)>,
 }
 
@@ -56,8 +56,8 @@ static READ: LazyLock<[Base; BASES.len()]> = LazyLock::new(|| {
     BASES.map(Base::of)
 });
 
-/// Walks the stacks of a dump that the first byte picks, or asks for the whole answer about them, after changes of eight bytes each: the
-/// kind, a thread and a register, a word, another one, and a distance.
+/// Changes a dump that the first byte selects, and walks its stacks or runs the whole analysis of them. A change has eight bytes: its kind, a
+/// thread and a register, a word, another word, and a distance.
 pub fn stacks(bytes: &[u8]) {
     let Some(([pick], changes)) = bytes.split_first_chunk() else { return };
     let base = &READ[usize::from(*pick) % BASES.len()];

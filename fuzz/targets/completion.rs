@@ -1,4 +1,4 @@
-//! A line that is typed, and a name that completes its last word.
+//! A typed line, and a name that completes its last word.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Debug info of a method: which IL its code is compiled from, and where its variables are.
+//! Debug info of a method: IL offsets and locations of variables.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

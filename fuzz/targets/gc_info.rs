@@ -1,4 +1,4 @@
-//! GC info: what lives where in a method.
+//! GC info: the references that a method holds.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! What lies in front of a method table: where the references of an object are.
+//! The GCDesc in front of a method table.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

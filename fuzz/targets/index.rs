@@ -1,4 +1,4 @@
-//! An index with arrays and numbers that were changed, and the whole program after it.
+//! An index with changed arrays and numbers, and a command that uses it.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! The loader, then every byte that the file claims to hold.
+//! Opening a dump, and reading all of its ranges.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

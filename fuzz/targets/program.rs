@@ -1,4 +1,4 @@
-//! The whole program: the first byte picks a command, the second a format, the rest is the dump.
+//! A command: the first byte selects it, the second the format; the rest is the dump.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

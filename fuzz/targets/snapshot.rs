@@ -1,4 +1,4 @@
-//! A `.gcdump` file, and the whole program after it.
+//! A `.gcdump` file, and a command that reads it.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Stacks of real processes, with words changed that walking them reads: stacks, frames, the map of code, GC info, unwind information.
+//! Stacks of real processes, in which words that a walk reads are changed: stacks, frames, the map of code, GC info, unwind information.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! A portable PDB, also within an assembly: documents and lines.
+//! A portable PDB, also embedded in an assembly: documents and lines.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Which commands a dump can answer: asked of the functions that answer them, so that `info` and the command cannot differ.
+//! The commands that a dump can answer. The functions that answer them are called, so that `info` and the commands agree.
 
 use std::collections::BTreeSet;
 
@@ -8,32 +8,32 @@ use crate::contract::ContractError;
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel, ThreadStackModel};
 use crate::session::{Error, Runtime};
 
-/// Bytes of objects up to which they are walked. `info` must take no longer on a large heap than on a small one; beyond this,
-/// it checks what the walk needs and that the objects are in the dump, and says so.
+/// Most bytes of objects that are walked. `info` must not take longer on a large heap than on a small one; beyond this limit, it checks the
+/// prerequisites of a walk and whether the objects are in the dump, and says so.
 const MAX_WALK: u64 = 8 << 20;
 
-/// What came of asking.
-struct Asked {
-    /// Whether there is anything in the answer.
+/// The result of calling a command's function.
+struct Outcome {
+    /// Whether the answer has any content.
     found: bool,
     notes: Notes,
-    /// Said instead of the first note that makes the answer partial.
+    /// Shown instead of the first note that makes the answer partial.
     reason: Option<String>,
     basis: AnswerBasis,
-    /// Why the runtime has nothing to ask for: no loss of the dump.
+    /// The reason why the runtime does not have this kind of data. Nothing is missing from the dump then.
     undescribed: Option<String>,
 }
 
-impl Asked {
-    fn of<T>(answer: Answer<T>, found: impl FnOnce(&T) -> bool) -> Asked {
-        Asked { found: found(&answer.data), notes: answer.notes, reason: None, basis: AnswerBasis::Answered, undescribed: None }
+impl Outcome {
+    fn of<T>(answer: Answer<T>, found: impl FnOnce(&T) -> bool) -> Outcome {
+        Outcome { found: found(&answer.data), notes: answer.notes, reason: None, basis: AnswerBasis::Answered, undescribed: None }
     }
 
-    fn undescribed(why: String) -> Asked {
-        Asked { found: false, notes: Notes::new(), reason: None, basis: AnswerBasis::Answered, undescribed: Some(why) }
+    fn undescribed(why: String) -> Outcome {
+        Outcome { found: false, notes: Notes::new(), reason: None, basis: AnswerBasis::Answered, undescribed: Some(why) }
     }
 
-    fn model(command: &str, asked: Result<Asked, Error>) -> AnswerModel {
+    fn model(command: &str, asked: Result<Outcome, Error>) -> AnswerModel {
         let no = |reason| AnswerModel { command: command.into(), answer: AnswerKind::No, reason, basis: AnswerBasis::Answered };
         let asked = match asked {
             Ok(asked) => asked,
@@ -54,17 +54,17 @@ impl Asked {
 pub(super) struct Answers {
     /// The answers, in the order in which `info` lists them.
     pub(super) list: Vec<AnswerModel>,
-    /// The segments, where they could be read whole or in part.
+    /// The segments, if they could be read at least in part.
     pub(super) segments: Option<Answer<Vec<SegmentModel>>>,
-    /// The stacks that are not known precisely, where files of modules would help.
+    /// The conservative stacks, if module files would make them precise.
     pub(super) imprecise: Option<Imprecise>,
 }
 
-/// Stacks that are not known precisely.
+/// Stacks that are walked conservatively.
 pub(super) struct Imprecise {
     pub(super) stacks: u64,
     pub(super) total: u64,
-    /// Names of the files that would help.
+    /// Names of the module files that are needed.
     pub(super) files: Vec<String>,
 }
 
@@ -74,20 +74,20 @@ pub(super) fn answers(runtime: &Runtime) -> Answers {
     let listed = segments.as_ref().ok().map(|s| Answer::new(s.segments.clone(), s.notes.clone()));
     let mut imprecise = None;
     let list = [
-        ("heap", super::heap(runtime, &HeapQuery::default()).map(|a| Asked::of(a, |h| h.totals.segments > 0))),
-        ("segments", segments.map(|a| Asked::of(a, |s| !s.segments.is_empty()))),
+        ("heap", super::heap(runtime, &HeapQuery::default()).map(|a| Outcome::of(a, |h| h.totals.segments > 0))),
+        ("segments", segments.map(|a| Outcome::of(a, |s| !s.segments.is_empty()))),
         ("objects", objects(runtime)),
-        ("handles", super::each_handle(runtime, &HandlesQuery::default(), &mut drop).map(|a| Asked::of(a, |h| h.total > 0))),
-        ("oom", super::oom(runtime).map(|a| Asked::of(a, |o| !o.heaps.is_empty()))),
+        ("handles", super::each_handle(runtime, &HandlesQuery::default(), &mut drop).map(|a| Outcome::of(a, |h| h.total > 0))),
+        ("oom", super::oom(runtime).map(|a| Outcome::of(a, |o| !o.heaps.is_empty()))),
         ("stacks", stacks(runtime, &mut imprecise)),
-        ("threads", super::threads(runtime, &ThreadsQuery::default()).map(|a| Asked::of(a, |t| !t.threads.is_empty()))),
+        ("threads", super::threads(runtime, &ThreadsQuery::default()).map(|a| Outcome::of(a, |t| !t.threads.is_empty()))),
     ];
-    let list = list.into_iter().map(|(command, asked)| Asked::model(command, asked)).collect();
+    let list = list.into_iter().map(|(command, asked)| Outcome::model(command, asked)).collect();
     Answers { list, segments: listed, imprecise }
 }
 
-/// Whether the stacks can be walked. `imprecise`: which files would help.
-fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Asked, Error> {
+/// Whether the stacks can be walked. `imprecise` is set to the files that are needed.
+fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcome, Error> {
     let (mut frames, mut gapped, mut modules) = (false, 0u64, BTreeSet::new());
     let mut look = |thread: ThreadStackModel| {
         frames |= !thread.frames.is_empty();
@@ -98,7 +98,7 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Asked,
         Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. })))
             if runtime.thread_list().is_ok() =>
         {
-            return Ok(Asked::undescribed(e.to_string()));
+            return Ok(Outcome::undescribed(e.to_string()));
         }
         answer => answer?,
     };
@@ -108,24 +108,24 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Asked,
         format!("{of}: the files of {} would tell (--modules)", files.join(", "))
     });
     *imprecise = (!files.is_empty()).then_some(Imprecise { stacks: gapped, total: answer.data, files });
-    Ok(Asked { reason, ..Asked::of(answer, |total| frames || *total == 0) })
+    Ok(Outcome { reason, ..Outcome::of(answer, |total| frames || *total == 0) })
 }
 
-/// Whether the objects can be walked: `stat` where there are few, else what every walk begins with.
-fn objects(runtime: &Runtime) -> Result<Asked, Error> {
+/// Whether the objects can be walked: runs `stat` if there are few objects, or else the first steps of every walk.
+fn objects(runtime: &Runtime) -> Result<Outcome, Error> {
     let heap = runtime.heap()?;
     let sum = |f: fn(&SegmentModel) -> u64| total(heap.segments().iter().map(f));
     let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
     let mut notes = heap.begin().into_notes();
     let lacking = (captured < allocated).then(|| format!("{captured} of {allocated} object bytes are in the dump"));
-    // A list of segments that breaks off explains more than the bytes that were found on it.
+    // A list of segments that is cut off explains more than the bytes found on it.
     let reason = if notes.complete() { lacking.clone() } else { None };
     if allocated <= MAX_WALK {
         let answer = super::stat(&heap, &StatQuery::default())?;
-        return Ok(Asked { reason, ..Asked::of(answer, |s| s.totals.count > 0 || s.totals.free_count > 0) });
+        return Ok(Outcome { reason, ..Outcome::of(answer, |s| s.totals.count > 0 || s.totals.free_count > 0) });
     }
     if let Some(lacking) = lacking {
         notes.add(NoteKind::Missing, None, lacking);
     }
-    Ok(Asked { found: captured > 0, notes, reason: None, basis: AnswerBasis::Bound, undescribed: None })
+    Ok(Outcome { found: captured > 0, notes, reason: None, basis: AnswerBasis::Bound, undescribed: None })
 }

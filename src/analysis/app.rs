@@ -1,4 +1,4 @@
-//! Which program the process runs, and which build of it.
+//! The program that the process runs, and its build.
 
 use crate::base::file_name;
 use crate::base::missed::tried;
@@ -12,15 +12,15 @@ pub(crate) struct App {
     pub(crate) build_id: Option<String>,
 }
 
-/// The managed module that the name of the process, or its command line, tells. `None` if none does: the name may be cut, or be that of
-/// another host.
+/// The managed module with the name of the process, or with a name on its command line. `None` if there is none: the name may be truncated, or be
+/// that of another host.
 pub(crate) fn app(runtime: &Runtime, namer: &Namer) -> Option<App> {
     let types = namer.types().ok()?;
     let facts = &runtime.file().facts;
-    // A host is named after itself, and its command line names the program. Only names of modules come out of it.
+    // A host has its own process name, and its command line names the program. Only names that match a module are returned.
     let words = facts.process_name.iter().chain(&facts.command_line).flat_map(|text| text.split_whitespace());
     let words: Vec<&str> = words.map(|word| stem(file_name(word))).collect();
-    // Which program it is may be unknown: what an answer needs of modules is read for it again.
+    // The program may stay unknown. Answers that need a module read it again.
     tried(|| {
         let modules: Vec<_> = types.loader().modules().into_iter().map(|m| types.names().module(m)).collect();
         let module = words.iter().find_map(|word| modules.iter().find(|m| m.simple_name() == Some(word)))?;

@@ -1,4 +1,4 @@
-//! Fields that a list is to show.
+//! Requested fields of listed objects.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,14 +8,14 @@ use crate::gc::{Object, TypeIndex};
 use crate::managed::BoundField;
 use crate::session::{Error, Heap, ValueError};
 
-/// The fields at the paths that are asked for, each if the type has it.
+/// The fields at the requested paths; `None` for those that the type does not have.
 pub(super) type BoundFields = Arc<[Option<BoundField>]>;
 
-/// The paths that are asked for, bound to the types that were met.
+/// The requested paths, bound to the types found so far.
 pub(super) struct AskedFields {
     paths: Vec<Vec<String>>,
     bound: IndexVec<TypeIndex, Option<BoundFields>>,
-    /// The first fields of the paths that no type has so far, and the fields of types without them.
+    /// First fields of the paths that no type has had so far, and the fields of the types without them, for suggestions.
     unknown: BTreeSet<String>,
     have: BTreeSet<String>,
 }
@@ -27,7 +27,7 @@ impl AskedFields {
         AskedFields { paths, bound: IndexVec::new(), unknown, have: BTreeSet::new() }
     }
 
-    /// The fields of an object that is listed.
+    /// Binds the fields of a listed object.
     pub(super) fn meet(&mut self, heap: &Heap, object: &Object<'_>) -> BoundFields {
         if self.paths.is_empty() {
             return BoundFields::default();
@@ -57,11 +57,11 @@ impl AskedFields {
         });
     }
 
-    /// Tells of those that no object had.
+    /// Reports the fields that no object had.
     pub(super) fn note(self, notes: &Collector) {
         for name in &self.unknown {
             let hint = did_you_mean(name, self.have.iter().map(String::as_str));
-            notes.add(NoteKind::NoMatch, None, format!("no object that is listed has a field '{name}'{hint}"));
+            notes.add(NoteKind::NoMatch, None, format!("no listed object has a field '{name}'{hint}"));
         }
     }
 }

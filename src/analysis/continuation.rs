@@ -1,4 +1,4 @@
-//! The variables that a continuation of runtime async keeps: those of its suspended method.
+//! The variables in a continuation of runtime async, which belong to its suspended method.
 //!
 //! Source: `docs/internals/runtime-async.md`.
 
@@ -15,10 +15,10 @@ use crate::stack::debug_info::{Captured, DebugInfo};
 
 /// Most bytes of a continuation whose references are listed.
 const MAX_CONTINUATION: u64 = 1 << 16;
-/// Most reads for the variables of a method.
+/// Most reads for the variables of one method.
 const READS: u64 = 1 << 20;
 
-/// The flags of continuations, and what their bits number.
+/// The flags of continuations, some of whose bits are indices.
 const FLAGS: &str = "System.Runtime.CompilerServices.ContinuationFlags";
 const HELPERS: [(&str, &str, &str); 4] = [
     ("ExecutionContextIndexFirstBit", "ExecutionContextIndexNumBits", "(execution context)"),
@@ -33,14 +33,14 @@ struct Variable {
     typed: Option<Typed>,
 }
 
-/// The variables of the continuation at `object` with this method table: those that the debug info of the method names, and every other
-/// reference. Empty for other objects.
+/// The variables of the continuation at `object` with this method table: those in the debug info of the method, and all other references. Empty for
+/// other objects.
 pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMethods, mt: Addr, object: Addr) -> Vec<FieldValue> {
     let tables = values.types().names().method_tables();
     let word = values.types().pointer_bytes();
     let sizes = || Some((tables.read(tables.continuation(mt)?).ok()?.base_size, tables.read(mt).ok()?));
     let Some((base, info)) = sizes() else { return Vec::new() };
-    // Base sizes have the object header, which offsets do not count.
+    // Base sizes include the object header; offsets do not.
     let first = u64::from(base).saturating_sub(word);
     let end = u64::from(info.base_size).saturating_sub(word);
     let slots: Vec<u64> = GcDesc::offsets(runtime.memory(), &info, MAX_CONTINUATION).into_iter().filter(|at| *at >= first).collect();
@@ -64,7 +64,7 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
         };
         out.push((offset, FieldValue { offset: Some(offset), ..values.value(variable.name.clone(), type_name, &place) }));
     }
-    // References within a structure are shown as its fields.
+    // References within a structure are shown as its fields, so they are left out here.
     let starts: Vec<(u64, u64)> = out.iter().map(|(at, value)| (*at, at.saturating_add(extent(value, word)))).collect();
     let known = helpers(values, methods, first, object);
     for offset in slots.into_iter().filter(|at| !starts.iter().any(|(from, to)| from <= at && at < to)) {
@@ -76,7 +76,8 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
     out.into_iter().map(|(_, value)| value).collect()
 }
 
-/// The places that the flags of a continuation number, from 1, each in bits that constants of `ContinuationFlags` give. A place that is missing has 0.
+/// The offsets that the flags of a continuation store as 1-based indices, each in bits given by constants of `ContinuationFlags`. The index 0 means
+/// that there is none.
 fn helpers(values: &Values, methods: &SuspendedMethods, first: u64, object: Addr) -> Vec<(u64, &'static str)> {
     let of = |(bit, bits, name): (&str, &str, &'static str)| {
         let types = values.types();
@@ -93,13 +94,13 @@ fn reference(address: Addr) -> Place {
     Place { address, element: CorElementType::Class, method_table: None, definition: None, bytes: None }
 }
 
-/// Bytes that a value takes at least.
+/// Smallest number of bytes of a value.
 fn extent(value: &FieldValue, word: u64) -> u64 {
     let last = value.fields.iter().filter_map(|f| Some(f.offset?.saturating_add(extent(f, word)))).max();
     last.unwrap_or(0).max(word).max(len64(value.fields.len()))
 }
 
-/// The variables in the debug info of the method, with their places.
+/// The variables in the debug info of the method, with their locations.
 fn named(runtime: &Runtime, values: &Values, methods: &SuspendedMethods, object: Addr) -> Option<Vec<(Captured, Variable)>> {
     let (code, ip) = methods.code(object)?;
     let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok()?;

@@ -1,7 +1,7 @@
 //! The data contracts of the runtime, with the origin of every item.
 
 use crate::base::missed::tried;
-use crate::base::{AddrRange, Answer, NoteKind};
+use crate::base::{AddrRange, Answer, NoteKind, len64, plural};
 use crate::contract::checks::{self, Outcome};
 use crate::contract::{self, Contract, ContractError, Descriptor, GlobalValue};
 use crate::model::{
@@ -13,7 +13,7 @@ use crate::{clr, gc, stack};
 /// Arguments of `contracts`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContractsQuery {
-    /// Only self-checks and contracts, without types and globals.
+    /// Whether types and globals are omitted, so that only self-checks and contracts are listed.
     pub checks_only: bool,
 }
 
@@ -60,7 +60,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
             }
             GlobalValue::Pointer(a) => {
                 model.address = Some(*a);
-                // Heap dumps lack the pages of the image that were never written, and those of literals.
+                // Heap dumps do not have image pages that were never written, nor pages of literals.
                 let content = tried(|| memory.ptr(*a));
                 if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
                     notes.add(NoteKind::Missing, e.address, format!("content of {name}: {e}"));
@@ -74,13 +74,13 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     let checked = d.scope();
     let mut found: Vec<CheckModel> = checks::run(&checked, memory, runtime.limits()).into_iter().map(check).collect();
     notes.extend(&checked.losses());
-    // Rejected overlays matter most to users who ask for the checks.
+    // Rejected overlays are listed even among the self-checks.
     let refused = |facts: &String| CheckModel { name: "overlay".into(), outcome: CheckOutcome::Failed, facts: facts.clone() };
     found.extend(runtime.description().refused.iter().map(refused));
     let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =
         if query.checks_only { Default::default() } else { (types.collect(), globals.collect()) };
     if let Some((item, why)) = d.unusable.first_key_value() {
-        let what = format!("items of the descriptor cannot be used ({}), the first is {item}: {why}", d.unusable.len());
+        let what = format!("the descriptor has {} that cannot be used, such as {item}: {why}", plural(len64(d.unusable.len()), "item"));
         notes.add(NoteKind::Missing, None, what);
     }
     notes.finish(ContractsReport {
@@ -93,7 +93,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     })
 }
 
-/// The contracts read by gcdump, on all floors.
+/// Returns the contracts that gcdump reads, in all layers.
 fn read() -> impl Iterator<Item = Contract> {
     [contract::CONTRACTS, clr::CONTRACTS, gc::CONTRACTS, stack::CONTRACTS].into_iter().flatten().copied()
 }

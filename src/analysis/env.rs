@@ -1,4 +1,4 @@
-//! What the process was started with, and the settings of the runtime in it.
+//! Arguments and environment of the process, and the settings of its runtime.
 
 use super::analyze::shell_line;
 use crate::base::missed::tried;
@@ -10,7 +10,7 @@ use crate::model::{EnvReport, SettingModel, SettingSource, VariableModel};
 use crate::session::{Dump, Error, Runtime, Startup};
 
 library_types! {
-    /// Where the library keeps properties.
+    /// The library type of runtime properties.
     enum PropertyType {
         in "System.Private.CoreLib" {
             AppContext = "System.AppContext",
@@ -18,13 +18,13 @@ library_types! {
     }
 }
 
-/// Most properties that are read. Hosts give some dozens.
+/// Most properties that are read. Hosts pass a few dozen.
 const MOST: u64 = 10_000;
-/// Beginnings of names of the environment that the runtime reads, and of properties that set the GC.
+/// Prefixes of environment variables that the runtime reads, and of properties that configure the GC.
 const READ_BY_RUNTIME: [&str; 2] = ["DOTNET_", "COMPlus_"];
 const OF_GC: &str = "System.GC.";
 
-/// Arguments, environment and properties of the process of `dump`. Does not require a readable runtime.
+/// Returns arguments, environment and properties of the process of `dump`. Does not require a readable runtime.
 pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
     let notes = Collector::new();
     notes.extend(dump.notes());
@@ -47,9 +47,9 @@ pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
     notes.finish(EnvReport { source, arguments, command_line, environment, properties: properties.map(list) })
 }
 
-/// What the process was started with, hidden where contents are.
+/// Returns arguments and environment of the process, hidden if contents are hidden.
 pub(super) fn startup(dump: &Dump) -> Option<Startup> {
-    // Dumps without it are no worse for it.
+    // Other commands do not depend on these, so nothing is noted as missing.
     let startup = tried(|| Startup::of(dump.file(), dump.memory()))?;
     if !dump.memory().hides_contents() {
         return Some(startup);
@@ -59,18 +59,18 @@ pub(super) fn startup(dump: &Dump) -> Option<Startup> {
         source: startup.source,
         arguments: startup.arguments.map(|list| list.into_iter().map(hidden).collect()),
         line: startup.line.map(hidden),
-        // Names of variables may say as much as their values.
+        // Names of variables may be as confidential as their values.
         environment: Vec::new(),
     })
 }
 
-/// The command line, so that a shell takes each argument as one word.
+/// Returns the command line, quoted so that a shell takes each argument as one word.
 pub(super) fn command_line(startup: &Startup) -> Option<String> {
     let of_arguments = || startup.arguments.as_deref().map(|list| shell_line(list.iter().map(String::as_str)));
     startup.line.clone().or_else(of_arguments)
 }
 
-/// The settings that the environment and `runtimeconfig.json` make: all that the runtime reads of the former, those of the GC of the latter.
+/// Returns the settings from the environment and `runtimeconfig.json`: all variables that the runtime reads, and the properties of the GC.
 pub(super) fn settings(startup: Option<&Startup>, runtime: Option<&Runtime>) -> Vec<SettingModel> {
     let environment = startup.iter().flat_map(|s| &s.environment);
     let environment = environment.filter(|(name, _)| READ_BY_RUNTIME.iter().any(|begin| name.starts_with(begin)));
@@ -80,7 +80,7 @@ pub(super) fn settings(startup: Option<&Startup>, runtime: Option<&Runtime>) -> 
     environment.chain(properties.map(of(SettingSource::RuntimeConfig))).collect()
 }
 
-/// The properties of the runtime by name.
+/// Returns the properties of the runtime by name.
 fn properties(runtime: &Runtime) -> Option<Vec<(String, String)>> {
     let mut out = tried(|| read_properties(runtime).ok().flatten())?;
     out.sort();
@@ -97,7 +97,7 @@ fn read_properties(runtime: &Runtime) -> Result<Option<Vec<(String, String)>>, E
     let entries = heap.object(store)?.entries()?;
     let text = |value: &crate::managed::Value| value.object().and_then(|object| object.string());
     let limit = usize::try_from(MOST).unwrap_or(usize::MAX);
-    // Programs may set what is no text.
+    // Programs may set properties that are not strings.
     let texts = entries.take(limit).filter_map(|(name, value)| Some((text(&name).ok()?, text(&value).ok()?)));
     Ok(Some(texts.collect()))
 }

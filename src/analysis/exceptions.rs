@@ -1,4 +1,4 @@
-//! Exception objects: those in flight on threads, with their inner exceptions, and all on the heap.
+//! Exception objects: those of threads, with their inner exceptions, and all on the heap.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -27,14 +27,14 @@ pub struct ExceptionReader<'r> {
     lines: SourceLines<'r>,
     limits: &'r Limits,
     notes: &'r Collector,
-    /// What the texts and frames of the answer may take: many exceptions may share one message or stack trace.
+    /// Memory for texts and frames in the answer. Many exceptions may share one message or stack trace.
     budget: Budget,
-    /// Exceptions of threads, and whether they are in flight: thousands of threads may name the same one.
-    told: Mutex<Map<(Addr, bool), OfThread>>,
-    methods_told: Mutex<Map<Addr, Option<Arc<TraceMethod>>>>,
+    /// Models of threads' exceptions by address and whether they are in flight, since thousands of threads may have the same one.
+    by_address: Mutex<Map<(Addr, bool), OfThread>>,
+    methods_by_desc: Mutex<Map<Addr, Option<Arc<TraceMethod>>>>,
 }
 
-/// An exception of threads, and its bytes in an answer.
+/// A thread's exception, and its bytes in an answer.
 type OfThread = (Arc<ExceptionModel>, u64);
 
 /// A method on stack traces.
@@ -46,13 +46,13 @@ struct TraceMethod {
     module: Option<Name>,
 }
 
-/// Bytes of an answer for each byte of the dump: a frame of 32 bytes is listed with the names of its method and module.
+/// Bytes of an answer for each byte of the dump. A frame of 32 bytes is listed with the names of its method and module.
 const EXPANSION: u64 = 8;
-/// Bytes of a message to which no more of those of inner exceptions are added.
+/// Most bytes of a message to which messages of inner exceptions are appended.
 const MOST_OF_A_MESSAGE: usize = 1 << 14;
-/// Bytes that an exception, and a frame, take in an answer beside their texts: more than in memory, where threads and frames share them.
+/// Bytes that an exception or a frame takes in an answer besides its texts: more than in memory, where threads and frames share them.
 const PLAIN: u64 = 256;
-/// Steps that reading a frame takes, and bytes of a text that one reads.
+/// Steps charged for a frame, and bytes of text charged as one step.
 const STEPS_OF_A_FRAME: usize = 2;
 const TEXT_OF_A_STEP: usize = 8;
 
@@ -72,13 +72,13 @@ impl<'r> ExceptionReader<'r> {
                 limits: runtime.limits(),
                 notes,
                 budget: Budget::of_types(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory),
-                told: Mutex::default(),
-                methods_told: Mutex::default(),
+                by_address: Mutex::default(),
+                methods_by_desc: Mutex::default(),
             }
         })
     }
 
-    /// Whether the answer may keep an exception with these texts. Notes it if not.
+    /// Whether the answer has memory for an exception with these texts. If not, this is noted.
     fn keeps<'t>(&self, texts: impl IntoIterator<Item = Option<&'t str>>) -> bool {
         self.keeps_bytes(texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len()))))
     }
@@ -91,8 +91,8 @@ impl<'r> ExceptionReader<'r> {
         kept
     }
 
-    /// Whether the answer may take so many more steps to read exceptions: many threads may have the same one, and aggregates each other. Notes
-    /// it if not.
+    /// Whether the answer may use this many more steps to read exceptions. Many threads may have the same exception, and aggregates may contain
+    /// each other. If not, this is noted.
     fn affords(&self, steps: usize) -> bool {
         let afforded = self.budget.steps(len64(steps));
         if !afforded {
@@ -101,14 +101,14 @@ impl<'r> ExceptionReader<'r> {
         afforded
     }
 
-    /// Notes why exceptions cannot be read, if so: for answers that are about nothing else.
+    /// Notes why exceptions cannot be read, for answers that are only about exceptions.
     fn note_lacking(&self) {
         if let Some(why) = &self.lacking {
             self.notes.add(NoteKind::Missing, None, format!("exceptions cannot be read: {why}"));
         }
     }
 
-    /// Notes what source lines lack.
+    /// Notes why source lines are missing.
     pub(crate) fn note_lines(&self) {
         self.lines.note(self.notes);
     }
@@ -117,15 +117,15 @@ impl<'r> ExceptionReader<'r> {
         self.read_with_message(address, 0)
     }
 
-    /// The exception at `address`, with the message that the program sees: some types add to what is stored.
+    /// The exception at `address`, with the message that the program sees. Some types extend the stored message.
     fn read_with_message(&self, address: Addr, depth: usize) -> Option<Exception> {
-        /// Most aggregates within each other whose messages are put together.
+        /// Most nested aggregates whose messages are combined.
         const MAX_AGGREGATES: usize = 4;
         self.affords(1).then_some(())?;
         let mut read = self.objects.as_ref()?.read(self.namer.names()?, self.namer.fields(), address)?;
         let texts = [&read.message, &read.stack_text, &read.remote_text].into_iter().flatten();
         let of_texts = texts.fold(0usize, |sum, text| sum.saturating_add(text.len() / TEXT_OF_A_STEP));
-        // The last one is kept.
+        // This exception is kept even if the steps are used up.
         let of_frames = read.stack.len().saturating_mul(STEPS_OF_A_FRAME);
         self.affords(of_frames.saturating_add(read.inners.len()).saturating_add(of_texts));
         if read.stack_cut {
@@ -155,15 +155,15 @@ impl<'r> ExceptionReader<'r> {
         if self.keeps([message.as_deref()]) { message } else { None }
     }
 
-    /// The exception at `address` that a thread names: another object contradicts the thread.
+    /// The exception at `address` that a thread refers to. If another object is there, this contradicts the thread.
     pub(crate) fn of_thread(&self, address: Addr, current: bool) -> Arc<ExceptionModel> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((model, bytes)) = told.get(&(address, current)) {
+        let mut known = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((model, bytes)) = known.get(&(address, current)) {
             let bare = || Arc::new(ExceptionModel { current, ..self.bare(address) });
             return if self.keeps_bytes(*bytes) { Arc::clone(model) } else { bare() };
         }
         let model = Arc::new(self.checked(address, current));
-        told.insert((address, current), (Arc::clone(&model), listed_bytes(&model)));
+        known.insert((address, current), (Arc::clone(&model), listed_bytes(&model)));
         model
     }
 
@@ -183,7 +183,7 @@ impl<'r> ExceptionReader<'r> {
         model
     }
 
-    /// An exception whose fields are not read: the method table pointer is the same for all objects.
+    /// An exception whose fields are not read, with only its type.
     fn bare(&self, address: Addr) -> ExceptionModel {
         let method_table = self.headers.as_ref().and_then(|o| o.method_table(address));
         ExceptionModel {
@@ -206,7 +206,7 @@ impl<'r> ExceptionReader<'r> {
         const MAX_DEPTH: usize = 48;
         let first = seen.insert(address);
         let mut out = self.bare(address);
-        // A repeated or too deeply nested one is named, not followed.
+        // A repeated or too deeply nested exception is listed without its inner exceptions.
         if !first || depth > MAX_DEPTH || seen.len() > self.limits.inner_exceptions {
             if first || depth > MAX_DEPTH {
                 self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
@@ -237,7 +237,7 @@ impl<'r> ExceptionReader<'r> {
     fn frames(&self, stack: &[StackFrame]) -> Vec<FrameModel> {
         let compiled = self.namer.names().and_then(|names| names.native_aot());
         let frame = |f: &StackFrame| {
-            // Addresses are those behind calls.
+            // These are return addresses.
             if let Some(program) = compiled {
                 let method = f.ip.minus(1).and_then(|code| program.method_at(code));
                 return FrameModel { display: method.as_ref().map(Name::display), method, ..FrameModel::bare(f.ip, f.last_of_foreign) };
@@ -262,19 +262,19 @@ impl<'r> ExceptionReader<'r> {
         frames
     }
 
-    /// The method at `desc`. Runaway recursion repeats its methods, and traces those of each other: each is named once.
+    /// The method at `desc`, named once. Runaway recursion repeats methods, and many traces share them.
     fn method(&self, desc: Addr) -> Option<Arc<TraceMethod>> {
-        let mut told = self.methods_told.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = told.get(&desc) {
-            return known.clone();
+        let mut known = self.methods_by_desc.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(method) = known.get(&desc) {
+            return method.clone();
         }
         let of = self.methods.as_ref().zip(self.namer.names()).and_then(|(methods, types)| methods.name(types, desc));
         let method = of.map(|of| {
             let (name, module) = (of.to_name(), of.module.as_deref().map(Name::from));
             Arc::new(TraceMethod { display: name.display(), name, module, of })
         });
-        // Its frame pays for it.
-        told.insert(desc, method.clone());
+        // The memory is charged with the frame.
+        known.insert(desc, method.clone());
         method
     }
 
@@ -300,7 +300,7 @@ impl<'r> ExceptionReader<'r> {
         found
     }
 
-    /// The error for an address of something else: `at` is where the object that `query` asks for would begin.
+    /// The error for an address without an exception. `at` is the start of the object that `query` asks for.
     fn no_exception(&self, at: Addr, query: &ExceptionsQuery) -> Error {
         let Some(mt) = self.headers.as_ref().and_then(|o| o.method_table(at)).filter(|mt| self.namer.name(*mt).is_some()) else {
             return Error::NoObject(query.object.unwrap_or(at));
@@ -377,7 +377,7 @@ impl<'r> ExceptionReader<'r> {
                 inner_exceptions: None,
             });
         }
-        // A list of many would repeat those that are in it.
+        // In a long list, inner exceptions are listed themselves.
         for e in list.iter_mut().filter(|e| total == 1 || e.thread_role.as_deref() == Some(IN_FLIGHT)) {
             let mut seen = HashSet::from([e.address]);
             e.inner_exceptions = Some(e.inner.iter().chain(&e.inners).map(|at| self.model_of(*at, &mut seen, 1)).collect());
@@ -404,20 +404,20 @@ fn listed_bytes(exception: &ExceptionModel) -> u64 {
 /// Arguments of `exceptions`.
 #[derive(Clone, Debug, Default)]
 pub struct ExceptionsQuery {
-    /// Only counts by type and the method that has thrown.
+    /// Whether to return only counts by type and throwing method.
     pub stat: bool,
     /// Only exceptions of these types; empty for all.
     pub types: Vec<TypePattern>,
     /// Only the exception at or around this address.
     pub object: Option<Addr>,
-    /// Order of the list, or of the counts; `None` for that of the heap, and most first.
+    /// Order of the list, or of the counts; `None` for heap order, or most first.
     pub sort: Option<Order<ExceptionSort>>,
 }
 
 /// Every exception object of the heap, then those held only by threads.
 ///
 /// # Errors
-/// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] for the address of something else.
+/// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] if there is no exception at the address.
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
     use ExceptionSort::{Address, Count, Message, Method, Thread, Thrown, Type};
     let (has, what): (&[ExceptionSort], &str) = if query.stat {
@@ -451,7 +451,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     Ok(notes.finish(report))
 }
 
-/// Sorts the list, or what it counts if there is none.
+/// Sorts the list, or the counts if there is no list.
 fn sorted(report: &mut ExceptionsReport, Order { by, direction }: Order<ExceptionSort>) {
     match &mut report.exceptions {
         Some(list) => sort::sort(list, direction, |e| match by {
@@ -472,20 +472,20 @@ fn sorted(report: &mut ExceptionsReport, Order { by, direction }: Order<Exceptio
 
 /// Relation of an exception to the thread that handles it.
 const IN_FLIGHT: &str = "in-flight";
-/// Relation of an exception that the runtime keeps for need.
+/// Relation of an exception that the runtime has preallocated.
 const PREALLOCATED: &str = "preallocated";
 
-/// Whether the runtime made an exception at its start: of these types (`CreatePreallocatedExceptions` in vm/appdomain.cpp), never thrown, and
-/// without the message that their constructors set.
+/// Whether the runtime created an exception at startup: it has one of these types (`CreatePreallocatedExceptions` in vm/appdomain.cpp), was never
+/// thrown, and does not have the message that its constructor sets.
 fn is_preallocated(read: &Exception, type_name: Option<&str>) -> bool {
     const TYPES: [&str; 3] = ["System.OutOfMemoryException", "System.StackOverflowException", "System.ExecutionEngineException"];
     read.is_bare() && type_name.is_some_and(|name| TYPES.contains(&name))
 }
 
-/// The thread of each exception, and its relation to it.
+/// The thread of each exception, and the exception's relation to it.
 fn roles(threads: &[Thread]) -> Map<Addr, (Option<u32>, &'static str)> {
     let mut out = Map::default();
-    // Weakest first: an exception in flight is also the last one thrown.
+    // In ascending order of importance: an exception in flight is also the last one thrown.
     for t in threads {
         out.extend(t.last_thrown.map(|a| (a, (t.id, "last-thrown"))));
     }
@@ -501,7 +501,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_listed_is_bounded_in_sum() {
+    fn the_total_size_of_a_list_is_bounded() {
         let dump = crate::open("dumps/corpus/net10-wks-crash-heap.dmp.zst").unwrap();
         let runtime = dump.runtime().unwrap();
         let heap = runtime.heap().unwrap();

@@ -36,11 +36,11 @@ impl States {
 pub struct FinalizersQuery {
     /// Only objects of these types; empty for all.
     pub types: Vec<TypePattern>,
-    /// Also list every object.
+    /// Whether to list every object as well.
     pub objects: bool,
-    /// Order of the objects if they are listed, else of the types; `None` for objects as found, and most first.
+    /// Order of the objects if they are listed, or else of the types; `None` for the order of the queues, or most first.
     pub sort: Option<Order<FinalizerSort>>,
-    /// Types, and objects if they are listed, to list, 0 for all.
+    /// Most types, and most objects if they are listed; 0 for all.
     pub top: usize,
 }
 
@@ -65,7 +65,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
         Err(e @ ContractError::Unusable { .. }) => {
             notes.add(NoteKind::Missing, None, format!("the finalizer's thread cannot be read: {e}"))
         }
-        // Which thread it is is not the answer.
+        // The answer does not depend on the finalizer thread.
         Err(_) => {}
     }
     let namer = runtime.namer();

@@ -17,9 +17,9 @@ use crate::session::{Error, Heap, Namer};
 /// Arguments of `fragmentation`.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentationQuery {
-    /// Rows by heap and generation instead of by generation.
+    /// Whether rows are by heap and generation instead of by generation.
     pub heaps: bool,
-    /// Also rows by segment.
+    /// Whether to add rows by segment.
     pub segments: bool,
     /// Free blocks to list; 0 for all.
     pub top: usize,
@@ -59,19 +59,19 @@ struct Finder<'p> {
     segment: SegmentIndex,
     /// The first object of the piece.
     first: Option<Neighbor>,
-    /// It, where it is free and the object behind it is known: what is before it may not be.
+    /// The first object, if it is free and the object after it is known. The object before it may be unknown.
     leading: Option<Block>,
-    /// Whether all objects of the piece so far are free blocks that touch.
+    /// Whether all objects of the piece so far are adjacent free blocks.
     all_free: bool,
-    /// Type of the pinned object that touches them, or is the first.
+    /// Type of the pinned object that follows these blocks, or that is the first object.
     led: Option<Addr>,
     /// The preceding object.
     last: Option<Neighbor>,
-    /// Bytes of the contiguous free blocks before it.
+    /// Size in bytes of the contiguous free blocks before the current object.
     run: u64,
     /// The free block whose following object is not known yet.
     open: Option<Block>,
-    /// The largest so far, as a min-heap.
+    /// The largest blocks so far, as a min-heap.
     largest: BinaryHeap<Reverse<Block>>,
     free: FxHashMap<(SegmentIndex, Generation), Sum>,
     sizes: BTreeMap<u32, Sum>,
@@ -84,13 +84,13 @@ fn touches(end: Addr, at: Addr) -> bool {
 }
 
 impl Finder<'_> {
-    /// Ends the piece: free blocks have the neighbors that they have.
+    /// Ends the piece: the remaining free blocks have no further neighbors.
     fn close(&mut self) {
         let blocks = [self.leading.take(), self.open.take()];
         blocks.into_iter().flatten().for_each(|block| self.keep(block));
     }
 
-    /// The object behind a free block is known.
+    /// Handles a free block whose following object is known.
     fn closed(&mut self, block: Block) {
         match self.first {
             Some(first) if first.address == block.address.0 => self.leading = Some(block),
@@ -98,7 +98,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Takes an object at the start of the piece: the first, or one behind free blocks alone, which `touches` the last of them.
+    /// Handles an object at the start of the piece: the first one, or one that follows only free blocks. `touches`: whether it is adjacent to the
+    /// last of them.
     fn lead(&mut self, here: Neighbor, touches: bool) {
         let joins = touches || self.first.is_none();
         self.first.get_or_insert(here);
@@ -169,7 +170,7 @@ impl Visitor for Finder<'_> {
         if let Some(block) = &mut before.open {
             block.after = Some(first);
         }
-        // A block alone in its piece is still open.
+        // A block that is the only object of its piece is still open.
         if let Some(block) = self.leading.as_mut().or(self.open.as_mut()).filter(|block| block.address.0 == first.address) {
             block.before = Some(last);
         }
@@ -183,11 +184,11 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// What was counted in a part of the heap of which the dump may lack some.
+/// Sums of a part of the heap, some of which may be missing from the dump.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     allocated: u64,
-    /// Of these, not walked.
+    /// Allocated bytes that were not walked.
     lost: u64,
     free: Sum,
     unused: u64,
@@ -203,14 +204,14 @@ impl Counted {
         self.context.grow(other.context);
     }
 
-    /// A number, unless none was met in a part that was not wholly walked.
-    fn told(&self, n: u64) -> Option<u64> {
+    /// Returns a number, except zero in a part that was not walked completely.
+    fn if_known(&self, n: u64) -> Option<u64> {
         found(n, self.lost == 0)
     }
 
-    /// Free share of what was walked; 0 if nothing is allocated.
+    /// Returns the free share of the walked bytes; 0 if nothing is allocated.
     fn share(&self) -> Option<f64> {
-        self.told(self.free.bytes).map(|free| share(free, self.allocated.saturating_sub(self.lost).max(free)).unwrap_or(0.0))
+        self.if_known(self.free.bytes).map(|free| share(free, self.allocated.saturating_sub(self.lost).max(free)).unwrap_or(0.0))
     }
 
     fn model(&self, (heap, generation, segment): Place) -> FreeSpaceModel {
@@ -219,24 +220,24 @@ impl Counted {
             heap,
             segment,
             allocated_bytes: self.allocated,
-            free_count: self.told(self.free.count),
-            free_bytes: self.told(self.free.bytes),
+            free_count: self.if_known(self.free.count),
+            free_bytes: self.if_known(self.free.bytes),
             share: self.share(),
             unused_committed_bytes: self.unused,
-            context_bytes: self.told(self.context),
+            context_bytes: self.if_known(self.context),
         }
     }
 }
 
-/// `n`, unless it is none of what is not known `whole`.
+/// Returns `n`, except zero if the part is not known `whole`.
 fn found(n: u64, whole: bool) -> Option<u64> {
     (whole || n > 0).then_some(n)
 }
 
-/// What a row is about: heap, generation, segment.
+/// Scope of a row: heap, generation, segment.
 type Place = (Option<u64>, Generation, Option<Addr>);
 
-/// The rows of a segment: one, or one per generation inside.
+/// Returns the rows of a segment: one, or one per generation inside.
 fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Generation) -> Sum) -> Vec<(Place, Counted)> {
     let more = (segment.committed.since(segment.allocated).unwrap_or(0), walk.map_or(0, |w| w.context_bytes));
     let row = |generation: Generation, allocated: u64, lost: u64, (unused, context): (u64, u64)| {
@@ -252,10 +253,10 @@ fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Gener
     for part in &segment.parts {
         let of_it = if Some(part.generation) == youngest { more } else { (0, 0) };
         let allocated = part.end.since(part.start).unwrap_or(0);
-        // Where in the segment it is lost, the walk does not tell.
+        // The walk does not report which part of the segment is missing.
         rows.push(row(part.generation, allocated, lost.min(allocated), of_it));
     }
-    // Bytes outside the parts: none in all dumps seen.
+    // Bytes outside the parts: zero in all dumps seen so far.
     let rest = free(segment.generation);
     if rest.count > 0 && !segment.parts.iter().any(|p| p.generation == segment.generation) {
         rows.push(row(segment.generation, 0, 0, (0, 0)));
@@ -263,7 +264,7 @@ fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Gener
     rows
 }
 
-/// Sums the rows by generation; with `heaps`, by heap and generation.
+/// Sums up the rows by generation; with `heaps`, by heap and generation.
 fn added(rows: &[(Place, Counted)], heaps: bool) -> Vec<FreeSpaceModel> {
     let mut sums: BTreeMap<(Option<u64>, Generation), Counted> = BTreeMap::new();
     for ((heap, generation, _), counted) in rows {
@@ -272,7 +273,7 @@ fn added(rows: &[(Place, Counted)], heaps: bool) -> Vec<FreeSpaceModel> {
     sums.into_iter().map(|((heap, generation), counted)| counted.model((heap, generation, None))).collect()
 }
 
-/// The free space of the heap.
+/// Reports the free space of the heap.
 ///
 /// # Errors
 /// Never fails today; the signature leaves room.
@@ -328,9 +329,9 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
         .collect();
     let mut all = Counted::default();
     rows.iter().for_each(|(_, counted)| all.merge(counted));
-    // A list of segments that breaks off loses nobody knows how much.
+    // If a list of segments is cut off, the size of the rest is unknown.
     let listed = heap.segments_whole();
-    let told = |n: Option<u64>| n.and_then(|n| found(n, listed));
+    let if_listed = |n: Option<u64>| n.and_then(|n| found(n, listed));
     let pinned_objects = total(pinned.values().map(|p| p.objects.count));
     let report = FragmentationReport {
         generations: added(&rows, query.heaps),
@@ -341,11 +342,11 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
         largest: largest.iter().map(|b| block_model(heap, &namer, b)).collect(),
         totals: FragmentationTotals {
             allocated_bytes: found(all.allocated, listed),
-            free_count: told(all.told(all.free.count)),
-            free_bytes: told(all.told(all.free.bytes)),
+            free_count: if_listed(all.if_known(all.free.count)),
+            free_bytes: if_listed(all.if_known(all.free.bytes)),
             share: all.share().filter(|share| listed || *share > 0.0),
             unused_committed_bytes: found(all.unused, listed),
-            context_bytes: told(all.told(all.context)),
+            context_bytes: if_listed(all.if_known(all.context)),
             pinned_handles: found(pinned_handles, pins_whole),
             pinned_objects: found(pinned_objects, pins_whole && listed && (all.lost == 0 || pinned_handles == 0)),
         },

@@ -18,11 +18,13 @@ pub struct HandlesQuery {
     pub kinds: Vec<HandleKind>,
     /// Only handles of objects of these types; empty for all.
     pub object_types: Vec<TypePattern>,
-    /// Only counts by type.
+    /// Whether to return only counts by type.
     pub stat: bool,
+    /// Whether to return the memory of the handle tables instead of a list. It covers all handles.
+    pub memory: bool,
     /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
-    /// Order of the handles, groups or counts; `None` for handles as found, and most first.
+    /// Order of the handles, groups or counts; `None` for handles in table order, and most first otherwise.
     pub sort: Option<Order<HandleSort>>,
     /// Maximum handles or groups to list, 0 for all; counts always cover everything.
     pub top: usize,
@@ -31,15 +33,15 @@ pub struct HandlesQuery {
 impl HandlesQuery {
     /// Whether the handles themselves are listed.
     fn lists(&self) -> bool {
-        !self.stat && self.by.is_none()
+        !self.stat && !self.memory && self.by.is_none()
     }
 }
 
 /// The GC handles of all handle tables.
 ///
 /// # Errors
-/// [`Error::Query`] for a handle type unknown to this runtime and a column that the list does not have, [`Error::Unknown`] if the dump does not tell which it has,
-/// [`Error::Contract`] if the GC's structures are not described.
+/// [`Error::Query`] for a handle type unknown to this runtime and a column that the list does not have, [`Error::Unknown`] if the dump does not
+/// show which types it has, [`Error::Contract`] if the GC's structures are not described.
 pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<HandlesReport>, Error> {
     let mut handles = Vec::new();
     let mut answer = each_handle(runtime, query, &mut |handle| handles.push(handle))?;
@@ -52,7 +54,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     Ok(answer)
 }
 
-/// [`handles`], with each handle of the list, in the order of the tables, given to `each`: they need not be in memory together.
+/// Like [`handles`], with each handle of the list passed to `each` in table order, so that they need not be in memory together.
 pub(crate) fn each_handle(
     runtime: &Runtime,
     query: &HandlesQuery,
@@ -72,7 +74,7 @@ pub(crate) fn each_handle(
     let list = query.lists();
     // Handles are read without the heap; generations and types of objects are not.
     let heap = match runtime.heap() {
-        _ if query.stat && query.object_types.is_empty() => None,
+        _ if (query.stat || query.memory) && query.object_types.is_empty() => None,
         Ok(heap) => Some(heap),
         Err(e) if query.by == Some(HandleBy::Generation) || !query.object_types.is_empty() => return Err(e),
         Err(e) => {
@@ -97,7 +99,7 @@ pub(crate) fn each_handle(
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut used = [0u64; HandleUse::ALL.len()];
     let mut groups: BTreeMap<Option<Name>, Sum> = BTreeMap::new();
-    // As found, the first are all that is listed.
+    // In table order, only the first ones are listed.
     let room = if query.sort.is_none() && query.top > 0 { len64(query.top) } else { u64::MAX };
     let (mut listed, mut more, mut ref_counts_unknown) = (0u64, false, 0u64);
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {
@@ -149,15 +151,17 @@ pub(crate) fn each_handle(
             HandleSort::Count => Key::most(g.count),
             _ => Key::text(g.key.as_deref()),
         });
-        if query.stat {
+        if query.stat || query.memory {
             sort::sort(&mut counts, direction, |c| if by == HandleSort::Count { Key::most(c.count) } else { Key::text(c.kind.name()) });
         }
     }
     let group_count = query.by.map(|_| len64(groups.len()));
     let shown = more.then_some(listed).or_else(|| cut(&mut groups, query.top));
     let (supported, supported_by) = notes.take(gc.supported_handles());
+    let memory = query.memory.then(|| notes.take(gc.handle_blocks()));
     namer.note(&notes);
     Ok(notes.finish(HandlesReport {
+        memory,
         total: total(counts.iter().map(|c| c.count)),
         counts,
         uses: HandleUse::ALL
@@ -166,6 +170,7 @@ pub(crate) fn each_handle(
             .filter(|(_, n)| *n > 0)
             .map(|(used_for, count)| HandleUseStat { used_for, count })
             .collect(),
+        detail: false,
         supported,
         supported_by,
         ref_counts_unknown: list.then_some(ref_counts_unknown),
@@ -178,11 +183,11 @@ pub(crate) fn each_handle(
     }))
 }
 
-/// Checks that what the query lists can be sorted so.
+/// Checks that the list has the column by which it is to be sorted.
 fn sortable(query: &HandlesQuery) -> Result<(), Error> {
     use HandleSort::{Address, Bytes, Count, Object, ObjectSize, ObjectType, RefCount, Type};
     let (has, what): (&[HandleSort], &str) = match query.by {
-        None if query.stat => (&[Type, Count], "counts of handles"),
+        None if query.stat || query.memory => (&[Type, Count], "counts of handles"),
         None => (&[Address, Type, Object, ObjectSize, ObjectType, RefCount], "handles"),
         Some(HandleBy::Type) => (&[Type, Count, Bytes], "handles by type"),
         Some(HandleBy::ObjectType) => (&[ObjectType, Count, Bytes], "handles by object type"),

@@ -8,19 +8,19 @@ use crate::session::{Error, Runtime};
 /// Arguments of `heap`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HeapQuery {
-    /// Include everything else the GC publishes about each heap, and what it keeps of its collections.
+    /// Whether to include the GC's other data about each heap, and its records of collections.
     pub detail: bool,
     /// Only the heap of this index.
     pub heap: Option<u64>,
-    /// Walk the objects and map what each segment holds.
+    /// If set, walks the objects and maps the contents of each segment.
     pub map: Option<MapQuery>,
 }
 
 /// Each heap by generation, with its allocation contexts.
 ///
 /// # Errors
-/// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for an unknown heap; with [`HeapQuery::map`] those of
-/// opening the heap and, for garbage, its graph.
+/// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for an unknown heap. With [`HeapQuery::map`], also the errors of
+/// opening the heap and, for garbage, of building its graph.
 pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, Error> {
     let notes = runtime.begin();
     let gc = notes.with(runtime.gc()?);
@@ -82,7 +82,7 @@ fn generations(segments: &[&SegmentModel], all: u64) -> Vec<GenerationModel> {
     let of = |generation: Generation| {
         let own: Vec<&SegmentModel> = segments.iter().copied().filter(|s| s.generation == generation).collect();
         let t = totals(own.iter().copied());
-        // Rounded to four digits: same output on every machine.
+        // Rounded to four digits, so that the output is the same on every machine.
         let share = share(t.allocated, all).map_or(0.0, |s| (s * 10_000.0).floor() / 10_000.0);
         (!own.is_empty()).then(|| GenerationModel {
             generation,

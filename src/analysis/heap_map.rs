@@ -1,4 +1,4 @@
-//! What the memory of the heap holds, segment by segment, in cells of equal size.
+//! Map of the heap's memory, segment by segment, in cells of equal size.
 
 use super::on_graph::OnGraph;
 use super::pins::{Pins, pins};
@@ -8,24 +8,24 @@ use crate::heapgraph::{Depends, HeapGraph, ObjectSet};
 use crate::model::{Generation, HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows, SegmentModel, Stacks};
 use crate::session::{Error, Heap};
 
-/// Cells of a map at most: what still can be looked at.
+/// Maximum number of cells in a map, so that it can still be viewed.
 const CELLS: u64 = 1024;
-/// Rows at most: where there are more segments, a row stands for several.
+/// Maximum number of rows: with more segments, a row represents several.
 const ROWS: usize = 64;
-/// Cells of reserved memory that a row has at most: there may be gigabytes.
+/// Maximum number of reserved cells per row: there may be gigabytes.
 const RESERVED: u64 = 16;
 
 /// Arguments of a heap map.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapQuery {
-    /// Tell garbage from objects, with stack values as roots as said here: builds the graph.
+    /// Whether to distinguish garbage from objects, and which stack values are roots for that. Builds the graph.
     pub garbage: Option<Stacks>,
 }
 
-/// Maps the segments of the heaps that are `wanted`.
+/// Maps the segments of the heaps that match `wanted`.
 ///
 /// # Errors
-/// [`Error::Graph`] or [`Error::Memory`] if garbage is asked for and the graph cannot be built.
+/// [`Error::Graph`] or [`Error::Memory`] if garbage is requested and the graph cannot be built.
 pub(super) fn map(heap: &Heap, query: &MapQuery, wanted: impl Fn(u64) -> bool) -> Result<Answer<HeapMapModel>, Error> {
     let notes = heap.begin();
     let on = query.garbage.map(|stacks| OnGraph::open(heap, false, stacks, Some(Depends::Live))).transpose()?;
@@ -56,7 +56,7 @@ pub(super) fn map(heap: &Heap, query: &MapQuery, wanted: impl Fn(u64) -> bool) -
     Ok(notes.finish(map))
 }
 
-/// Bytes of a cell by what they hold.
+/// Bytes of a cell by content.
 #[derive(Clone, Copy, Debug, Default)]
 struct Amounts {
     objects: u64,
@@ -79,12 +79,12 @@ impl Amounts {
         self.objects.saturating_add(self.pinned).saturating_add(self.garbage)
     }
 
-    /// What is left of `bytes`.
+    /// Returns the rest of `bytes`.
     fn unused(&self, bytes: u64) -> u64 {
         bytes.saturating_sub(self.occupied()).saturating_sub(self.free).saturating_sub(self.unknown)
     }
 
-    /// What a cell of `bytes` mostly holds. Pinned objects show wherever they are: a few of them hold much.
+    /// Returns the main content of a cell of `bytes`. Pinned objects always show, because a few of them may block much free space.
     fn mostly(&self, bytes: u64) -> MapCell {
         let (occupied, unused) = (self.occupied(), self.unused(bytes));
         let most = occupied.max(self.free).max(unused).max(self.unknown);
@@ -102,22 +102,22 @@ impl Amounts {
     }
 }
 
-/// Where the committed memory of a segment is in the map.
+/// Location of the committed memory of a segment in the map.
 #[derive(Clone, Debug)]
 struct SegmentCells {
     committed: AddrRange,
-    /// Index of the first cell of its row.
+    /// Index of the first cell of the segment's row.
     first: usize,
-    /// Bytes of the row before it.
+    /// Bytes of the row before the segment.
     before: u64,
-    /// What objects are rounded up to.
+    /// Alignment of object sizes.
     align: u64,
-    /// What allocation contexts have taken of it and not filled.
+    /// Unfilled ranges of allocation contexts.
     contexts: Vec<AddrRange>,
     allocated: Addr,
 }
 
-/// The rows of a map, before their cells are known.
+/// The rows of a map, before the contents of their cells are known.
 struct Plan {
     cell_bytes: u64,
     cells: usize,
@@ -126,12 +126,12 @@ struct Plan {
     places: IndexVec<SegmentIndex, Option<SegmentCells>>,
 }
 
-/// The committed memory of a segment, its header included.
+/// Returns the committed memory of a segment, its header included.
 fn committed(segment: &SegmentModel) -> AddrRange {
     AddrRange::new(segment.committed.minus(segment.committed_bytes).unwrap_or(segment.committed), segment.committed)
 }
 
-/// The smallest cells with which rows of these lengths take at most [`CELLS`].
+/// Returns the smallest cell size with which rows of these lengths take at most [`CELLS`].
 fn cell_bytes(rows: &[u64]) -> u64 {
     let fits = |cell: &u64| rows.iter().fold(0u64, |n, bytes| n.saturating_add(bytes.div_ceil(*cell))) <= CELLS;
     (PAGE.trailing_zeros()..u64::BITS).map(|shift| 1 << shift).find(fits).unwrap_or(1 << 63)
@@ -235,14 +235,14 @@ impl Plan {
     }
 }
 
-/// Adds what it meets to the cells.
+/// Adds the visited objects and gaps to the cells.
 struct Painter<'p> {
     plan: &'p Plan,
     pins: Pins<'p>,
     live: Option<(&'p HeapGraph, &'p ObjectSet)>,
     cells: Vec<Amounts>,
     place: Option<&'p SegmentCells>,
-    /// Where its piece begins.
+    /// Start of the piece.
     start: Addr,
     /// End of the preceding object.
     at: Addr,
@@ -265,7 +265,7 @@ impl Painter<'_> {
         }
     }
 
-    /// What lies between objects: allocation contexts, and what could not be walked.
+    /// Adds the range between two objects: allocation contexts, and memory that could not be walked.
     #[cold]
     fn gap(&mut self, range: AddrRange) {
         let Some(place) = self.place else { return };
@@ -281,7 +281,7 @@ impl Painter<'_> {
         self.add(AddrRange::new(at, range.end), |a| &mut a.unknown);
     }
 
-    /// Ends the segment: what follows the last object.
+    /// Ends the segment: adds the memory after the last object.
     fn close(&mut self) {
         if let Some(place) = self.place {
             self.close_at(place.allocated);
@@ -313,7 +313,7 @@ impl Visitor for Painter<'_> {
             self.gap(AddrRange::new(self.at, object.address));
         }
         let end = object.address.plus(object.size);
-        // Objects start at multiples of it.
+        // Objects start at multiples of the alignment.
         self.at = Addr(end.0.checked_next_multiple_of(place.align).unwrap_or(end.0));
         let range = AddrRange::new(object.address, self.at);
         let garbage = |(graph, live): (&HeapGraph, &ObjectSet)| graph.index.id_of(object.address).is_some_and(|id| !live.contains(id));
@@ -375,7 +375,7 @@ mod tests {
 
     fn planned(heaps: u64, regions: u64) -> HeapMapModel {
         let kinds = [Generation::Gen0, Generation::Gen2];
-        // Heaps take turns, and so do generations.
+        // Heaps and generations alternate.
         let all: Vec<SegmentModel> = (0..regions).map(|n| region(n % heaps, n, kinds[usize::from(n / heaps % 2 == 1)])).collect();
         let all = all.iter().zip(0u32..).map(|(s, i)| (SegmentIndex::from_u32(i), s)).collect();
         let plan = Plan::of(all, 8, |_| Vec::new());
@@ -403,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_is_what_most_of_it_is() {
+    fn a_cell_shows_its_main_content() {
         let cell = |objects, pinned, garbage, free, unknown| Amounts { objects, pinned, garbage, free, unknown }.mostly(100);
         assert_eq!(cell(50, 0, 0, 50, 0), MapCell::Objects);
         assert_eq!(cell(50, 1, 0, 49, 0), MapCell::Pinned);

@@ -42,7 +42,7 @@ pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<
     (model, runtime, dump.runtimes().map_or(0, |all| len64(all.len())))
 }
 
-/// Which commands this dump can answer.
+/// The commands that this dump can answer.
 #[derive(Default)]
 struct Probe {
     gc: Option<GcModel>,
@@ -59,7 +59,7 @@ struct Probe {
 pub struct InfoQuery {
     /// Index of the runtime.
     pub runtime: usize,
-    /// Options that the command to run next has to repeat, to see the dump in the same way.
+    /// Options that the suggested command repeats, so that it reads the dump in the same way.
     pub options: Vec<String>,
     /// Whether tables show the technical part as well.
     pub verbose: bool,
@@ -132,11 +132,11 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     notes.finish(report)
 }
 
-/// The files of modules that stacks need, and the command that downloads them. It is the same for each copy of a dump.
+/// The module files that stacks need, and the command that downloads them. The command is the same for each copy of a dump.
 fn more_precise(imprecise: Imprecise, options: &[String]) -> MorePrecise {
-    // Local files are excluded where they are not wanted, and the command is about nothing else.
+    // `--no-local-files` would exclude the files that this command is about.
     let options = options.iter().map(String::as_str).filter(|option| *option != "--no-local-files");
-    // A build without downloads lists them.
+    // A build without downloads can only list the files.
     let words = ["modules", if cfg!(feature = "fetch") { "--fetch" } else { "--needed" }];
     let command = command_line(words.into_iter().chain(options), "DUMP");
     MorePrecise { stacks: imprecise.stacks, total: imprecise.total, files: imprecise.files, command }
@@ -168,8 +168,8 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
     }
 }
 
-/// Notes of the GC's facts go to `notes`: they are part of the answer. What a command does not have is told as the reason why it cannot
-/// answer in full.
+/// Probes the commands. Notes about the GC's facts are added to `notes`, since the facts are part of the answer. Missing data of a command becomes
+/// the reason why it cannot answer in full.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     let Answers { list: answers, segments, imprecise } = answers(runtime);
     let gc = runtime.gc().ok().map(|gc| {
@@ -177,7 +177,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         let collections = runtime.collections(notes).map(|c| c.process);
         gc_model(gc, collections, notes.take(gc.global_mechanisms()))
     });
-    // Without all segments, other answers are partial.
+    // If segments are missing, other answers are partial too.
     let heap = runtime.gc().ok().map(|gc| tried(|| gc.data.size())).filter(|_| segments.as_ref().is_some_and(Answer::complete));
     Probe {
         gc,
@@ -217,8 +217,8 @@ fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: O
     }
 }
 
-/// Whether background collections are in force: the GC's identifiers say only whether the build has them. `DOTNET_gcConcurrent` in the
-/// environment does not say either, since a setting of the program takes precedence.
+/// Whether background collections are enabled. The GC's identifiers only show whether the build supports them, and `DOTNET_gcConcurrent` in the
+/// environment is not conclusive, since a setting of the program takes precedence.
 fn concurrent(facts: &Facts, collections: Option<&CollectionsModel>) -> Option<bool> {
     if !facts.background {
         // Of a heap that was carved, no facts are known.
@@ -232,7 +232,7 @@ fn concurrent(facts: &Facts, collections: Option<&CollectionsModel>) -> Option<b
     if facts.background_runs() == Some(true) { Some(true) } else { by_mode() }
 }
 
-/// The findings, if the dump tells anything.
+/// The command line that shows the findings, if the dump can answer any command.
 fn next(answers: &[AnswerModel], options: &[String], path: &str) -> Option<String> {
     let words = std::iter::once("analyze").chain(options.iter().map(String::as_str));
     answers.iter().any(|a| a.answer != AnswerKind::No).then(|| command_line(words, path))

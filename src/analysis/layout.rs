@@ -23,7 +23,7 @@ pub(super) fn brief(types: &Types, mt: Addr) -> TypeBrief {
     TypeBrief { name: name.to_name(), method_table: mt, module: name.module.clone(), token: name.token }
 }
 
-/// The layout of the type at `mt`, without its statics; `None` if it cannot be read.
+/// Returns the layout of the type at `mt`, without its statics; `None` if it cannot be read.
 pub(super) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
     let tables = types.names().method_tables();
     let info = tables.read(mt).ok()?;
@@ -80,12 +80,12 @@ fn category(types: &Types, info: &MethodTableInfo) -> TypeCategory {
     }
 }
 
-/// The type with this handle.
+/// Returns the type of a type handle.
 fn type_ref(types: &Types, handle: Addr) -> TypeRef {
     TypeRef { name: types.names().handle_name(handle).to_name(), method_table: TypeNames::method_table_of(handle) }
 }
 
-/// Type arguments of a generic instance, the element type of an array.
+/// Returns the type arguments of a generic instance, or the element type of an array.
 fn arguments(types: &Types, info: &MethodTableInfo) -> Vec<TypeRef> {
     let handles = if info.is_array {
         types.names().method_tables().element_type(info.address).ok().into_iter().collect()
@@ -107,7 +107,7 @@ fn bases(types: &Types, info: &MethodTableInfo) -> Vec<String> {
     out
 }
 
-/// Offsets of references, including those in nested structures. `before`: offset of the fields in the object.
+/// Adds the offsets of references, including those in nested structures. `before`: offset of the fields in the object.
 fn add_references(types: &Types, list: &[Field], before: u64, depth: u32, out: &mut Vec<u64>) {
     for f in list.iter().filter(|f| f.storage == Storage::Instance) {
         let offset = before.saturating_add(f.offset);

@@ -47,7 +47,7 @@ fn references_match_the_gcdesc() {
         let search = FileSearch { recorded_paths: false, ..FileSearch::default() };
         let dump = Dump::open(&path, &OpenOptions { search, ..OpenOptions::default() }).unwrap();
         let Ok(runtime) = dump.runtime() else { continue };
-        // The GCDesc is what tells of fields there.
+        // There the fields are read from the GCDesc itself.
         if runtime.descriptor().is_native_aot() {
             continue;
         }

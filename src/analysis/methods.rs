@@ -1,4 +1,4 @@
-//! Common analyses as methods, with default arguments. The functions of this floor accept every query.
+//! Common analyses as methods with default arguments. The functions in [`crate::analysis`] accept all queries.
 
 use super::{
     HandlesQuery, ModulesQuery, PathsQuery, RetainedQuery, StringsQuery, exceptions, handles, modules, objsize, paths, retained, strings,
@@ -65,17 +65,16 @@ impl Runtime {
 }
 
 impl Object {
-    /// What keeps the object alive: see [`Heap::paths_to`].
+    /// Returns the paths that keep the object alive: see [`Heap::paths_to`].
     ///
     /// # Errors
-    /// As [`Heap::paths_to`].
+    /// The errors of [`Heap::paths_to`].
     pub fn paths(&self) -> Result<Answer<PathsReport>, Error> {
         self.heap().paths_to(self.address())
     }
 
-    /// Retained size in bytes: everything the object dominates, including itself. 0 if it is unreachable. Stack values count
-    /// only where nothing else holds an object. The first call builds the heap graph and its dominator tree, which are
-    /// cached.
+    /// Returns the retained size in bytes: the size of everything that the object dominates, including itself. 0 if it is unreachable. Stack values
+    /// only hold objects that nothing else holds. The first call builds the heap graph and its dominator tree, which are cached.
     ///
     /// # Errors
     /// [`Error::Graph`] or [`Error::Memory`]; [`Error::NoObject`] if the heap walk does not find the object.
@@ -86,10 +85,10 @@ impl Object {
         Ok(self.heap().dominators(Stacks::default())?.retained(id))
     }
 
-    /// Size of the object's closure, and how much of it the object retains: [`objsize`].
+    /// Returns the size of the object's closure, and how much of it the object retains: [`objsize`].
     ///
     /// # Errors
-    /// As [`Object::retained_size`].
+    /// The errors of [`Object::retained_size`].
     pub fn closure(&self) -> Result<Answer<ObjSizeReport>, Error> {
         objsize(self.heap(), self.address(), Stacks::default())
     }

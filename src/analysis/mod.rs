@@ -1,6 +1,6 @@
 //! The analyses, one file each: `f(&Heap, &Query) -> Result<Answer<Report>>`. Reports are sorted and limited here.
 //!
-//! Analyses of the runtime alone take a [`Runtime`](crate::session::Runtime), those of the file a
+//! Analyses that need only the runtime take a [`Runtime`](crate::session::Runtime), those of the file a
 //! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts it uses.
 
 mod analyze;
@@ -63,11 +63,13 @@ mod types;
 mod verify;
 mod walk;
 mod where_is;
+mod young;
 
 pub(crate) use analyze::command_line;
 pub use analyze::{AnalyzeQuery, Thresholds, analyze};
 pub(crate) use app::app;
-pub use async_chains::{AsyncQuery, chains};
+pub use async_chains::{AsyncQuery, async_chains};
+pub use condition::rows::RowValue;
 pub use condition::{Condition, ConditionError};
 pub use contracts::{ContractsQuery, contracts};
 pub use diff::{DiffQuery, Rule, RuleError, diff};
@@ -98,7 +100,7 @@ pub use page::{PageQuery, page};
 pub use paths::{PathsQuery, paths};
 pub use pool::{pool, timers};
 pub use refs::{RefsQuery, refs};
-pub use requests::requests;
+pub use requests::{RequestsQuery, requests};
 pub(crate) use retained::SUSPECT_SHARE;
 pub use retained::{Retained, RetainedQuery, RetainedView, objsize, retained};
 pub(crate) use roots::each_root;
@@ -120,7 +122,7 @@ pub(crate) use trim::Trim;
 pub use trim::{Reads, Surveys};
 pub use types::types;
 pub use verify::{VerifyQuery, verify};
-pub use where_is::place;
+pub use where_is::where_is;
 
 pub use crate::session::roots::RootOptions;
 pub use crate::session::{StaticsQuery, TypePattern};

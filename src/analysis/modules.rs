@@ -1,4 +1,4 @@
-//! The modules of the process: what identifies their files, which of them answers need, and where they are.
+//! The modules of the process: the identity of their files, which files are needed, and their addresses.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::memory::{FileId, Image, Memory, hex, module_id};
 use crate::model::{ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 use crate::session::{Dump, Error, Images, Runtime};
 
-/// Most ranges of missing pages of a module that are listed.
+/// Most ranges of missing pages listed for a module.
 const MAX_RANGES: usize = 256;
 
 /// Arguments of `modules`.
@@ -24,11 +24,11 @@ const MAX_RANGES: usize = 256;
 pub struct ModulesQuery {
     /// Index of the runtime.
     pub runtime: usize,
-    /// Globs for names or paths, in any case; none for all modules.
+    /// Globs for names or paths, ignoring case; all modules if empty.
     pub names: Vec<String>,
-    /// Only the module at this address: of its image or a part of it, of the runtime's `Module` or `Assembly`.
+    /// Only the module with this address in its image, or whose `Module` or `Assembly` is at this address.
     pub at: Option<Addr>,
-    /// Only those whose files are needed.
+    /// Whether to list only modules whose files are needed.
     pub needed: bool,
     /// Most rows, 0 for all.
     pub top: usize,
@@ -62,7 +62,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
             notes
         }
     };
-    // The runtime is in the program itself, where no library is the runtime.
+    // Without a runtime library, the runtime is linked into the program.
     let file = dump.file();
     let unread = match &runtime {
         Ok(_) | Err(RuntimeError::NoRuntime { .. }) => None,
@@ -73,7 +73,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let mut unidentified: Set<Addr> = Set::default();
     if let Some(runtime) = &runtime {
         for (module, missed) in managed(runtime, &notes, |_, _| true)? {
-            // Writers leave out headers and metadata of many images. In a dump that is cut off, they may be in the part that is missing.
+            // Dump writers leave out headers and metadata of many images. In a dump that is cut off, they may be in the missing part.
             if dump.memory().is_cut() && (module.timestamp.is_none() || !missed.is_empty()) && module.kind == ModuleKind::Assembly {
                 unidentified.extend(module.base);
             }
@@ -82,7 +82,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     }
     let known: Set<Addr> = list.iter().filter_map(|m| m.base).collect();
     let mut native: Vec<&Listed> = Images::of(dump.file(), dump.memory(), runtime.as_ref()).modules;
-    // An assembly is mapped once to be read, and once to run.
+    // An assembly may be mapped twice: for reading and for execution.
     let paths: Set<&str> = list.iter().filter_map(|m| m.path.as_deref()).collect();
     native.retain(|m| !known.contains(&m.base) && !paths.contains(m.path.as_str()));
     native.sort_by_key(|m| m.base);
@@ -114,7 +114,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
 }
 
-/// The modules on the runtime's list that `wants` takes, with the reads that failed for each; none where the runtime does not describe them.
+/// The modules on the runtime's list that `wants` accepts, each with its failed reads; none if the runtime does not describe them.
 fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<(ModuleModel, Missed)>, Error> {
     let Ok(names) = runtime.type_names() else { return Ok(Vec::new()) };
     let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
@@ -125,7 +125,7 @@ fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Ad
     Ok(wanted.map(|module| watched(|| managed.model(*module))).collect())
 }
 
-/// The assemblies that have no file. A NativeAOT program has none.
+/// The assemblies without a file. A NativeAOT program has none.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe its list of modules.
@@ -136,7 +136,7 @@ pub(super) fn dynamic_modules(runtime: &Runtime) -> Result<Answer<Vec<ModuleMode
     Ok(notes.finish(list.into_iter().map(|(module, _)| module).collect()))
 }
 
-/// The images of modules that the dump does not have whole, with the contents of their files. Only files that the dump verifies.
+/// The images that are only partly in the dump, with the contents of their files. Only files that match the dump are used.
 pub(crate) fn incomplete_images(dump: &Dump) -> Vec<(Listed, Arc<Bytes>)> {
     let mut out: Vec<(Listed, Arc<Bytes>)> = Vec::new();
     for runtime in dump.runtimes().into_iter().flatten() {
@@ -148,7 +148,7 @@ pub(crate) fn incomplete_images(dump: &Dump) -> Vec<(Listed, Arc<Bytes>)> {
                 let (base, id) = (modules.image_base(module)?, modules.file_id(module)?);
                 let FileId::Stamp { timestamp, size } = id else { return None };
                 let range = AddrRange::new(base, base.plus(u64::from(size)));
-                // What is mapped as it is in the file has no code that is run, and the dump has what is read of it.
+                // A flat mapping has no executed code, and the dump has all of it that is read.
                 let is_laid_out = modules.extent(module).is_some_and(|e| e.len() == range.len());
                 (is_laid_out && dump.memory().captured(range) < range.len() && out.iter().all(|(m, _)| m.base != base)).then_some(())?;
                 let bytes = modules.file(module)?.open().ok()?;
@@ -227,7 +227,7 @@ impl<'r> Managed<'r> {
     }
 }
 
-/// Describes an image that is not on the runtime's list.
+/// The model of an image that is not on the runtime's list.
 fn native_model(dump: &Dump, runtime: Option<&Runtime>, unread: Option<Addr>, module: &Listed) -> ModuleModel {
     let image = Image::at(dump.memory(), module.base);
     let site = runtime.map(|r| &r.description().site);
@@ -267,17 +267,17 @@ fn native_model(dump: &Dump, runtime: Option<&Runtime>, unread: Option<Addr>, mo
     }
 }
 
-/// Whether the runtime was found in pages that its file has supplied.
+/// Whether the runtime was found in pages supplied by its file.
 fn rests_on_file(site: &Site, memory: &Memory) -> bool {
-    // The types of a NativeAOT program are in its image.
+    // The types of a NativeAOT program are in its image, so any supplied page counts.
     let in_image = site.debug_header.is_some() && site.filled.bytes > 0;
     let places = [site.image.as_ref().map(|i| i.base), site.descriptor, site.dac_table.map(|t| t.address)];
     in_image || places.into_iter().flatten().any(|at| memory.has(at) && !memory.is_from_dump(at))
 }
 
-/// Adds the pages that walks of the stacks need and that the dump does not have.
+/// Adds the pages that stack walks need and that are missing from the dump.
 fn missing_pages(runtime: &Runtime, list: &mut [ModuleModel]) {
-    // Which are missing is part of this answer; what they would say is not. Pages that other answers missed do not count.
+    // Only the missing pages themselves are part of this answer. Pages missed by other answers are ignored.
     let runtime = &runtime.unread();
     let walked = tried(|| {
         let query = StacksQuery { roots: true, ..StacksQuery::default() };
@@ -323,7 +323,7 @@ fn dotted(version: [u16; 4]) -> String {
     version.map(|part| part.to_string()).join(".")
 }
 
-/// A GUID as .NET prints it: the first three parts are numbers of the file's byte order.
+/// A GUID in the format of .NET: the first three parts are numbers in the file's byte order.
 pub(crate) fn guid(id: &[u8; 16]) -> String {
     let [a, b, c, d, e, f, g, h, i, j, rest @ ..] = id;
     format!("{}-{}-{}-{}-{}", hex(&[*d, *c, *b, *a]), hex(&[*f, *e]), hex(&[*h, *g]), hex(&[*i, *j]), hex(rest))

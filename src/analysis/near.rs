@@ -40,18 +40,18 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
         method_table: None,
         here: from <= address && address < to,
     };
-    // Whether the walk has passed the address, and how many rows were kept since.
-    let (mut passed, mut behind) = (false, 0usize);
+    // Whether the walk has passed the address, and how many rows were kept after it.
+    let (mut passed, mut following) = (false, 0usize);
     let mut keep = |row: NearRow, rows: &mut VecDeque<NearRow>| {
         if passed {
-            behind.bump();
+            following.bump();
         }
         passed |= row.here || row.address > address;
         rows.push_back(row);
         if !passed && rows.len() > before {
             rows.pop_front();
         }
-        behind < after
+        following < after
     };
     let walks = heap.walker().visit(
         &Silent,
@@ -66,7 +66,7 @@ pub fn near(heap: &Heap, query: &NearQuery) -> Result<Answer<NearReport>, Error>
                 kind: if o.ty.is_free { NearKind::Free } else { NearKind::Object },
                 address: o.address,
                 size: o.size,
-                // Named below: only few rows remain.
+                // Names are added below, because only a few rows remain.
                 type_name: None,
                 method_table: Some(o.ty.method_table),
                 here: o.address <= address && address < next,

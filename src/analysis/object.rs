@@ -33,7 +33,7 @@ pub struct ObjectQuery {
 }
 
 impl ObjectQuery {
-    /// The object at `address`, with its first hundred elements.
+    /// Returns a query for the object at `address`, with its first hundred elements.
     pub fn at(address: Addr) -> ObjectQuery {
         ObjectQuery { address, start: 0, count: 100, items: 100, fields: true }
     }
@@ -42,14 +42,14 @@ impl ObjectQuery {
 /// Describes the object at or around an address.
 ///
 /// # Errors
-/// [`Error::NoObject`] if there is none, [`Error::Contract`] if fields are not described.
+/// [`Error::NoObject`] if no object is there; [`Error::Contract`] if the descriptor does not describe fields.
 pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let texts = Arc::new(Texts::bind(runtime, namer.types()?, &notes));
     let values = Values::new(namer.types()?, ValueLimits::default()).with_texts(texts.clone());
-    // Outside all segments, or in a part that could not be walked, an object may still start at the address itself.
+    // Outside all segments, or in a part that could not be walked, there may still be an object at the address itself.
     let address = containing(heap, &namer, query.address, &notes).map_or(query.address, |o| o.address);
-    // Memory outside of the heap that is not in the dump holds no object.
+    // Memory outside of the heap that is not in the dump does not contain an object.
     let nowhere = heap.walker().segment_of(address).is_none() && !heap.memory().has(address);
     let report = if nowhere { None } else { report(&values, &ObjectQuery { address, ..*query }) };
     let report = report.ok_or_else(|| Error::NoObject(query.address).given(&notes.notes()))?;
@@ -76,11 +76,11 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     Ok(notes.finish(report))
 }
 
-/// Describes the value of the structure, enum or primitive type `wanted` at `address`: within an object, on a stack, anywhere.
+/// Describes the value of the structure, enum or primitive type `wanted` at `address`, which may be in an object, on a stack, or anywhere else.
 ///
 /// # Errors
-/// [`Error::Nothing`] if no type is `wanted`, or none whose values lie at addresses, [`Error::Query`] if several are,
-/// [`Error::Contract`] if fields are not described.
+/// [`Error::Nothing`] if no type matches `wanted`, or only types without values in memory; [`Error::Query`] if several
+/// match; [`Error::Contract`] if the descriptor does not describe fields.
 pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let types = namer.types()?;
@@ -90,7 +90,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
         [one] => one,
         [] => return Err(nothing(format!("no type matches {wanted}"))),
         several => {
-            let why = format!("{} types match {wanted}; one is specified by its method table", several.len());
+            let why = format!("{} types match {wanted}; specify one by its method table", several.len());
             return Err(Error::Query(why).given(&notes.notes()));
         }
     };
@@ -98,7 +98,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     let info = types.names().method_tables().read(one.method_table).map_err(|e| nothing(format!("{}: {e}", one.name)))?;
     let word = types.pointer_bytes();
-    // As if a box began one word before it.
+    // The location that the value would have in a box, which starts one word before the value.
     let place = address.minus(word).and_then(|start| values.box_place(&info, start));
     let place = place.ok_or_else(|| Error::NoValueType(one.name.clone(), address).given(&notes.notes()))?;
     let value = values.value("value".into(), one.name.as_str().into(), &place);
@@ -114,7 +114,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
         interior: None,
         segment: heap_place(heap, address),
         header: None,
-        // Without the words of a box: its header and its method table.
+        // Without the header and the method table of a box.
         size: u64::from(info.base_size).saturating_sub(word.saturating_mul(2)),
         length: None,
         dimensions: Vec::new(),
@@ -130,7 +130,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
     }))
 }
 
-/// The elements of the collection at `object`, if it is one.
+/// Returns the elements of the collection at `object`; `None` if it is not a collection.
 pub(super) fn collection(
     library: &Library,
     values: &Values,
@@ -160,7 +160,7 @@ pub(super) fn collection(
     Some(ContainerModel { kind, count, capacity, text: contents.text, items: items.collect() })
 }
 
-/// The object that starts at the queried address; `None` without a valid method table.
+/// Returns the object that starts at the queried address; `None` without a valid method table.
 pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<ObjectReport>> {
     let address = query.address;
     let mt = values.method_table(address)?;
@@ -185,7 +185,7 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
     let fields = if info.is_array || info.is_string { Some(Vec::new()) } else { values.fields(mt, address) };
     let mut notes = Notes::new();
     if fields.is_none() || (info.is_array && shape.is_none()) || (info.is_string && string.is_none()) {
-        notes.add(NoteKind::Missing, address, "a part of the object, or of what describes its type, is not in the dump");
+        notes.add(NoteKind::Missing, address, "a part of the object, or of its type's description, is not in the dump");
     }
     let report = ObjectReport {
         address,

@@ -16,9 +16,9 @@ use crate::session::{FieldNames, FieldPlace, Heap, Namer};
 /// Arguments of `objects`.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectsQuery {
-    /// Which objects.
+    /// Selection of the objects.
     pub selection: Selection,
-    /// The order; as on the heap if not given.
+    /// Sort order; heap order if not given.
     pub sort: Option<Order<ObjectSort>>,
     /// Number of objects to skip.
     pub start: u64,
@@ -26,7 +26,7 @@ pub struct ObjectsQuery {
     pub count: u64,
     /// Whether to list references.
     pub refs: bool,
-    /// Fields whose values to list: names, or paths of names with dots.
+    /// Fields whose values are listed: names, or paths of names separated by dots.
     pub fields: Vec<String>,
 }
 
@@ -35,8 +35,8 @@ const FIRST_BATCH: usize = 64;
 /// Size of the largest batch.
 const FULL_BATCH: usize = 1 << 13;
 
-/// Passes the objects selected by `query` to `sink` in batches, in their order, until it fails. `namer` names them, on any
-/// thread: only after all rows are made are the missing names known; [`Namer::noted`] then adds them to the answer.
+/// Passes the objects selected by `query` to `sink` in batches, in their order, until it fails. `namer` names them, on any thread. Missing names are
+/// known only after all rows are made; [`Namer::noted`] then adds them to the answer.
 ///
 /// # Errors
 /// Errors of `sink`.
@@ -65,7 +65,7 @@ pub fn objects<'h>(
     let filter = selection.filter(heap, namer, &notes);
     let mut picker = Picker::new(heap, selection, &filter, namer);
     let mut names = TypeNames::default();
-    // Of objects and of free blocks: all that were met.
+    // Sums of all objects and of all free blocks found, and of the listed rows.
     let (mut met, mut free, mut listed) = (Sum::default(), Sum::default(), Sum::default());
     let mut asked = AskedFields::of(fields);
     let mut more = false;
@@ -102,7 +102,7 @@ pub fn objects<'h>(
     note_walks(heap.walker(), &walks, &notes);
     let mut walked = coverage(heap.walker(), &walks);
     if more {
-        // The walk ended early, at the end of the page; the rest is only counted.
+        // The walk ended early, at the end of the page. The rest is only counted.
         let (totals, all) = super::stat::totals(heap, selection, &filter, namer, &notes);
         met = Sum { count: totals.count, bytes: totals.bytes };
         free = Sum { count: totals.free_count, bytes: totals.free_bytes };
@@ -127,15 +127,15 @@ pub fn objects<'h>(
     }))
 }
 
-/// Number of elements, 0 for what has none.
+/// Returns the number of elements, or 0 for an object without elements.
 fn length(object: &Object<'_>) -> u64 {
     object.length().filter(|_| !object.ty.is_free).unwrap_or(0)
 }
 
-/// What objects are sorted by: more comes first.
+/// Returns the sort key of an object; larger keys come first.
 type KeyOf = fn(&Object<'_>) -> u64;
 
-/// The objects of `query` with the largest keys first; of equal ones, as on the heap. Only those that are listed are kept.
+/// Returns the objects of `query` with the largest keys first, and in heap order if keys are equal. Only listed objects are kept in memory.
 fn largest<'h>(
     heap: &'h Heap,
     namer: &'h Namer,
@@ -148,7 +148,7 @@ fn largest<'h>(
     let filter = selection.filter(heap, namer, &notes);
     let mut picker = Picker::new(heap, selection, &filter, namer);
     let most = if *count == 0 { u64::MAX } else { start.saturating_add(*count) };
-    // The smallest of those kept on top: the next to go.
+    // The top is the smallest kept object, which is replaced next.
     let mut kept: BinaryHeap<Reverse<(u64, Reverse<Addr>, u64)>> = BinaryHeap::new();
     let (mut met, mut free) = (Sum::default(), Sum::default());
     let of_type = |ty: &ObjectType| filter.takes(ty, namer);
@@ -171,7 +171,7 @@ fn largest<'h>(
     let mut batch = ObjectBatch::new(heap, namer, *refs, fields);
     let (walker, skipped) = (heap.walker(), usize::try_from(*start).unwrap_or(usize::MAX));
     for Reverse((_, Reverse(address), size)) in kept.into_sorted_vec().into_iter().skip(skipped) {
-        // They were read before.
+        // These reads succeeded before.
         let Some(ty) = walker.method_table(address).and_then(|table| walker.type_at(table)) else { continue };
         let Some(generation) = walker.generation_of(address) else { continue };
         listed.add(size);
@@ -201,7 +201,7 @@ fn largest<'h>(
 }
 
 index_type! {
-    /// A type of a batch.
+    /// Index of a type in a batch.
     struct BatchType;
 }
 
@@ -215,13 +215,14 @@ struct Met {
     heap: u64,
 }
 
-/// A batch of consecutive objects. Rows are made by its reader, on any thread.
+/// A batch of consecutive objects. Its reader makes the rows, on any thread.
 pub struct ObjectBatch<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
     refs: bool,
     fields: &'h [String],
-    /// Types of its objects. The batch owns the names: threads would contend for the counter of shared ones.
+    /// Types of the objects. The batch owns the names, because threads would contend for the reference count of shared
+    /// ones.
     types: IndexVec<BatchType, (Arc<ObjectType>, Name, BoundFields)>,
     /// Index in the batch of each heap type.
     slots: IndexVec<TypeIndex, Option<BatchType>>,
@@ -245,7 +246,7 @@ impl<'h> ObjectBatch<'h> {
 impl ObjectBatch<'_> {
     fn add(&mut self, object: &Object<'_>, names: &mut TypeNames, asked: &mut AskedFields) {
         let Some(ty) = self.type_of(object, names, asked) else { return };
-        // Objects arrive by segment.
+        // Objects arrive ordered by segment.
         if self.segment.is_none_or(|s| object.address < s.start || object.address >= s.allocated) {
             self.segment = self.heap.walker().segment_of(object.address).map(|(_, s)| s);
         }
@@ -269,7 +270,7 @@ impl ObjectBatch<'_> {
         *slot
     }
 
-    /// The values that the query asks for, by path.
+    /// Reads the requested values, by path.
     fn values(&self, met: &Met, bound: &BoundFields) -> BTreeMap<String, Option<FieldValue>> {
         let read = |i: usize| bound.get(i)?.as_ref()?.read(self.heap, met.address);
         self.fields.iter().enumerate().map(|(i, path)| (path.clone(), read(i))).collect()
@@ -280,12 +281,12 @@ impl ObjectBatch<'_> {
         self.objects.len()
     }
 
-    /// The addresses of the objects.
+    /// Returns the addresses of the objects.
     pub fn addresses(&self) -> impl Iterator<Item = Addr> {
         self.objects.iter().map(|met| met.address)
     }
 
-    /// Hands out the objects until `row` fails.
+    /// Passes the objects to `row` until it fails.
     ///
     /// # Errors
     /// Errors of `row`.
@@ -330,7 +331,7 @@ impl TypeNames {
     }
 }
 
-/// Summary of an object.
+/// Returns the summary of an object.
 pub(super) fn brief(heap: &Heap, namer: &Namer, object: &Object<'_>) -> ObjectBrief {
     ObjectBrief {
         address: object.address,

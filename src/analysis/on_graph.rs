@@ -16,8 +16,8 @@ pub(super) struct OnGraph<'h, S: GraphSource + ?Sized = Heap> {
 }
 
 impl<'h, S: GraphSource + ?Sized> OnGraph<'h, S> {
-    /// Gets the graph, built on first use, with or without weak handles among its roots; stack values are roots according
-    /// to `stacks`. Where `depends` is `None`, the caller notes which of these may be stale.
+    /// Gets the graph, built on first use, with or without weak handles among its roots; stack values are roots according to `stacks`. If `depends`
+    /// is `None`, the caller notes stack values that may be stale.
     pub(super) fn open(heap: &'h S, weak: bool, stacks: Stacks, depends: Option<Depends>) -> Result<OnGraph<'h, S>, Error> {
         let notes = heap.begin();
         let graph = heap.graph(weak)?;
@@ -37,12 +37,12 @@ impl<'h, S: GraphSource + ?Sized> OnGraph<'h, S> {
         self.around(address).ok_or_else(|| self.none(Error::NoObject(address)))
     }
 
-    /// `error`, which says that nothing was found; if that is not known, one that says so.
+    /// Returns `error`, which says that nothing was found, or an error that says that this is unknown because data is missing.
     pub(super) fn none(&self, error: Error) -> Error {
         error.given(&self.notes.notes())
     }
 
-    /// The object that `address` lies in, if any.
+    /// The object that contains `address`, if any.
     pub(super) fn around(&self, address: Addr) -> Option<ObjectId> {
         self.heap.around(self.graph, address)
     }

@@ -4,14 +4,14 @@ use crate::base::{Answer, NoteKind};
 use crate::model::{OomModel, OomReport};
 use crate::session::{Error, Runtime};
 
-/// The last failed allocation of each heap.
+/// Reports the last failed allocation of each heap.
 ///
 /// # Errors
-/// [`Error::Contract`] if the GC's structures are not described.
+/// [`Error::Contract`] if the descriptor does not describe the GC's structures.
 pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let notes = runtime.begin();
     let gc = runtime.gc()?;
-    // A collection that moves objects does not change the history.
+    // A collection that moves objects does not affect these records.
     notes.extend(&gc.notes.without(NoteKind::GcMoving));
     let heaps = notes.take(gc.oom());
     let all = || heaps.iter().map(OomModel::failed);

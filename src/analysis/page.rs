@@ -1,6 +1,6 @@
-//! `report`: a page about a process, made of the answers of other analyses.
+//! `report`: a page about a process, composed of the answers of other analyses.
 //!
-//! Each is asked once: what `analyze` looks at is shown as well. A part that cannot be answered is left out and named, with the reason.
+//! Each analysis is run at most once; results of `analyze` are reused. A part that cannot be answered is left out and listed with the reason.
 
 use std::sync::Arc;
 
@@ -8,7 +8,10 @@ use rustc_hash::FxHashMap;
 
 use super::analyze::{Answers, Skip, findings};
 use super::on_graph::OnGraph;
-use super::{AnalyzeQuery, HeapQuery, InfoQuery, MapQuery, PathsQuery, Retained, StacksQuery, StatQuery, info, paths, stacks, stat};
+use super::{
+    AnalyzeQuery, HeapQuery, InfoQuery, MapQuery, ModulesQuery, PathsQuery, Retained, StacksQuery, StatQuery, env, info, modules, paths,
+    stacks, stat, statics,
+};
 use crate::base::missed::Carried;
 use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
@@ -17,29 +20,31 @@ use crate::model::{
     DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect, ThreadModel,
     TypeStat, TypesRest,
 };
-use crate::session::{Dump, Error, GraphSource, Heap, TypePattern};
+use crate::session::{Dump, Error, GraphSource, Heap, StaticsQuery, TypePattern};
 
 /// Most types listed.
 const TYPES: usize = 200;
-/// Holders of growth.
+/// Most static fields listed.
+const STATICS: usize = 50;
+/// Most holders of growth.
 const HOLDERS: usize = 10;
-/// Suspects that come with a path.
+/// Most suspects with a path.
 const WITH_PATHS: usize = 10;
-/// Depth to which the paths to the objects of a type are merged; only the first of them is shown.
+/// Depth to which the paths to the objects of a type are merged. Only the first path is shown.
 const DEPTH: u32 = 12;
 
-/// What the page is about.
+/// Options of [`page`].
 #[derive(Clone, Debug, Default)]
 pub struct PageQuery {
     /// Index of the runtime.
     pub runtime: usize,
-    /// As for `analyze`.
+    /// Options of `analyze`.
     pub analyze: AnalyzeQuery,
-    /// The command line that makes this page.
+    /// The command line that created this page.
     pub made_by: String,
 }
 
-/// A page about the process in `dump`; with what changed since `before`, an earlier dump of it.
+/// Creates a page about the process in `dump`, with the changes since `before`, an earlier dump of it.
 ///
 /// # Errors
 /// [`Error::Runtime`] if the runtime cannot be read, [`Error::Query`] for a heap snapshot.
@@ -74,10 +79,20 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let fragmentation = parts.of("fragmentation", answers.fragmentation()).cloned();
     let handles = parts.of("handles", answers.handles()).cloned();
     let finalizers = parts.of("finalizers", answers.finalizers()).cloned();
+    let requests = heap.and_then(|_| parts.of("requests", answers.http()));
+    let requests = requests.filter(|r| !(r.requests.is_empty() && r.sockets.is_empty() && r.pools.is_empty())).cloned();
+    let thrown = heap.and_then(|_| parts.of("thrown", answers.exceptions())).filter(|e| e.total > e.preallocated).cloned();
+    let memory = parts.of("memory", answers.native_memory()).cloned();
+    let most = StaticsQuery { retained: true, top: STATICS, ..StaticsQuery::default() };
+    let statics = heap.filter(|_| query.analyze.graph).and_then(|_| parts.asked("statics", || statics(&runtime, &most)));
+    let modules = parts.asked("modules", || modules(dump, &ModulesQuery { runtime: query.runtime, ..ModulesQuery::default() }));
+    // Of little use with contents hidden.
+    let hidden = dump.memory().hides_contents();
+    let env = (!hidden && dump.snapshot().is_none()).then(|| notes.take(env(dump, query.runtime)));
     let mapped = mapped.and_then(|mapped| parts.asked("map", || mapped));
     let page = PageReport {
         title: title(dump),
-        without_contents: dump.memory().hides_contents(),
+        without_contents: hidden,
         made_by: query.made_by.clone(),
         heap: mapped.or_else(|| parts.of("heap", answers.generations()).cloned()),
         info,
@@ -85,6 +100,12 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
         diff,
         exceptions,
         oom,
+        requests,
+        thrown,
+        memory,
+        statics,
+        modules,
+        env,
         types,
         icicle,
         suspects,
@@ -102,7 +123,8 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     Ok(notes.finish(page))
 }
 
-/// Finds the dominators, which takes one core, while all that needs none is asked. Errors are reported where each is asked for.
+/// Computes the dominators, which takes one core, while the answers that do not need them are computed. Errors are reported by the code that uses a
+/// result.
 fn ahead(answers: &Answers<'_>) {
     let Ok(heap) = answers.heap() else { return };
     beside(
@@ -113,14 +135,14 @@ fn ahead(answers: &Answers<'_>) {
     );
 }
 
-/// Does `there` on a thread of its own, while this one does `here`.
+/// Runs `there` on a separate thread while this thread runs `here`.
 fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -> B) -> (A, B) {
     let carried = Carried::here();
     std::thread::scope(|scope| {
         let worker = start(scope, None, || carried.run(&there));
         let done = here();
         let other = match worker {
-            // Where it was cancelled, so is this thread.
+            // A cancellation of the worker cancels this thread too.
             Ok(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(_) => there(),
         };
@@ -128,7 +150,7 @@ fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -
     })
 }
 
-/// The parts of a page that is being made.
+/// The parts of a page that is being composed.
 struct Parts<'n> {
     notes: &'n Collector,
     lacking: Vec<LackingPart>,
@@ -142,12 +164,12 @@ impl Parts<'_> {
         None
     }
 
-    /// A part that `analyze` has asked for, which told what it does not have.
+    /// A part that comes from `analyze`, which has already noted why it is missing.
     fn of<T>(&mut self, part: &str, asked: Result<T, Skip>) -> Option<T> {
         asked.map_or_else(|skip| self.lacks(part, skip), Some)
     }
 
-    /// A part that only the page has.
+    /// A part that is only on the page.
     fn asked<T>(&mut self, part: &str, ask: impl FnOnce() -> Result<Answer<T>, Error>) -> Option<T> {
         match ask() {
             Ok(answer) => Some(self.notes.take(answer)),
@@ -169,13 +191,13 @@ fn title(dump: &Dump) -> String {
     }
 }
 
-/// Exceptions in flight, that of the crashed thread first.
+/// Exceptions in flight, with the one of the crashed thread first.
 fn in_flight(threads: &[ThreadModel]) -> Vec<Arc<ExceptionModel>> {
     let of = |crashed: bool| threads.iter().filter(move |t| t.crashed == crashed).filter_map(|t| t.exception.as_ref());
     of(true).chain(of(false).filter(|e| e.current)).map(Arc::clone).collect()
 }
 
-/// The types with the most bytes, with what they retain.
+/// The types with the most bytes, with their retained bytes.
 fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
     let notes = heap.begin();
     let stat = notes.take(stat(heap, &StatQuery { top: TYPES, ..StatQuery::default() })?);
@@ -191,7 +213,7 @@ fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
     Ok(notes.finish(PageTypes { rows, rest, totals: stat.totals }))
 }
 
-/// What the reachable objects of each type retain together, by method table.
+/// The retained bytes of the reachable objects of each type, by method table.
 fn retained_by_type(heap: &Heap, notes: &Collector) -> Result<FxHashMap<Addr, u64>, Error> {
     let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Dominators))?;
     let types = heap.dominators(on.stacks)?.by_type(on.graph);
@@ -206,7 +228,7 @@ fn icicle(heap: &Heap) -> Result<Answer<Icicle>, Error> {
     Ok(on.finish(icicle))
 }
 
-/// The suspects, the first ones with a path.
+/// The suspects. The first ones have a path.
 fn with_paths(heap: &Heap, suspects: &[Suspect], notes: &Collector) -> Vec<PageSuspect> {
     let path = |s: &Suspect| -> Option<PathModel> {
         let at = s.accumulation.as_ref().map(|a| a.address).or(s.address);

@@ -1,24 +1,24 @@
-//! Long chains of a path, folded: a linked list is one step, and not one for each of its nodes.
+//! Folds long chains in a path: a linked list becomes one step instead of one for each of its nodes.
 
-/// Longest sequence of steps that is looked for.
+/// Longest repeated sequence of steps that is searched for.
 const MAX_PERIOD: usize = 8;
-/// Fewest times that a sequence occurs where it is folded.
+/// Fewest repetitions of a sequence to fold it.
 const LEAST: usize = 3;
-/// Fewest steps that folding saves.
+/// Fewest steps that folding must save.
 const WORTH: usize = 3;
 
-/// Steps of a path that repeat.
+/// A sequence of steps that is repeated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The first step.
+    /// Index of the first step.
     pub(super) start: usize,
-    /// Number of steps that repeat together.
+    /// Number of steps in the sequence.
     pub(super) period: usize,
-    /// Number of times that they occur.
+    /// Number of repetitions.
     pub(super) count: usize,
 }
 
-/// A path of so many steps as runs of equal ones, where `same` says which are equal.
+/// Splits a path with this number of steps into runs of repeated sequences. `same` says whether two steps are equal.
 pub(super) fn runs(steps: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Run> {
     let mut runs = Vec::new();
     let mut start = 0usize;
@@ -30,7 +30,7 @@ pub(super) fn runs(steps: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Run
         let saved = |run: &Run| run.count.saturating_sub(1).saturating_mul(run.period);
         let found = (1..=MAX_PERIOD).map(|period| Run { start, period, count: times(period) });
         let worth = found.filter(|run| run.count >= LEAST && saved(run) >= WORTH);
-        // Of equal ones, the shortest sequence.
+        // If several save the same number of steps, the shortest sequence is used.
         let run = worth.max_by_key(|run| (saved(run), std::cmp::Reverse(run.period))).unwrap_or(Run { start, period: 1, count: 1 });
         start = start.saturating_add(run.period.saturating_mul(run.count));
         runs.push(run);
@@ -53,15 +53,15 @@ mod tests {
     fn chains_and_cycles_are_folded() {
         assert_eq!(of(""), []);
         assert_eq!(of("abc"), [(0, 1, 1), (1, 1, 1), (2, 1, 1)]);
-        // Too short to be worth it.
+        // Too short to be folded.
         assert_eq!(of("aaa").len(), 3);
         assert_eq!(of("aaaa"), [(0, 1, 4)]);
         assert_eq!(of("xaaaaay"), [(0, 1, 1), (1, 1, 5), (6, 1, 1)]);
         assert_eq!(of("xabcabcabcy"), [(0, 1, 1), (1, 3, 3), (10, 1, 1)]);
-        // The rest of a cycle stays.
+        // The rest after the last repetition stays.
         assert_eq!(of("abababab"), [(0, 2, 4)]);
         assert_eq!(of("ababababa"), [(0, 2, 4), (8, 1, 1)]);
-        // Keys of dictionaries differ where types and fields do not.
+        // Keys of dictionaries may differ although types and fields are equal.
         assert_eq!(of("kkkkkk").len(), 6);
     }
 

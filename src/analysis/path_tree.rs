@@ -12,24 +12,24 @@ use crate::heapgraph::{HeapGraph, Search};
 use crate::model::{PathNode, Sum};
 use crate::session::Namer;
 
-/// Stands for no node.
+/// The index for no node.
 const NONE: u32 = 0;
 
-/// What the objects of a node have in common, beside the way to it.
+/// The common property of the objects of a node, besides their path.
 enum Common {
-    /// A root with this label, which is above the objects.
+    /// A root with this label, above the objects.
     Root(String),
     Type(Option<TypeIndex>),
-    /// They are further from the roots than the tree is deep.
+    /// The objects are further from the roots than the depth of the tree.
     Beyond,
 }
 
 struct Node {
     common: Common,
-    /// The node above it; a root has none.
+    /// The parent node; `None` for a root.
     parent: Option<u32>,
     depth: u32,
-    /// Targets at and below it.
+    /// Targets at and below the node.
     sum: Sum,
     objects: u64,
     /// Whether one of the objects refers to another.
@@ -38,18 +38,18 @@ struct Node {
     children: Vec<u32>,
 }
 
-/// The tree while targets are added: four bytes for each object of the heap, beside the tree itself.
+/// The tree while targets are added. It takes four bytes for each object of the heap, in addition to its nodes.
 pub(super) struct PathTree<'g> {
     graph: &'g HeapGraph,
     search: &'g Search,
-    /// Rows further below are not made.
+    /// Greatest depth of the rows.
     depth: u32,
     /// Whether objects of one type that refer to each other share a node.
     fold: bool,
     nodes: Vec<Node>,
-    /// By object: its node, from 1; [`NONE`] for objects that no path met.
+    /// The node of each object, from 1; [`NONE`] for objects on no path.
     place: Vec<u32>,
-    /// By node and type.
+    /// Child nodes, by parent and type.
     kids: FxHashMap<(u32, u64), u32>,
     roots: Map<String, u32>,
 }
@@ -60,8 +60,8 @@ impl<'g> PathTree<'g> {
         PathTree { graph, search, depth, fold, nodes: Vec::new(), place, kids: FxHashMap::default(), roots: Map::default() }
     }
 
-    /// Adds the path to each of `targets`, which the search reached; `label` is that of the best root of an object. Goes over each object
-    /// once, however many paths share it.
+    /// Adds the path to each of `targets`, which the search has reached. `label` returns the label of an object's best root. Each object is visited
+    /// once, even if many paths share it.
     pub(super) fn add(&mut self, targets: &[ObjectId], label: impl Fn(ObjectId) -> String) {
         let mut way = Vec::new();
         for target in targets {
@@ -121,9 +121,9 @@ impl<'g> PathTree<'g> {
         new
     }
 
-    /// The node for an object to which the path leads from `above`.
+    /// The node of the object that follows `above` on the path.
     fn below(&mut self, above: u32, id: ObjectId) -> u32 {
-        /// Keys that are no types.
+        /// The key of nodes beyond the depth.
         const BEYOND: u64 = u64::MAX;
         const UNKNOWN: u64 = u64::MAX - 1;
         let (limit, fold) = (self.depth, self.fold);
@@ -158,10 +158,10 @@ impl<'g> PathTree<'g> {
         node
     }
 
-    /// The rows, at most `most` (0: all): those with the most targets first.
+    /// The rows, at most `most` (0: all). Those with the most targets come first.
     pub(super) fn rows(mut self, namer: &Namer, most: usize) -> Vec<PathNode> {
         let most = if most == 0 { usize::MAX } else { most };
-        // A node comes behind the one above it.
+        // A node comes after its parent.
         for number in (1..=u32::try_from(self.nodes.len()).unwrap_or(NONE)).rev() {
             let Some((sum, Some(above))) = self.node(number).map(|node| (node.sum, node.parent)) else { continue };
             if let Some(above) = self.node(above) {

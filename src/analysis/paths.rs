@@ -1,4 +1,4 @@
-//! What keeps objects alive: shortest paths from roots.
+//! Shortest paths from roots, which show why objects are alive.
 
 use super::on_graph::OnGraph;
 use super::path_fold::{self, Run};
@@ -14,7 +14,7 @@ use crate::session::{Error, GraphSource, Heap, Namer, TypePattern};
 
 /// Maximum roots listed per object.
 const MAX_ROOTS: usize = 16;
-/// Most characters shown of a key.
+/// Most characters of a key that are shown.
 const KEY_CHARS: u32 = 100;
 
 /// Arguments of `path`.
@@ -28,13 +28,13 @@ pub struct PathsQuery {
     pub paths: usize,
     /// Whether weak handles count as roots.
     pub weak: bool,
-    /// Which stack and register values count.
+    /// Which stack and register values are roots.
     pub stacks: Stacks,
     /// Depth of the merged tree.
     pub depth: u32,
     /// Maximum number of lines of the merged tree; 0: all.
     pub lines: usize,
-    /// Whether every step of long chains is listed, and every level of the merged tree: objects of one type that refer to each other.
+    /// Whether to list every step of long chains, and every level of the merged tree where objects of one type refer to each other.
     pub full: bool,
 }
 
@@ -54,7 +54,7 @@ impl PathsQuery {
     }
 }
 
-/// Finds what keeps objects alive.
+/// Finds the paths that keep objects alive.
 ///
 /// # Errors
 /// [`Error::NoObject`] or [`Error::Nothing`] if there is no target, [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot
@@ -101,13 +101,13 @@ struct Keys {
 impl Keys {
     fn bind(heap: &Heap, namer: &Namer) -> Option<Keys> {
         let types = namer.types().ok()?;
-        // Statics, which the descriptor may lack, are not asked for.
+        // Statics are not needed, and the descriptor may not describe them.
         let library = Library::of(heap.runtime(), types, &Collector::new());
         Some(Keys { library, values: Values::new(types, ValueLimits { string_chars: KEY_CHARS, ..ValueLimits::default() }) })
     }
 
-    /// The key to whose value the reference at `offset` of the object at `object`, which `holder` refers to, belongs: text in quotes, a
-    /// number, or the name of its type.
+    /// The key of the dictionary entry whose value has the reference at `offset` of `object`, which `holder` refers to: text in quotes, a number,
+    /// or the name of the key's type.
     fn text(&self, holder: Option<Addr>, object: Addr, method_table: Addr, offset: u64) -> Option<String> {
         let slot = self.library.collections().key_of(holder, object, method_table, offset)?;
         let mut key = self.values.value("key".into(), slot.type_name, &slot.place);
@@ -131,14 +131,14 @@ impl Keys {
     }
 }
 
-/// A step of a path: the object, and where the one before refers to it.
+/// A step of a path: the object, and the reference to it from the previous step.
 #[derive(Clone, Copy)]
 struct Hop {
     id: ObjectId,
     slot: Option<Slot>,
 }
 
-/// A reference: in which object, of which type, at which offset.
+/// A reference: the object that has it, the object's type, and the offset.
 #[derive(Clone, Copy)]
 struct Slot {
     object: Addr,
@@ -147,7 +147,7 @@ struct Slot {
 }
 
 impl Paths<'_> {
-    /// Shortest paths to each of `targets`; with `merged`, all of them merged by type as well.
+    /// Shortest paths to each of `targets`; with `merged`, also all paths merged by type.
     fn report(&self, targets: &[ObjectId], merged: bool) -> PathsReport {
         let stacks = self.query.stacks;
         let mut report = PathsReport {
@@ -155,6 +155,7 @@ impl Paths<'_> {
             reachable: 0,
             roots: 0,
             paths: Vec::new(),
+            framework: false,
             tree: None,
             coverage: self.graph.coverage(stacks),
             stacks,
@@ -162,7 +163,7 @@ impl Paths<'_> {
         let search = merged.then(|| self.search(targets));
         let reached = |target: &&ObjectId| search.as_ref().is_none_or(|search| search.reached(**target));
         let reached: Vec<ObjectId> = targets.iter().filter(reached).copied().collect();
-        // One example of a type; the tree shows the rest.
+        // Only one example per type, since the tree shows the rest.
         if let Some(target) = reached.first() {
             (report.roots, report.paths) = self.paths_to(*target);
         }
@@ -176,7 +177,7 @@ impl Paths<'_> {
         report
     }
 
-    /// A forward search for all of `targets`: which are reachable, and one path to each.
+    /// Searches forward for all of `targets`: which are reachable, and one path to each.
     fn search(&self, targets: &[ObjectId]) -> Search {
         let edges = &self.graph.edges;
         let mut left = targets.len();
@@ -190,7 +191,7 @@ impl Paths<'_> {
         })
     }
 
-    /// The number of roots that reach `target`, and paths from the best of them. Backwards from one object, few others are met as a rule.
+    /// The number of roots that reach `target`, and paths from the best of them. A backward search from one object usually visits few objects.
     fn paths_to(&self, target: ObjectId) -> (u64, Vec<PathModel>) {
         let holders = &self.holders;
         let rank = |id| holders.rank(id);
@@ -222,7 +223,7 @@ impl Paths<'_> {
         runs.iter().flat_map(|run| (0..run.period).filter_map(|n| self.step(hops, &keys, *run, n))).collect()
     }
 
-    /// Whether two steps lead through the same field of objects of the same types. Entries of dictionaries differ in their keys.
+    /// Whether two steps use the same field of objects of the same types. Entries of dictionaries differ in their keys.
     fn are_equal(&self, hops: &[Hop], keys: &[Option<String>], a: usize, b: usize) -> bool {
         let shape = |at: usize| {
             let (from, hop) = (hops.get(at.checked_sub(1)?)?, hops.get(at)?);
@@ -256,7 +257,7 @@ impl Paths<'_> {
         })
     }
 
-    /// The key of the entry of a dictionary through which the path comes to a step.
+    /// The key of the dictionary entry through which the path reaches a step.
     fn key(&self, hops: &[Hop], at: usize) -> Option<String> {
         let (keys, slot) = (self.keys.as_ref()?, hops.get(at)?.slot?);
         let holder = at.checked_sub(2).and_then(|holder| hops.get(holder)).map(|hop| self.graph.address(hop.id));
@@ -268,7 +269,7 @@ impl Paths<'_> {
         self.graph.root_models(self.namer, id, (self.query.stacks, self.query.weak), most)
     }
 
-    /// Where `from` refers to `to`.
+    /// The reference of `from` to `to`.
     fn slot(&self, from: Option<ObjectId>, to: ObjectId) -> Option<Slot> {
         let from = from?;
         let kind = self.graph.kind(from)?;

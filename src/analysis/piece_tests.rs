@@ -1,4 +1,4 @@
-//! Readers that compare neighbors find the same in pieces of segments as in whole ones.
+//! Analyses that compare neighbors give the same result whether segments are cut into pieces or not.
 
 use std::path::Path;
 
@@ -7,8 +7,8 @@ use super::heap_map::{MapQuery, map};
 use crate::base::{Addr, AddrRange};
 use crate::session::{Dump, OpenOptions};
 
-/// What both answer on `threads`: one does not cut segments, and tests cut small ones.
-fn told(dump: &Dump, threads: usize) -> ([String; 2], String) {
+/// The answers of both analyses on `threads`. With one thread, segments are not cut; in tests, even small ones are cut otherwise.
+fn answers_on(dump: &Dump, threads: usize) -> ([String; 2], String) {
     let heap = dump.runtime().unwrap().heap().unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     pool.install(|| {
@@ -25,7 +25,7 @@ fn neighbors_are_the_same_in_pieces() {
     for name in ["net10-seg-fragmented-heap", "net8-seg-basics-heap", "net10-wks-track-heap.before", "win-net10-svr-basics-full"] {
         let file = crate::dump::open(&corpus.join(format!("{name}.dmp.zst")), &crate::dump::OpenOptions::default()).unwrap();
         let whole = || Dump::of(file.clone(), &OpenOptions::default());
-        assert_eq!(told(&whole(), 1), told(&whole(), 3), "{name}");
+        assert_eq!(answers_on(&whole(), 1), answers_on(&whole(), 3), "{name}");
         let heap = whole().runtime().unwrap().heap().unwrap();
         for segment in heap.segments().iter().filter(|s| s.allocated_bytes > 0x10000).take(3) {
             for len in [8, 0x1000, segment.allocated_bytes / 3] {
@@ -33,7 +33,7 @@ fn neighbors_are_the_same_in_pieces() {
                 let mut file = file.clone();
                 file.remove(AddrRange::new(at, at.plus(len)));
                 let without = || Dump::of(file.clone(), &OpenOptions::default());
-                assert_eq!(told(&without(), 1), told(&without(), 3), "{name} without {len:#x} at {at:?}");
+                assert_eq!(answers_on(&without(), 1), answers_on(&without(), 3), "{name} without {len:#x} at {at:?}");
             }
         }
     }

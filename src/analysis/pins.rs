@@ -1,4 +1,4 @@
-//! What handles pin.
+//! Pinned objects and their handles.
 
 use crate::base::{Addr, Answer, Count};
 use crate::gc::{Gc, HandleFilter};
@@ -18,9 +18,9 @@ pub(super) fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
     walked.map(|_| (pins, handles))
 }
 
-/// Finds the handles of objects that come by ascending address.
+/// Finds the pinning handles of objects that are visited in ascending order of address.
 pub(super) struct Pins<'p> {
-    /// As [`pins`] has them.
+    /// The result of [`pins`].
     all: &'p [(Addr, Addr)],
     next: usize,
 }
@@ -30,7 +30,7 @@ impl<'p> Pins<'p> {
         Pins { all, next: 0 }
     }
 
-    /// Goes to `start`: the next objects are there or behind.
+    /// Moves to `start`. The next objects must be at or after it.
     pub(super) fn seek(&mut self, start: Addr) {
         self.next = self.all.partition_point(|(object, _)| *object < start);
     }

@@ -1,11 +1,14 @@
-//! Which objects refer to an object, or to the objects of a type, and to which these refer.
+//! References to and from an object, or the objects of a type.
+
+use std::cell::RefCell;
 
 use super::on_graph::OnGraph;
 use super::sort::{self, Key};
+use super::young::{Ages, CardReader};
 use crate::base::cancel::check_at;
 use crate::base::hash::Map;
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Count, Index, Name, cut, len64};
+use crate::base::{Addr, Answer, Count, Index, Name, NoteKind, cut, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet};
 use crate::model::{Order, RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, SortDirection, Stacks};
@@ -13,7 +16,7 @@ use crate::session::{Error, FieldNames, FieldPlace, GraphSource, Namer, TypePatt
 
 /// Most roots listed of an object.
 const MAX_ROOTS: usize = 16;
-/// Up to so many targets are looked up by address.
+/// Most targets that are looked up by address.
 const FEW: usize = 4096;
 
 /// Arguments of `refs`.
@@ -21,16 +24,18 @@ const FEW: usize = 4096;
 pub struct RefsQuery {
     /// The object at or around this address; `None` for all objects of [`RefsQuery::types`].
     pub object: Option<Addr>,
-    /// All objects of these types.
+    /// Selects all objects of these types.
     pub types: Vec<TypePattern>,
-    /// Whether to look for references to them.
+    /// Whether to list references to the objects.
     pub incoming: bool,
-    /// Whether to look for references that they have.
+    /// Whether to list references from the objects.
     pub outgoing: bool,
-    /// Groups instead of single references.
+    /// If set, groups by this key are listed instead of single references.
     pub by: Option<RefBy>,
     /// How many references to follow.
     pub depth: u32,
+    /// Whether to list only references of older objects to younger ones, with the state of their cards; of all objects, if none are selected.
+    pub young: bool,
     /// Whether to compute retained sizes.
     pub retained: bool,
     /// Which stack values count as roots.
@@ -42,7 +47,7 @@ pub struct RefsQuery {
 }
 
 impl RefsQuery {
-    /// All references of the object at or around `address`, and to it.
+    /// A query for all references from and to the object at or around `address`.
     pub fn of(address: Addr) -> RefsQuery {
         RefsQuery {
             object: Some(address),
@@ -51,6 +56,7 @@ impl RefsQuery {
             outgoing: true,
             by: None,
             depth: 1,
+            young: false,
             retained: false,
             stacks: Stacks::default(),
             sort: None,
@@ -62,7 +68,7 @@ impl RefsQuery {
 /// Lists references.
 ///
 /// # Errors
-/// [`Error::NoObject`] or [`Error::Nothing`] if there is no such object, [`Error::Query`] for a column that a list does not have,
+/// [`Error::NoObject`] or [`Error::Nothing`] if no such object exists, [`Error::Query`] for a column that a list does not have,
 /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
 pub fn refs(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsReport>, Error> {
     use RefSort::{Address, Field, References, Retained, Size, Type};
@@ -78,14 +84,17 @@ pub fn refs(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepo
 
 fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsReport>, Error> {
     let on = OnGraph::open(heap, false, query.stacks, query.retained.then_some(Depends::Dominators))?;
+    let whole = query.young.then(|| heap.heap().ok_or_else(|| Error::Query("a snapshot does not have generations".into()))).transpose()?;
+    let ages = whole.map(|heap| Ages::of(heap, on.graph));
     let (object, targets) = match query.object {
+        None if query.types.is_empty() => (None, ages.iter().flat_map(|ages| ages.young(on.graph)).collect()),
         Some(at) => {
             let id = on.object(at)?;
             (Some(id), vec![id])
         }
         None => (None, on.graph.of_types(&on.namer, &query.types, &on.notes)),
     };
-    if targets.is_empty() {
+    if targets.is_empty() && !query.young {
         on.namer.note(&on.notes);
         let why = on.notes.notes().no_match().map_or_else(|| "no object is of that type".into(), |n| n.message.clone());
         return Err(on.none(Error::Nothing(why)));
@@ -95,8 +104,13 @@ fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepor
         on.graph.note_doubts_of(&[id], query.stacks, &on.notes);
         on.graph.root_models(&on.namer, id, (query.stacks, true), MAX_ROOTS)
     });
-    let reader = Reader { graph: on.graph, heap, namer: &on.namer, tree, query };
-    let report = RefsReport {
+    let cards = whole.and_then(|heap| {
+        let reader = CardReader::new(heap);
+        reader.map_err(|why| on.notes.add(NoteKind::Missing, None, format!("cards cannot be read: {why}"))).ok()
+    });
+    let reader = Reader { graph: on.graph, heap, namer: &on.namer, tree, query, ages, cards: RefCell::new(cards) };
+    let mut report = RefsReport {
+        cards: None,
         object: object.map(|id| reader.object(id)),
         targets: len64(targets.len()),
         incoming: query.incoming.then(|| reader.list(&targets, Direction::In)),
@@ -105,6 +119,8 @@ fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepor
         coverage: if query.incoming { on.coverage() } else { Vec::new() },
         stacks: query.stacks,
     };
+    let cards = reader.cards.into_inner();
+    report.cards = cards.map(|cards| cards.finish(&on.notes));
     Ok(on.finish(report))
 }
 
@@ -120,7 +136,7 @@ struct Found {
     depth: u32,
     from: ObjectId,
     to: ObjectId,
-    /// Offset in the source; `None` for what is not a field.
+    /// Offset in the source; `None` if the reference is not a field.
     offset: Option<u64>,
 }
 
@@ -141,11 +157,16 @@ struct Reader<'g> {
     namer: &'g Namer,
     tree: Option<&'g DominatorTree>,
     query: &'g RefsQuery,
+    /// The ages of objects, if only references to younger objects are wanted.
+    ages: Option<Ages>,
+    cards: RefCell<Option<CardReader<'g>>>,
 }
 
-/// The objects of a level, by address where they are few.
+/// The objects of a level, by address if there are few.
 enum Wanted {
-    Few(Map<Addr, ObjectId>),
+    /// A map by address, and all ids in ascending order. Finding the address of an id takes far longer than the reverse, and a source may be an
+    /// array with millions of references.
+    Few(Map<Addr, ObjectId>, Vec<ObjectId>),
     Many(ObjectSet),
 }
 
@@ -175,6 +196,12 @@ impl Reader<'_> {
         let mut groups: Map<GroupKey, Group> = Map::default();
         let mut names = FieldNames::new(self.namer, self.heap.memory().ptr_bytes());
         self.visit(targets, direction, |found| {
+            if self.ages.as_ref().is_some_and(|ages| !ages.leads_to_younger(found.from, found.to)) {
+                return;
+            }
+            if let (Some(cards), Some(offset)) = (self.cards.borrow_mut().as_mut(), found.offset) {
+                cards.reference(self.graph.address(found.from).plus(offset));
+            }
             references.bump();
             let end = found.end(direction);
             if ends.insert(end) {
@@ -205,8 +232,8 @@ impl Reader<'_> {
         list
     }
 
-    /// Visits the references of `targets`, or those to them, and of the objects at the other ends, to the depth of the query: level by level,
-    /// each in heap order of the sources. Each object is expanded once.
+    /// Visits the references from or to `targets` and the objects at the other ends, up to the depth of the query. Proceeds level by level, each in
+    /// heap order of the sources, and expands each object once.
     fn visit(&self, targets: &[ObjectId], direction: Direction, mut visit: impl FnMut(&Found)) {
         let mut seen = self.graph.edges.no_objects();
         seen.extend(targets.iter().copied());
@@ -250,23 +277,26 @@ impl Reader<'_> {
 
     fn wanted(&self, level: &[ObjectId]) -> Wanted {
         if level.len() <= FEW {
-            return Wanted::Few(level.iter().map(|id| (self.graph.address(*id), *id)).collect());
+            let mut ids = level.to_vec();
+            ids.sort_unstable();
+            return Wanted::Few(level.iter().map(|id| (self.graph.address(*id), *id)).collect(), ids);
         }
         let mut set = self.graph.edges.no_objects();
         set.extend(level.iter().copied());
         Wanted::Many(set)
     }
 
-    /// Calls `each` for the references of `from` to what is `wanted`: those of its fields by offset, then those that no field has.
+    /// Calls `each` for the references of `from` to objects that are `wanted`: first those in fields, by offset, then those that are not in a
+    /// field.
     fn references(&self, from: ObjectId, wanted: Option<&Wanted>, mut each: impl FnMut(ObjectId, Option<u64>)) {
         let target = |address: Addr| match wanted {
             None => self.graph.index.id_of(address),
-            Some(Wanted::Few(few)) => few.get(&address).copied(),
+            Some(Wanted::Few(few, _)) => few.get(&address).copied(),
             Some(Wanted::Many(set)) => self.graph.index.id_of(address).filter(|id| set.contains(*id)),
         };
         let is_wanted = |id: ObjectId| match wanted {
             None => true,
-            Some(Wanted::Few(few)) => few.contains_key(&self.graph.address(id)),
+            Some(Wanted::Few(_, ids)) => ids.binary_search(&id).is_ok(),
             Some(Wanted::Many(set)) => set.contains(id),
         };
         let mut in_fields = 0usize;
@@ -287,7 +317,7 @@ impl Reader<'_> {
         if edges().count() <= in_fields {
             return;
         }
-        // An edge more than the fields have is a dependent handle or a loader allocator; snapshots have no fields at all.
+        // An edge without a field is a dependent handle or a loader allocator. Snapshots have no fields at all.
         let mut of_fields: Map<ObjectId, u64> = Map::default();
         fields.iter().for_each(|(_, id)| of_fields.entry(*id).or_default().bump());
         for to in edges() {

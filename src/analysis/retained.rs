@@ -23,9 +23,9 @@ use crate::session::{Error, GraphSource, Namer, TypePattern};
 const MAX_CHAIN: usize = 1000;
 /// Maximum groups and children listed below an object.
 const BELOW: usize = 10;
-/// Share (0 to 1) of the reachable bytes from which an object or type is listed as a suspect, unless another is asked for.
+/// Default share (0 to 1) of the reachable bytes from which an object or type is listed as a suspect.
 pub(crate) const SUSPECT_SHARE: f64 = 0.1;
-/// A child that retains this share of its dominator's bytes is the accumulation point, not the dominator.
+/// If a child retains at least this share of its dominator's bytes, the child is the accumulation point instead of the dominator.
 const PASSES_ON: f64 = 0.8;
 
 /// The dominator tree of a heap, with retained sizes.
@@ -99,7 +99,7 @@ fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<R
 /// according to `stacks`.
 ///
 /// # Errors
-/// As [`retained`].
+/// See [`retained`].
 pub fn objsize(heap: &dyn GraphSource, address: Addr, stacks: Stacks) -> Result<Answer<ObjSizeReport>, Error> {
     let on = OnGraph::open(heap, false, stacks, Some(Depends::Dominators))?;
     let id = on.object(address)?;
@@ -111,7 +111,7 @@ impl<'g> Retained<'g> {
     /// The dominator tree of this graph, with totals.
     ///
     /// # Errors
-    /// As [`retained`].
+    /// See [`retained`].
     pub(super) fn compute(heap: &'g dyn GraphSource, graph: &'g HeapGraph, stacks: Stacks) -> Result<Retained<'g>, Error> {
         let tree = heap.dominators(stacks)?;
         Ok(Retained { graph, tree, stacks, totals: tree.totals(graph) })
@@ -211,8 +211,8 @@ impl<'g> Retained<'g> {
         ids
     }
 
-    /// The objects immediately dominated by `id` that retain at least `least` of the reachable bytes, the largest first; and how many
-    /// objects it dominates immediately.
+    /// The objects immediately dominated by `id` that retain at least `least` of the reachable bytes, the largest first; and the number of all
+    /// objects that it immediately dominates.
     fn large_children(&self, id: Option<ObjectId>, least: f64) -> (Vec<ObjectId>, usize) {
         let mut all = 0usize;
         let is_large = |c: &ObjectId| share(self.tree.retained(*c), self.totals.reachable_bytes).unwrap_or(1.0) >= least;
@@ -297,7 +297,7 @@ impl<'g> Retained<'g> {
     fn suspects(&self, heap: &dyn GraphSource, namer: &Namer, least: f64) -> Vec<Suspect> {
         let mut out = Vec::new();
         let mut reported: Vec<Option<TypeIndex>> = Vec::new();
-        // Single objects: the top of the tree.
+        // Single objects at the top of the tree.
         let tops = self.large_children(None, least).0;
         let rootless = tops.iter().copied().filter(|id| self.graph.roots_of(*id, false).next().is_none());
         let mut holders = self.holders(namer, &rootless.collect::<Vec<_>>());
@@ -359,7 +359,7 @@ impl<'g> Retained<'g> {
         let nested = self.nested(&candidates.iter().filter_map(|(index, _)| *index).collect::<Vec<_>>());
         let mut types: Vec<(TypeIndex, usize)> = Vec::new();
         for (index, t) in candidates {
-            // One line for types of which each is within the one before.
+            // A type within the previous one is not listed separately.
             let is_within = |outer: &&(TypeIndex, usize)| index.is_some_and(|t| nested.get(&(t, outer.0)).is_some_and(|part| *part >= 0.5));
             if let Some(outer) = types.iter().find(is_within).and_then(|(_, at)| out.get_mut(*at)) {
                 let below = BelowType { type_name: t.type_name, count: t.count, retained: t.retained };
@@ -418,7 +418,7 @@ impl<'g> Retained<'g> {
                 sum.grow(retained);
             }
         };
-        // What no object dominates lies apart.
+        // The subtrees of objects without a dominator are disjoint.
         let parts: Vec<_> = tops.into_iter().flat_map(|top| self.tree.visit_dominated(top, || within.clone(), add)).collect();
         for part in parts {
             within.iter_mut().zip(part).for_each(|(to, from)| {

@@ -18,9 +18,9 @@ pub struct RootsQuery {
     pub options: RootOptions,
     /// Only roots of objects of these types; empty for all.
     pub types: Vec<TypePattern>,
-    /// List object types instead of roots.
+    /// Whether to list object types instead of roots.
     pub stat: bool,
-    /// Order of the rows; `None` for roots as found, and types with the most roots first.
+    /// Order of the rows; `None` for roots in the order of the walk, and types with the most roots first.
     pub sort: Option<Order<RootSort>>,
     /// Maximum rows to list, 0 for all.
     pub top: usize,
@@ -82,7 +82,7 @@ pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Err
     Ok(answer)
 }
 
-/// [`roots`], with each root of the list given to `each`: the list need not be in memory as a whole.
+/// Like [`roots`], with each root of the list passed to `each`, so that the list need not be in memory as a whole.
 pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(RootModel)) -> Result<Answer<RootsReport>, Error> {
     use RootSort::{Address, Count, Kind, Object, Objects, Type};
     let (has, what): (&[RootSort], &str) =

@@ -9,21 +9,21 @@ use crate::session::{Error, Heap, Runtime};
 /// Arguments of `segments`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SegmentsQuery {
-    /// Also list GC memory outside the segments in use: free regions, bookkeeping, handle tables.
+    /// Whether GC memory outside the segments in use is listed too: free regions, bookkeeping, handle tables.
     pub free: bool,
-    /// Walk the objects of each.
+    /// Whether the objects of each segment are walked.
     pub walk: bool,
-    /// Only the segment or region around this address, or whose `heap_segment` is there.
+    /// Only the segment or region that contains this address, or whose `heap_segment` is at this address.
     pub at: Option<Addr>,
-    /// Order of the segments in use, and of other memory as far as it has the column; `None` for that of the GC's lists.
+    /// Order of the segments in use, and of other memory if it has the column; `None` for the order of the GC's lists.
     pub sort: Option<Order<SegmentSort>>,
 }
 
 /// Lists the segments of `runtime`'s heap.
 ///
 /// # Errors
-/// [`Error::Contract`] if the GC's structures or, with [`SegmentsQuery::walk`], object sizes are not described;
-/// [`Error::Query`] for a column that needs the walk; [`Error::Nothing`] if no segment or region is at [`SegmentsQuery::at`].
+/// [`Error::Contract`] if the descriptor does not describe the GC's structures or, with [`SegmentsQuery::walk`], object sizes; [`Error::Query`] for a
+/// column that requires the walk; [`Error::Nothing`] if no segment or region is at [`SegmentsQuery::at`].
 pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<SegmentsReport>, Error> {
     use SegmentSort::{Address, AllocatedBytes, CommittedBytes, Generation, Heap, Start};
     if !query.walk {
@@ -44,16 +44,16 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     let mut regions = (query.free || elsewhere.is_some()).then(|| notes.take(gc.regions()));
     if let (Some(at), Some(regions)) = (query.at, &mut regions) {
         let around = |r: &RegionModel| r.segment.as_ref().map_or(r.range, |s| AddrRange::new(r.range.start, s.reserved));
-        // The structures of regions lie in the bookkeeping: what is named by its own address is meant.
+        // The structures of regions are in the bookkeeping memory. An exact match of a region's own address wins.
         let named = regions.iter().any(|r| r.address == at);
         regions.retain(|r| if named { r.address == at } else { around(r).contains(at) });
     }
     if let (Some(order), Some(regions)) = (query.sort, &mut regions) {
         sort::sort(regions, order.direction, |r| region_key(r, order.by));
     }
-    let answer = notes.finish(SegmentsReport { segments, not_listed: None, regions, carved: gc.carved_model() });
+    let answer = notes.finish(SegmentsReport { segments, not_listed: None, detail: false, regions, carved: gc.carved_model() });
     match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
-        // Where a list broke off, it may be on the rest.
+        // If a list is cut off, the address may be on the rest.
         Some(at) if answer.complete() => Err(Error::NotIn(at, "a segment or region")),
         _ => Ok(answer),
     }
@@ -72,7 +72,7 @@ fn key(s: &SegmentModel, by: SegmentSort) -> Option<Key<'_>> {
     }
 }
 
-/// Of what a region has no column for, all are equal.
+/// Returns the sort key of a region. For a column that regions do not have, all keys are equal.
 fn region_key(r: &RegionModel, by: SegmentSort) -> Option<Key<'_>> {
     match by {
         SegmentSort::Heap => Key::least(r.heap),
@@ -83,7 +83,7 @@ fn region_key(r: &RegionModel, by: SegmentSort) -> Option<Key<'_>> {
     }
 }
 
-/// The segments of `heap`, each with the result of walking its objects.
+/// Returns the segments of `heap`, each with the result of walking its objects.
 fn walked(heap: &Heap) -> Answer<Vec<SegmentModel>> {
     let notes = heap.begin();
     let mut segments: IndexVec<SegmentIndex, SegmentModel> = heap.segments().to_vec().into();

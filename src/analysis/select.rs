@@ -17,13 +17,13 @@ pub struct Selection {
     pub generations: Vec<Generation>,
     /// Heap indices.
     pub heaps: Vec<u64>,
-    /// Addresses of segments: of the structure, or any inside the memory.
+    /// Addresses of segments: of the `heap_segment`, or anywhere in the segment's memory.
     pub segments: Vec<Addr>,
     /// Minimum size in bytes.
     pub min_size: u64,
     /// Maximum size in bytes.
     pub max_size: Option<u64>,
-    /// What else must hold.
+    /// Condition that the objects must also meet.
     pub condition: Option<Condition>,
 }
 
@@ -42,19 +42,19 @@ impl Selection {
         self.types.is_empty() && self.is_of_types()
     }
 
-    /// Whether nothing but the type of an object decides.
+    /// Whether the selection depends only on the type of an object.
     pub fn is_of_types(&self) -> bool {
         let sizes = self.min_size == 0 && self.max_size.is_none();
         let places = self.generations.is_empty() && self.heaps.is_empty() && self.segments.is_empty();
         places && sizes && self.condition.is_none()
     }
 
-    /// What the types mean among those on the heap.
+    /// Resolves the type patterns among the types on the heap.
     pub(crate) fn filter(&self, heap: &Heap, namer: &Namer, notes: &Collector) -> TypeFilter {
         if self.types.is_empty() { TypeFilter::default() } else { heap.filter(&self.types, namer, notes) }
     }
 
-    /// Tells of the fields of the condition that no type has which `filter` takes: an answer without objects may be a slip of the pen.
+    /// Reports fields of the condition that no type accepted by `filter` has: an empty answer may be due to a typo.
     pub(crate) fn note_unknown_fields(&self, heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) {
         let mut fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
         if fields.is_empty() {
@@ -67,7 +67,7 @@ impl Selection {
             fields.retain(|path| !taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some()));
             fields
         });
-        // A type whose fields are not in the dump may have it.
+        // A type whose fields are not in the dump may have the field.
         for path in unknown.iter().filter(|_| missed.is_empty()) {
             notes.add(NoteKind::NoMatch, None, format!("no object has a field '{}' (gcdump type NAME lists fields)", path.join(".")));
         }
@@ -79,7 +79,7 @@ impl Selection {
     }
 }
 
-/// Applies a [`Selection`]. Each thread has its own, which caches its decisions about types.
+/// Applies a [`Selection`]. Each thread has its own picker, which caches decisions about types.
 pub struct Picker<'s> {
     selection: &'s Selection,
     filter: &'s TypeFilter,
@@ -91,7 +91,7 @@ pub struct Picker<'s> {
 }
 
 impl<'s> Picker<'s> {
-    /// Creates a picker of objects of `heap` of the types that `filter` takes ([`Selection::filter`]), which names them with `namer`.
+    /// Creates a picker for objects of `heap` whose types `filter` accepts ([`Selection::filter`]) and that `namer` names.
     pub(crate) fn new(heap: &'s Heap, selection: &'s Selection, filter: &'s TypeFilter, namer: &'s Namer) -> Picker<'s> {
         let condition = selection.condition.as_ref().map(|c| Evaluator::new(c, heap, namer));
         Picker { condition, selection, filter, namer, all: selection.takes_all(), types: IndexVec::new() }

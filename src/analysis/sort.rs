@@ -1,6 +1,5 @@
-//! The order of lists that `--sort` names: amounts descending, all else ascending unless `:asc` or `:desc` says so, and
-//! what is unknown last. Rows that are equal keep the
-//! order in which they were found.
+//! Sort orders of lists: amounts are descending and everything else ascending, unless `:asc` or `:desc` is given.
+//! Unknown values come last. Equal rows keep their original order.
 
 use std::cmp::Reverse;
 use std::fmt::Display;
@@ -9,23 +8,23 @@ use crate::base::{Addr, len64};
 use crate::model::{Order, SortDirection};
 use crate::session::Error;
 
-/// What a row is sorted by.
+/// Sort key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'r> {
-    /// More comes first.
+    /// Larger values first.
     Most(Reverse<u64>),
-    /// Less comes first: addresses, ids, times.
+    /// Smaller values first: addresses, ids, times.
     Least(i128),
     Text(&'r str),
 }
 
 impl<'r> Key<'r> {
-    /// More comes first.
+    /// Returns a key that sorts larger values first.
     pub(super) fn most(amount: impl Into<Option<u64>>) -> Option<Key<'r>> {
         amount.into().map(|n| Key::Most(Reverse(n)))
     }
 
-    /// Less comes first.
+    /// Returns a key that sorts smaller values first.
     pub(super) fn least(number: Option<impl Into<i128>>) -> Option<Key<'r>> {
         number.map(|n| Key::Least(n.into()))
     }
@@ -38,7 +37,7 @@ impl<'r> Key<'r> {
         text.into().map(Key::Text)
     }
 
-    /// By the place of `value` in `all`.
+    /// Returns a key for the position of `value` in `all`.
     pub(super) fn place<T: PartialEq>(all: &[T], value: &T) -> Option<Key<'r>> {
         all.iter().position(|v| v == value).map(|i| Key::Least(len64(i).into()))
     }
@@ -54,16 +53,16 @@ pub(super) fn sort<T>(rows: &mut [T], direction: Option<SortDirection>, key: imp
     });
 }
 
-/// Checks that a list can be sorted so.
+/// Checks that a list can be sorted by the given order.
 ///
 /// # Errors
-/// [`Error::Query`] with the columns that it `has`, if not.
+/// [`Error::Query`] with the columns that the list `has`, if it cannot.
 pub(super) fn check<S: Display + PartialEq>(order: Option<&Order<S>>, has: &[S], what: &str) -> Result<(), Error> {
     match order.map(|order| &order.by).filter(|by| !has.contains(by)) {
         None => Ok(()),
         Some(by) => {
             let names: Vec<String> = has.iter().map(ToString::to_string).collect();
-            Err(Error::Query(format!("no order by {by}: {what} can be sorted by {}", names.join(", "))))
+            Err(Error::Query(format!("cannot sort by {by}: {what} can be sorted by {}", names.join(", "))))
         }
     }
 }
@@ -87,7 +86,7 @@ mod tests {
         sort(&mut rows, Some(SortDirection::Ascending), |r| Key::most(r.0));
         assert_eq!(rows.map(|r| r.0), [Some(2), Some(2), Some(9), None]);
         let refused = check(Some(&"x".into()), &["a", "b"], "this").unwrap_err().to_string();
-        assert!(refused.contains("no order by x: this can be sorted by a, b"), "{refused}");
+        assert!(refused.contains("cannot sort by x: this can be sorted by a, b"), "{refused}");
         assert!(check(Some(&"a".into()), &["a"], "this").is_ok() && check::<&str>(None, &[], "this").is_ok());
     }
 }

@@ -1,10 +1,10 @@
-//! Which threads have an object on their stacks.
+//! Threads that have an object on their stacks.
 
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange};
 use crate::memory::Memory;
 
-/// The managed ids of the threads that have a word with one of the addresses `wanted` on their stacks. A word may be stale.
+/// The managed ids of the threads with a stack word that is one of the `wanted` addresses. The word may be stale.
 pub(super) fn holders(memory: &Memory, stacks: impl Iterator<Item = (u32, AddrRange)>, wanted: &Set<Addr>) -> Map<Addr, Vec<u32>> {
     let mut out: Map<Addr, Vec<u32>> = Map::default();
     if wanted.is_empty() {

@@ -70,7 +70,7 @@ struct Counter<'s> {
 
 /// Key of a [`Split`]: generation, segment index, or logarithm of the size.
 type Part = u32;
-/// No part, or everything if there is no second key.
+/// The part of objects without a second key, or of all objects.
 const WHOLE: Part = u32::MAX;
 
 impl Counter<'_> {
@@ -135,7 +135,7 @@ impl Heap {
 /// Counts the objects selected by `query`.
 ///
 /// # Errors
-/// [`Error::Query`] for what a heap snapshot does not tell: generations, heaps, segments. Never fails for a heap.
+/// [`Error::Query`] for keys that a heap snapshot does not have: generations, heaps, segments. Never fails for a heap.
 pub fn stat(source: &dyn GraphSource, query: &StatQuery) -> Result<Answer<StatReport>, Error> {
     let (notes, namer) = (source.begin(), source.namer());
     let mut report = match source.heap() {
@@ -241,7 +241,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     report
 }
 
-/// Totals of the objects that `selection` takes, and the coverage of their walk.
+/// Totals of the objects that `selection` accepts, and the coverage of their walk.
 pub(super) fn totals(
     heap: &Heap,
     selection: &Selection,
@@ -265,7 +265,7 @@ fn bytes_of_objects(heap: &Heap, notes: &Collector) -> u64 {
     objects.fold(0, |bytes, (_, sum)| bytes.saturating_add(sum.bytes))
 }
 
-/// Sums by type of each part, and the coverage of the walk. The heap keeps those of all objects.
+/// Sums by type for each part, and the coverage of the walk. The heap caches the sums of all objects.
 fn sums(
     heap: &Heap,
     selection: &Selection,
@@ -281,7 +281,7 @@ fn sums(
     }
 }
 
-/// Sums that the heap keeps by type.
+/// Cached sums by type.
 fn sums_of_types(heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) -> (BTreeMap<Part, Sums>, CoverageModel) {
     let kept = notes.with(heap.type_sums());
     let types = heap.walker().types().list();
@@ -317,8 +317,8 @@ fn sums_by_part(
 /// Counts the objects of a snapshot.
 fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &Collector) -> Result<StatReport, Error> {
     let StatQuery { selection, by, .. } = query;
-    let told = matches!(by, StatBy::Type | StatBy::Assembly | StatBy::Namespace | StatBy::Size);
-    if !told
+    let supported = matches!(by, StatBy::Type | StatBy::Assembly | StatBy::Namespace | StatBy::Size);
+    if !supported
         || !selection.generations.is_empty()
         || !selection.heaps.is_empty()
         || !selection.segments.is_empty()
@@ -404,7 +404,7 @@ fn named_groups(by_type: &BTreeMap<Addr, Sum>, total: u64, name: impl Fn(Addr) -
     rows
 }
 
-/// The namespace of a type name; for arrays of the element type, for instances of the generic type.
+/// The namespace of a type name. For arrays it is that of the element type, for instances that of the generic type.
 pub(super) fn namespace(name: &str) -> String {
     let plain = name.split(['<', '[', '+', '*', '&']).next().unwrap_or(name);
     plain.rsplit_once('.').map_or_else(|| "(global)".to_string(), |(namespace, _)| namespace.to_string())

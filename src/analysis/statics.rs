@@ -16,7 +16,7 @@ use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 ///
 /// # Errors
 /// [`Error::Contract`] if types or, for thread statics, threads are not described; [`Error::Query`] for a column that the list does not have;
-/// those of [`retained`](super::retained) with retained sizes.
+/// also the errors of [`retained`](super::retained) with retained sizes.
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
     use StaticSort::{Address, DeclaringType, Name, Retained, Storage, Thread, Type};
     if !query.retained {
@@ -35,7 +35,7 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     Ok(answer)
 }
 
-/// [`statics`], with each field given to `each`, in the order of the types: they need not be in memory together.
+/// Like [`statics`], with each field passed to `each` in the order of the types, so that they need not be in memory together.
 pub(crate) fn each_static(
     runtime: &Runtime,
     query: &StaticsQuery,
@@ -71,7 +71,7 @@ fn key(s: &StaticModel, by: StaticSort) -> Option<Key<'_>> {
     }
 }
 
-/// Adds what each of the fields retains. The notes of that and `before`.
+/// Adds the retained bytes of each field. Returns the notes of the computation together with `before`.
 fn retained_by(runtime: &Runtime, list: &mut [StaticModel], before: &Notes) -> Result<Notes, Error> {
     let heap = runtime.heap()?;
     let on = OnGraph::open(&heap, false, Stacks::default(), Some(Depends::Dominators))?;

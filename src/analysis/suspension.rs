@@ -1,7 +1,7 @@
-//! A suspension of all threads that was under way: for a collection that had not begun, or for another purpose of the runtime.
+//! A suspension of all threads in progress, for a collection that had not begun or for another purpose of the runtime.
 //!
-//! Rule: the runtime was suspending threads ([`GcPhase::Suspending`], or a background collection with a thread that suspends), and a thread
-//! was in cooperative mode that is not the one which suspends. A thread that has stopped is in preemptive mode.
+//! Rule: the runtime was suspending threads ([`GcPhase::Suspending`], or a background collection with a suspending thread), and a thread other than
+//! the suspending one was in cooperative mode. A suspended thread is in preemptive mode.
 //!
 //! Source: `ThreadSuspend::SuspendAllThreads` in `threadsuspend.cpp`; `docs/internals/gc-structures.md#heaps-in-motion`.
 
@@ -14,8 +14,8 @@ use crate::dump::ThreadStacks;
 use crate::model::{GcPhase, StackFrameKind, SuspendedThread, SuspensionModel, ThreadStackModel};
 use crate::session::Runtime;
 
-/// The suspension of a runtime's threads that was under way. Its notes and failed reads go nowhere: other parts of an answer report what is
-/// missing.
+/// The suspension of a runtime's threads that was in progress. Its notes and failed reads are dropped, since other parts of an answer report what
+/// is missing.
 pub(super) fn suspension(runtime: &Runtime) -> Option<SuspensionModel> {
     tried(|| under_way(runtime))
 }

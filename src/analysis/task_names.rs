@@ -1,4 +1,4 @@
-//! Names of types, of what tasks run and of what delegates call, made once each.
+//! Names of types, of the methods that tasks run, and of the methods that delegates call, each created once.
 
 use std::sync::OnceLock;
 
@@ -9,16 +9,16 @@ use crate::bcl::tasks::{AsyncType, Running, Tasks};
 use crate::session::continuations::{Suspended, SuspendedMethods};
 use crate::session::{Namer, Runtime};
 
-/// Names what tasks are and run.
+/// Names tasks and the methods that they run.
 pub(super) struct Names<'n> {
     tasks: &'n Tasks,
     runtime: &'n Runtime,
     namer: &'n Namer,
     delegates: Delegates,
     types: Map<Addr, Option<Name>>,
-    /// By method table of the state machine.
+    /// Names by method table of the state machine.
     methods: Map<Addr, Option<Name>>,
-    /// By where the method is entered, and the target's type: it may tell generic arguments.
+    /// Names by entry point of the method and by the target's type, which may determine generic arguments.
     calls: Map<(Addr, Option<Addr>), Option<Name>>,
     suspended: SuspendedMethods,
     /// Methods of runtime async that threads run, by task.
@@ -72,7 +72,7 @@ impl<'n> Names<'n> {
         self.calls.entry((call.entry, target)).or_insert_with(|| delegates.called(&call)).clone()
     }
 
-    /// Notes what delegates lack, if the method of one was asked for, and whether code was looked up for too long.
+    /// Notes why delegates could not be named, if that was requested, and whether the budget for code lookups is used up.
     pub(super) fn note(&self, notes: &Collector) {
         self.suspended.note(notes);
         if !self.calls.is_empty() {
@@ -80,7 +80,7 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// Name of what the delegate at `delegate` calls: its method, or the type of its target.
+    /// The name of the method that the delegate at `delegate` calls, or of the type of its target.
     pub(super) fn delegate(&mut self, delegate: Addr) -> Option<Name> {
         let library = self.tasks.library();
         if let Some(method) = self.callback(delegate) {
@@ -97,7 +97,7 @@ impl<'n> Names<'n> {
         self.running.get_or_init(find)
     }
 
-    /// The method that the task at `task` runs. Of a task of runtime async, the method whose task it is: its delegate only resumes methods.
+    /// The method that the task at `task` runs. For runtime async, this is the method whose task it is, since the delegate only resumes methods.
     pub(super) fn work(&mut self, task: Addr) -> Option<Name> {
         if !self.is_runtime_async(task) {
             return self.delegate(self.tasks.action(task)?);
@@ -108,8 +108,8 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// The continuations of the suspended methods of the task of runtime async at `task`, from the innermost outwards, whether or not a
-    /// thread runs a method that they await.
+    /// The continuations of the suspended methods of the runtime async task at `task`, from the innermost outwards, even if a thread runs a method
+    /// that they await.
     pub(super) fn methods_of(&self, task: Addr, notes: &Collector) -> Vec<Addr> {
         let chain = self.tasks.chain(task, notes);
         if !chain.frames.is_empty() || chain.leaf.is_some() {
@@ -118,7 +118,7 @@ impl<'n> Names<'n> {
         self.running().get(&task).map(|running| self.tasks.chain_from(running.next, notes).frames).unwrap_or_default()
     }
 
-    /// The method that the task at `task`, which lies in a queue, is about to run. Of a task of runtime async, the method that goes on first.
+    /// The method that the queued task at `task` is about to run. For runtime async, this is the method that resumes first.
     pub(super) fn next_work(&mut self, task: Addr) -> Option<Name> {
         if !self.is_runtime_async(task) {
             return self.work(task);

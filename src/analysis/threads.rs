@@ -4,18 +4,19 @@ use super::ExceptionReader;
 use super::locks::{ThreadLocks, thread_locks};
 use super::sort::{self, Key};
 use super::suspension::suspension;
+use crate::base::missed::tried;
 use crate::base::{Addr, Answer, len64};
-use crate::clr::threads::state_names;
+use crate::clr::threads::{AllocContext, state_names};
 use crate::dump::ThreadStacks;
 use crate::model::{GcMode, Order, ThreadModel, ThreadSort, ThreadsReport};
 use crate::session::{Error, Runtime};
 
-/// What to list.
+/// Options of [`threads`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ThreadsQuery {
-    /// Also what each thread waits for, and how many monitors it holds: walks the heap.
+    /// Whether to list the wait of each thread and its number of held monitors, which requires a walk of the heap.
     pub waits: bool,
-    /// Order of the threads; `None` for that of the runtime's list.
+    /// Order of the threads; `None` for the runtime's order.
     pub sort: Option<Order<ThreadSort>>,
 }
 
@@ -24,9 +25,9 @@ pub struct ThreadsQuery {
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe its threads or the thread list, [`Error::Query`] for a column that the list does not have.
 pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<ThreadsReport>, Error> {
-    use ThreadSort::{ExceptionType, ManagedId, Name, OsId};
+    use ThreadSort::{Allocated, ExceptionType, ManagedId, Name, OsId};
     if !query.waits {
-        sort::check(query.sort.as_ref(), &[ManagedId, OsId, Name, ExceptionType], "threads without `waits`")?;
+        sort::check(query.sort.as_ref(), &[ManagedId, OsId, Name, ExceptionType, Allocated], "threads without `waits`")?;
     }
     let notes = runtime.begin();
     let finalizer = runtime.thread_reader()?.finalizer(runtime.thread_list()?, &notes);
@@ -39,6 +40,9 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let stacks = ThreadStacks::new(file);
     let mut locks = if query.waits { thread_locks(runtime, &namer, &notes)? } else { ThreadLocks::default() };
     let native_aot = runtime.descriptor().is_native_aot();
+    // Threads are listed even if the GC's structures cannot be read, which other answers note.
+    let gc = tried(|| runtime.gc().ok());
+    let home_heap = |context: AllocContext| gc.as_ref().and_then(|gc| gc.data.home_heap(&context));
     let mut list: Vec<ThreadModel> = threads
         .iter()
         .enumerate()
@@ -57,6 +61,9 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
                 finalizer: finalizer == Some(t.address),
                 alloc_pointer: t.context.map(|c| c.pointer),
                 alloc_limit: t.context.map(|c| c.limit),
+                allocated_bytes: t.context.and_then(|c| c.bytes),
+                allocated_bytes_uoh: t.context.and_then(|c| c.bytes_uoh),
+                home_heap: t.context.and_then(&home_heap),
                 object: t.exposed,
                 exception: t.exception.map(|a| exception(a, true)).or_else(|| t.last_thrown.map(|a| exception(a, false))),
                 waits_for: locks.waits.remove(&i).map(Box::new),
@@ -76,6 +83,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
         os_threads,
         threads: list,
         not_listed: None,
+        by_allocated: query.sort.is_some_and(|order| order.by == ThreadSort::Allocated),
         crashed_unmanaged,
         fault: runtime.fault(),
         suspension: suspension(runtime),
@@ -89,5 +97,6 @@ fn key(t: &ThreadModel, by: ThreadSort) -> Option<Key<'_>> {
         ThreadSort::Name => Key::text(t.name.as_deref()),
         ThreadSort::ExceptionType => Key::text(t.exception.as_ref().and_then(|e| e.type_name.as_deref())),
         ThreadSort::LocksHeld => Key::most(t.locks_held),
+        ThreadSort::Allocated => Key::most(t.allocated()),
     }
 }

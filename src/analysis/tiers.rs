@@ -1,4 +1,4 @@
-//! The tier of JIT-ed code, for answers that name methods with their code.
+//! Optimization tiers of JIT-compiled code, for answers that list methods with their code.
 
 use crate::base::hash::Map;
 use crate::base::missed::watched;
@@ -8,13 +8,14 @@ use crate::clr::methods::Methods;
 use crate::model::CodeTier;
 use crate::session::{Namer, Runtime};
 
-/// Tells tiers; each piece of code is asked for once.
+/// Determines tiers; each piece of code is looked up once.
 pub(super) struct Tiers<'r> {
     runtime: &'r Runtime,
     namer: &'r Namer,
     bound: Option<(CodeVersions, Methods)>,
     known: Map<Addr, Option<CodeTier>>,
-    /// How many cannot be told for want of memory that a whole dump of this kind has, and of what.
+    /// Number of tiers that cannot be determined because of memory that a full dump of this kind has, and the first
+    /// such memory.
     lost: u64,
     why: Option<(Addr, u64)>,
 }
@@ -28,9 +29,9 @@ impl<'r> Tiers<'r> {
         Tiers { runtime, namer, bound, known: Map::default(), lost: 0, why: None }
     }
 
-    /// The tier of the JIT-ed code that starts at `start`, of the method at `desc`.
+    /// Returns the tier of the JIT-compiled code at `start`, which belongs to the method at `desc`.
     ///
-    /// Dumps without a heap lack what tells, as a rule: that is no loss, and not noted.
+    /// Dumps without a heap usually do not have the data for it. That is not a loss and is not noted.
     pub(super) fn of(&mut self, desc: Addr, start: Addr) -> Option<CodeTier> {
         if let Some(known) = self.known.get(&start) {
             return *known;
@@ -46,14 +47,14 @@ impl<'r> Tiers<'r> {
         tier
     }
 
-    /// Notes what is missing from the tiers told.
+    /// Adds a note about tiers that could not be determined.
     pub(super) fn note(&self, notes: &Collector) {
         if let Some((at, len)) = self.why.filter(|_| self.lost > 0) {
             let methods = plural(self.lost, "method");
             notes.add(
                 NoteKind::Missing,
                 at,
-                format!("the tier of {methods} cannot be told: {} at {at} {} not in the dump", plural(len, "byte"), be(len)),
+                format!("the tier of {methods} cannot be determined: {} at {at} {} not in the dump", plural(len, "byte"), be(len)),
             );
         }
     }

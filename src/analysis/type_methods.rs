@@ -1,4 +1,4 @@
-//! The methods of a type, with the code that each has.
+//! The methods of a type, with their code.
 
 use super::tiers::Tiers;
 use crate::base::missed::watched;
@@ -14,10 +14,10 @@ use crate::session::{Namer, Runtime};
 use crate::stack::code::{CodeMap, CodeOrigin};
 use crate::stack::{LookUps, StackError};
 
-/// The methods that the type at `mt` declares; `None` if they cannot be listed, which `notes` tell.
+/// Returns the methods that the type at `mt` declares; `None`, with a note, if they cannot be listed.
 pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: Addr, notes: &Collector) -> Option<Vec<MethodModel>> {
     if runtime.descriptor().is_native_aot() {
-        notes.add(NoteKind::Missing, None, "methods of types are not listed: a NativeAOT program has no structures of its methods");
+        notes.add(NoteKind::Missing, None, "methods of types cannot be listed: a NativeAOT program has no MethodDescs");
         return None;
     }
     let memory = runtime.memory();
@@ -41,17 +41,17 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         }
     };
     if let Some(chunk) = list.unclear {
-        notes.add(NoteKind::Missing, chunk, "some methods of the type cannot be told apart");
+        notes.add(NoteKind::Missing, chunk, "some methods of the type cannot be identified");
     }
     let map = match runtime.stack_walker() {
         Ok(walker) => Some(walker.code()),
         Err(e) => {
-            notes.add(NoteKind::Missing, None, format!("the code of methods cannot be told: {e}"));
+            notes.add(NoteKind::Missing, None, format!("the code of methods cannot be determined: {e}"));
             None
         }
     };
     let images: Vec<AddrRange> = runtime.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
-    // Precodes are made at run time. What lies behind other code is of no interest, and often not in the dump.
+    // Precodes are created at run time. Targets of other code are not needed, and often not in the dump.
     let of_precode = |lead: Addr, desc: Addr| match &precodes {
         Some(precodes) if !images.iter().any(|image| image.contains(lead)) => precodes.targets(lead, desc),
         _ => Vec::new(),
@@ -63,9 +63,9 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         let named = methods.name(names, method.desc);
         let name = named.as_ref().map(MethodName::to_name);
         let look_up = |map| {
-            let told = code(method, map, &of_precode);
-            // An error for want of reads is none of the dump.
-            (!reads::exhausted()).then_some(told)
+            let found = code(method, map, &of_precode);
+            // An exhausted read budget is a limit of this program, not a property of the dump.
+            (!reads::exhausted()).then_some(found)
         };
         let (found, missed) = watched(|| map.and_then(|map| look_ups.one(|| look_up(map))));
         let (code, entry) = match found {
@@ -96,21 +96,22 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
     look_ups.note(notes);
     if unknown > 0 {
         let (methods, why) = (if unknown == 1 { "method" } else { "methods" }, why.unwrap_or_default());
-        notes.add(NoteKind::Missing, mt, format!("whether {unknown} {methods} of the type have code cannot be told: {why}"));
+        notes.add(NoteKind::Missing, mt, format!("whether {unknown} {methods} of the type have code cannot be determined: {why}"));
     }
     Some(list)
 }
 
-/// What the leads of a method tell.
+/// Result of following the entry points of a method.
 struct EntryPoint {
-    /// Its code.
+    /// Code of the method.
     code: Option<(Addr, MethodCode)>,
-    /// Whether one is a precode of it: where it is entered is known then, whatever the other words are.
+    /// Whether an entry point is a precode of the method. Then the current entry point is known, whatever the other
+    /// words are.
     entered: bool,
 }
 
-/// The code of a method: what it is entered by leads to it, or to a precode that does. Only code of this very method counts, so that
-/// words which are no addresses tell nothing.
+/// Finds the code of a method: an entry point leads to it, directly or through a precode. Only code that belongs to this method is accepted, so
+/// that words that are not addresses have no effect.
 fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<EntryPoint, StackError> {
     let of_precodes: Vec<Addr> = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc)).collect();
     let entered = !of_precodes.is_empty();

@@ -7,10 +7,11 @@ use crate::clr::fields::Types;
 use crate::model::{TypeBrief, TypesReport};
 use crate::session::{Error, Runtime, StaticsReader, TypeFilter, TypePattern, loaded_types};
 
-/// The loaded types that match `wanted`. If exactly one does, with its layout, and with its methods if `methods`.
+/// Returns the loaded types that match `wanted`. If exactly one matches, its layout is included, and with `methods` its
+/// methods.
 ///
 /// # Errors
-/// [`Error::Contract`] if types are not described.
+/// [`Error::Contract`] if the descriptor does not describe types.
 pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<Answer<TypesReport>, Error> {
     let (notes, namer) = (runtime.begin(), runtime.namer());
     let types = namer.types()?;
@@ -41,7 +42,7 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
     Ok(notes.finish(TypesReport { pattern: wanted.to_string(), types: found, layout }))
 }
 
-/// The loaded types that match a name or pattern, by name, or the one at an address.
+/// Returns the loaded types that match a name or pattern, by name, or the type at an address.
 pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Vec<TypeBrief> {
     if let TypePattern::MethodTable(mt) = *wanted {
         let valid = types.names().method_tables().is_valid(mt) == Ok(true);
@@ -51,7 +52,7 @@ pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Ve
         notes.add(NoteKind::Missing, None, format!("{why}: types of most modules are missing"));
     }
     let name = |mt: &Addr| types.names().name(*mt).to_name();
-    // No module declares the type of free blocks.
+    // The type of free blocks is in no module.
     let all: Vec<Addr> = loaded_types(types).into_iter().chain(types.names().method_tables().free).collect();
     let labels = || all.iter().map(|mt| types.names().label(*mt)).collect();
     let filter = TypeFilter::of(std::slice::from_ref(wanted), labels, notes);

@@ -23,7 +23,8 @@ impl Visitor for OfTypes<'_> {
     }
 }
 
-/// The objects with a wanted method table, with it, in heap order. Only segments that hold some are walked.
+/// Returns the objects with a wanted method table, each with its method table, in heap order. Only segments that
+/// contain such objects are walked.
 pub(super) fn objects_of(heap: &Heap, wanted: impl Fn(Addr) -> bool) -> Answer<Vec<(Addr, Addr)>> {
     let notes = Collector::new();
     let wanted = heap.types_where(&notes, |ty| !ty.is_free && wanted(ty.method_table));

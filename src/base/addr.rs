@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The page size that layouts are rounded to: 4 KiB, the smallest of any supported target.
+/// The page size that layouts are rounded to: 4 KiB, the smallest page size of the supported targets.
 pub(crate) const PAGE: u64 = 4096;
 
 /// An address in the dumped process (never an offset in the dump file).
@@ -44,7 +44,7 @@ impl Addr {
         self.plus(index.saturating_mul(stride))
     }
 
-    /// Bytes from `start` to this address, or `None` if it lies below `start`.
+    /// Number of bytes from `start` to this address; `None` if it lies below `start`.
     pub const fn since(self, start: Addr) -> Option<u64> {
         self.0.checked_sub(start.0)
     }
@@ -60,7 +60,7 @@ impl Addr {
         self.0 & alignment.saturating_sub(1) == 0
     }
 
-    /// As it is printed, without going through the formatter: lists of objects print millions.
+    /// The hexadecimal text of the address, made without the formatter, because lists of objects print millions of addresses.
     #[doc(hidden)]
     pub fn hex(self) -> Hex {
         let digits = u64::BITS.saturating_sub(self.0.leading_zeros()).div_ceil(4).max(1);
@@ -78,7 +78,7 @@ impl Addr {
     }
 }
 
-/// The text of an address.
+/// The text of an address, as [`Addr::hex`] returns it.
 #[derive(Clone, Copy)]
 pub struct Hex {
     text: [u8; 18],
@@ -125,7 +125,7 @@ impl<'d> Deserialize<'d> for Addr {
     fn deserialize<D: Deserializer<'d>>(deserializer: D) -> Result<Addr, D::Error> {
         let text = <std::borrow::Cow<'d, str>>::deserialize(deserializer)?;
         let digits = text.strip_prefix("0x").and_then(|digits| u64::from_str_radix(digits, 16).ok());
-        digits.map(Addr).ok_or_else(|| serde::de::Error::custom("an address is 0x and digits"))
+        digits.map(Addr).ok_or_else(|| serde::de::Error::custom("expected an address: 0x and hexadecimal digits"))
     }
 }
 
@@ -144,7 +144,7 @@ impl schemars::JsonSchema for Addr {
     }
 }
 
-/// A half-open range of addresses: `start` belongs to it, `end` does not.
+/// A half-open range of addresses: it contains `start` but not `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AddrRange {
@@ -170,7 +170,7 @@ impl AddrRange {
         self.len() == 0
     }
 
-    /// Whether `address` lies inside.
+    /// Whether `address` lies inside the range.
     pub fn contains(&self, address: Addr) -> bool {
         self.start <= address && address < self.end
     }

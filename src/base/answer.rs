@@ -1,10 +1,10 @@
-//! What a reader returns: the data, with notes on what could not be read.
+//! The result of a reader: data, with notes on what could not be read.
 
 use std::ops::Deref;
 
 use super::{Collector, Notes};
 
-/// Data, with the notes made while it was read.
+/// Data, with the notes that were made while it was read.
 ///
 /// Dereferences to its data: `heap.stat()?.types`.
 #[derive(Clone, Debug, Default)]
@@ -12,12 +12,12 @@ use super::{Collector, Notes};
 pub struct Answer<T> {
     /// The data.
     pub data: T,
-    /// What could not be read, and further remarks.
+    /// Notes on what could not be read, and further remarks.
     pub notes: Notes,
 }
 
 impl<T> Answer<T> {
-    /// An answer with notes.
+    /// An answer with these notes.
     pub fn new(data: T, notes: Notes) -> Answer<T> {
         Answer { data, notes }
     }
@@ -27,7 +27,7 @@ impl<T> Answer<T> {
         Answer { data, notes: Notes::new() }
     }
 
-    /// Whether no note makes the answer partial.
+    /// Whether the answer is complete: no note makes it partial.
     pub fn complete(&self) -> bool {
         self.notes.complete()
     }
@@ -37,14 +37,14 @@ impl<T> Answer<T> {
         Answer { data: f(self.data), notes: self.notes }
     }
 
-    /// Returns the data, adding its notes to `notes`, those of the answer that it becomes a part of.
+    /// Returns the data. Its notes are added to `notes`, which belong to the answer that the data becomes a part of.
     pub fn into_part(self, notes: &mut Notes) -> T {
         notes.extend(&self.notes);
         self.data
     }
 }
 
-/// The items of a list, without its notes: `for thread in runtime.threads()? { … }`.
+/// Iterates over the items of a list and drops its notes: `for thread in runtime.threads()? { … }`.
 impl<T: IntoIterator> IntoIterator for Answer<T> {
     type Item = T::Item;
     type IntoIter = T::IntoIter;
@@ -75,18 +75,18 @@ impl<T> Deref for Answer<T> {
 }
 
 impl Collector {
-    /// The data of a part of the answer; its notes are added to those of the whole.
+    /// Returns the data of a part of the answer, and adds the notes of the part.
     pub fn take<T>(&self, part: Answer<T>) -> T {
         part.into_part(&mut self.own())
     }
 
-    /// A part that others use as well; its notes are added to those of the whole.
+    /// Returns the data of a part that other answers share, and adds the notes of the part.
     pub fn with<'p, T>(&self, part: &'p Answer<T>) -> &'p T {
         self.extend(&part.notes);
         &part.data
     }
 
-    /// The answer: `data`, with what was collected.
+    /// Returns the answer: `data` with the notes collected.
     pub fn finish<T>(self, data: T) -> Answer<T> {
         Answer::new(data, self.into_notes())
     }

@@ -1,6 +1,7 @@
 //! Arrays of numbers that are only read.
 //!
-//! Not a crate's: what was made here and what is mapped from an index file are one type, and the mapping is checked where it is made.
+//! No crate is used: arrays made by this process and arrays mapped from an index file have one type here, and a mapping is checked when it
+//! is made.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -10,13 +11,13 @@ use bytemuck::Pod;
 use yoke::Yoke;
 use yoke::erased::ErasedArcCart;
 
-/// Numbers that were made once and are only read since, in memory or in a mapped file.
+/// Numbers that are made once and only read afterwards, in memory or in a mapped file.
 #[derive(Clone)]
 pub(crate) struct Array<T: 'static>(Yoke<&'static [T], ErasedArcCart>);
 
 impl<T: Pod + Send + Sync> Array<T> {
-    /// The numbers at `range` of the bytes that `bytes` holds, as this machine stores them. `None` where they are not whole, not aligned, or
-    /// beyond the end.
+    /// The numbers at `range` of `bytes`, in this machine's byte order. `None` if the range is misaligned, lies past the end, or is not a
+    /// whole number of items.
     pub(crate) fn of_bytes<C>(bytes: Arc<C>, range: Range<usize>) -> Option<Array<T>>
     where
         C: Deref<Target = [u8]> + Send + Sync + 'static,
@@ -26,7 +27,7 @@ impl<T: Pod + Send + Sync> Array<T> {
         yoke.ok().map(|yoke| Array(yoke.erase_arc_cart()))
     }
 
-    /// A part of them, which shares their memory.
+    /// A part of the array, which shares its memory.
     pub(crate) fn part(&self, range: Range<usize>) -> Option<Array<T>> {
         self.0.try_map_project_cloned(|all, _| all.get(range).ok_or(())).ok().map(Array)
     }

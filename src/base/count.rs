@@ -1,6 +1,6 @@
-//! Counters and sums that stop at their maximum: a damaged dump may claim anything, and must not wrap or panic.
+//! Saturating counters and sums: a damaged dump may contain any number, which must neither wrap nor panic.
 
-/// A counter.
+/// A saturating counter.
 pub(crate) trait Count: Sized {
     /// Adds 1.
     fn bump(&mut self);
@@ -26,23 +26,23 @@ macro_rules! counters {
 }
 counters!(u32 u64 usize);
 
-/// The sum of `numbers`.
+/// The sum of `numbers`, saturating.
 pub(crate) fn total(numbers: impl IntoIterator<Item = u64>) -> u64 {
     numbers.into_iter().fold(0, u64::saturating_add)
 }
 
-/// A length, as JSON and reports have it.
+/// A length as a `u64`, the type of counts in reports and JSON.
 #[inline]
 pub(crate) fn len64(length: usize) -> u64 {
     u64::try_from(length).unwrap_or(u64::MAX)
 }
 
-/// The number of rows that `top` asks for, where 0 asks for all.
+/// The maximum number of rows that `top` requests; 0 requests all rows.
 pub(crate) fn top_or_all(top: usize) -> usize {
     if top == 0 { usize::MAX } else { top }
 }
 
-/// Keeps the first `top` rows, or all for 0. Returns how many are left, if some were dropped: `shown` of a report.
+/// Truncates `rows` to the first `top`; 0 keeps all. Returns the number of rows kept if any were dropped: `shown` of a report.
 pub(crate) fn cut<T>(rows: &mut Vec<T>, top: usize) -> Option<u64> {
     let most = top_or_all(top);
     let more = rows.len() > most;

@@ -1,11 +1,12 @@
-//! Element types: the runtime's numbers for the kinds of types (ECMA-335 II.23.1.16; `corhdr.h`, `corpriv.h`).
+//! Element types: the runtime's codes for kinds of types (ECMA-335 II.23.1.16; `corhdr.h`, `corpriv.h`).
 
 use serde::{Serialize, Serializer};
 
-/// Kind of a type or of the value of a field, by the names of the runtime: `ELEMENT_TYPE_BOOLEAN` is `Boolean`.
+/// The kind of a type, or of the value of a field, with the runtime's names: `ELEMENT_TYPE_BOOLEAN` is `Boolean`.
 ///
-/// Metadata and signatures have them, and the runtime stores one for each field: [`Class`](CorElementType::Class) for all references,
-/// [`ValueType`](CorElementType::ValueType) for structures, that of the underlying type for enums. JSON has the number.
+/// Element types occur in metadata and signatures, and the runtime stores one for each field: [`Class`](CorElementType::Class) for all
+/// references, [`ValueType`](CorElementType::ValueType) for structures, and the underlying type for enums. In JSON, an element type is its
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
@@ -46,7 +47,7 @@ pub enum CorElementType {
     ByRef = 0x10,
     /// A structure or, in signatures, an enum.
     ValueType = 0x11,
-    /// A class or interface; of fields, any reference.
+    /// A class or interface; for fields, any reference.
     Class = 0x12,
     /// A generic parameter of a type.
     Var = 0x13,
@@ -56,13 +57,13 @@ pub enum CorElementType {
     GenericInst = 0x15,
     /// `System.TypedReference`.
     TypedByRef = 0x16,
-    /// An array of values: a number that the runtime reserves and does not support.
+    /// An array of values: reserved by the runtime and not supported.
     ValueArray = 0x17,
     /// `nint`.
     I = 0x18,
     /// `nuint`.
     U = 0x19,
-    /// The processor's own floating-point number: reserved, not supported.
+    /// The processor's native floating-point number: reserved by the runtime and not supported.
     R = 0x1a,
     /// A function pointer.
     FnPtr = 0x1b,
@@ -76,9 +77,9 @@ pub enum CorElementType {
     CModReqd = 0x1f,
     /// An optional modifier.
     CModOpt = 0x20,
-    /// The address of a type, in signatures that the runtime makes.
+    /// The address of a type, in signatures that the runtime generates.
     Internal = 0x21,
-    /// A modifier by the address of its type.
+    /// A modifier given by the address of its type.
     CModInternal = 0x22,
     /// Flag of modifiers.
     Modifier = 0x40,
@@ -89,7 +90,7 @@ pub enum CorElementType {
 }
 
 impl CorElementType {
-    /// The element type with this number; `None` if the runtime has none.
+    /// The element type with this number; `None` if the runtime does not define it.
     pub const fn of(byte: u8) -> Option<CorElementType> {
         Some(match byte {
             0x00 => CorElementType::End,
@@ -134,12 +135,12 @@ impl CorElementType {
         })
     }
 
-    /// Its number.
+    /// The number of the element type.
     pub const fn byte(self) -> u8 {
         self as u8
     }
 
-    /// Full name of the type that it is, as in `System.Int32`; `None` for kinds of many types.
+    /// Full name of the type, such as `System.Int32`; `None` for kinds that cover many types.
     pub const fn type_name(self) -> Option<&'static str> {
         Some(match self {
             CorElementType::Void => "System.Void",
@@ -164,9 +165,9 @@ impl CorElementType {
         })
     }
 
-    /// The element types of exactly one type, with its full name.
+    /// The element types of exactly one type, each with the full name of that type.
     pub(crate) fn named() -> impl Iterator<Item = (CorElementType, &'static str)> {
-        // `object` is the last of them.
+        // `Object` has the largest number of them.
         (0..=CorElementType::Object.byte()).filter_map(CorElementType::of).filter_map(|element| Some((element, element.type_name()?)))
     }
 
@@ -178,17 +179,17 @@ impl CorElementType {
         )
     }
 
-    /// Whether a value is an address that is not a reference to an object: of anything, of a place in an object, of code.
+    /// Whether a value is an address other than an object reference: an unmanaged or managed pointer, or a function pointer.
     pub const fn is_pointer(self) -> bool {
         matches!(self, CorElementType::Ptr | CorElementType::ByRef | CorElementType::FnPtr)
     }
 
-    /// Whether a value is an integer of the size of a pointer.
+    /// Whether a value is a pointer-sized integer.
     pub const fn is_native_int(self) -> bool {
         matches!(self, CorElementType::I | CorElementType::U)
     }
 
-    /// Size in bytes of a primitive value or a pointer, given the size of a pointer; `None` for references and structures.
+    /// Size in bytes of a primitive value or a pointer, given the pointer size; `None` for references and structures.
     pub const fn primitive_bytes(self, pointer: u64) -> Option<u64> {
         Some(match self {
             CorElementType::Boolean | CorElementType::I1 | CorElementType::U1 => 1,
@@ -227,16 +228,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_runtime() {
+    fn numbers_match_the_runtime() {
         let unknown: Vec<u8> = (0..=u8::MAX).filter(|byte| CorElementType::of(*byte).is_none()).collect();
-        // Descriptors of fields store five bits, each of which has a name.
+        // Field descriptors store five bits, and each value of five bits has a name.
         assert!(unknown.iter().all(|byte| *byte > 0x22 && ![0x40, 0x41, 0x45].contains(byte)) && unknown.len() == 256 - 0x23 - 3);
         assert!((0..=u8::MAX).all(|byte| CorElementType::of(byte).is_none_or(|element| element.byte() == byte)));
         assert_eq!(serde_json::to_value(CorElementType::SzArray).unwrap(), 29);
     }
 
     #[test]
-    fn facts_of_values_exclude_each_other() {
+    fn references_pointers_and_native_integers_are_disjoint() {
         for element in (0..=u8::MAX).filter_map(CorElementType::of) {
             let kinds = [element.is_reference(), element.is_pointer(), element.is_native_int()];
             assert!(kinds.iter().filter(|is| **is).count() <= 1, "{element:?}");

@@ -1,12 +1,12 @@
 //! Glob patterns for names: `*` matches any text, `?` one character, anything else itself.
 //!
-//! Not a crate's (`globset`): brackets and slashes are parts of names.
+//! The `globset` crate is not used, because brackets and slashes are parts of names here.
 
-/// Whether all of `name` matches `pattern`. Worst case: time proportional to the product of both lengths.
+/// Whether `pattern` matches the whole of `name`. The worst case takes time proportional to the product of both lengths.
 pub(crate) fn glob(pattern: &str, name: &str) -> bool {
     let mut p = pattern.chars();
     let mut n = name.chars();
-    // Backtracking point: the last star, and the next character for it to absorb.
+    // Backtracking point: the position after the last star, and the next character for the star to absorb.
     let mut retry: Option<(std::str::Chars<'_>, std::str::Chars<'_>)> = None;
     loop {
         let (before_p, before_n) = (p.clone(), n.clone());

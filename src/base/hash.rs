@@ -1,16 +1,16 @@
-//! Hash tables for keys that a dump chooses: addresses, names.
+//! Hash tables for keys that come from a dump: addresses, names.
 //!
-//! The constants of a fixed hash are known, so a forged dump can choose keys that all collide: 100,000 words of 1.6 MB took half a
-//! minute. These tables are those of `foldhash` with seeds drawn for each process and each table. Their order differs from table to table:
-//! look up, or sort.
+//! With a fixed hash function, a forged dump can choose keys that all collide: 100,000 words of 1.6 MB took half a minute. These tables use
+//! `foldhash` with seeds drawn for each process and each table. Their iteration order differs from table to table, so use them for look-ups
+//! only, or sort.
 
 use std::collections::{HashMap, HashSet};
 
 use foldhash::fast::RandomState;
 
-/// A table whose keys a dump chooses.
+/// A map whose keys come from a dump.
 pub(crate) type Map<K, V> = HashMap<K, V, RandomState>;
-/// A set whose members a dump chooses.
+/// A set whose members come from a dump.
 pub(crate) type Set<K> = HashSet<K, RandomState>;
 
 #[cfg(test)]
@@ -22,11 +22,11 @@ mod tests {
 
     use super::*;
 
-    /// Keys that collide in hashes with known constants, and addresses.
+    /// Keys that collide with fixed hash constants, and addresses.
     const CHOSEN: [fn(u64) -> u64; 3] =
         [|i| 0x7f00_0000_0000 + 8 * i, |i| i << 43, |i| (7 << 31 | i << 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)];
 
-    /// Whether `hash` of the first 65,536 keys fills every bucket and every tag, none twice as much as the average.
+    /// Whether the hashes of the first 65,536 keys fill every bucket and every tag, none more than twice as full as the average.
     fn spreads(hash: impl Fn(u64) -> u64, key: fn(u64) -> u64) -> bool {
         let (mut low, mut high) = ([0u32; 256], [0u32; 128]);
         for hash in (0..1u64 << 16).map(|i| hash(key(i))) {
@@ -40,8 +40,8 @@ mod tests {
     fn keys_spread_over_the_buckets_and_the_tags() {
         let draw = BuildHasherDefault::<DefaultHasher>::default();
         for (number, key) in CHOSEN.into_iter().enumerate() {
-            // What one key adds to the hash of the one before may come close to a whole round of the buckets: measured, in 43 of 2,000
-            // draws for addresses. Seeds drawn anew would fail this test as often.
+            // The difference between the hashes of neighboring keys may be close to the number of buckets: measured, in 43 of 2,000 draws
+            // for addresses. With seeds drawn anew, this test would fail as often.
             let spread = |n: u64| {
                 let (shared, seed) = (SharedSeed::from_u64(draw.hash_one(2 * n)), draw.hash_one(2 * n + 1));
                 let hash = |word| {

@@ -1,32 +1,32 @@
-//! Indices as types, and vectors that are read by the index they are meant for. What does not fit 32 bits, or lies beyond
-//! the end, is dealt with here and not at each use.
+//! Typed indices, and vectors that accept only their own type of index. Numbers of more than 32 bits and indices past the end are handled
+//! here rather than at each use.
 //!
-//! Not a crate's (`index_vec`): an index beyond the end must not panic.
+//! The `index_vec` crate is not used, because an index past the end must not panic.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// An index of 32 bits: dense, from 0. Made by `index_type!`.
+/// A dense 32-bit index that starts at 0. `index_type!` declares one.
 pub trait Index: Copy + Ord {
-    /// The index as a number.
+    /// The index with this number.
     fn from_u32(index: u32) -> Self;
 
     /// The index as a number.
     fn as_u32(self) -> u32;
 
-    /// `index`, where 32 bits hold it.
+    /// The index with this number; `None` if it exceeds 32 bits.
     fn new(index: usize) -> Option<Self> {
         u32::try_from(index).ok().map(Self::from_u32)
     }
 
-    /// The index for a slice.
+    /// The index as a `usize`, for slices.
     #[inline]
     fn index(self) -> usize {
         self.as_u32() as usize
     }
 }
 
-/// Declares an index: a `u32` of a type of its own.
+/// Declares an index type: a newtype of `u32`.
 macro_rules! index_type {
     ($(#[$doc:meta])* $vis:vis struct $name:ident;) => {
         $(#[$doc])*
@@ -62,13 +62,13 @@ pub struct Indices<I> {
 }
 
 impl<I: Index> Indices<I> {
-    /// `count` indices from `first` on, cut off where 32 bits end.
+    /// `count` indices starting at `first`, clamped to 32 bits.
     pub fn new(first: I, count: u32) -> Indices<I> {
         let first = first.as_u32();
         Indices { range: first..first.saturating_add(count), index: PhantomData }
     }
 
-    /// Whether `index` is one of them.
+    /// Whether the range contains `index`.
     pub fn contains(&self, index: I) -> bool {
         self.range.contains(&index.as_u32())
     }
@@ -95,23 +95,23 @@ impl<I: Index> Iterator for Indices<I> {
 
 impl<I: Index> ExactSizeIterator for Indices<I> {}
 
-/// A vector that is read by one type of index.
+/// A vector that is accessed with one type of index.
 #[derive(Clone, Debug)]
 pub struct IndexVec<I, T> {
     items: Vec<T>,
     index: PhantomData<fn(I)>,
 }
 
-/// Items that a vector grows by at least, so that growing by one each time stays cheap.
+/// Minimum number of items that a vector grows by, so that repeated growth by one item stays cheap.
 const GROW: usize = 64;
 
 impl<I: Index, T> IndexVec<I, T> {
-    /// An empty one.
+    /// An empty vector.
     pub fn new() -> IndexVec<I, T> {
         Vec::new().into()
     }
 
-    /// An empty one with room for `capacity` items.
+    /// An empty vector with room for `capacity` items.
     pub fn with_capacity(capacity: usize) -> IndexVec<I, T> {
         Vec::with_capacity(capacity).into()
     }
@@ -122,13 +122,13 @@ impl<I: Index, T> IndexVec<I, T> {
         self.items.get(index.index())
     }
 
-    /// The item at `index`, to be changed.
+    /// The item at `index`, mutably.
     #[inline]
     pub fn get_mut(&mut self, index: I) -> Option<&mut T> {
         self.items.get_mut(index.index())
     }
 
-    /// Adds an item. `None` where 32 bits do not hold its index: then it is not added.
+    /// Appends an item and returns its index. Returns `None`, without adding the item, if the index exceeds 32 bits.
     pub fn push(&mut self, item: T) -> Option<I> {
         let index = I::new(self.items.len())?;
         self.items.push(item);
@@ -145,7 +145,7 @@ impl<I: Index, T> IndexVec<I, T> {
         self.items.iter()
     }
 
-    /// The items, to be changed.
+    /// The items, mutably.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, T> {
         self.items.iter_mut()
     }
@@ -160,7 +160,7 @@ impl<I: Index, T> IndexVec<I, T> {
         Indices::up_to(u32::try_from(self.items.len()).unwrap_or(u32::MAX))
     }
 
-    /// Keeps the items that `keep` picks; those behind one that goes move up.
+    /// Keeps the items for which `keep` returns true; later items shift down.
     pub fn retain(&mut self, keep: impl FnMut(&T) -> bool) {
         self.items.retain(keep);
     }
@@ -170,19 +170,19 @@ impl<I: Index, T> IndexVec<I, T> {
         self.items.len()
     }
 
-    /// Whether there are none.
+    /// Whether the vector is empty.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
-    /// Bytes of memory that the items take, what they own elsewhere not counted.
+    /// Bytes of memory that the items take, without memory that they own elsewhere.
     pub fn bytes(&self) -> u64 {
         super::len64(self.items.capacity()).saturating_mul(super::len64(size_of::<T>()))
     }
 }
 
 impl<I: Index, T: Clone + Default> IndexVec<I, T> {
-    /// The item at `index`; a vector that is too short grows. `None` never happens.
+    /// The item at `index`. A vector that is too short grows, so the result is never `None`.
     #[inline]
     pub fn slot(&mut self, index: I) -> Option<&mut T> {
         let at = index.index();
@@ -197,7 +197,7 @@ impl<I: Index, T: Clone + Default> IndexVec<I, T> {
         self.items.resize(at.saturating_add(GROW), T::default());
     }
 
-    /// Makes it at least `len` items long.
+    /// Grows the vector to at least `len` items.
     pub fn grow_to(&mut self, len: usize) {
         if len > self.items.len() {
             self.items.resize(len, T::default());
@@ -261,12 +261,12 @@ mod tests {
     use super::*;
 
     index_type! {
-        /// An index.
+        /// An index type for the tests.
         struct Nth;
     }
 
     #[test]
-    fn only_what_is_there_is_read() {
+    fn items_past_the_end_are_none() {
         let mut v: IndexVec<Nth, u8> = IndexVec::new();
         let first = v.push(7).unwrap();
         assert_eq!((v.get(first), v.get(Nth::from_u32(1)), v.len()), (Some(&7), None, 1));
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn indices_end_where_32_bits_do() {
+    fn indices_are_clamped_to_32_bits() {
         let all: Vec<u32> = Indices::new(Nth::from_u32(u32::MAX - 2), 9).map(Index::as_u32).collect();
         assert_eq!(all, [u32::MAX - 2, u32::MAX - 1]);
         assert_eq!(Indices::<Nth>::up_to(3).len(), 3);

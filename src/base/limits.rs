@@ -1,9 +1,9 @@
-//! Caps on everything that a hostile or damaged dump could make unbounded. See `docs/limits.md`.
+//! Limits on everything that a hostile or damaged dump could make unbounded. See `docs/limits.md`.
 
-/// Caps and their rationale. Hitting one adds a note and makes the answer partial; nothing is cut silently.
+/// The limits, each with its rationale. Reaching one adds a note and makes the answer partial; nothing is cut silently.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Bytes of one descriptor's JSON. Largest seen: 10,934 (10.0 win-arm64); Microsoft's reader accepts 10 MB.
+    /// Bytes of one descriptor's JSON. Largest seen: 10,934 (10.0 win-arm64). Microsoft's reader accepts 10 MB.
     pub descriptor_json_bytes: u64,
     /// Slots of one descriptor's pointer data. Largest seen: 25.
     pub descriptor_slots: u64,
@@ -29,11 +29,11 @@ pub struct Limits {
     pub handle_slots: u64,
     /// 64 KiB segments per handle table: the cap of the runtime's own reader.
     pub handle_segments: usize,
-    /// Bookkeeping regions: the cap of the runtime's own reader. One is normal.
+    /// Bookkeeping regions: the cap of the runtime's own reader. One is usual.
     pub bookkeeping_regions: usize,
     /// Managed threads.
     pub threads: usize,
-    /// Bytes of a decompressed dump, unless the disk fills up first.
+    /// Bytes of a decompressed dump, unless the disk is full earlier.
     pub decompressed_bytes: u64,
     /// Bytes of one string read from the dump (paths, names).
     pub string_bytes: u64,
@@ -51,7 +51,7 @@ pub struct Limits {
     pub roots: usize,
     /// Modules, from NT_FILE or a module list.
     pub modules: usize,
-    /// Bytes of memory that opening the dump, and each answer, may take beside the mapped dump; `None` for no limit.
+    /// Bytes of memory that opening the dump, and each answer, may take in addition to the mapped dump; `None` for no limit.
     pub max_memory: Option<u64>,
 }
 

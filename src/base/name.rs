@@ -1,4 +1,4 @@
-//! Text that many rows share.
+//! Names that many rows share.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -10,17 +10,17 @@ use serde::{Serialize, Serializer};
 
 use super::glob;
 
-/// A name: of a type, of a method, of a field. Cheap to clone.
+/// The name of a type, method or field. Cheap to clone.
 ///
-/// The exact form is that of the runtime: a name dereferences to it, is compared by it, and has it in JSON. [`fmt::Display`] prints the form
-/// for people, which differs where a compiler made the name: `async Lab.Service.Fetch` for the box of an asynchronous method.
+/// The exact form is the runtime's name: a `Name` dereferences to it, is compared by it, and serializes as it. [`fmt::Display`] prints the
+/// form for people, which differs for names that a compiler generated: `async Lab.Service.Fetch` for the box of an async method.
 #[derive(Clone)]
 pub struct Name(Arc<Text>);
 
 /// Both forms of a name.
 struct Text {
     exact: Box<str>,
-    /// `None` where it is the exact one.
+    /// `None` where it equals the exact form.
     shown: Option<Box<str>>,
 }
 
@@ -35,12 +35,12 @@ impl Name {
         &self.0.exact
     }
 
-    /// A copy that shares nothing with it, so that threads which clone both do not wait for each other.
+    /// A copy that shares no memory with this name, so that threads which clone both do not contend for one reference count.
     pub(crate) fn unshared(&self) -> Name {
         Name::shown_as(self.as_str(), self.0.shown.as_deref().map(String::from))
     }
 
-    /// The form for people as a name.
+    /// The form for people, as a name.
     pub fn display(&self) -> Name {
         match &self.0.shown {
             Some(shown) => Name::from(&**shown),
@@ -48,7 +48,7 @@ impl Name {
         }
     }
 
-    /// Whether one of the forms matches `pattern`, in which `*` is any text and `?` one character.
+    /// Whether `pattern` matches one of the forms; `*` is any text and `?` one character.
     pub(crate) fn matches(&self, pattern: &str) -> bool {
         glob(pattern, self) || glob(pattern, self.shown())
     }
@@ -79,7 +79,7 @@ impl From<String> for Name {
     }
 }
 
-/// The exact form.
+/// Converts to the exact form.
 impl From<Name> for String {
     fn from(name: Name) -> String {
         name.as_str().into()
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn people_see_another_form_than_machines() {
+    fn people_and_machines_see_different_forms() {
         let name = Name::shown_as("Box<Lab.Service+<Fetch>d__3>", Some("async Lab.Service.Fetch".into()));
         assert_eq!((name.to_string(), &*name), ("async Lab.Service.Fetch".to_string(), "Box<Lab.Service+<Fetch>d__3>"));
         assert_eq!(serde_json::to_string(&name).unwrap(), "\"Box<Lab.Service+<Fetch>d__3>\"");

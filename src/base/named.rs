@@ -1,10 +1,10 @@
 //! Enums whose values have names: the same word on the command line, in JSON and in tables.
 //!
-//! Not a crate's (`strum`): aliases, suggestions, help and schemas come from one declaration.
+//! The `strum` crate is not used: here, aliases, suggestions, help and schemas come from one declaration.
 
 use std::fmt;
 
-/// Makes an enum whose values have names.
+/// Declares an enum whose values have names.
 ///
 /// ```text
 /// named_enum! {
@@ -20,11 +20,11 @@ use std::fmt;
 /// gives the enum and
 ///
 /// * `ALL`, every value in the order of the declaration, `NAMES`, their names in the same order, `name()` and `Display`;
-/// * `FromStr`: a name or one of the aliases behind `|` in any case, or [`UnknownName`] with a suggestion;
+/// * `FromStr`: accepts a name or one of the aliases after `|` in any case, or fails with [`UnknownName`] and a suggestion;
 /// * `Serialize`, `Deserialize` and `JsonSchema`: the name as a string, the schema with the comment of each value;
 /// * `clap::ValueEnum` (feature `cli`) with the aliases, and the comments as help. Arguments should set `ignore_case`.
 ///
-/// Numbers of the target that a later runtime may extend are *open* enums:
+/// Numbers in the target's memory that a later runtime may extend are *open* enums:
 ///
 /// ```text
 /// named_enum! {
@@ -37,8 +37,8 @@ use std::fmt;
 /// }
 /// ```
 ///
-/// They have one more value, `Unknown(n)`, printed and serialized as `unknown-77`: a number is neither lost nor mistaken for
-/// another. They are answers, not questions: no `ALL`, `FromStr` and `ValueEnum`. Their `name()` of `Unknown` is `unknown`.
+/// They have one more value, `Unknown(n)`, printed and serialized as `unknown-77`, so that an unknown number is neither lost nor mistaken
+/// for another. Open enums occur only in answers, so they have no `ALL`, `FromStr` or `ValueEnum`. The `name()` of `Unknown` is `unknown`.
 macro_rules! named_enum {
     (
         $(#[$meta:meta])*
@@ -105,13 +105,13 @@ macro_rules! named_enum {
                 #[serde(rename = $name)]
                 $Value,
             )+
-            /// A number that this gcdump has no name for: `unknown-77`.
+            /// A number that this version of gcdump has no name for: `unknown-77`.
             #[serde(untagged, serialize_with = "crate::base::named::serialize_unknown")]
             Unknown(#[cfg_attr(feature = "cli", schemars(schema_with = "crate::base::named::unknown_schema"))] $Number),
         }
 
         impl $Enum {
-            /// Name, as in JSON; of unknown numbers `unknown`.
+            /// Name, as in JSON; `unknown` for unknown numbers.
             pub const fn name(self) -> &'static str {
                 match self {
                     $($Enum::$Value => $name,)+
@@ -133,12 +133,12 @@ macro_rules! named_enum {
 
 pub(crate) use named_enum;
 
-/// A name that a `named_enum!` does not have.
+/// The error for a name that a `named_enum!` does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownName {
-    /// What was given.
+    /// The name that was given.
     pub given: String,
-    /// The names that there are.
+    /// The names that the enum has.
     pub known: &'static [&'static str],
 }
 
@@ -146,12 +146,13 @@ impl UnknownName {
     /// The known name that was probably meant.
     pub fn suggestion(&self) -> Option<&'static str> {
         let given = self.given.to_ascii_lowercase();
-        // A third of the letters may be wrong: of "lho" one, of "strong-handel" four.
+        // A third of the letters may be wrong: one in "lho", four in "strong-handel".
         nearest(&given, self.known.iter().copied(), given.chars().count() / 3)
     }
 }
 
-/// A question for the end of a sentence, if one of the `names` was probably meant: a third of the letters of `given` may be wrong.
+/// The end of a sentence that asks whether one of the `names` was meant; empty if none is near. A third of the letters of `given` may be
+/// wrong.
 pub(crate) fn did_you_mean<'n>(given: &str, names: impl Iterator<Item = &'n str>) -> String {
     let most = given.chars().count().div_euclid(3).max(1);
     nearest(given, names, most).map(|near| format!("; did you mean {near}?")).unwrap_or_default()
@@ -175,7 +176,7 @@ impl fmt::Display for UnknownName {
 
 impl std::error::Error for UnknownName {}
 
-/// The value that `text` spells, in any case.
+/// The value with the name or alias `text`, in any case.
 pub(crate) fn find<T: Copy>(text: &str, spellings: &[(&str, T)], known: &'static [&'static str]) -> Result<T, UnknownName> {
     let found = spellings.iter().find(|(name, _)| name.eq_ignore_ascii_case(text));
     found.map(|(_, value)| *value).ok_or_else(|| UnknownName { given: text.into(), known })
@@ -186,7 +187,7 @@ pub(crate) fn serialize_unknown<S: serde::Serializer>(number: &impl fmt::Display
     serializer.collect_str(&format_args!("unknown-{number}"))
 }
 
-/// Schema of what [`serialize_unknown`] writes.
+/// Schema for the output of [`serialize_unknown`].
 #[cfg(feature = "cli")]
 pub(crate) fn unknown_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "pattern": "^unknown--?[0-9]+$" })
@@ -209,9 +210,9 @@ mod tests {
     }
 
     named_enum! {
-        /// Why it fell.
+        /// Why the fruit fell.
         pub open enum Reason(i32) {
-            /// It was ripe.
+            /// The fruit was ripe.
             Ripe = "ripe",
             /// There was a storm.
             Storm = "storm",
@@ -219,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn names_go_both_ways() {
+    fn names_round_trip() {
         assert_eq!((Place::ALL, Place::NAMES), ([Place::Tree, Place::LowBush], ["tree", "low-bush"].as_slice()));
         assert_eq!(Place::ALL.map(|p| p.name().parse()), [Ok(Place::Tree), Ok(Place::LowBush)]);
         assert_eq!(["LOW-bush", "lowbush", "1"].map(str::parse), [const { Ok(Place::LowBush) }; 3]);
@@ -238,7 +239,7 @@ mod tests {
 
     #[cfg(feature = "cli")]
     #[test]
-    fn the_schema_says_what_each_name_means() {
+    fn the_schema_describes_each_name() {
         let schema = schemars::schema_for!(Place);
         assert_eq!(schema.get("description"), Some(&json!("Where fruit grows.")));
         let values = json!([
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_without_a_name_stay_visible() {
+    fn unknown_numbers_stay_visible() {
         let reasons = [Reason::Ripe, Reason::Storm, Reason::Unknown(77), Reason::Unknown(-1)];
         let names = ["ripe", "storm", "unknown-77", "unknown--1"];
         assert_eq!((reasons.map(|r| r.to_string()), to_value(reasons).unwrap()), (names.map(String::from), json!(names)));

@@ -1,4 +1,4 @@
-//! Notes: problems met while reading, shown with the answer.
+//! Notes: problems found while reading, shown with the answer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,13 +14,13 @@ named_enum! {
     pub enum NoteKind {
         /// The dump file does not have memory that it declares.
         TruncatedDump = "truncated-dump",
-        /// The compressed data is damaged: any part of what was decompressed may be wrong. The answer is partial.
+        /// The compressed data is damaged: any decompressed byte may be wrong. The answer is partial.
         DamagedStream = "damaged-stream",
         /// Captured ranges overlap; the first wins.
         OverlappingRanges = "overlapping-ranges",
         /// A part of the container (a stream, a note) could not be read.
         UnreadableStream = "unreadable-stream",
-        /// A module file was found but is not the one that the process had loaded.
+        /// A module file was found, but it is not the one that the process had loaded.
         ModuleMismatch = "module-mismatch",
         /// A bundled or user-given overlay supplies what the dump does not have.
         OverlayUsed = "overlay-used",
@@ -30,7 +30,7 @@ named_enum! {
         NoMetadata = "no-metadata",
         /// The dump was taken without the heap: mini and triage dumps.
         NoHeap = "no-heap",
-        /// A garbage collection was at work when the dump was taken, and was not moving objects.
+        /// A garbage collection was in progress when the dump was taken, and was not moving objects.
         GcInProgress = "gc-in-progress",
         /// The process has several runtimes, and the answer is about one of them.
         OtherRuntimes = "other-runtimes",
@@ -38,9 +38,9 @@ named_enum! {
         GcMoving = "gc-moving",
         /// A name or pattern of the query matches nothing.
         NoMatch = "no-match",
-        /// Of the dumps that are compared, one that comes first was taken last.
+        /// A dump that comes first in a comparison was taken last.
         Order = "order",
-        /// An object was being allocated when the dump was taken: its space is taken, its method table not yet written.
+        /// An object was being allocated when the dump was taken: its space is reserved, its method table not yet written.
         InAllocation = "in-allocation",
         /// Memory that the answer needs is not in the dump. The answer is partial.
         Missing = "missing",
@@ -52,31 +52,31 @@ named_enum! {
 }
 
 impl NoteKind {
-    /// Whether a note of this kind means that the answer does not have something that the process had.
+    /// Whether a note of this kind means that something which the process had is missing from the answer.
     pub fn makes_partial(self) -> bool {
         matches!(self, NoteKind::Missing | NoteKind::Invalid | NoteKind::LimitHit | NoteKind::DamagedStream)
     }
 }
 
-/// One thing to tell the user beside the answer.
+/// A remark for the user about an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Note {
-    /// What it is about.
+    /// The kind of problem.
     pub kind: NoteKind,
     /// One sentence for a person.
     pub message: String,
-    /// The address that it happened at, where there is one.
+    /// The address of the problem, if it has one.
     pub address: Option<Addr>,
 }
 
-/// Most notes that one answer keeps. A hostile dump could make one for each of a million threads; nobody reads that many.
+/// Maximum number of notes that one answer keeps. A hostile dump could cause a note for each of a million threads.
 const MAX_NOTES: usize = 10_000;
 
-/// The notes of one answer: an ordered set, each with how often it was added.
+/// The notes of one answer: an ordered set, each with the number of times it was added.
 ///
-/// Whoever reads makes one, and hands it on with what was read (see [`Answer`](super::Answer)): what went wrong belongs to the
-/// value that lost something by it, not to a log that others write to as well.
+/// A reader makes its own notes and returns them with its data (see [`Answer`](super::Answer)): a problem belongs to the value that it
+/// affects, not to a log shared with other readers.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Notes {
@@ -89,7 +89,7 @@ impl Notes {
         Notes::default()
     }
 
-    /// Adds a note. The same one again only counts.
+    /// Adds a note. Adding an equal note again only increases its count.
     pub fn add(&mut self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
         self.insert(Note { kind, message: message.into(), address: address.into() }, 1);
     }
@@ -100,25 +100,25 @@ impl Notes {
         } else if self.list.len() < MAX_NOTES {
             self.list.insert(note, times);
         } else {
-            let message = format!("more than {MAX_NOTES} notes; the rest is left out");
+            let message = format!("more than {MAX_NOTES} notes; the rest are left out");
             let n = self.list.entry(Note { kind: NoteKind::LimitHit, message, address: None }).or_default();
             *n = n.saturating_add(times);
         }
     }
 
-    /// Adds all of `other`, behind those that are here.
+    /// Appends all notes of `other`.
     pub fn extend(&mut self, other: &Notes) {
         for (note, times) in &other.list {
             self.insert(note.clone(), *times);
         }
     }
 
-    /// The notes of all other kinds.
+    /// The notes of all kinds except `kind`.
     pub fn without(&self, kind: NoteKind) -> Notes {
         Notes { list: self.list.iter().filter(|(note, _)| note.kind != kind).map(|(note, times)| (note.clone(), *times)).collect() }
     }
 
-    /// The same notes, each saying that it is about `subject`: for answers about several dumps.
+    /// The notes, each prefixed with `subject`: for answers about several dumps.
     pub fn about(&self, subject: &str) -> Notes {
         let about = |n: &Note| Note { message: format!("{subject}: {}", n.message), ..n.clone() };
         Notes { list: self.list.iter().map(|(note, times)| (about(note), *times)).collect() }
@@ -129,30 +129,30 @@ impl Notes {
         self.list.keys()
     }
 
-    /// The notes, each with how often it was added.
+    /// The notes, each with the number of times it was added.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (&Note, u64)> {
         self.list.iter().map(|(note, times)| (note, *times))
     }
 
-    /// Whether there are none.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether no note means that the answer does not have something that the process had.
+    /// Whether the answer is complete: no note means that something which the process had is missing from it.
     pub fn complete(&self) -> bool {
         !self.iter().any(|n| n.kind.makes_partial())
     }
 
-    /// Adds a note on names that the answer depends on, and one on failed reads, or on a pointer that leads nowhere, unless another one
-    /// tells what the answer does not have.
-    pub(crate) fn tell(&mut self, missed: &Missed) {
+    /// Adds a note on names that the answer depends on and on contradictions, and a note on failed reads or an invalid pointer unless
+    /// another note already makes the answer partial.
+    pub(crate) fn add_missed(&mut self, missed: &Missed) {
         if let Some((first, types)) = missed.first_unnamed() {
             let of = match types {
                 1 => format!("the type with the method table {first}"),
                 n => format!("{n} types (the first has the method table {first})"),
             };
-            self.add(NoteKind::Missing, first, format!("the answer depends on names, or fields, of {of}, which are not in the dump"));
+            self.add(NoteKind::Missing, first, format!("the answer depends on names or fields of {of}, which are not in the dump"));
         }
         for (what, (at, times)) in missed.contradictions() {
             let more = match times {
@@ -165,14 +165,14 @@ impl Notes {
             self.add(
                 NoteKind::Invalid,
                 at,
-                format!("the pointer at {at}, which the answer needs, leads to {to}: no process has memory there"),
+                format!("the pointer at {at}, which the answer needs, is invalid: {to} is not a user-mode address"),
             );
         }
         let Some((address, len, times)) = missed.first().filter(|_| self.complete()) else { return };
         let more = match times {
             0 | 1 => String::new(),
-            2 => ", nor is memory at another address".into(),
-            n => format!(", nor is memory at {} other addresses", n.saturating_sub(1)),
+            2 => ", and memory at one more address is missing".into(),
+            n => format!(", and memory at {} other addresses is missing", n.saturating_sub(1)),
         };
         self.add(
             NoteKind::Missing,
@@ -181,12 +181,12 @@ impl Notes {
         );
     }
 
-    /// The first name or pattern that matches nothing.
+    /// The first note on a name or pattern that matches nothing.
     pub(crate) fn no_match(&self) -> Option<&Note> {
         self.iter().find(|n| n.kind == NoteKind::NoMatch)
     }
 
-    /// The first reason why the answer is partial.
+    /// The first note that makes the answer partial.
     pub fn first_loss(&self) -> Option<&Note> {
         self.iter().find(|n| n.kind.makes_partial())
     }
@@ -200,8 +200,8 @@ impl FromIterator<(Note, u64)> for Notes {
     }
 }
 
-/// Collects the notes of one answer while it is read: for readers whose methods take `&self`. Reads that fail until it is finished
-/// are told in a note, unless others explain what the answer does not have.
+/// Collects the notes of one answer while it is read, for readers whose methods take `&self`. Reads that fail meanwhile get a note, unless
+/// another note already makes the answer partial.
 #[derive(Debug)]
 pub struct Collector {
     notes: Mutex<Notes>,
@@ -234,17 +234,17 @@ impl Collector {
         self.own().extend(notes);
     }
 
-    /// What was collected so far.
+    /// The notes collected so far.
     pub fn notes(&self) -> Notes {
         let mut notes = self.own().clone();
-        notes.tell(&self.scope.missed());
+        notes.add_missed(&self.scope.missed());
         notes
     }
 
-    /// What was collected.
+    /// The notes collected.
     pub fn into_notes(self) -> Notes {
         let mut notes = self.notes.into_inner().unwrap_or_else(PoisonError::into_inner);
-        notes.tell(&self.scope.missed());
+        notes.add_missed(&self.scope.missed());
         notes
     }
 }
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_note_once_with_its_count() {
+    fn equal_notes_are_counted() {
         let mut notes = Notes::new();
         for i in 0..50_000u64 {
             notes.add(NoteKind::UnreadableStream, Addr(i / 2), "the same");
@@ -265,7 +265,7 @@ mod tests {
         both.extend(&notes);
         both.extend(&notes);
         assert!(both.iter().eq(notes.iter()));
-        let told = both.about("a.dmp");
-        assert!(told.iter().all(|n| n.message.starts_with("a.dmp: ")) && told.complete() == both.complete());
+        let about = both.about("a.dmp");
+        assert!(about.iter().all(|n| n.message.starts_with("a.dmp: ")) && about.complete() == both.complete());
     }
 }

@@ -1,6 +1,7 @@
-//! Numbers most of which are small.
+//! Arrays of mostly small numbers.
 //!
-//! Not a crate's (`sux`): they are made in any [`Store`] and read from mapped files, and a small one takes one read.
+//! The `sux` crate is not used: these arrays are built in any [`Store`] and read from mapped files, and reading a small number takes one
+//! memory access.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,15 +9,15 @@ use std::ops::Range;
 use super::array::Array;
 use super::store::{Buffer, Store};
 
-/// Numbers in a block, which are looked through for those of it that are kept apart.
+/// Numbers in a block. Finding a large number counts the large ones before it in its block.
 const BLOCK: usize = 64;
 
-/// What small numbers are stored as. The largest one stands for "kept apart".
+/// The integer type that small numbers are stored as. Its largest value marks a large number, which is stored apart.
 pub(crate) trait Small: bytemuck::Pod + Eq + Send + Sync {
-    /// Stands for a number that is kept apart.
+    /// Marks a number that is stored apart.
     const APART: Self;
 
-    /// `value` as it is stored: [`Small::APART`] where it does not fit.
+    /// `value` as a small number; [`Small::APART`] if it does not fit.
     fn of(value: u64) -> Self;
 
     /// The number.
@@ -42,28 +43,28 @@ macro_rules! small {
 }
 small!(u8, u16);
 
-/// Numbers of 64 bits that take the room of a small one each; those that do not fit are kept apart, in order, and found by counting those
-/// before them.
+/// 64-bit numbers in the space of a small integer each. Numbers that do not fit are stored apart in order, and are found by counting the
+/// ones before them.
 #[derive(Clone)]
 pub(crate) struct Packed<S: Small> {
     small: Array<S>,
-    /// How many of the numbers before each block are kept apart.
+    /// For each block, how many numbers before it are stored apart.
     before: Array<u32>,
     large: Array<u64>,
 }
 
 impl<S: Small> Packed<S> {
-    /// The parts that it was taken [apart](Packed::parts) into.
+    /// The array with these parts, as [`Packed::parts`] returns them.
     pub(crate) fn of_parts(small: Array<S>, before: Array<u32>, large: Array<u64>) -> Packed<S> {
         Packed { small, before, large }
     }
 
-    /// Whether there are this many numbers, and room for what is known of each block; a file may say anything.
+    /// Whether the parts fit an array of this many numbers; a file may contain anything.
     pub(crate) fn is_of(&self, numbers: usize) -> bool {
         self.small.len() == numbers && self.before.len() == numbers.div_ceil(BLOCK) && self.large.len() <= numbers
     }
 
-    /// What it consists of.
+    /// The parts of the array, for writing to a file.
     pub(crate) fn parts(&self) -> (&Array<S>, &Array<u32>, &Array<u64>) {
         (&self.small, &self.before, &self.large)
     }
@@ -79,7 +80,7 @@ impl<S: Small> Packed<S> {
         self.large.get(self.apart_before(index)).copied()
     }
 
-    /// How many of those before `index` are kept apart.
+    /// How many of the numbers before `index` are stored apart.
     fn apart_before(&self, index: usize) -> usize {
         let block = index / BLOCK;
         let here = self.small.get(block.saturating_mul(BLOCK)..index).unwrap_or_default();
@@ -87,12 +88,12 @@ impl<S: Small> Packed<S> {
         before.saturating_add(here.iter().filter(|s| **s == S::APART).count())
     }
 
-    /// All of them.
+    /// All numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = u64> {
         self.iter_from(0)
     }
 
-    /// Those from `index` on.
+    /// The numbers from `index` on.
     pub(crate) fn iter_from(&self, index: usize) -> impl Iterator<Item = u64> {
         let mut large = self.large.get(self.apart_before(index)..).unwrap_or_default().iter();
         self.small
@@ -109,14 +110,14 @@ impl<S: Small> fmt::Debug for Packed<S> {
     }
 }
 
-/// Numbers to be packed: added in order, or written in any order, each at most once.
+/// Numbers being packed: appended in order, or written at any index, each at most once.
 #[derive(Debug)]
 pub(crate) struct Packing<S: Small> {
     small: Buffer<S>,
     large: Buffer<Large>,
 }
 
-/// A number that is kept apart: its index, the number's lower and its upper half.
+/// A number that is stored apart: its index, and the lower and upper half of the number.
 type Large = [u32; 3];
 
 fn large(index: u32, value: u64) -> Large {
@@ -130,12 +131,12 @@ impl<S: Small> Packing<S> {
         Packing { small: Buffer::zeroed(store, len), large: Buffer::new(store) }
     }
 
-    /// Makes room for `more`.
+    /// Reserves room for `more` numbers.
     pub(crate) fn reserve(&mut self, more: usize) {
         self.small.reserve_exact(more);
     }
 
-    /// Adds one behind the others.
+    /// Appends a number.
     #[inline(always)]
     pub(crate) fn push(&mut self, value: u64) {
         let small = S::of(value);
@@ -150,13 +151,13 @@ impl<S: Small> Packing<S> {
         self.large.push(large(u32::try_from(self.small.len()).unwrap_or(u32::MAX), value));
     }
 
-    /// Adds all of `more` behind the others.
+    /// Appends all numbers of `more`.
     pub(crate) fn append(&mut self, more: &Packing<S>) {
         self.append_with(&more.small, &more.large, 0);
     }
 
-    /// Adds those of `more` in `range` behind the others. `more` was [added](Packing::push) in order: one may be taken apart in many
-    /// ranges, each of which costs no more than itself.
+    /// Appends the numbers of `more` in `range`. `more` must have been filled [in order](Packing::push). It may be split into many ranges,
+    /// since each costs time proportional to its length only.
     pub(crate) fn append_part(&mut self, more: &Packing<S>, range: Range<usize>) {
         let before = |end: usize| more.large.partition_point(|[index, ..]| (*index as usize) < end);
         let large = more.large.get(before(range.start)..before(range.end)).unwrap_or_default();
@@ -164,24 +165,24 @@ impl<S: Small> Packing<S> {
         self.append_with(more.small.get(range).unwrap_or_default(), large, first);
     }
 
-    /// Adds numbers of which `first` was the index of the first.
+    /// Appends numbers from another packing, where the first one had the index `first`.
     fn append_with(&mut self, small: &[S], large: &[Large], first: u32) {
         let to = u32::try_from(self.small.len()).unwrap_or(u32::MAX);
         self.large.extend(large.iter().map(|[index, low, high]| [index.saturating_sub(first).saturating_add(to), *low, *high]));
         self.small.extend_from_slice(small);
     }
 
-    /// To write many.
+    /// A view that writes many numbers.
     pub(crate) fn slots(&mut self) -> Slots<'_, S> {
         Slots { small: &mut self.small, large: &mut self.large }
     }
 
-    /// [Writes](Slots::put) one.
+    /// [Writes](Slots::put) one number.
     pub(crate) fn put(&mut self, index: u32, value: u64) {
         self.slots().put(index, value);
     }
 
-    /// The numbers written.
+    /// The numbers, complete.
     pub(crate) fn finish(mut self) -> Packed<S> {
         if !self.large.is_sorted_by_key(|[index, ..]| *index) {
             self.large.sort_unstable_by_key(|[index, ..]| *index);
@@ -199,14 +200,14 @@ impl<S: Small> Packing<S> {
     }
 }
 
-/// A [`Packing`] to write to, which has looked up where it is.
+/// A view of a [`Packing`] for writing, with its buffers already resolved.
 pub(crate) struct Slots<'p, S: Small> {
     small: &'p mut [S],
     large: &'p mut Buffer<Large>,
 }
 
 impl<S: Small> Slots<'_, S> {
-    /// Writes at `index`; beyond the end, nothing.
+    /// Writes `value` at `index`; does nothing past the end.
     #[inline(always)]
     pub(crate) fn put(&mut self, index: u32, value: u64) {
         if let Some(slot) = self.small.get_mut(index as usize) {
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_comes_back() {
+    fn numbers_round_trip() {
         let edges = [0, 1, 254, 255, 256, 65_534, 65_535, 65_536, u64::from(u32::MAX), u64::MAX];
         for len in [0usize, 1, 63, 64, 65, 1000] {
             let values: Vec<u64> = (0..len).map(|i| edges[i * 7 % edges.len()]).collect();

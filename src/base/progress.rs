@@ -4,15 +4,15 @@ use std::fmt::Debug;
 
 /// Receives the progress of long operations.
 pub trait Progress: Send + Sync + Debug {
-    /// An operation begins: its name, in a word or two, and its size in bytes, if known.
+    /// Begins an operation: its name, in a word or two, and its size in bytes, if known.
     fn start(&self, what: &str, total: Option<u64>);
-    /// Bytes processed so far, from the start of the operation.
+    /// Reports the number of bytes processed since the start of the operation.
     fn advance(&self, done: u64);
-    /// The operation ended, successfully or not.
+    /// Ends the operation, whether successful or not.
     fn finish(&self);
 }
 
-/// Discards progress.
+/// Discards progress reports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Silent;
 

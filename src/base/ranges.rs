@@ -1,10 +1,10 @@
-//! Set operations on lists of ranges. Unless noted, a list is sorted and its ranges neither overlap nor touch.
+//! Set operations on lists of ranges. Unless noted otherwise, a list is sorted, and its ranges neither overlap nor touch.
 //!
-//! Not a crate's (`rangemap`): the lists are made once, in order, and searched; a tree that takes insertions is not needed.
+//! The `rangemap` crate is not used: the lists are built once, in order, and then searched, which needs no tree with insertions.
 
 use super::AddrRange;
 
-/// Normalizes `list`, which may be unsorted and overlap. Gaps of at most `gap` bytes are closed.
+/// Normalizes `list`, which may be unsorted and overlapping. Gaps of at most `gap` bytes are closed.
 pub fn union(mut list: Vec<AddrRange>, gap: u64) -> Vec<AddrRange> {
     list.retain(|r| !r.is_empty());
     list.sort_unstable_by_key(|r| (r.start, r.end));

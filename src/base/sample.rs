@@ -1,11 +1,11 @@
-//! A sample of a file: pieces at even distances.
+//! Samples of a file: pieces at even distances.
 
-/// Where each of `pieces` pieces of `piece` bytes starts in `len` bytes: the first at the start, the last at the end.
-/// Pieces of a short file overlap.
+/// Offsets of `pieces` pieces of `piece` bytes in a file of `len` bytes: the first piece is at the start, the last at the end. Pieces of a
+/// short file overlap.
 pub(crate) fn at_even_distances(len: u64, piece: u64, pieces: u64) -> impl Iterator<Item = u64> {
     let last = u128::from(len.saturating_sub(piece));
     let gaps = u128::from(pieces.saturating_sub(1).max(1));
-    // At most `last`, which is 64 bits.
+    // The quotient is at most `last`, which fits 64 bits.
     (0..pieces).map(move |n| u64::try_from(last.saturating_mul(n.into()) / gaps).unwrap_or(0))
 }
 

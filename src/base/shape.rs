@@ -39,7 +39,7 @@ impl PtrSize {
     }
 }
 
-/// Pointer size and byte order: how to decode integers of the dumped process.
+/// Pointer size and byte order: how integers of the dumped process are decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
     /// Size of a pointer.
@@ -52,9 +52,9 @@ impl Shape {
     /// 64-bit little endian: x64 and arm64.
     pub const LE64: Shape = Shape { ptr: PtrSize::Eight, endian: Endian::Little };
 
-    /// Decodes `bytes`, at most 8, as an unsigned integer.
+    /// Decodes `bytes`, at most 8 of them, as an unsigned integer.
     pub fn number(self, bytes: &[u8]) -> u64 {
-        // By far the most are whole words.
+        // Most calls decode whole words.
         if let Ok(word) = bytes.try_into() {
             return match self.endian {
                 Endian::Little => u64::from_le_bytes(word),
@@ -76,9 +76,9 @@ named_enum! {
         Linux = "linux",
         /// Windows.
         Windows = "windows",
-        /// macOS and its relatives.
+        /// macOS and related systems.
         Macos = "macos",
-        /// Something else, or not recorded in the dump.
+        /// Another system, or not recorded in the dump.
         Unknown = "unknown",
     }
 }
@@ -104,7 +104,7 @@ named_enum! {
         Riscv64 = "riscv64",
         /// LoongArch, 64-bit.
         Loongarch64 = "loongarch64",
-        /// Something else, or not recorded in the dump.
+        /// Another architecture, or not recorded in the dump.
         Unknown = "unknown",
     }
 }

@@ -1,9 +1,9 @@
-//! Where large arrays live: in memory, or in temporary files that are mapped where memory is not to hold them.
+//! Storage for large arrays: memory, or mapped temporary files where a memory limit requires them.
 //!
-//! Most of what is made of a heap's graph has no error to return, and a disk is full at any time. So what finds no room there unwinds, as
-//! cancelled work [does](super::cancel), up to where an answer is asked for: [`caught`].
+//! Most code that builds the heap graph does not return errors, and a disk may fill up at any time. So code that runs out of room unwinds,
+//! as cancelled work [does](super::cancel), up to the place where an answer is requested: [`caught`].
 //!
-//! Not a crate's: a vector and a mapped temporary file are one [`Buffer`], so that each algorithm of `src/graph` is written once.
+//! No crate is used: a vector and a mapped temporary file are one [`Buffer`], so that each algorithm of `src/graph` is written once.
 
 use std::fmt;
 use std::io;
@@ -16,36 +16,36 @@ use bytemuck::Pod;
 use super::array::Array;
 use super::cancel;
 
-/// Bytes of an array that stays in memory, whatever the store says. Arrays of unit tests are small.
+/// Maximum size in bytes of an array that always stays in memory. Arrays of unit tests are small.
 const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
 
-/// A temporary file cannot take what memory is not to hold.
+/// There is no room for a temporary file that takes the place of memory.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the graph does not fit the memory that is allowed, and {} in {}", file_of(*bytes), folder.display())]
+#[error("the graph exceeds the memory limit, and {} in {}", file_of(*bytes), folder.display())]
 pub struct NoRoom {
-    /// The folder.
+    /// The folder of the temporary file.
     pub folder: PathBuf,
-    /// Bytes of the file; 0 if there can be none.
+    /// Size of the file in bytes; 0 if no file can be made.
     pub bytes: u64,
-    /// What the system said.
+    /// The error of the operating system.
     pub source: Arc<io::Error>,
 }
 
 fn file_of(bytes: u64) -> String {
     match bytes {
         0 => "a temporary file cannot be made".into(),
-        bytes => format!("a temporary file of {bytes} bytes has no room"),
+        bytes => format!("there is no room for a temporary file of {bytes} bytes"),
     }
 }
 
 impl NoRoom {
-    /// Ends the work of this thread.
+    /// Unwinds the work of this thread.
     fn raise(self) -> ! {
         cancel::raise(self)
     }
 }
 
-/// What `work` returns, unless it [found no room](NoRoom).
+/// Runs `work` and returns its value, unless it [runs out of room](NoRoom).
 ///
 /// # Errors
 /// [`NoRoom`].
@@ -53,41 +53,41 @@ pub(crate) fn caught<T>(work: impl FnOnce() -> T) -> Result<T, NoRoom> {
     cancel::caught(work)
 }
 
-/// Bytes in a temporary file of their own, mapped at an address that is a multiple of a page.
+/// A temporary file mapped at a page-aligned address.
 pub trait Region: fmt::Debug + Send + Sync {
     /// The bytes.
     fn bytes(&self) -> &[u8];
 
-    /// The bytes, to be written.
+    /// The bytes, mutably.
     fn bytes_mut(&mut self) -> &mut [u8];
 
-    /// Makes it this long; what is new is zero. Writing to it later must not fail.
+    /// Grows the file to this size; new bytes are zero. Writing to them later must not fail.
     ///
     /// # Errors
-    /// [`NoRoom`]; what it had may be lost.
+    /// [`NoRoom`]; the previous contents may be lost.
     fn grow(&mut self, bytes: usize) -> Result<(), NoRoom>;
 }
 
 /// Makes temporary files.
 pub trait Files: fmt::Debug + Send + Sync {
-    /// An empty one, which is gone with the region.
+    /// An empty file, which is deleted when the region is dropped.
     ///
     /// # Errors
     /// [`NoRoom`].
     fn region(&self) -> Result<Box<dyn Region>, NoRoom>;
 }
 
-/// Where large arrays are made: by default, in memory.
+/// Decides where large arrays are stored: in memory by default.
 #[derive(Clone, Debug, Default)]
 pub struct Store(Option<Arc<dyn Files>>);
 
 impl Store {
-    /// In temporary files.
+    /// A store in temporary files.
     pub fn in_files(files: Arc<dyn Files>) -> Store {
         Store(Some(files))
     }
 
-    /// Whether arrays are made in files.
+    /// Whether arrays are stored in files.
     pub fn is_in_files(&self) -> bool {
         self.0.is_some()
     }
@@ -95,23 +95,23 @@ impl Store {
 
 enum At<T> {
     Memory(Vec<T>),
-    /// As many items at the beginning of a region.
+    /// The number of items at the beginning of the region.
     File(Box<dyn Region>, usize),
 }
 
-/// Numbers that are being made: as a vector, which goes to a file where the [`Store`] says so and there are many of them.
+/// An array of numbers being built: a vector, which moves to a file once it is large and the [`Store`] uses files.
 pub struct Buffer<T> {
     at: At<T>,
     store: Store,
 }
 
 impl<T: Pod> Buffer<T> {
-    /// None yet.
+    /// An empty buffer.
     pub fn new(store: &Store) -> Buffer<T> {
         Buffer { at: At::Memory(Vec::new()), store: store.clone() }
     }
 
-    /// None yet, with room for `items`.
+    /// An empty buffer with room for `items`.
     pub fn with_capacity(store: &Store, items: usize) -> Buffer<T> {
         let mut buffer = Buffer::new(store);
         buffer.reserve_exact(items);
@@ -131,19 +131,19 @@ impl<T: Pod> Buffer<T> {
         buffer
     }
 
-    /// The items that come.
+    /// A buffer of the items that the iterator yields.
     pub fn collected(store: &Store, items: impl Iterator<Item = T>) -> Buffer<T> {
         let mut buffer = Buffer::with_capacity(store, items.size_hint().0);
         buffer.extend(items);
         buffer
     }
 
-    /// Where it is made.
+    /// The store that the buffer uses.
     pub fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Adds one behind the others.
+    /// Appends an item.
     #[inline(always)]
     pub fn push(&mut self, item: T) {
         match &mut self.at {
@@ -165,7 +165,7 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// Adds all of `more` behind the others.
+    /// Appends all items of `more`.
     pub fn extend_from_slice(&mut self, more: &[T]) {
         self.reserve(more.len());
         match &mut self.at {
@@ -177,7 +177,7 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// Leaves out what is behind the first `len`.
+    /// Drops all items after the first `len`.
     pub fn truncate(&mut self, len: usize) {
         match &mut self.at {
             At::Memory(items) => items.truncate(len),
@@ -185,7 +185,7 @@ impl<T: Pod> Buffer<T> {
         }
     }
 
-    /// Makes room for `more`, and for no others.
+    /// Reserves room for exactly `more` items.
     pub fn reserve_exact(&mut self, more: usize) {
         self.make_room(more, 0);
     }
@@ -194,7 +194,7 @@ impl<T: Pod> Buffer<T> {
         self.make_room(more, self.len() / 2);
     }
 
-    /// Makes room for `more`, and for as many as this beyond them: each time costs something.
+    /// Reserves room for `more` items, and for `beyond` further ones, since each move costs time.
     fn make_room(&mut self, more: usize, beyond: usize) {
         let needed = self.len().saturating_add(more);
         let room = needed.saturating_add(beyond);
@@ -224,7 +224,7 @@ impl<T: Pod> Buffer<T> {
     }
 }
 
-/// Writes items at an index. There is room for them.
+/// Writes items at an index. The region must have room for them.
 fn write_at<T: Pod>(region: &mut dyn Region, index: usize, items: &[T]) {
     let bytes: &[u8] = bytemuck::cast_slice(items);
     let from = index.saturating_mul(size_of::<T>());
@@ -303,7 +303,7 @@ impl<T: Pod> fmt::Debug for Buffer<T> {
 pub(crate) mod tests {
     use super::*;
 
-    /// What a file has, in memory.
+    /// Test double: a file whose contents stay in memory.
     #[derive(Debug)]
     struct Words(Vec<u64>);
 
@@ -322,7 +322,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Whether there is room.
+    /// Test double: makes files if there is room.
     #[derive(Debug)]
     struct Disk(bool);
 
@@ -333,13 +333,13 @@ pub(crate) mod tests {
         }
     }
 
-    /// Arrays in files that are none.
+    /// Test double: file-backed arrays that stay in memory.
     pub(crate) fn stand_in() -> Store {
         Store::in_files(Arc::new(Disk(true)))
     }
 
     #[test]
-    fn items_stay_when_they_go_to_a_file_and_when_it_grows() {
+    fn items_survive_the_move_to_a_file_and_its_growth() {
         let mut buffer = Buffer::<u16>::new(&stand_in());
         for n in 0..1000 {
             buffer.push(n);
@@ -357,7 +357,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_work_ends() {
+    fn work_ends_when_there_is_no_room() {
         let store = Store::in_files(Arc::new(Disk(false)));
         let full = caught(|| Buffer::collected(&store, 0..9u32).len()).unwrap_err();
         assert!(full.to_string().contains("cannot be made in here"), "{full}");
@@ -366,7 +366,7 @@ pub(crate) mod tests {
 
     #[test]
     #[should_panic(expected = "another reason")]
-    fn a_panic_is_no_lack_of_room() {
+    fn panics_are_passed_on() {
         let _ = caught(|| panic!("another reason"));
     }
 }

@@ -1,6 +1,6 @@
 //! Decimal numbers with thousands separators, and counts with their nouns.
 //!
-//! Not a crate's (`bytesize`): sizes are rounded down, so that a total never looks larger than it is.
+//! The `bytesize` crate is not used: sizes are rounded down here, so that a total never looks larger than it is.
 
 /// `n` in decimal, with a comma every three digits.
 pub(crate) fn thousands(n: u64) -> String {
@@ -33,12 +33,12 @@ pub fn in_units(n: u64) -> String {
             (shift, unit) = (10 * i, name);
         }
     }
-    // One decimal, rounded down so that a total never looks larger than it is.
+    // One decimal, rounded down.
     let tenths = (u128::from(n) * 10) >> shift;
     format!("{}.{} {unit}", tenths / 10, tenths % 10)
 }
 
-/// The verb behind such a count.
+/// The verb after such a count.
 pub(crate) fn be(n: u64) -> &'static str {
     if n == 1 { "is" } else { "are" }
 }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_is_no_plural() {
+    fn one_is_singular() {
         assert_eq!([plural(1, "byte"), plural(0, "byte"), plural(1000, "byte")], ["1 byte", "0 bytes", "1,000 bytes"]);
         assert_eq!([be(1), be(0), be(2)], ["is", "are", "are"]);
     }

@@ -1,5 +1,5 @@
-//! Threads of this process, and what is done where the system starts none: at a limit of processes (`ulimit -u`, `pids.max`), all work is
-//! the calling thread's.
+//! Threads of this process. Where the system starts no threads, because of a process limit (`ulimit -u`, `pids.max`), the calling thread
+//! does all the work.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,18 +8,19 @@ use std::thread::{Builder, Scope, ScopedJoinHandle, available_parallelism};
 
 use rayon::{ThreadBuilder, ThreadPool, ThreadPoolBuilder};
 
-/// Whether the threads of the pool could not be started, so that the thread that asked for them does everything.
+/// Whether the threads of the pool could not be started, so that the calling thread does all the work.
 static ALONE: AtomicBool = AtomicBool::new(false);
 
 #[cfg(feature = "cli")]
-/// A thread for each processor, or as `RAYON_NUM_THREADS` says: rayon's own choice.
+/// A thread per processor, or the number in `RAYON_NUM_THREADS`: rayon's own choice.
 fn usual() -> usize {
     let asked = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
     asked.filter(|n| *n > 0).unwrap_or_else(|| available_parallelism().map_or(1, usize::from))
 }
 
-/// Makes rayon's global pool, of `threads` threads or as many as there are processors. Where the system does not start them all, the calling
-/// thread is the pool, and no other is started. rayon itself would panic at the first loop. The first call counts; a pool that exists is kept.
+/// Makes rayon's global pool, with `threads` threads or one per processor. If the system does not start all of them, the calling thread is
+/// the pool and no other thread is started; rayon itself would panic at the first loop. Only the first call has an effect; an existing pool
+/// is kept.
 #[cfg(feature = "cli")]
 pub(crate) fn make_pool(threads: Option<usize>) {
     static MADE: Once = Once::new();
@@ -43,8 +44,8 @@ fn make(threads: usize) {
 }
 
 #[cfg(feature = "cli")]
-/// Threads that wait for their part of a pool; `None` where not all of them start. rayon does not try twice, so that they are started before it
-/// is asked.
+/// Threads that wait to become a part of a pool; `None` if not all of them start. They are started before rayon is asked, because rayon
+/// does not retry.
 fn waiting(
     threads: usize,
     start: impl Fn(Builder, Box<dyn FnOnce() + Send>) -> io::Result<()>,
@@ -52,7 +53,7 @@ fn waiting(
     let one = |_| {
         let (give, part) = mpsc::sync_channel::<ThreadBuilder>(1);
         let work = move || {
-            // Without a part, there is a pool already.
+            // Receiving fails if a pool existed already.
             if let Ok(part) = part.recv() {
                 part.run();
             }
@@ -65,7 +66,7 @@ fn waiting(
 /// Starts `work` on a thread of `scope`, with a stack of `stack` bytes.
 ///
 /// # Errors
-/// The system starts no thread: the caller does the work, or does without.
+/// The system does not start a thread; the caller does the work itself, or skips it.
 pub(crate) fn start<'s, T: Send + 's>(
     scope: &'s Scope<'s, '_>,
     stack: Option<usize>,
@@ -75,17 +76,17 @@ pub(crate) fn start<'s, T: Send + 's>(
     stack.into_iter().fold(Builder::new(), Builder::stack_size).spawn_scoped(scope, work)
 }
 
-/// Starts `work` on a thread called `name` that is not waited for.
+/// Starts `work` on a detached thread called `name`.
 ///
 /// # Errors
-/// The system starts no thread.
+/// The system does not start a thread.
 #[cfg(feature = "cli")]
 pub(crate) fn start_apart(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     allowed()?;
     Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
-/// Another thread would have no pool.
+/// Fails where there are no pool threads: further threads would have no pool.
 fn allowed() -> io::Result<()> {
     if ALONE.load(Ordering::Relaxed) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }
@@ -94,7 +95,7 @@ fn allowed() -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Before there is a pool: as at a limit of processes. The process of this test has its pool from others.
+    /// Simulates a process limit before a pool exists. The process of this test has its pool from other tests.
     #[test]
     fn a_pool_has_all_its_threads_or_is_the_calling_thread() {
         let started = std::cell::Cell::new(0);

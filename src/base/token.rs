@@ -4,60 +4,60 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Bits of a token that are its row.
+/// Number of bits of a token that hold its row.
 const ROW_BITS: u32 = 24;
 const LAST_ROW: u32 = (1 << ROW_BITS) - 1;
 
-/// The table that a token is of, for those that the runtime's structures and the signatures of types name.
+/// The table of a token: the tables that the runtime's structures and the signatures of types refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum TokenTable {
-    /// Types of other modules.
+    /// References to types of other modules.
     TypeRef = 0x01,
-    /// Types of the module.
+    /// Types that the module defines.
     TypeDef = 0x02,
-    /// Their fields.
+    /// Fields of those types.
     FieldDef = 0x04,
-    /// Their methods.
+    /// Methods of those types.
     MethodDef = 0x06,
     /// Signatures of locals and of indirect calls.
     StandAloneSig = 0x11,
-    /// Types made of others: arrays, generic instances.
+    /// Types built from other types: arrays, generic instances.
     TypeSpec = 0x1b,
 }
 
-/// A metadata token: a table of a module, and a row in it. Rows count from 1; the token of nothing has row 0.
+/// A metadata token: a table of a module, and a row in it. Rows count from 1; a nil token has row 0.
 ///
 /// Prints and serializes as the runtime's tools write it: `0x06000001`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Token(u32);
 
 impl Token {
-    /// The token of nothing (`mdTokenNil`).
+    /// The nil token (`mdTokenNil`).
     pub const NIL: Token = Token(0);
 
-    /// The token of row `rid`; `None` if the row takes more than 24 bits.
+    /// The token of row `rid`; `None` if the row exceeds 24 bits.
     pub const fn new(table: TokenTable, rid: u32) -> Option<Token> {
         if rid <= LAST_ROW { Some(Token::in_low_bits(table, rid)) } else { None }
     }
 
-    /// The token of the row in the low 24 bits of `word`: descriptors of fields and methods have flags in the others.
+    /// The token of the row in the low 24 bits of `word`. Field and method descriptors keep flags in the high bits.
     pub(crate) const fn in_low_bits(table: TokenTable, word: u32) -> Token {
         Token((table as u32) << ROW_BITS | word & LAST_ROW)
     }
 
-    /// The token that is stored as `bits`, of any table.
+    /// The token with these bits, of any table.
     pub const fn from_bits(bits: u32) -> Token {
         Token(bits)
     }
 
-    /// The token as it is stored.
+    /// The bits of the token.
     pub const fn bits(self) -> u32 {
         self.0
     }
 
-    /// Its table; `None` for one that is not a [`TokenTable`].
+    /// The table; `None` if it is not a [`TokenTable`].
     pub const fn table(self) -> Option<TokenTable> {
         Some(match self.0 >> ROW_BITS {
             0x01 => TokenTable::TypeRef,
@@ -70,12 +70,12 @@ impl Token {
         })
     }
 
-    /// Its row, which the runtime calls RID; 0 if it is nil.
+    /// The row, which the runtime calls RID; 0 for a nil token.
     pub const fn rid(self) -> u32 {
         self.0 & LAST_ROW
     }
 
-    /// Whether it is the token of nothing, in whatever table.
+    /// Whether the token is nil, in any table.
     pub const fn is_nil(self) -> bool {
         self.rid() == 0
     }
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn table_and_row_are_what_it_was_made_of() {
+    fn tokens_keep_their_table_and_row() {
         let tables = [0x01, 0x02, 0x04, 0x06, 0x11, 0x1b].map(|number: u32| Token::from_bits(number << 24 | 7));
         for token in tables {
             let table = token.table().unwrap();

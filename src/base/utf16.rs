@@ -1,10 +1,11 @@
 //! Text from UTF-16 code units.
 //!
-//! Strings of .NET may hold lone surrogates, which Unicode text cannot. JSON could escape one as `\ud800`, but `jq` 1.6, `serde_json` and
-//! many other readers then reject the whole document. Here the text itself has these six characters, in every format: nothing is lost, and
-//! two values that differ in a surrogate differ as text. Where the string has a backslash and these letters instead, its length is larger.
+//! .NET strings may hold lone surrogates, which Unicode text cannot. JSON could escape one as `\ud800`, but `jq` 1.6, `serde_json` and many
+//! other readers then reject the whole document. Here the text itself contains these six characters, in every format: nothing is lost, and
+//! two values that differ in a surrogate differ as text. A string that contains the backslash and these letters literally has a larger
+//! length.
 
-/// Text of `units`. A lone surrogate becomes six characters: a backslash, `u` and its four hexadecimal digits.
+/// The text of `units`. A lone surrogate becomes six characters: a backslash, `u` and its four hexadecimal digits.
 pub(crate) fn utf16(units: impl IntoIterator<Item = u16>) -> String {
     let mut out = String::new();
     for part in char::decode_utf16(units) {
@@ -16,12 +17,12 @@ pub(crate) fn utf16(units: impl IntoIterator<Item = u16>) -> String {
     out
 }
 
-/// A code unit in the form that lone surrogates have.
+/// A code unit as lone surrogates are written.
 pub(crate) fn escaped_unit(unit: u16) -> String {
     format!("\\u{unit:04x}")
 }
 
-/// Removes the first half of a surrogate pair from the end of `units`, if `is_cut`: the second half was cut off.
+/// Removes the first half of a surrogate pair from the end of `units` if `is_cut`, because the second half was cut off.
 pub(crate) fn drop_split_pair(units: &mut Vec<u16>, is_cut: bool) {
     units.pop_if(|last| is_cut && (0xd800..0xdc00).contains(last));
 }
@@ -39,14 +40,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_splits_no_pair() {
+    fn a_cut_does_not_split_a_pair() {
         let cut = |most: usize, is_cut: bool| {
             let mut units: Vec<u16> = "a😀b".encode_utf16().take(most).collect();
             drop_split_pair(&mut units, is_cut);
             utf16(units)
         };
         assert_eq!((cut(2, true).as_str(), cut(3, true).as_str()), ("a", "a😀"));
-        // The string itself may end so.
+        // A complete string may end in a lone surrogate.
         assert_eq!(cut(2, false), "a\\ud83d");
     }
 }

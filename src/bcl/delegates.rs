@@ -1,6 +1,6 @@
-//! Delegates: what they call, and on which object.
+//! Delegates: the methods that they call, and the objects that they call them on.
 //!
-//! `docs/internals/delegates.md` tells what this relies on.
+//! `docs/internals/delegates.md` describes the facts that this relies on.
 
 use std::sync::Arc;
 
@@ -19,9 +19,9 @@ use crate::session::Runtime;
 use crate::stack::code::CodeMap;
 use crate::stack::{CodeBytes, LookUps};
 
-/// Most parts of a multicast delegate that are read.
+/// Maximum number of parts of a multicast delegate that are read.
 const MAX_PARTS: u64 = 1 << 16;
-/// Steps that a part takes: it is an object, and kept.
+/// Steps that a part costs: it is an object, and is kept.
 const STEPS_OF_A_PART: u64 = 4;
 
 library_types! {
@@ -35,7 +35,7 @@ library_types! {
 
 fields_of! {
     struct Fields {
-        // The second names are those of NativeAOT, and since .NET 11 of CoreCLR as well.
+        // The second names are those of NativeAOT and, since .NET 11, of CoreCLR as well.
         target: req "_target|_firstParameter",
         entry: req "_methodPtr|_functionPointer",
         entry_of_open: req "_methodPtrAux|_extraFunctionPointerOrData",
@@ -44,18 +44,18 @@ fields_of! {
     }
 }
 
-/// What one delegate calls. A multicast delegate calls its [parts](Delegates::parts).
+/// The method and target of one delegate. A multicast delegate calls its [parts](Delegates::parts).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Call {
     /// The delegate.
     pub(crate) delegate: Addr,
-    /// The object that the method is called on, or its first argument. `None` for open delegates.
+    /// The object that the method is called on, or the first argument. `None` for open delegates.
     pub(crate) target: Option<Addr>,
-    /// Where the method is entered.
+    /// Address of the code that is called.
     pub(crate) entry: Addr,
 }
 
-/// Finds the methods of code: of precodes, of jitted code, of code in images.
+/// Finds methods by code address: in precodes, jitted code and images.
 #[derive(Debug)]
 struct Entries {
     methods: Methods,
@@ -78,7 +78,7 @@ impl Entries {
 
     fn method(&self, types: &Types, entry: Addr) -> Option<Addr> {
         let in_code = || self.code.as_ref()?.find(entry).ok().flatten().filter(|code| code.start == entry).map(|code| code.method_desc);
-        // Few delegates lead to code itself, and what is not known of code is no loss where a precode tells.
+        // Few delegates point to code itself, so failed look-ups of code are not reported where a precode leads to the method.
         let (found, missed) = watched(|| self.look_ups.one(in_code));
         let found = found.or_else(|| self.precodes.as_ref().ok()?.method(entry, |desc| self.methods.is_method(types.names(), desc)));
         if found.is_none() && self.methods.memory().has_lost(&missed) {
@@ -96,12 +96,12 @@ pub(crate) struct Delegates {
     classifier: Classifier<DelegateType>,
     fields: Result<Fields, NoSuchField>,
     entries: Result<Entries, ContractError>,
-    /// What the lists of parts together may cost: a forged dump has one list in many delegates.
+    /// The budget for all lists of parts: in a forged dump, many delegates may share one list.
     budget: Budget,
 }
 
 impl Delegates {
-    /// Binds to the types of an answer. What the descriptor does not have goes to `notes`.
+    /// Binds to the types of an answer. Layouts that the descriptor does not have are added to `notes`.
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Delegates {
         let classifier = Classifier::bind(types);
         let table = classifier.table(DelegateType::Multicast);
@@ -115,15 +115,16 @@ impl Delegates {
         Delegates { types: Arc::clone(types), memory, classifier, fields, entries, budget }
     }
 
-    /// Notes what the lists of parts lack in this runtime, or that all of them together are too long.
+    /// Adds a note if this runtime's delegates cannot be read, or if all lists of parts together are too long.
     pub(crate) fn note_lists(&self, notes: &Collector) {
         self.budget.note("reading delegates", notes);
         if let Err(missing) = &self.fields {
-            notes.add(NoteKind::Missing, None, format!("what delegates call: {missing}"));
+            notes.add(NoteKind::Missing, None, format!("the methods of delegates cannot be found: {missing}"));
         }
     }
 
-    /// Notes what delegates lack in this runtime, or that finding their methods takes too long; for answers that show some.
+    /// Like [`Delegates::note_lists`], and adds a note if methods cannot be found or finding them takes too long; for answers that show
+    /// delegates.
     pub(crate) fn note(&self, notes: &Collector) {
         self.note_lists(notes);
         if let Ok(entries) = &self.entries {
@@ -148,7 +149,7 @@ impl Delegates {
         self.types.objects().method_table(object).is_some_and(|mt| self.is_delegate(mt))
     }
 
-    /// What the delegate at `delegate` calls itself; of a multicast delegate, its last part. `None` if it is not in the dump.
+    /// The call of the delegate at `delegate`; of a multicast delegate, the call of its last part. `None` if it is not in the dump.
     pub(crate) fn call(&self, delegate: Addr) -> Option<Call> {
         match self.list(delegate) {
             Some((_, 0)) | None => self.single(delegate),
@@ -156,7 +157,7 @@ impl Delegates {
         }
     }
 
-    /// The parts of a multicast delegate, in order; `None` for other delegates. Whether they are all there.
+    /// The parts of a multicast delegate, in order, and whether all of them were read; `None` for other delegates.
     pub(crate) fn parts(&self, delegate: Addr) -> Option<(Vec<Call>, bool)> {
         let (list, count) = self.list(delegate)?;
         let shown = count.min(MAX_PARTS);
@@ -167,11 +168,11 @@ impl Delegates {
         Some((parts, complete))
     }
 
-    /// The list of parts of a multicast delegate, and how many of its elements are in use.
+    /// The list of parts of a multicast delegate, and the number of elements in use.
     fn list(&self, delegate: Addr) -> Option<(Addr, u64)> {
         let fields = self.fields.as_ref().ok()?;
         let list = self.memory.ptr(fields.list.of_object(delegate)).ok().filter(|a| !a.is_null())?;
-        // Delegates of wrappers and of collectible types keep other things in this field.
+        // Wrapper delegates, and delegates for collectible types, store other objects in this field.
         let is_array = |mt: Addr| self.types.names().method_tables().read(mt).is_ok_and(|info| info.is_array);
         self.types.objects().method_table(list).filter(|mt| is_array(*mt))?;
         let length = u64::from(self.types.objects().component_count(list)?);
@@ -195,25 +196,25 @@ impl Delegates {
             let target = self.memory.ptr(fields.target.of_object(delegate)).ok()?;
             (Some(target), Addr(self.memory.word(fields.entry.of_object(delegate)).ok()?))
         } else {
-            // The target is the delegate itself, for the stub that shuffles the arguments.
+            // An open delegate: the target is the delegate itself, for the stub that shuffles the arguments.
             (None, open)
         };
         Some(Call { delegate, target: target.filter(|a| !a.is_null()), entry })
     }
 
-    /// The `MethodDesc` of a call; `None` if it could not be found.
+    /// The `MethodDesc` of a call; `None` if it cannot be found.
     fn desc(&self, call: &Call) -> Option<Addr> {
         self.entries.as_ref().ok()?.method(&self.types, call.entry)
     }
 
-    /// The method at `desc` as a call enters it, with the exact arguments of a generic type where the target tells them.
+    /// The method at `desc` that a call enters, with the exact generic arguments where the target determines them.
     fn method(&self, call: &Call, desc: Addr) -> Option<MethodName> {
         let (methods, names) = (&self.entries.as_ref().ok()?.methods, self.types.names());
         let exact = call.target.and_then(|this| methods.exact_name(names, desc, GenericContext::This(this)));
         exact.or_else(|| methods.name(names, desc))
     }
 
-    /// The name of the method of a call, which is at `desc`; in NativeAOT programs without parameters.
+    /// The name of the method of a call, which is at `desc`; without parameters in NativeAOT programs.
     fn method_name(&self, call: &Call, desc: Option<Addr>) -> Option<Name> {
         match self.types.names().native_aot() {
             Some(program) => program.method_at(call.entry),
@@ -221,13 +222,13 @@ impl Delegates {
         }
     }
 
-    /// The method of a call; its exact name is without parameters: `Lab.Program.<Main>b__0`.
+    /// The method of a call. Its exact name has no parameters: `Lab.Program.<Main>b__0`.
     pub(crate) fn called(&self, call: &Call) -> Option<Name> {
         let name = self.method_name(call, self.desc(call))?;
         Some(Name::shown_as(parameters_of(&name).0, Some(name.to_string())))
     }
 
-    /// The delegate for people: `Lab.Program.Main.b__0_0 (lambda) on 0x7f0012345678`, and how many more parts it has.
+    /// The text of a delegate for people: `Lab.Program.Main.b__0_0 (lambda) on 0x7f0012345678`, and the number of further parts.
     pub(crate) fn text(&self, delegate: Addr) -> Option<String> {
         let call = self.call(delegate)?;
         let mut text = self.called(&call).map_or_else(|| format!("code at {}", call.entry), |method| method.to_string());
@@ -241,7 +242,7 @@ impl Delegates {
         Some(text)
     }
 
-    /// The delegate for answers; `None` if the object is none. What is missing goes to `notes`.
+    /// The delegate for answers; `None` if the object is not a delegate. Losses are added to `notes`.
     pub(crate) fn model(&self, delegate: Addr, most: u64, notes: &Collector) -> Option<DelegateModel> {
         self.is(delegate).then_some(())?;
         self.note(notes);

@@ -1,4 +1,4 @@
-//! Objects of .NET's own libraries, as analyses read them: by address, through fields that are bound once per type.
+//! Access to objects of .NET's own libraries for analyses: by address, through fields that are bound once per type.
 //!
 //! Cheaper than [`Object`](super::Object) handles, which look fields up by name: a heap may have millions of tasks.
 
@@ -13,7 +13,7 @@ use crate::clr::values::{ArrayShape, ValueLimits, Values};
 use crate::memory::Memory;
 use crate::session::{Error, Namer, Runtime};
 
-/// Most characters of a string in an answer.
+/// Maximum number of characters of a string in an answer.
 const LONGEST: u32 = 1024;
 
 /// Reads objects for one answer.
@@ -24,14 +24,14 @@ pub(crate) struct Library {
     values: Values,
     memory: Arc<Memory>,
     collections: OnceLock<Tables>,
-    /// What the lists of an answer together may cost: a forged dump has one list at many places.
+    /// The budget for all lists of an answer: in a forged dump, one list may occur many times.
     budget: Budget,
-    /// The array at the lowest address of which not all elements were read, and how many were.
+    /// The array at the lowest address that was not read completely, and the number of elements read.
     cut: Mutex<Option<(Addr, u64)>>,
 }
 
 impl Library {
-    /// Binds to the types of an answer's `namer`. What the descriptor does not have goes to `notes`.
+    /// Binds to the types of an answer's `namer`. Layouts that the descriptor does not have are added to `notes`.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -42,12 +42,16 @@ impl Library {
             None => types.module_named(CORE).is_some_and(|module| types.names().module(module).metadata.is_some()),
         };
         if !known {
-            notes.add(NoteKind::Missing, None, format!("the types of {CORE} are not known: its metadata is not in the dump (--modules)"));
+            notes.add(
+                NoteKind::Missing,
+                None,
+                format!("the types of {CORE} are unknown: its metadata is not in the dump; --modules PATH with its file supplies it"),
+            );
         }
         Ok(Library::of(runtime, types, notes))
     }
 
-    /// Binds to these types, if there are any. What the descriptor does not have goes to `notes`.
+    /// Binds to these types. Layouts that the descriptor does not have are added to `notes`.
     pub(crate) fn of(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Library {
         let statics = runtime.scoped(notes, |d| Statics::new(runtime.memory(), d, types));
         let values = Values::new(types, ValueLimits::default());
@@ -66,22 +70,22 @@ impl Library {
         &self.memory
     }
 
-    /// What is known of the types of collections; those that were met are bound once.
+    /// The bound types and layouts of collections, created on first use.
     pub(super) fn collection_tables(&self) -> &Tables {
         self.collections.get_or_init(|| Tables::bind(&self.types))
     }
 
-    /// Takes `n` steps from object to object, or of looking at elements. Returns whether they were left.
+    /// Takes `n` steps: from object to object, or of reading elements. Returns whether they were left.
     pub(crate) fn afford(&self, n: u64) -> bool {
         self.budget.steps(n)
     }
 
-    /// Notes whether lists were cut short because they, or all of them together, take too long.
+    /// Adds a note if lists were cut short, because one of them or all together take too long.
     pub(crate) fn note(&self, notes: &Collector) {
         self.budget.note("reading the lists of objects", notes);
         self.statics.note(notes);
         if let Some((array, most)) = *self.cut.lock().unwrap_or_else(PoisonError::into_inner) {
-            notes.add(NoteKind::LimitHit, array, format!("of the array at {array}, only the first {most} elements are looked at"));
+            notes.add(NoteKind::LimitHit, array, format!("only the first {most} elements of the array at {array} were read"));
         }
     }
 
@@ -105,27 +109,27 @@ impl Library {
         self.memory.ptr(address).ok().filter(|target| !target.is_null())
     }
 
-    /// A field of 32 bits.
+    /// A 32-bit field.
     pub(crate) fn u32(&self, object: Addr, field: FieldAt) -> Option<u32> {
         self.memory.u32(field.of_object(object)).ok()
     }
 
-    /// A signed field of 32 bits.
+    /// A signed 32-bit field.
     pub(crate) fn i32(&self, object: Addr, field: FieldAt) -> Option<i32> {
         self.u32(object, field).map(u32::cast_signed)
     }
 
-    /// A field of 16 bits.
+    /// A 16-bit field.
     pub(crate) fn u16(&self, object: Addr, field: FieldAt) -> Option<u16> {
         self.memory.u16(field.of_object(object)).ok()
     }
 
-    /// A field of 64 bits.
+    /// A 64-bit field.
     pub(crate) fn u64(&self, object: Addr, field: FieldAt) -> Option<u64> {
         self.memory.u64(field.of_object(object)).ok()
     }
 
-    /// A `bool`, or any other field of 8 bits.
+    /// A `bool`, or any other 8-bit field.
     pub(crate) fn u8(&self, object: Addr, field: FieldAt) -> Option<u8> {
         self.memory.u8(field.of_object(object)).ok()
     }
@@ -140,17 +144,17 @@ impl Library {
         self.memory.word(address).ok()
     }
 
-    /// 32 bits at `address`.
+    /// The 32-bit integer at `address`.
     pub(crate) fn u32_at(&self, address: Addr) -> Option<u32> {
         self.memory.u32(address).ok()
     }
 
-    /// 16 bits at `address`.
+    /// The 16-bit integer at `address`.
     pub(crate) fn u16_at(&self, address: Addr) -> Option<u16> {
         self.memory.u16(address).ok()
     }
 
-    /// Whether texts are not to be shown.
+    /// Whether contents are hidden.
     pub(crate) fn hides_contents(&self) -> bool {
         self.memory.hides_contents()
     }
@@ -160,19 +164,19 @@ impl Library {
         self.types.strings().text(self.reference(object, field)?, LONGEST).map(|(text, _)| text)
     }
 
-    /// Lengths and elements of the array at `array`.
+    /// Length and element layout of the array at `array`.
     pub(crate) fn array(&self, array: Addr) -> Option<ArrayShape> {
         let info = self.types.names().method_tables().read(self.method_table(array)?).ok()?;
         self.values.array(&info, array)
     }
 
-    /// The elements of an array of references, nulls included: slot and target. Elements that are not in the dump end the list; none if
-    /// they exceed what is left. If there are more than `most`, [`Library::note`] tells.
+    /// The elements of an array of references, nulls included: slot and target. The list ends before the first element that is not in the
+    /// dump, and is empty if the elements exceed the budget. If there are more than `most`, [`Library::note`] reports it.
     pub(crate) fn references(&self, array: Addr, most: u64) -> Vec<(Addr, Addr)> {
         self.first_references(array, u64::MAX, most)
     }
 
-    /// Like [`Library::references`], of an array of which only the first `count` elements are in use.
+    /// Like [`Library::references`], for an array with only its first `count` elements in use.
     pub(crate) fn first_references(&self, array: Addr, count: u64, most: u64) -> Vec<(Addr, Addr)> {
         let Some(shape) = self.array(array) else { return Vec::new() };
         let slot = |i| shape.data.element(i, shape.element_bytes);
@@ -189,8 +193,8 @@ impl Library {
         slots.map_while(|at| Some((at, self.memory.ptr(at).ok()?))).collect()
     }
 
-    /// Where a static field of the type at `method_table` is, by one of its `names`, separated by `|`. `None` if the class is not
-    /// initialized, or the dump does not tell.
+    /// The address of a static field of the type at `method_table`. `names` has alternative names, separated by `|`. `None` if the class is
+    /// not initialized, or the address is not in the dump.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -198,7 +202,7 @@ impl Library {
         Ok(place(self.statics.named(method_table, names, None)?))
     }
 
-    /// Where a thread static is, for the `Thread` at `thread`. `None` if that thread has not touched it.
+    /// The address of a thread static of the `Thread` at `thread`. `None` if that thread has not used the field.
     ///
     /// # Errors
     /// [`NoSuchField`]

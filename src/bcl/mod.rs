@@ -1,7 +1,8 @@
-//! Facts about .NET's own library (the base class library): how its tasks, queues, delegates, sockets and collections look on the heap.
+//! Facts about .NET's own library (the base class library): the layout of its tasks, queues, delegates, sockets and collections on the
+//! heap.
 //!
-//! Classes and fields are found by name in the metadata of the process (`clr/library`), bound once for an answer, and read by address: a heap
-//! may have millions of tasks.
+//! Classes and fields are found by name in the metadata of the process (`clr/library`), bound once per answer, and read by address, because
+//! a heap may have millions of tasks.
 
 pub(crate) mod collections;
 pub(crate) mod delegates;

@@ -1,4 +1,4 @@
-//! Addresses of networks.
+//! Network addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -6,7 +6,7 @@ use super::library::Library;
 use crate::base::Addr;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, library_types};
 
-/// Sixteen-bit groups of an IPv6 address.
+/// Number of 16-bit groups in an IPv6 address.
 const GROUPS: usize = 8;
 
 library_types! {
@@ -50,13 +50,13 @@ impl<'l> EndPoints<'l> {
         EndPoints { library, types, fields }
     }
 
-    /// `127.0.0.1:8080`, `[::1]:443`; `None` for other objects, or if it is not in the dump.
+    /// The text of an endpoint, such as `127.0.0.1:8080` or `[::1]:443`; `None` for other objects, or if it is not in the dump.
     pub(crate) fn text(&self, object: Addr) -> Option<String> {
         let (end, fields) = self.fields.as_ref()?.as_ref().ok()?;
         let kinds = self.types.object(object);
         let ip = |address: Addr| -> Option<std::net::IpAddr> {
             let Some(numbers) = self.library.reference(address, fields.numbers) else {
-                // In network order.
+                // In network byte order.
                 return Some(Ipv4Addr::from(self.library.u32(address, fields.address)?.to_le_bytes()).into());
             };
             let shape = self.library.array(numbers)?;

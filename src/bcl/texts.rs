@@ -1,4 +1,4 @@
-//! Texts of objects for people, shown where a value refers to one.
+//! Texts that describe objects to people, shown where a value refers to one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,11 +14,11 @@ use crate::clr::values::ObjectTexts;
 use crate::session::Runtime;
 use crate::session::continuations::{ContinuationFields, Suspended, SuspendedMethods, named};
 
-/// Most characters of a text.
+/// Maximum number of characters of a text.
 const LONGEST: usize = 100;
 
 library_types! {
-    /// Types with a text of their own.
+    /// Types whose objects have a special text.
     enum TextType {
         in "System.Private.CoreLib" {
             Task = "System.Threading.Tasks.Task",
@@ -48,7 +48,7 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    /// Binds to the types of an answer. What the descriptor does not have goes to `notes`.
+    /// Binds to the types of an answer. Layouts that the descriptor does not have are added to `notes`.
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Texts {
         let texts = Classifier::<TextType>::bind(types);
         let field = |kind, name| types.field_at(texts.table(kind)?, name).ok();
@@ -68,12 +68,12 @@ impl Texts {
         &self.delegates
     }
 
-    /// The methods of continuations.
+    /// The reader of suspended methods.
     pub(crate) fn suspended_methods(&self) -> &SuspendedMethods {
         &self.suspended
     }
 
-    /// Notes what the objects met so far lack in this runtime.
+    /// Adds notes on fields that this runtime does not have, for the kinds of objects met so far.
     pub(crate) fn note(&self, notes: &Collector) {
         if self.delegates_met.load(Ordering::Relaxed) {
             self.delegates.note(notes);
@@ -102,7 +102,7 @@ impl ObjectTexts for Texts {
             TextType::Continuation => self.suspended(object),
             TextType::StringBuilder => {
                 let contents = self.library.collections().read(object, 0).ok()??;
-                // What was found of a long one is not its beginning.
+                // The text read of a long builder is not its beginning.
                 if contents.cut { Some("…".into()) } else { Some(quoted(&contents.text?)) }
             }
             TextType::Uri => Some(quoted(&self.library.string(object, self.uri?)?)),

@@ -1,11 +1,11 @@
-//! Options and commands that help against an error of the library. Its own messages name none, since programs without a command line
-//! show them.
+//! Advice on errors of the library: options and commands that help. The library's own messages name none, since programs without a command
+//! line show them too.
 
 use crate::contract::RuntimeError;
 use crate::dump::DumpError;
 use crate::session::{Error, Runtime};
 
-/// The message of `e`, and the option or command that helps.
+/// Returns the message of `e`, followed by the option or command that helps.
 pub(super) fn advised(e: &anyhow::Error) -> String {
     let advice = e.chain().find_map(|cause| {
         cause
@@ -18,7 +18,7 @@ pub(super) fn advised(e: &anyhow::Error) -> String {
     advice.map_or(message.clone(), |advice| format!("{message}; {advice}"))
 }
 
-/// Adds the option that helps to `message`, which says in an answer why `runtime` cannot be read.
+/// Appends the option that helps to `message`, the reason in an answer why `runtime` cannot be read.
 pub(super) fn advise(message: &mut Option<String>, runtime: Result<Runtime, RuntimeError>) {
     if let (Some(message), Err(e)) = (message, runtime) {
         *message = of_runtime(&e).map_or_else(|| e.to_string(), |advice| format!("{e}; {advice}"));

@@ -32,6 +32,10 @@ pub struct Config {
     #[arg(long, global = true)]
     pub wide: bool,
 
+    /// Only these columns of lists, in tables, CSV and Markdown: named as in CSV, separated by commas.
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',', global = true)]
+    pub select: Vec<String>,
+
     /// Show what does not fit the terminal in CMD [default: $GCDUMP_PAGER, $PAGER, less].
     #[arg(long, value_name = "CMD", num_args = 0..=1, require_equals = true, default_missing_value = "", global = true)]
     pub pager: Option<String>,
@@ -111,12 +115,12 @@ pub struct Config {
 }
 
 impl Config {
-    /// The requested format.
+    /// Returns the requested format.
     pub fn format(&self) -> Format {
         if self.json { Format::Json } else { self.format }
     }
 
-    /// These options, and those of `base` where `given` says that the command line lacks them.
+    /// Returns these options; those for which `given` is false come from `base`.
     pub(super) fn over(self, base: &Config, given: impl Fn(&str) -> bool) -> Config {
         fn of<T: Clone>(given: bool, own: T, base: &T) -> T {
             if given { own } else { base.clone() }
@@ -127,6 +131,7 @@ impl Config {
             json: of(form, self.json, &base.json),
             output: of(given("output"), self.output, &base.output),
             wide: of(given("wide"), self.wide, &base.wide),
+            select: of(given("select"), self.select, &base.select),
             pager: of(given("pager"), self.pager, &base.pager),
             color: of(given("color"), self.color, &base.color),
             modules: of(given("modules"), self.modules, &base.modules),
@@ -147,7 +152,7 @@ impl Config {
         }
     }
 
-    /// Whether dumps are opened in the same way.
+    /// Whether both configurations open dumps in the same way.
     pub(super) fn opens_like(&self, other: &Config) -> bool {
         let files = |c: &Config| {
             let folders = (c.modules.clone(), c.symbols.clone(), c.sysroot.clone(), c.no_local_files);
@@ -157,7 +162,7 @@ impl Config {
             && (self.carve, self.max_memory, self.max_decompressed) == (other.carve, other.max_memory, other.max_decompressed)
     }
 
-    /// The options that another command needs to see the dump in the same way.
+    /// Returns the options that another command needs to open the dump in the same way.
     pub(super) fn repeated(&self) -> Vec<String> {
         let folder = |option: &str, path: &PathBuf| [option.to_string(), path.display().to_string()];
         let runtime = (self.runtime > 0).then(|| ["--runtime".to_string(), self.runtime.to_string()]);
@@ -169,7 +174,7 @@ impl Config {
         runtime.into_iter().chain(carve).chain(modules).chain(sysroot).chain(overlays).flatten().chain(local).collect()
     }
 
-    /// `screen` as these options have it.
+    /// Applies the width and color options to `screen`.
     pub(super) fn screen(&self, screen: Screen) -> Screen {
         let screen = if self.wide { screen.wide() } else { screen };
         match self.color {
@@ -200,10 +205,18 @@ pub struct DumpArg {
 }
 
 impl DumpArg {
-    /// The dump, if given.
+    /// Returns the path of the dump, if given.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.dump.clone()
     }
+}
+
+/// Whether screens show all frames of the framework: the same option of every command with stacks or chains.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct FrameworkArg {
+    /// Show all frames of .NET and its libraries, where those that only lead through are one line otherwise. Other formats than tables and pages always have all.
+    #[arg(long)]
+    pub(super) framework: bool,
 }
 
 /// Which stack values count as roots: the same option of every command that follows roots.

@@ -1,9 +1,9 @@
-//! The cache of decompressed dumps, which `--cache` asks for.
+//! The cache of decompressed dumps (`--cache`).
 //!
-//! An entry is a file named by the BLAKE3 hash of the compressed dump, so that no other dump is taken for it, not even a forged one.
-//! Beside it stands a stamp: the length and the times of the file, and a hash of a sample. Whatever changes an entry changes its times,
-//! so that it is noticed without reading all of it, which would take as long as decompressing. The time of the stamp tells when the entry
-//! was last used.
+//! An entry is a file named after the BLAKE3 hash of the compressed dump, so that no other dump can be mistaken for it, not even a forged
+//! one. A stamp file next to it has the length and times of the entry and a hash of samples. Changing an entry changes its times, so a change
+//! is detected without reading the whole entry, which would take as long as decompressing. The time of the stamp itself is that of the last
+//! use.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -17,14 +17,14 @@ use super::write::Draft;
 use crate::base::at_even_distances;
 use crate::dump::{Cache, CacheDraft, Found, regular};
 
-/// Which cache was asked for.
+/// Cache chosen with `--cache`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CacheArg {
-    /// None.
+    /// No cache.
     Off,
-    /// The folder of this user.
+    /// The cache folder of the current user.
     Auto,
-    /// This folder.
+    /// The given folder.
     Folder(PathBuf),
 }
 
@@ -38,33 +38,33 @@ impl From<OsString> for CacheArg {
     }
 }
 
-/// Files whose name begins so are drafts; the same as those of other output.
+/// Prefix of draft files, as for other output files.
 const DRAFT: &str = ".gcdump-";
-/// What a stamp adds to the name of its entry.
+/// Extension that the stamp adds to the name of its entry.
 const STAMP: &str = "stamp";
-/// A draft that was left behind by a process that was killed.
+/// Age after which a draft is considered abandoned by a process that was killed.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
-/// Bytes of a sample's piece, and pieces of a sample.
+/// Bytes per sample, and number of samples.
 const PIECE: u64 = 4096;
 const PIECES: u64 = 64;
-/// Longest stamp in bytes.
+/// Maximum size of a stamp in bytes.
 const LONGEST: u64 = 1024;
-/// Most files of the folder that are looked at.
+/// Maximum number of files of the folder to inspect.
 const FILES: usize = 100_000;
 
 /// A folder with decompressed dumps.
 #[derive(Clone, Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    /// Bytes that all entries may take.
+    /// Maximum total size of the entries in bytes.
     most: u64,
 }
 
 impl Folder {
-    /// The folder that was asked for, made if it does not exist. `most`: bytes that all entries may take.
+    /// Opens the requested folder and creates it if it does not exist. `most` is the maximum total size of the entries in bytes.
     ///
     /// # Errors
-    /// If it cannot be made, or is open to others.
+    /// Fails if the folder cannot be created or is accessible to other users.
     pub(super) fn of(asked: &CacheArg, most: u64) -> Result<Option<Folder>, UsageError> {
         let path = match asked {
             CacheArg::Off => return Ok(None),
@@ -79,7 +79,7 @@ impl Folder {
         }
     }
 
-    /// The entry with this name, if it is as it was written.
+    /// Opens the entry with this name if it matches its stamp.
     fn entry(&self, name: &str) -> Option<File> {
         let mut file = regular(&self.path.join(name)).ok()?;
         let stamp = self.stamp(name);
@@ -90,7 +90,7 @@ impl Folder {
             return None;
         }
         file.rewind().ok()?;
-        // Used last. Without the time, it is the next to go.
+        // Records the use. If that fails, the entry is only evicted earlier.
         let _ = File::options().write(true).open(&stamp).and_then(|f| f.set_modified(SystemTime::now()));
         Some(file)
     }
@@ -99,13 +99,13 @@ impl Folder {
         self.path.join(name).with_extension(STAMP)
     }
 
-    /// Removes an entry. Who has it open keeps what it has.
+    /// Removes an entry. Processes that have it open can still read it.
     fn remove(&self, name: &str) {
         let _ = fs::remove_file(self.stamp(name));
         let _ = fs::remove_file(self.path.join(name));
     }
 
-    /// Removes what was used longest ago until `more` bytes fit. Returns whether they do.
+    /// Evicts the least recently used entries until `more` bytes fit. Returns whether they do.
     fn make_room(&self, more: u64) -> bool {
         let Some(room) = self.most.checked_sub(more) else { return false };
         let mut entries: Vec<(SystemTime, String, u64)> = Vec::new();
@@ -164,17 +164,17 @@ impl New {
         if !folder.make_room(file.metadata()?.len()) {
             return Ok(());
         }
-        // Nobody writes to it again, by mistake either. Windows does not remove a file that is read-only.
+        // Prevents later writes, even accidental ones. Not on Windows, which cannot remove read-only files.
         #[cfg(unix)]
         {
             let mut permissions = file.metadata()?.permissions();
             permissions.set_readonly(true);
             file.set_permissions(permissions)?;
         }
-        // Windows sets the time of a change when it likes, unless it was told one.
+        // Windows updates the modification time lazily unless it is set explicitly.
         #[cfg(not(unix))]
         file.set_modified(SystemTime::now())?;
-        // Another process may have been faster: its entry stays, with its stamp.
+        // Another process may have written the entry first: its file and stamp are kept.
         draft.finish(false)?;
         let text = stamp_of(&mut file)?;
         let stamp = Draft::of(&folder.stamp(&name), false)?;
@@ -199,14 +199,14 @@ impl CacheDraft for New {
 
     fn keep(self: Box<Self>) {
         let (folder, name) = (self.folder.clone(), self.name.clone());
-        // What cannot be kept is decompressed again.
+        // An entry that cannot be kept is decompressed again next time.
         if self.finish().is_err_and(|e| e.kind() != io::ErrorKind::AlreadyExists) {
             folder.remove(&name);
         }
     }
 }
 
-/// The name of the entry for a compressed dump.
+/// Returns the entry name for a compressed dump.
 fn key(compressed: &[u8]) -> String {
     let mut hash = blake3::Hasher::new();
     hash.update_rayon(compressed);
@@ -217,7 +217,7 @@ fn is_key(name: &str) -> bool {
     name.len() == blake3::OUT_LEN.saturating_mul(2) && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// What the stamp of a file says: its length, its times, and the hash of pieces at even distances.
+/// Computes the stamp of a file: its length, its times, and a hash of samples at even distances.
 fn stamp_of(file: &mut File) -> io::Result<String> {
     let metadata = file.metadata()?;
     let len = metadata.len();
@@ -236,7 +236,7 @@ fn stamp_of(file: &mut File) -> io::Result<String> {
     Ok(text)
 }
 
-/// When the contents were changed, and, where the system tells, when the file was.
+/// Returns the modification time and, on Unix, the inode change time.
 #[cfg(unix)]
 fn times(metadata: &Metadata) -> io::Result<[i64; 4]> {
     use std::os::unix::fs::MetadataExt;
@@ -249,7 +249,8 @@ fn times(metadata: &Metadata) -> io::Result<[u128; 1]> {
     Ok([since.map_err(io::Error::other)?.as_nanos()])
 }
 
-/// `gcdump` in `$XDG_CACHE_HOME`, else in `~/.cache`; on macOS in `~/Library/Caches`, on Windows in `%LOCALAPPDATA%`.
+/// Returns the cache folder of the user: `gcdump` in `$XDG_CACHE_HOME`, else in `~/.cache`; on macOS in `~/Library/Caches`, on Windows in
+/// `%LOCALAPPDATA%`.
 fn of_user() -> Option<PathBuf> {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
     let usual = if cfg!(target_os = "macos") { "Library/Caches" } else { ".cache" };
@@ -258,12 +259,12 @@ fn of_user() -> Option<PathBuf> {
     Some(caches?.join("gcdump"))
 }
 
-/// The folder of this user with files of modules, which `gcdump modules --fetch` fills.
+/// Returns the user's folder of module files, which `gcdump modules --fetch` fills.
 pub(super) fn module_cache() -> Option<PathBuf> {
     Some(of_user()?.join("modules"))
 }
 
-/// Makes a folder for its owner only.
+/// Creates a folder that only its owner can access.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -272,7 +273,7 @@ pub(super) fn make(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Whether only its owner can use a folder, and that is who asks.
+/// Whether a folder belongs to the current user and no other user can access it.
 pub(super) fn is_private(path: &Path) -> io::Result<bool> {
     let metadata = fs::metadata(path)?;
     if !metadata.is_dir() {

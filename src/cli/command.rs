@@ -19,7 +19,7 @@ use crate::analysis::{self, head_parts};
 use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::heapgraph::{IndexUse, beside};
 use crate::model::{Envelope, Head};
-use crate::output::{self, Format, Report, SCHEMA};
+use crate::output::{self, Format, Paging, Report, SCHEMA, Target};
 use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
 
 /// Groups of commands, in help order.
@@ -46,7 +46,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// Every group, in help order.
+    /// All groups, in help order.
     pub const ALL: [Group; 9] = [
         Group::Dump,
         Group::Heap,
@@ -59,7 +59,7 @@ impl Group {
         Group::Program,
     ];
 
-    /// Heading in the help.
+    /// Returns the heading in the help.
     pub const fn title(self) -> &'static str {
         match self {
             Group::Dump => "The dump",
@@ -80,7 +80,7 @@ impl Group {
 pub struct Example {
     /// The command line after `gcdump`.
     pub line: &'static str,
-    /// What it shows.
+    /// The result, in a few words.
     pub shows: &'static str,
 }
 
@@ -89,7 +89,7 @@ pub(super) const fn example(line: &'static str, shows: &'static str) -> Example 
     Example { line, shows }
 }
 
-/// A command. Its doc comment is its help.
+/// A command. Its doc comment is its help text.
 pub(super) trait Command: Args {
     /// Name on the command line.
     const NAME: &'static str;
@@ -97,65 +97,76 @@ pub(super) trait Command: Args {
     const GROUP: Group;
     /// Example command lines, shown in its help and run by the tests.
     const EXAMPLES: &'static [Example];
-    /// Whether `-o` names a file that the command writes, and not one for the answer.
+    /// Whether `-o` names a file that the command writes itself rather than the file for the answer.
     const NAMES_OUTPUT: bool = false;
-    /// Whether it answers for each of several dumps, and does not compare them.
+    /// Whether the command answers for each of several dumps instead of comparing them.
     const EACH_DUMP: bool = false;
-    /// Its answer.
+    /// Type of the answer.
     type Report: Report + schemars::JsonSchema;
 
-    /// The dump, if given; the first of those that are compared.
+    /// Returns the dump, if given; for comparing commands the first.
     fn dump(&self) -> Result<Option<PathBuf>>;
 
-    /// The dumps after the first, for commands that compare.
+    /// Returns the dumps after the first, for comparing commands.
     fn further(&self) -> &[PathBuf] {
         &[]
     }
 
-    /// The objects that the command is about. It answers for each of them.
+    /// Returns the objects that the command is about. There is one answer for each.
     fn objects(&self) -> Result<Vec<ObjectName>> {
         Ok(Vec::new())
     }
 
-    /// Changes how the dumps are opened.
+    /// Adjusts the options for opening the dumps.
     fn prepare(&self, _opening: &mut Opening) {}
+
+    /// Returns the requested page of the lists; `None` for the complete lists.
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        None
+    }
 
     /// Runs the query.
     fn answer(&self, at: &At<'_>) -> Result<Answer<Self::Report>>;
 
-    /// The format to print in, given the requested one.
+    /// Returns the format to print in, given the requested one.
     fn format(&self, asked: Format) -> Result<Format> {
         Ok(asked)
     }
 
-    /// The exit code, given that for the completeness of the answer: reports that mean "none" or "bad" change it.
+    /// Returns the exit code, given the one for completeness: reports that mean "none" or "bad" change it.
     fn exit(&self, _report: &Self::Report, exit: Exit) -> Exit {
         exit
     }
 
-    /// Lines for standard error, whatever the format.
+    /// Returns lines for standard error, printed with any format.
     fn remarks(&self, _report: &Self::Report) -> Vec<String> {
         Vec::new()
     }
 
-    /// The command that leads on from the answer, without the dump; shown on terminals, and told to assistants.
+    /// Returns a suggested follow-up command, without the dump; shown on terminals and to assistants.
     fn next(&self, _report: &Self::Report, _at: &At<'_>) -> Option<&'static str> {
         None
     }
 
     /// Runs the query and prints the answer. Overridden by commands that stream their rows.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
-        let answer = self.answer(at)?;
-        output::emit(&at.head()?, &answer, at.format(), streams.target())?;
-        let exit = self.exit(&answer, conclude(at, &answer.notes, streams)?);
+        let (mut answer, mut head) = (self.answer(at)?, at.head()?);
+        // The exit code depends on the complete lists, not on the page.
+        let exit = self.exit(&answer, exit_of(at, &answer.notes));
+        if let Some(mut page) = self.page(at) {
+            answer.data.page(&mut page);
+            head.pages = page.done().map_err(UsageError)?;
+        }
+        output::emit(&head, &answer, at.format(), at.target(streams))?;
+        conclude(at, &answer.notes, streams)?;
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
-        // What comes next is about objects.
+        // Follow-up commands are about objects.
         let has_heap = !answer.notes.iter().any(|n| n.kind == NoteKind::NoHeap);
         let next = self.next(&answer, at).filter(|_| has_heap);
         if let (Some(words), Some(to)) = (next, streams.next) {
             let _ = to.set(words);
         }
-        // What came from standard input is gone.
+        // The contents of standard input are removed after the command.
         if let Some(words) = next.filter(|_| at.is_table() && streams.screen.terminal && at.opening.spool.is_none()) {
             let path = at.opening.path.display().to_string();
             let options = at.config.repeated();
@@ -166,7 +177,7 @@ pub(super) trait Command: Args {
     }
 }
 
-/// Answers a command line, about dumps that are open already or else opened.
+/// Answers a command line, using dumps that are already open or opening them.
 pub(super) type Run = fn(&ArgMatches, &Config, &[Dump], &mut Streams<'_>) -> Result<Exit>;
 
 /// A registered command.
@@ -178,9 +189,9 @@ pub struct Entry {
     /// Example command lines, shown in its help and run by the tests.
     pub examples: &'static [Example],
     pub(super) arguments: fn(clap::Command) -> clap::Command,
-    /// Answers a command line about dumps. `None` for commands without a report.
+    /// Answers a command line. `None` for commands without a report.
     pub(super) run: Option<Run>,
-    /// The dumps that a command line names.
+    /// Returns the dumps that a command line names.
     pub(super) dumps: fn(&ArgMatches) -> Result<Vec<PathBuf>>,
     pub(super) schema: fn() -> Schema,
     pub(super) names_output: bool,
@@ -193,25 +204,25 @@ impl std::fmt::Debug for Entry {
 }
 
 impl Entry {
-    /// Its names in SOS.
+    /// Returns the command's names in SOS.
     pub fn sos(&self) -> Vec<&'static str> {
         super::sos::names_of(self.name).collect()
     }
 
-    /// Its arguments, those of all commands among them.
+    /// Builds the clap command with all arguments, including the options of every command.
     pub(super) fn command(&self) -> clap::Command {
         let mut command = (self.arguments)(Config::augment_args(clap::Command::new(self.name)));
         command.build();
         command
     }
 
-    /// JSON schema of its answer.
+    /// Returns the JSON schema of the answer.
     pub fn schema(&self) -> Schema {
         (self.schema)()
     }
 }
 
-/// The line of the registry for a command.
+/// Creates the registry entry of a command.
 pub(super) const fn entry<C: Command>() -> Entry {
     Entry {
         name: C::NAME,
@@ -233,13 +244,13 @@ fn dumps<C: Command>(matches: &ArgMatches) -> Result<Vec<PathBuf>> {
 fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams: &mut Streams<'_>) -> Result<Exit> {
     let command = C::from_arg_matches(matches)?;
     let is_first = open.is_empty();
-    // A dump that is open already needs no name.
+    // The dump may be omitted if one is already open.
     let given = command.dump()?.or_else(|| open.first().map(|dump| dump.file().facts.path.clone()));
     let mut opening = Opening::prepare(config, given, streams)?;
     let as_opened = |opening: &Opening| (opening.options.hide_contents, opening.options.index.clone());
     let asked = as_opened(&opening);
     command.prepare(&mut opening);
-    // What is open shows contents, or does not, and answers from an index, or does not.
+    // An open dump cannot be reused if the command changes whether contents are shown or whether an index is used.
     let open = if as_opened(&opening) == asked { open } else { &[] };
     let format = command.format(config.format())?;
     let open = open.iter().cloned().map(OnceCell::from).chain(std::iter::repeat_with(OnceCell::new));
@@ -285,7 +296,7 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
     Ok(exit)
 }
 
-/// Answers once of several times. An error of the kind that `ends_one` takes has its message, and says nothing of the next answer.
+/// Computes one of several answers. An error that `ends_one` accepts is printed and does not prevent the next answer.
 fn one_of_several<C: Command>(command: &C, at: &At<'_>, ends_one: fn(&Error) -> bool, streams: &mut Streams<'_>) -> Result<Exit> {
     match command.run(at, streams) {
         Err(e) if e.downcast_ref().is_some_and(ends_one) => Ok(fail(&e, streams)),
@@ -293,7 +304,7 @@ fn one_of_several<C: Command>(command: &C, at: &At<'_>, ends_one: fn(&Error) -> 
     }
 }
 
-/// Answers for one dump after the other. One that cannot be opened does not end it.
+/// Answers for each dump in turn. A dump that cannot be opened does not stop the others.
 fn each_dump<C: Command>(command: &C, mut at: At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
     let mut exit = Exit::Ok;
     at.several = true;
@@ -305,7 +316,7 @@ fn each_dump<C: Command>(command: &C, mut at: At<'_>, streams: &mut Streams<'_>)
     Ok(exit)
 }
 
-/// Whether an error is about one object, and not about the dump.
+/// Whether an error concerns one object rather than the dump.
 fn is_of_an_object(e: &Error) -> bool {
     matches!(
         e,
@@ -331,24 +342,29 @@ pub(super) struct At<'c> {
     format: Format,
     command: &'static str,
     pub(super) opening: Opening,
-    /// At least one.
+    /// The dumps, at least one.
     dumps: Vec<Lazy>,
     screen: usize,
     terminal: bool,
     remark: OnceCell<String>,
-    /// The object that the answer is about, for commands that name any.
+    /// The object that the answer is about, for commands that name objects.
     object: Option<ObjectName>,
-    /// Whether other dumps have answers of the same command line.
+    /// Whether the same command line also answers for other dumps.
     several: bool,
 }
 
 impl At<'_> {
-    /// The dump; the first of several.
+    /// Where the answer goes, with the columns that are asked for.
+    pub(super) fn target<'s>(&'s self, streams: &'s mut Streams<'_>) -> Target<'s> {
+        Target { select: &self.config.select, ..streams.target() }
+    }
+
+    /// Returns the dump; the first if there are several.
     pub(super) fn dump(&self) -> Result<&Dump, Error> {
         self.dump_at(0)
     }
 
-    /// The dump at this place on the command line, from 0.
+    /// Returns the dump at this position on the command line, from 0.
     pub(super) fn dump_at(&self, index: usize) -> Result<&Dump, Error> {
         let lazy = self.dumps.get(index).ok_or_else(|| Error::Query(format!("no dump {index} was given")))?;
         if let Some(dump) = lazy.dump.get() {
@@ -358,17 +374,17 @@ impl At<'_> {
         Ok(lazy.dump.get_or_init(|| dump))
     }
 
-    /// Whether other dumps have answers of the same command line.
+    /// Whether the same command line also answers for other dumps.
     pub(super) fn has_several_dumps(&self) -> bool {
         self.several
     }
 
-    /// The object that the answer is about.
+    /// Returns the object that the answer is about.
     pub(super) fn object(&self) -> Option<&ObjectName> {
         self.object.as_ref()
     }
 
-    /// Its address.
+    /// Returns the address of the object that the answer is about.
     ///
     /// # Errors
     /// As [`At::address_of`].
@@ -377,28 +393,28 @@ impl At<'_> {
         self.address_of(0, object)
     }
 
-    /// The selected runtime.
+    /// Returns the selected runtime.
     pub(super) fn runtime(&self) -> Result<Runtime> {
         self.runtime_at(0)
     }
 
-    /// The selected runtime of the dump at this place. Errors name the dump if there are several.
+    /// Returns the selected runtime of the dump at this position. Errors name the dump if there are several.
     pub(super) fn runtime_at(&self, index: usize) -> Result<Runtime> {
         let runtime = self.dump_at(index)?.runtime_at(self.config.runtime);
         self.named(index, runtime.map_err(Error::from))
     }
 
-    /// Whether `stacks` answers: a NativeAOT program has no structures of its methods.
+    /// Whether `stacks` can answer: a NativeAOT program has no runtime structures for its methods.
     pub(super) fn has_managed_stacks(&self) -> bool {
         self.runtime().is_ok_and(|runtime| !runtime.descriptor().is_native_aot())
     }
 
-    /// Its heap.
+    /// Returns the heap of the selected runtime.
     pub(super) fn heap(&self) -> Result<Heap> {
         self.heap_at(0)
     }
 
-    /// The heap in the dump at this place. Errors name the dump if there are several.
+    /// Returns the heap of the dump at this position. Errors name the dump if there are several.
     pub(super) fn heap_at(&self, index: usize) -> Result<Heap> {
         let heap = self.named(index, self.runtime_at(index)?.heap())?;
         if let Some(problem) = heap.index_problem() {
@@ -411,13 +427,13 @@ impl At<'_> {
         Ok(heap)
     }
 
-    /// What to tell about an index that does not fit.
+    /// Returns the remark about an index that does not match the dump.
     pub(super) fn remark(&self) -> Option<&str> {
         self.remark.get().map(String::as_str)
     }
 
-    /// What has the heap graph in the file at this place: the heap of a dump, or a heap snapshot. For the commands that answer from
-    /// types, sizes and references alone.
+    /// Returns the source of the heap graph in the file at this position: the heap of a dump, or a heap snapshot. For commands that need only
+    /// types, sizes and references.
     pub(super) fn source_at(&self, index: usize) -> Result<Box<dyn GraphSource>> {
         match self.dump_at(index)?.snapshot() {
             Some(snapshot) => Ok(Box::new(snapshot.clone())),
@@ -432,13 +448,13 @@ impl At<'_> {
         }
     }
 
-    /// Header of the answer.
+    /// Returns the header of the answer.
     pub(super) fn head(&self) -> Result<Head> {
         let dump = self.dump()?;
         let runtime = dump.runtime_at(self.config.runtime).ok();
         let (dump, runtime, runtimes) = head_parts(dump, runtime.as_ref());
         let (schema, gcdump) = (SCHEMA.into(), env!("CARGO_PKG_VERSION").into());
-        Ok(Head { schema, command: self.command.into(), gcdump, dump, runtime, runtimes })
+        Ok(Head { schema, command: self.command.into(), gcdump, dump, runtime, runtimes, pages: Vec::new() })
     }
 
     pub(super) fn format(&self) -> Format {
@@ -455,17 +471,17 @@ impl At<'_> {
         self.terminal
     }
 
-    /// Maximum rows of a list: as requested; otherwise a screenful of a table on a terminal, and no limit (0) anywhere else.
+    /// Returns the maximum number of rows of a list: as requested; by default a screenful for tables on a terminal, otherwise unlimited (0).
     pub(super) fn rows(&self, top: Option<usize>) -> usize {
         self.rows_or(top, self.screen)
     }
 
-    /// Maximum rows of a list: as requested; otherwise `few` of a table on a terminal, and no limit (0) anywhere else.
+    /// Returns the maximum number of rows of a list: as requested; by default `few` for tables on a terminal, otherwise unlimited (0).
     pub(super) fn rows_or(&self, top: Option<usize>, few: usize) -> usize {
         top.unwrap_or(if self.terminal && self.is_table() { few } else { 0 })
     }
 
-    /// Table rows that fit the screen.
+    /// Returns the number of table rows that fit the screen.
     pub(super) fn screen(&self) -> usize {
         self.screen
     }
@@ -480,8 +496,13 @@ pub(super) fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) ->
     if let Some(remark) = at.remark() {
         streams.say(&format!("gcdump: {remark}"))?;
     }
-    // A bundled overlay that passed its checks is the regular way to read .NET 8 to 10, and nothing is wrong with a second runtime.
+    Ok(exit_of(at, notes))
+}
+
+/// Returns the exit code for the completeness of the answer.
+fn exit_of(at: &At<'_>, notes: &Notes) -> Exit {
+    // Using a bundled overlay that passed its checks is the normal way to read .NET 8 to 10, and a second runtime is not a problem.
     let regular = [NoteKind::OverlayUsed, NoteKind::OtherRuntimes];
     let strict = at.config.strict && notes.iter().any(|n| !regular.contains(&n.kind));
-    Ok(if !notes.complete() || strict { Exit::Partial } else { Exit::Ok })
+    if !notes.complete() || strict { Exit::Partial } else { Exit::Ok }
 }

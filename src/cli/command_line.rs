@@ -1,4 +1,4 @@
-//! The command line as clap has it, with its help: made from the registry.
+//! The clap definition of the command line with its help, built from the registry.
 
 use clap::{Args, Command as Clap};
 
@@ -8,7 +8,7 @@ use super::help::{TOPICS, WIDTH};
 use super::registry::all;
 use crate::output::fold;
 
-/// Options that all commands share, in one line.
+/// Summary of the options that all commands share.
 const SHARED: &str = "Options of every command: --json, --format FORMAT, -o FILE, --modules PATH ... (gcdump help options)";
 
 const AFTER_HELP: &str = "\
@@ -22,18 +22,18 @@ Examples:
 DUMP may stand before the command as well. It defaults to $GCDUMP_DUMP, or the only dump in the current folder.
 Exit codes: 0 complete answer, 1 negative answer, 5 partial answer; gcdump help exit-codes lists all.";
 
-/// The whole command line.
+/// Returns the complete command line definition.
 pub fn command_line() -> Clap {
     with_help(WIDTH).max_term_width(WIDTH)
 }
 
-/// The same, with help for so many columns.
+/// Returns the complete command line definition, with help for this many columns.
 pub(super) fn command_line_within(columns: usize) -> Clap {
     let width = columns.min(WIDTH);
     with_help(width).term_width(width)
 }
 
-/// Without the width that clap wraps at.
+/// Builds the definition with help texts for `width` columns, but does not set the width at which clap wraps.
 fn with_help(width: usize) -> Clap {
     // Options first, or their doc comment would become the program's description.
     let root = Config::augment_args(Clap::new("gcdump"))
@@ -54,7 +54,7 @@ fn with_help(width: usize) -> Clap {
     root.help_template(template)
 }
 
-/// The examples of a command, one a line.
+/// Returns the examples of a command, one per line.
 pub(super) fn examples(c: &Entry) -> String {
     let width = c.examples.iter().map(|e| e.line.len()).max().unwrap_or(0);
     let line = |e: &super::command::Example| format!("\n  gcdump {:<width$}  {}", e.line, e.shows);
@@ -70,7 +70,7 @@ fn subcommand(c: &Entry, width: usize) -> Clap {
     (c.arguments)(Clap::new(c.name)).help_template(template)
 }
 
-/// The commands by group, with the first sentence of their help.
+/// Returns the commands by group, with the first sentence of their help.
 fn groups(root: &Clap, columns: usize) -> String {
     let width = all().map(|c| c.name.len()).max().unwrap_or(0);
     let mut out = String::new();

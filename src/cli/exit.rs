@@ -36,7 +36,7 @@ impl Exit {
         }
     }
 
-    /// That of two answers: a partial one or an error comes before "bad", and that before success.
+    /// Returns the worse of two exit codes: a partial answer or an error precedes "bad", which precedes success.
     pub(super) const fn worse(self, other: Exit) -> Exit {
         match (self, other) {
             (Exit::Ok, other) => other,
@@ -45,7 +45,7 @@ impl Exit {
         }
     }
 
-    /// [`Exit::Negative`] if `bad` and the answer is complete.
+    /// Returns [`Exit::Negative`] if `bad` and the answer is complete.
     pub(super) const fn negative_if(self, bad: bool) -> Exit {
         if bad && matches!(self, Exit::Ok) { Exit::Negative } else { self }
     }

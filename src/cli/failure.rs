@@ -24,8 +24,8 @@ pub(super) fn conclusion(result: anyhow::Result<Exit>, streams: &mut Streams<'_>
     }
 }
 
-/// Help and version go to `out` with success, usage errors to `err`. Errors repeat arguments: unless those are `plain`, a terminal is
-/// shown neither their control characters nor colors.
+/// Prints help and version to `out` with success, usage errors to `err`. Errors repeat arguments: unless the arguments are `plain`, a
+/// terminal gets neither their control characters nor colors.
 pub(super) fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     let to_err = e.use_stderr();
     let text = e.render();
@@ -44,7 +44,7 @@ pub(super) fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> 
     conclusion(written.map(|()| Exit::Ok).map_err(|e| anyhow::Error::new(e).context("writing the answer")), streams)
 }
 
-/// The error of a command line, in one line.
+/// Returns the error of a command line in one line.
 pub(super) fn in_one_line(e: &clap::Error) -> String {
     let text = e.to_string();
     let message = text.lines().map_while(|l| Some(l.trim()).filter(|l| !l.is_empty())).collect::<Vec<_>>().join(" ");
@@ -66,7 +66,7 @@ pub(super) fn fail(e: &anyhow::Error, streams: &mut Streams<'_>) -> Exit {
     exit_of(e)
 }
 
-/// The exit code for an error.
+/// Returns the exit code for an error.
 pub(super) fn exit_of(e: &anyhow::Error) -> Exit {
     let no_such_form = |e: &io::Error| e.kind() == io::ErrorKind::Unsupported;
     if e.is::<UsageError>() || e.downcast_ref().is_some_and(no_such_form) {
@@ -79,7 +79,7 @@ pub(super) fn exit_of(e: &anyhow::Error) -> Exit {
         Some(Error::Unknown(..)) => Exit::Partial,
         Some(Error::Runtime(_) | Error::Contract(_)) => Exit::NoRuntime,
         _ if e.chain().any(|c| c.is::<RuntimeError>() || c.is::<ContractError>()) => Exit::NoRuntime,
-        // What a dump is read from has errors of its own.
+        // I/O errors of reading a dump are wrapped in `DumpError`; others come from writing.
         None if e.chain().any(|c| c.is::<io::Error>()) && !e.chain().any(|c| c.is::<DumpError>()) => Exit::NotWritten,
         _ => Exit::BadDump,
     }

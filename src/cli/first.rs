@@ -1,4 +1,4 @@
-//! `gcdump` without arguments: what the dumps in the current folder are, and what to ask next.
+//! `gcdump` without arguments: summarizes the dumps in the current folder and suggests commands.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use super::pick::{dumps_in, is_set};
 use crate::analysis::command_line;
 
-/// Dumps of a folder that are listed at most: each is opened.
+/// Maximum number of dumps of a folder to list: each is opened.
 const MOST: usize = 50;
 
-/// Shown where there is no dump.
+/// Text shown if there is no dump.
 pub(super) const NO_DUMP: &str = "\
 gcdump reads dumps of .NET processes, and this folder has none.
 
@@ -28,15 +28,15 @@ To get one when a process crashes, start it with these variables:
 docs/getting-dumps.md has the ways for containers, Kubernetes and Windows.
 ";
 
-/// What a command line without arguments stands for.
+/// The replacement for a command line without arguments.
 pub(super) struct First {
-    /// The command line.
+    /// The command line to run.
     pub(super) line: Vec<OsString>,
-    /// Commands to go on with, for the terminal.
+    /// Suggested follow-up commands, for the terminal.
     pub(super) hints: String,
 }
 
-/// `info` of the dump that `$GCDUMP_DUMP` names, or of all dumps in `folder`; `None` if there is none.
+/// Returns `info` for the dump in `$GCDUMP_DUMP`, or for all dumps in `folder`; `None` if there is no dump.
 pub(super) fn first(folder: &Path) -> Option<First> {
     let mut line: Vec<OsString> = vec!["gcdump".into(), "info".into()];
     if is_set() {
@@ -48,7 +48,7 @@ pub(super) fn first(folder: &Path) -> Option<First> {
     let hints = match dumps.as_slice() {
         [] => return None,
         [only] => [
-            // `info` ends with `analyze`.
+            // The output of `info` already suggests `analyze`.
             ("what takes the memory", command(&["retained", "--suspects"], only)),
             ("what the threads do", command(&["stacks", "--merge"], only)),
             ("a page for a ticket", command(&["report", "-o", "report.html"], only)),

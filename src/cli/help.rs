@@ -8,10 +8,10 @@ use super::args::Config;
 use super::sos;
 use crate::output::{Format, fold};
 
-/// Most columns of the help.
+/// Maximum width of the help in columns.
 pub(super) const WIDTH: usize = 100;
 
-/// A topic: its name, and its text for so many columns.
+/// A topic: its name, and a function that formats its text for a width in columns.
 type Topic = (&'static str, fn(usize) -> String);
 
 /// The topics.
@@ -99,23 +99,27 @@ const EXIT_CODES: &str = "  0   complete answer
   130 ended by SIGINT, SIGTERM or SIGHUP; no part of a file is left
 ";
 
-/// The options of every command, as `gcdump help options` lists them.
+/// Returns the options of every command, as `gcdump help options` lists them.
 fn options(width: usize) -> String {
     let list = Config::augment_args(Clap::new("gcdump")).disable_help_flag(true).term_width(width).help_template("{options}");
     format!("Options of every command:\n{}\n{}", list.clone().render_long_help(), fold(LISTS, width))
 }
 
-/// Options with one meaning in every command that has them.
+/// Options that have the same meaning in every command with them.
 const LISTS: &str = "
 Where a command lists things:
   -n, --top N        so many rows, 0 for all; totals always cover everything
+  --skip N           without the first N rows: --skip 20 --top 20 lists rows 21 to 40. Equal rows keep their order, so that pages are together the whole \
+list. JSON and the header of NDJSON have the rows of each list in pages
   -s, --sort COLUMN  the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times) \
 ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the list lacks is refused \
 with those it has
+  --where CONDITION  only rows for which this holds: of objects, by properties and fields, of other lists, by the columns of the table (gcdump help conditions)
+      --select A,B   only these columns, named as in CSV, in tables, CSV and Markdown (an option of every command)
   -t, --type TYPE    only what has such a type (gcdump help patterns)
 ";
 
-/// The output formats, and what all of them have in common.
+/// Returns the output formats and the rules they share.
 fn formats() -> String {
     let mut out = String::from("--format FORMAT, or --json:\n");
     let width = Format::ALL.iter().map(|f| f.name().len()).max().unwrap_or(0);
@@ -125,7 +129,7 @@ fn formats() -> String {
     out + FORMATS
 }
 
-/// The commands of SOS, and habits from elsewhere, with what they are here.
+/// Returns the commands of SOS and familiar commands of other tools, with their equivalents.
 fn sos_commands(columns: usize) -> String {
     let mut out = String::from("Commands of SOS are understood in any case, with or without '!', with their flags.\n\n");
     table(&mut out, sos::COMMANDS);
@@ -150,7 +154,7 @@ fn table(out: &mut String, commands: &[sos::Sos]) {
     }
 }
 
-/// The text of a topic, for a screen of this width.
+/// Returns the text of a topic, for a screen of this width.
 pub(super) fn text(topic: &str, width: Option<usize>) -> String {
     let width = width.map_or(WIDTH, |columns| columns.min(WIDTH));
     TOPICS.iter().find(|(name, ..)| *name == topic).map(|(_, text)| text(width)).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! A command on its own thread, which a handle, `--timeout` and `--max-memory` stop.
+//! Runs a command on a separate thread that a handle, `--timeout` and `--max-memory` can stop.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
@@ -14,39 +14,39 @@ use crate::base::Cancel;
 use crate::base::cancel;
 use crate::base::threads::start;
 
-/// As much as the main thread of a Linux process has.
+/// Stack size: that of the main thread of a Linux process.
 const STACK: usize = 8 << 20;
-/// How often the memory is looked at.
+/// Interval of memory checks.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long to wait where nothing is watched.
+/// Interval if there is nothing to check.
 const LONG: Duration = Duration::from_secs(3600);
-/// Bytes handed over at a time.
+/// Number of buffered bytes that are sent together.
 const FULL: usize = 1 << 16;
 
-/// How a command ended.
+/// The reason why a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ended {
-    /// By itself.
+    /// The command finished.
     Done(Exit),
-    /// By its handle.
+    /// Its handle stopped it.
     Interrupted,
-    /// By `--timeout`.
+    /// `--timeout` expired.
     TimedOut,
-    /// By `--max-memory`.
+    /// `--max-memory` was exceeded.
     TooMuch,
 }
 
-/// What a command prints.
+/// A piece of output of a command.
 enum Piece {
     Out(Vec<u8>),
     Err(Vec<u8>),
 }
 
-/// The streams of a command, on its own thread.
+/// A stream of a command on its own thread.
 struct Sink {
     to: SyncSender<Piece>,
     piece: fn(Vec<u8>) -> Piece,
-    /// Whether each line is handed over.
+    /// Whether each line is sent at once.
     lines: bool,
     buffer: Vec<u8>,
 }
@@ -70,7 +70,7 @@ impl Write for Sink {
     }
 }
 
-/// Runs `work` for at most this long.
+/// Runs `work` for at most this time.
 pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
     let cancel = Cancel::default();
     let (send, done) = mpsc::channel::<()>();
@@ -79,7 +79,7 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
             let _ended = cancel.run(work);
             drop(send);
         };
-        // Cannot spawn: without.
+        // The system could not start a thread.
         if start(scope, Some(STACK), job).is_ok() {
             let _ = done.recv_timeout(time);
             cancel.cancel();
@@ -87,8 +87,8 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
     });
 }
 
-/// Runs `work` on this thread, where the system starts no other, until `cancel` stops it or it meets the time or the memory that `config`
-/// allows: its checks look at the clock.
+/// Runs `work` on the current thread, for systems that cannot start another, until `cancel` stops it or it exceeds the time or memory that
+/// `config` allows. The cancellation checks of `work` look at the clock.
 pub(super) fn here(cancel: &Cancel, config: &Config, work: impl FnOnce() -> Exit) -> Ended {
     let why = Arc::new(Mutex::new(None));
     let (started, end, looked) = (Instant::now(), Arc::clone(&why), Mutex::new(Instant::now()));
@@ -117,11 +117,10 @@ pub(super) fn here(cancel: &Cancel, config: &Config, work: impl FnOnce() -> Exit
     }
 }
 
-/// Runs `work` until `cancel` stops it, within the time and memory that `config` allows, with streams whose contents arrive at
-/// `streams`.
+/// Runs `work` until `cancel` stops it, within the time and memory that `config` allows. Its output is forwarded to `streams`.
 ///
 /// # Errors
-/// What writing to `streams` failed with. The command is stopped then.
+/// Errors of writing to `streams`, which also stop the command.
 pub(super) fn run(
     cancel: &Cancel,
     config: &Config,
@@ -137,7 +136,7 @@ pub(super) fn run(
         let (mut out, mut err) = (sink(Piece::Out, false), sink(Piece::Err, true));
         let streams = Streams { out: &mut out, err: &mut err, screen, err_screen, seen, next };
         let exit = cancel.run(|| taken().map_or(Exit::BadDump, |work| work(streams)));
-        // The other end waits until nothing can be sent.
+        // The receiver waits until all senders are dropped.
         drop(send);
         exit
     };
@@ -177,7 +176,7 @@ pub(super) fn run(
             (Ok(_), Some(e)) => Err(e),
             (Ok(Ok(exit)), None) => Ok(Ended::Done(exit)),
             (Ok(Err(_)), None) => Ok(why.unwrap_or(Ended::Interrupted)),
-            // A panic has printed its message. What it was making is not kept.
+            // The panic has already printed its message. The result is discarded.
             (Err(_), _) => Ok(Ended::Done(Exit::BadDump)),
         }
     })
@@ -189,7 +188,7 @@ fn print(piece: Piece, streams: &mut Streams<'_>) -> io::Result<()> {
             streams.out.write_all(&bytes)?;
             streams.out.flush()
         }
-        // Diagnostics that nobody reads stop nothing.
+        // Errors on writing diagnostics are ignored.
         Piece::Err(bytes) => {
             let _ = streams.err.write_all(&bytes).and_then(|()| streams.err.flush());
             Ok(())
@@ -202,7 +201,7 @@ mod tests {
     use super::super::Cli;
     use super::*;
 
-    /// Keeps what is printed, and then stops the command if it is to.
+    /// Collects output; stops the command on the first output if a handle is given.
     struct Printed<'c> {
         text: Vec<u8>,
         stop: Option<&'c Cancel>,
@@ -220,7 +219,7 @@ mod tests {
         }
     }
 
-    /// How a command ends that goes on until it is stopped, at the latest by `stop` once it has printed something, and what it printed.
+    /// Runs a command that never finishes until `stop` cancels it after its first output. Returns how it ended and its output.
     fn endless(cancel: &Cancel, stop: Option<&Cancel>, config: &Config) -> (Ended, String) {
         let (mut out, mut err) = (Printed { text: Vec::new(), stop }, Vec::new());
         let mut streams = Streams::piped(&mut out, &mut err);
@@ -246,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_ends_a_command() {
+    fn a_write_error_ends_a_command() {
         struct Full;
         impl Write for Full {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {

@@ -1,4 +1,4 @@
-//! Folders of tables: one folder for one dump, or a lake with a partition for each.
+//! Folders of tables: one folder for one dump, or a data set with a partition for each dump.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -14,12 +14,12 @@ use crate::export::tables::{About, Tables, TablesError, seconds, written};
 use crate::model::{ExportTable, Sum, TableFile};
 use crate::session::{Dump, Heap};
 
-/// Bytes of a file that are hashed at once.
+/// Number of bytes of a file that are hashed at a time.
 const PIECE: usize = 1 << 22;
 
-/// The name of a dump's partitions: the first half of a hash of its file, so that a dump has one wherever it lies.
+/// Returns the partition name of a dump: the first half of a hash of its file, which does not depend on its path.
 pub(super) fn dump_id(path: &Path) -> Result<String> {
-    // An error of the dump, not of what is written.
+    // An error of the dump rather than of the output.
     let cannot = |e: io::Error| anyhow::anyhow!("reading {}: {e}", path.display());
     let mut file = regular(path).map_err(cannot)?;
     let mut hash = blake3::Hasher::new();
@@ -41,17 +41,17 @@ pub(super) struct Filled {
     pub(super) objects: Sum,
 }
 
-/// Where a table lies in a folder of tables.
+/// Returns the path of a table within a folder of tables.
 fn plain(table: ExportTable, extension: &str) -> PathBuf {
     PathBuf::from(format!("{}.{extension}", table.name()))
 }
 
-/// Where a dump's part of a table lies in a lake.
+/// Returns the path of a dump's partition of a table within the data set.
 fn partition(table: ExportTable, id: &str) -> PathBuf {
     Path::new(table.name()).join(format!("dump={id}"))
 }
 
-/// Writes tables to the files that `place` names, in the folder `new` of `shop`; `output` is where that will be.
+/// Writes tables to the files that `place` names, in the folder `new` of `shop`, which is moved to `output` later.
 fn fill(
     (heap, dump): (&Heap, &Dump),
     tables: &Tables,
@@ -80,7 +80,7 @@ fn fill(
     Ok(written.map(|w| Filled { files: rows, objects: w.objects }))
 }
 
-/// Refuses to replace what is no folder of tables.
+/// Refuses to replace anything other than a folder of tables.
 pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     check_named(out)?;
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
@@ -94,7 +94,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
-        // Between two looks, another file may have come.
+        // Another process may have replaced the file between the two checks.
         let is_gone = || path.symlink_metadata().map_or_else(|e| e.kind() == ErrorKind::NotFound, |found| found.is_file());
         let is_file = || path.metadata().map_or_else(|e| e.kind() == ErrorKind::NotFound && is_gone(), |found| found.is_file());
         table && is_file() && path.extension().is_some_and(|e| e == "parquet" || e == "csv" || e == "ndjson")
@@ -115,25 +115,25 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
 /// The folder of tables in a workshop.
 const NEW: &str = "new";
 
-/// Writes the folder at `out`: all tables or none.
+/// Writes the folder at `out`, with all tables or not at all.
 pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, force: bool) -> Result<Answer<Filled>> {
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shop = Workshop::beside(parent).with_context(|| format!("cannot write {}", out.display()))?;
     let filled = fill(of, tables, (&shop, NEW, out), |table| plain(table, tables.format.name()))?;
-    // It may have come since the command began.
+    // The folder may have appeared since the command began.
     check_folder(out, force)?;
     shop.put(&shop.path().join(NEW), out, force).with_context(|| format!("writing {}", out.display()))?;
     Ok(filled)
 }
 
-/// A folder with a partition for each dump.
+/// A data set with a partition for each dump.
 pub(super) struct Lake<'l> {
     pub(super) root: &'l Path,
     pub(super) tables: &'l Tables,
 }
 
 impl Lake<'_> {
-    /// Refuses what is no folder.
+    /// Refuses paths that are not folders.
     pub(super) fn check(&self) -> Result<()> {
         check_named(self.root)?;
         match self.root.metadata() {
@@ -144,7 +144,7 @@ impl Lake<'_> {
         }
     }
 
-    /// Whether it has all tables of a dump.
+    /// Whether the data set has all tables of a dump.
     pub(super) fn has(&self, id: &str) -> bool {
         self.tables.tables.iter().all(|table| self.root.join(partition(*table, id)).is_dir())
     }
@@ -157,7 +157,7 @@ impl Lake<'_> {
         partition(table, id).join(format!("part-0.{}", self.tables.format.name()))
     }
 
-    /// Adds a dump, or replaces it.
+    /// Adds a dump, or replaces its partitions.
     pub(super) fn add(&self, of: (&Heap, &Dump), id: &str) -> Result<Answer<Filled>> {
         let shop = self.shop()?;
         let filled = fill(of, self.tables, (&shop, "", self.root), |table| self.place(table, id))?;
@@ -174,14 +174,15 @@ impl Lake<'_> {
             let Some(to) = sink(self.tables.format, *table, columns(*table), file)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,
-                // Empty: a lake has all tables of the dumps that it knows.
+                // An empty table: the data set has all tables of each dump.
                 _ => to.finish()?,
             }
         }
         self.take(&shop, id)
     }
 
-    /// Moves the partitions of a dump from `shop` to their places. That of `dumps` leaves first and comes last: what it names is whole.
+    /// Moves the partitions of a dump from `shop` to their final paths. The partition of `dumps` is removed first and added last, so that a
+    /// dump listed there is complete.
     fn take(&self, shop: &Workshop, id: &str) -> Result<()> {
         let context = || format!("writing {}", self.root.display());
         let mut tables = self.tables.tables.clone();
@@ -199,12 +200,12 @@ impl Lake<'_> {
     }
 }
 
-/// Bytes of all files.
+/// Returns the total size of all files in bytes.
 pub(super) fn bytes_of(files: &[TableFile]) -> u64 {
     crate::base::total(files.iter().map(|f| f.bytes))
 }
 
-/// Rows of a table, if it was written.
+/// Returns the number of rows of a table, if it was written.
 pub(super) fn rows_of(files: &[TableFile], table: ExportTable) -> Option<u64> {
     files.iter().find(|f| f.table == table).map(|f| f.rows)
 }

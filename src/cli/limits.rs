@@ -1,4 +1,4 @@
-//! The time and the memory that a command may take.
+//! Time and memory limits of a command.
 
 use std::fs::File;
 use std::io::Write;
@@ -14,26 +14,25 @@ pub fn out_of_time(config: &Config, err: &mut dyn Write) -> Exit {
     Exit::Timeout
 }
 
-/// Memory in bytes that `--max-memory` does not count: stacks, buffers, tables of the program itself.
+/// Memory in bytes excluded from `--max-memory`: stacks, buffers, and tables of the program itself.
 const OWN_MEMORY: u64 = 16 << 20;
 
-/// Whether the process takes more memory than `--max-memory` allows. Only Linux tells: elsewhere the estimates of the commands
-/// have to do.
+/// Whether the process exceeds `--max-memory`. Only Linux reports this; on other systems only the estimates of the commands apply.
 pub fn takes_too_much(config: &Config) -> bool {
     takes_more_than(config.max_memory)
 }
 
-/// Whether the process takes more than this many bytes.
+/// Whether the process uses more than this many bytes.
 pub(super) fn takes_more_than(allowed: Option<u64>) -> bool {
     let Some(allowed) = allowed else { return false };
-    // Without the pages of mapped files, the dump's and those of graphs beyond the limit: they can be taken back at any time.
+    // Pages of mapped files are excluded, such as those of the dump and of graphs beyond the limit: the system can reclaim them at any time.
     let status = own_status().unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib: Option<u64> = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok());
     kib.is_some_and(|kib| kib.saturating_mul(1024) > allowed.saturating_add(OWN_MEMORY))
 }
 
-/// The state of this process by the system, read from a file that stays open: at a limit of descriptors no other can be opened.
+/// Returns the kernel's status of this process, read from a file that stays open: at the descriptor limit, no other file can be opened.
 #[cfg(unix)]
 fn own_status() -> Option<String> {
     use std::os::unix::fs::FileExt;

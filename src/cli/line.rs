@@ -1,4 +1,4 @@
-//! What a command line is made of, by the options that clap knows: options, their values, other arguments, files among them.
+//! Splits command lines by the options that clap knows into options, their values, and other arguments, some of which are files.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -10,15 +10,15 @@ use super::values::address;
 /// Extensions of dumps.
 const EXTENSIONS: [&str; 8] = ["dmp", "mdmp", "core", "dump", "zst", "gz", "img", "bin"];
 
-/// The dump that comes from standard input.
+/// The argument for reading the dump from standard input.
 pub(super) const STANDARD_INPUT: &str = "-";
 
-/// Whether an argument is a regular expression between slashes, and no folder.
+/// Whether an argument is a regular expression between slashes rather than a folder.
 fn is_expression(text: &str) -> bool {
     text.len() > 2 && text.starts_with('/') && text.ends_with('/') && !Path::new(text).exists()
 }
 
-/// Whether an argument is meant as a file: it exists, or looks like one.
+/// Whether an argument is probably a file: it exists or looks like a path.
 pub(super) fn is_path(arg: &OsStr) -> bool {
     let path = Path::new(arg);
     let text = arg.to_string_lossy();
@@ -29,7 +29,7 @@ pub(super) fn is_path(arg: &OsStr) -> bool {
     text == STANDARD_INPUT || (!text.starts_with('-') && !is_expression(&text) && (looks() || path.metadata().is_ok_and(|m| !m.is_dir())))
 }
 
-/// The option `text`, of the program or of the command `sub`.
+/// Finds the option `text` of the program or of the command `sub`.
 pub(super) fn option<'c>(text: &str, root: &'c Clap, sub: Option<&'c Clap>) -> Option<&'c clap::Arg> {
     root.get_arguments().chain(sub.into_iter().flat_map(Clap::get_arguments)).find(|o| match text.strip_prefix("--") {
         Some(long) => o.get_long() == Some(long) || o.get_all_aliases().is_some_and(|all| all.contains(&long)),
@@ -42,10 +42,10 @@ pub(super) fn takes_value(text: &str, root: &Clap, sub: Option<&Clap>) -> bool {
     option(text, root, sub).is_some_and(takes_next)
 }
 
-/// Whether there is an option that nobody knows: what follows it may be its value.
+/// Whether there is an unknown option: the argument after it may be its value.
 pub(super) fn has_unknown_option(args: &[OsString], root: &Clap, sub: &Clap) -> bool {
     let options = args.iter().take_while(|a| *a != "--").filter_map(|a| a.to_str()).filter(|a| a.starts_with('-') && a.len() > 1);
-    // A value may follow a short option without a space.
+    // A short option may be followed by its value without a space.
     let short = |text: &str| text.chars().nth(1).filter(|c| *c != '-').map(|c| format!("-{c}"));
     let names = options.filter(|a| !a.contains('=')).map(|a| short(a).unwrap_or_else(|| a.to_string()));
     let helps = ["-h", "--help", "-V", "--version"];
@@ -57,7 +57,7 @@ pub(super) fn takes_next(option: &clap::Arg) -> bool {
     option.get_action().takes_values() && option.get_num_args().is_none_or(|n| n.min_values() > 0)
 }
 
-/// Indices of the arguments that are neither options nor their values.
+/// Returns the indices of the arguments that are neither options nor values of options.
 pub(super) fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> Vec<usize> {
     let mut found = Vec::new();
     let mut words = args.iter().enumerate();
@@ -76,15 +76,15 @@ pub(super) fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> V
     found
 }
 
-/// Index of the dump among the positional arguments of a command, and whether others follow it: comparing commands take the earlier dump
-/// first, and commands that write a file take the dump before it.
+/// Returns the index of the dump among the positional arguments of a command, and whether others follow it: comparing commands take the
+/// earlier dump first, and commands that write a file take the dump before the file.
 pub(super) fn place_of_dump(sub: &Clap) -> Option<(usize, bool)> {
     let is_dump = |p: &clap::Arg| p.get_id() == "before" || p.get_id() == "dump";
     let place = sub.get_positionals().position(is_dump)?;
     Some((place, place.saturating_add(1) < sub.get_positionals().count()))
 }
 
-/// Whether an argument of the command `sub` is meant as a dump: a path that is not an address, if `sub` takes one.
+/// Whether an argument of the command `sub` is probably a dump: a path that is not an address, if `sub` takes addresses.
 pub(super) fn is_dump_for(sub: &Clap, word: &OsStr) -> bool {
     let takes_address = sub.get_positionals().next().is_some_and(|p| p.get_id() == "address");
     is_path(word) && !(takes_address && address(&word.to_string_lossy()).is_ok())

@@ -11,7 +11,7 @@ use super::exit::{Exit, UsageError};
 use super::registry;
 use super::streams::Streams;
 
-/// Prints or writes them.
+/// Prints the pages or writes them to files.
 pub(super) fn run(matches: &ArgMatches, streams: &mut Streams<'_>) -> Result<Exit> {
     let man = Man::from_arg_matches(matches)?;
     let mut root = command_line();

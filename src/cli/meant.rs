@@ -1,4 +1,4 @@
-//! What people mean who type from habit: options in another spelling, words without the option that they are the value of, a second dump.
+//! Corrects common mistakes on command lines: options in another spelling, option values without their option, a second dump.
 
 use std::ffi::{OsStr, OsString};
 
@@ -10,7 +10,8 @@ use super::pick::could_be_dump;
 use super::sos::{ALWAYS, Form};
 use super::values::address;
 
-/// Options in words of other tools, where a command does not have such an option itself: the option here, and its value if that is fixed.
+/// Names that other tools use for an option: the gcdump option, and its value if that is fixed. They apply only to commands that do not have
+/// the option itself.
 const SYNONYMS: &[(&[&str], &str, Option<&str>)] = &[
     (&["limit", "head", "count", "max-rows"], "top", None),
     (&["sort-by", "order-by", "order"], "sort", None),
@@ -19,15 +20,15 @@ const SYNONYMS: &[(&[&str], &str, Option<&str>)] = &[
     (&["gen"], "generation", None),
     (&["min"], "min-size", None),
     (&["max"], "max-size", None),
-    (&["skip", "offset"], "start", None),
+    (&["offset", "start"], "skip", None),
     (&["addr", "address"], "object", None),
     (&["csv"], "format", Some("csv")),
     (&["ndjson", "jsonl"], "format", Some("ndjson")),
     (&["html"], "format", Some("html")),
 ];
 
-/// `args` with options as the command `sub` spells them: `--type` for `-Type` and `--TYPE`, `--top` for `--limit`. What is always so is
-/// left out.
+/// Returns `args` with options in the spelling of the command `sub`: `--type` for `-Type` and `--TYPE`, `--top` for `--limit`. Flags for
+/// default behavior are dropped.
 pub(super) fn spelled(args: &[OsString], root: &Clap, sub: &Clap) -> Vec<OsString> {
     let mut out = Vec::with_capacity(args.len());
     let mut args = args.iter();
@@ -40,7 +41,7 @@ pub(super) fn spelled(args: &[OsString], root: &Clap, sub: &Clap) -> Vec<OsStrin
         }
         let words = if text.starts_with('-') { option_spelled(text, root, sub) } else { None };
         let words = words.unwrap_or_else(|| vec![arg.clone()]);
-        // The value of an option may look like one.
+        // The value of an option may look like an option.
         let has_value = words.len() == 1 && words.first().and_then(|w| option(w.to_str()?, root, Some(sub))).is_some_and(takes_next);
         out.extend(words);
         out.extend(args.by_ref().take(usize::from(has_value)).cloned());
@@ -48,7 +49,7 @@ pub(super) fn spelled(args: &[OsString], root: &Clap, sub: &Clap) -> Vec<OsStrin
     out
 }
 
-/// The option `text` as `sub` spells it; `None` if that is the same, or unknown.
+/// Returns the option `text` in the spelling of `sub`; `None` if it is unchanged or unknown.
 fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> {
     if option(text, root, Some(sub)).is_some() {
         return None;
@@ -77,10 +78,10 @@ fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> 
     })
 }
 
-/// What a word without an option may be.
+/// Whether a word without an option may be the value of one.
 type Fits = fn(&str) -> bool;
 
-/// The options that a word may be the value of: the first that the command has and that the word fits.
+/// Options that a bare word may be the value of. The first one that the command has and that accepts the word is used.
 const OPTIONS: &[(&str, Fits, Form)] = &[
     ("object", is_address, Form::Same),
     ("at", is_address, Form::Same),
@@ -93,22 +94,22 @@ const OPTIONS: &[(&str, Fits, Form)] = &[
     ("type", |_| true, Form::Same),
 ];
 
-/// As answers print them: with `0x`, or as many digits as debuggers print.
+/// Whether a word looks like an address in answers: with `0x`, or with as many digits as debuggers print.
 fn is_address(text: &str) -> bool {
     const BARE: usize = 8;
     address(text).is_ok() && (text.len() >= BARE || text.starts_with("0x"))
 }
 
-/// The id of a thread.
+/// Whether a word is the id of a thread.
 fn is_id(text: &str) -> bool {
     text.parse::<u64>().is_ok() || (text.starts_with("0x") && address(text).is_ok())
 }
 
-/// `args` of the command `sub` with the options that are meant: those of words that stand alone, and that of an earlier dump. `dump` precedes
-/// the command; `has_dump` says that the command needs to name none.
+/// Adds the missing options to the `args` of the command `sub`: for bare words and for an earlier dump. `dump` precedes the command.
+/// `has_dump` is true if the command may omit it.
 ///
 /// # Errors
-/// What no option fits, too many dumps, and options without their value.
+/// Fails on words that fit no option, on too many dumps, and on options without a value.
 pub(super) fn meant(
     args: Vec<OsString>,
     (dump, has_dump): (&mut Option<OsString>, bool),
@@ -124,7 +125,10 @@ pub(super) fn meant(
     }
     let by_retained = |pair: &[OsString]| {
         let by = pair.first().and_then(|o| option(o.to_str()?, root, Some(sub))).filter(|o| o.get_long() == Some("sort"));
-        let lacks = |by: &clap::Arg| !by.get_possible_values().iter().any(|v| v.matches("retained", true));
+        let lacks = |by: &clap::Arg| {
+            let columns = by.get_possible_values();
+            !columns.is_empty() && !columns.iter().any(|v| v.matches("retained", true))
+        };
         by.is_some_and(lacks) && pair.last().is_some_and(|value| value.eq_ignore_ascii_case("retained"))
     };
     if args.windows(2).any(by_retained) {
@@ -144,7 +148,7 @@ pub(super) fn meant(
     }
     let (files, mut words): (Vec<usize>, Vec<usize>) =
         arguments(&args, root, Some(sub)).into_iter().partition(|i| args.get(*i).is_some_and(|a| is_path(a)));
-    // Without a dump, the last word is one that is not there.
+    // If no dump is found, the last word is a dump that does not exist.
     if files.is_empty() && dump.is_none() && !has_dump {
         words.pop();
     }
@@ -183,10 +187,13 @@ pub(super) fn meant(
     Ok(out)
 }
 
-/// What to say of options that no command has.
+/// Advice on options that no command has.
 const LACKING: &[(&[&str], &str)] = &[
     (&["exclude", "not", "except"], "gcdump objects and stat leave types out with --where 'not type ~ \"System.*\"'"),
-    (&["reverse", "desc", "descending", "asc", "ascending"], "--sort COLUMN lists amounts descending, all else ascending"),
+    (
+        &["reverse", "desc", "descending", "asc", "ascending"],
+        "--sort COLUMN lists amounts descending, all else ascending; COLUMN:asc and COLUMN:desc turn it",
+    ),
     (
         &["regex", "regexp", "grep"],
         "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?",
@@ -194,7 +201,7 @@ const LACKING: &[(&[&str], &str)] = &[
     (&["pid", "process", "p"], "gcdump reads dumps; dotnet-dump collect -p PID writes one"),
 ];
 
-/// Why the command `sub` refuses the option `arg` that it does not have: what to use instead, or the commands that have it.
+/// Returns why the command `sub` rejects the unknown option `arg`: the alternative, or the commands that have it.
 fn elsewhere(arg: &OsStr, root: &Clap, sub: &Clap) -> Option<UsageError> {
     const MOST: usize = 6;
     let text = arg.to_str()?;
@@ -214,7 +221,7 @@ fn elsewhere(arg: &OsStr, root: &Clap, sub: &Clap) -> Option<UsageError> {
     (!others.is_empty()).then(|| UsageError(format!("{command} has no {text}; it is an option of {listed}{more} (gcdump help {command})")))
 }
 
-/// `all` for an option with a list of names stands for each of them.
+/// Expands the value `all` of an option with a list of names.
 fn all_values(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
     let mut of = None;
     for arg in &mut args {
@@ -231,7 +238,7 @@ fn all_values(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString>
     args
 }
 
-/// Refuses to take the dump for the value of an option that lacks it.
+/// Refuses to take the dump as the value of an option that is missing its value.
 fn needs_value(args: &[OsString], has_dump: bool, root: &Clap, sub: &Clap) -> Result<(), UsageError> {
     let of_pair = |pair: &[OsString]| {
         let [last, dump] = pair else { return None };
@@ -249,7 +256,7 @@ fn needs_value(args: &[OsString], has_dump: bool, root: &Clap, sub: &Clap) -> Re
     Err(UsageError(format!("{command}: {option} needs a value: {command} {option} {value} {dump}")))
 }
 
-/// Puts the format where a command expects it that writes a file: `--format` says which.
+/// Inserts the format for commands that write a file and take it from `--format`.
 fn with_format(
     mut args: Vec<OsString>,
     dump: Option<&OsString>,

@@ -1,4 +1,4 @@
-//! The command line. The only floor that prints, and the only one that uses `anyhow`.
+//! The command line. The only layer that prints, and the only one that uses `anyhow`.
 
 mod advice;
 mod args;
@@ -80,8 +80,8 @@ use parsed::{LINE, fitted};
 use streams::to_file;
 use words::Ordered;
 
-/// Runs a command line and returns its exit code. Never exits the process. Does not enforce `--timeout`, which is up to the
-/// caller: only the caller can abandon the work.
+/// Runs a command line and returns its exit code. Never exits the process. Does not enforce `--timeout`: only the caller can abandon the
+/// work.
 pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -> Exit {
     match parse(args, &mut streams) {
         Ok(cli) => run_parsed(&cli, streams),
@@ -89,13 +89,13 @@ pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -
     }
 }
 
-/// Idle threads look for work at each other, which a thousand of them do for seconds.
+/// Idle rayon workers steal from each other; a thousand of them spin for seconds.
 const THREADS_PER_PROCESSOR: usize = 4;
 
 /// Runs a command without a report.
 type RunOwn = fn(&ArgMatches, &Config, &mut Streams<'_>) -> anyhow::Result<Exit>;
 
-/// The commands without a report: they run other commands, or print what the program has.
+/// The commands without a report: they run other commands, or print data of the program itself.
 const OWN: [(&str, RunOwn); 4] = [
     (SHELL.name, shell::run),
     (MCP.name, mcp::run),
@@ -103,9 +103,9 @@ const OWN: [(&str, RunOwn); 4] = [
     (MAN.name, |matches, _, streams| man::run(matches, streams)),
 ];
 
-/// Runs a parsed command, in a process with no dump open.
+/// Runs a parsed command in a process without an open dump.
 fn run_alone(cli: &Cli, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    // One that exists is kept, as in tests that run several commands; answers do not depend on it.
+    // An existing thread pool is kept, as in tests that run several commands; answers do not depend on it.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let most = processors.saturating_mul(THREADS_PER_PROCESSOR);
     make_pool(cli.config.threads.map(|threads| usize::from(threads).min(most)));
@@ -123,7 +123,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
     let args: Vec<OsString> = args.into_iter().collect();
     if args.len() <= 1 {
         let Some(first) = first::first(Path::new(".")) else {
-            // A failure to write leaves nothing to say.
+            // There is nowhere left to report a failure.
             let _ = streams.err.write_all(first::NO_DUMP.as_bytes());
             return Err(Exit::Usage);
         };
@@ -159,13 +159,13 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
         }),
     };
     if result.is_ok() && streams.screen.terminal {
-        // A failure to write leaves nothing to say.
+        // There is nowhere left to report a failure.
         let _ = streams.err.write_all(cli.hints.as_bytes());
     }
     conclusion(result, &mut streams)
 }
 
-/// Runs the command with a pager for what does not fit the screen. Diagnostics wait until the pager is left.
+/// Runs the command with a pager for output that does not fit the screen. Diagnostics are printed after the pager ends.
 fn to_pager(cli: &Cli, pager: String, height: usize, streams: &mut Streams<'_>) -> Exit {
     let mut err = Vec::new();
     let mut paged = pager::Paged::new(&mut *streams.out, pager, (height, streams.screen.width.unwrap_or(usize::MAX)));
@@ -191,8 +191,8 @@ fn to_pager(cli: &Cli, pager: String, height: usize, streams: &mut Streams<'_>) 
     }
 }
 
-/// Runs a parsed command line where the system starts no other thread, and returns its exit code: `stopped` ends it, and so do `--timeout`
-/// and `--max-memory`. `None` if it was stopped.
+/// Runs a parsed command line on the current thread, for systems that cannot start another, and returns its exit code. `stopped`, `--timeout`
+/// and `--max-memory` end it. Returns `None` if `stopped` did.
 pub fn run_here(cli: &Cli, streams: Streams<'_>, stopped: &Arc<AtomicBool>) -> Option<Exit> {
     let inner = Streams { out: &mut *streams.out, err: &mut *streams.err, ..streams };
     match job::here(&Cancel::of(Arc::clone(stopped)), &cli.config, || run_parsed(cli, inner)) {
@@ -203,7 +203,7 @@ pub fn run_here(cli: &Cli, streams: Streams<'_>, stopped: &Arc<AtomicBool>) -> O
     }
 }
 
-/// Stops the command that runs in a shell, because of an interrupt or of another signal. Returns false if the signal is to end the process.
+/// Stops the command that runs in a shell, because of an interrupt or of another signal. Returns false if the signal should end the process.
 pub fn interrupt(interrupted: bool) -> bool {
     shell::interrupt(interrupted)
 }

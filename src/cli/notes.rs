@@ -1,4 +1,4 @@
-//! Notes beside an answer, for people. JSON and NDJSON list them all as `warnings`.
+//! Notes on an answer, for people. JSON and NDJSON list all of them as `warnings`.
 
 use std::io;
 
@@ -9,19 +9,19 @@ use crate::base::{Note, NoteKind, Notes, len64};
 use crate::model::Generation;
 use crate::output::{Reasons, plural};
 
-/// Most notes that are shown.
+/// Maximum number of notes to show.
 const SHOWN: usize = 12;
 
-/// Prints the notes to `err`. Those that differ in numbers and addresses only are told once.
+/// Prints the notes to `err`. Notes that differ only in numbers and addresses are shown once.
 pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
-    // What was never in the dump explains all that is missing from it.
+    // The note that the dump has no heap explains all other missing data, so it comes first.
     let (first, rest): (Vec<&Note>, Vec<&Note>) = notes.iter().partition(|n| n.kind == NoteKind::NoHeap);
-    let mut told: IndexMap<(NoteKind, String), Vec<&Note>> = IndexMap::new();
+    let mut groups: IndexMap<(NoteKind, String), Vec<&Note>> = IndexMap::new();
     for note in first.into_iter().chain(rest) {
-        told.entry((note.kind, form(note))).or_default().push(note);
+        groups.entry((note.kind, form(note))).or_default().push(note);
     }
     let mut reasons = Reasons::default();
-    for ((kind, _), alike) in told.iter().take(SHOWN) {
+    for ((kind, _), alike) in groups.iter().take(SHOWN) {
         let word = match kind {
             NoteKind::GcInProgress | NoteKind::GcMoving => "WARNING",
             NoteKind::OtherRuntimes => "note",
@@ -36,14 +36,15 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
         };
         streams.warn(word, &format!("{}{more}", reasons.once(note.message.clone())))?;
     }
-    let more = told.len().saturating_sub(SHOWN);
+    let more = groups.len().saturating_sub(SHOWN);
     if more > 0 {
         streams.say(&format!("… {} (--json lists all)", plural(len64(more), "more warning")))?;
     }
     Ok(())
 }
 
-/// What a note says, but for numbers, addresses and generations. Of the modules without metadata each part of an answer names others.
+/// Returns the text of a note with numbers, addresses and generations removed. Notes on modules without metadata have one form, since each
+/// part of an answer names different modules.
 fn form(note: &Note) -> String {
     if note.kind == NoteKind::NoMetadata {
         return String::new();
@@ -67,7 +68,7 @@ mod tests {
     #[test]
     fn a_reason_is_given_once() {
         let mut notes = Notes::new();
-        let why = "code cannot be unwound in libc.so.6, whose file would tell (--modules): 4 bytes at 0x7f9c78bbfb2c are not in the dump";
+        let why = "code cannot be unwound in libc.so.6: 4 bytes at 0x7f9c78bbfb2c are not in the dump; pass its file with --modules";
         notes.add(NoteKind::Missing, None, format!("stacks: {why}"));
         notes.add(NoteKind::Missing, None, format!("1 object is held only by words of stacks that may be stale: {why}"));
         notes.add(NoteKind::Missing, None, "handles: not in the dump");
@@ -84,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_places_only_is_told_once() {
+    fn notes_that_differ_only_in_addresses_are_shown_once() {
         let mut notes = Notes::new();
         for (i, generation) in (0u64..).zip(["gen0", "loh", "frozen"]) {
             let at = Addr(0x1000 * i);

@@ -1,4 +1,5 @@
-//! Objects on the command line: an address, or the name of what refers to it; several of them, or `-` for those on standard input.
+//! Objects on the command line: an address, or the name of a location that refers to the object; several of them, or `-` to read them from
+//! standard input.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
@@ -13,7 +14,7 @@ use super::values::address;
 use crate::base::Addr;
 use crate::session::{Error, TypePattern};
 
-/// An object, by an address in it or by a name.
+/// An object, identified by an address inside it or by a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ObjectName {
     /// An address.
@@ -31,26 +32,26 @@ pub(super) struct ObjectNames(pub(super) Vec<ObjectName>);
 /// Separates several objects in one argument: no name contains it.
 const SEPARATOR: &str = "\n";
 
-/// Most objects, and bytes, that are read from standard input.
+/// Maximum numbers of objects and bytes to read from standard input.
 const MOST: usize = 1 << 20;
 const MOST_BYTES: u64 = 1 << 28;
 
-/// Several words for objects, as one argument for clap.
+/// Joins several words for objects into one clap argument.
 pub(super) fn one_argument(words: &[OsString]) -> OsString {
     words.join(OsStr::new(SEPARATOR))
 }
 
-/// Parses addresses and names that [`one_argument`] has joined.
+/// Parses addresses and names joined by [`one_argument`].
 pub(super) fn object_names(text: &str) -> Result<ObjectNames, String> {
     text.split(SEPARATOR).map(object_name).collect::<Result<_, _>>().map(ObjectNames)
 }
 
-/// The objects that are listed in `input`, such as the answer of `objects` in any format.
+/// Reads the objects listed in `input`, such as the answer of `objects` in any format.
 pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
     let mut all = Vec::new();
     for line in BufReader::new(input.take(MOST_BYTES)).lines() {
         let line = line.context("reading objects from standard input")?;
-        // Of records, other addresses are beside it, or are about the dump.
+        // In JSON records, the other addresses are about something else, such as the dump.
         if line.trim_start().starts_with('{') {
             let record: serde_json::Value = serde_json::from_str(&line).context("reading objects from standard input")?;
             all.extend(record.get("address").and_then(serde_json::Value::as_str).and_then(|at| address(at).ok()).map(ObjectName::At));
@@ -63,7 +64,7 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
         });
         match (found, line.trim()) {
             (Some(at), _) => all.push(ObjectName::At(at)),
-            // What surrounds a list has several words, or titles.
+            // Text around a list has several words, or is a title.
             (None, name) if name == "address" || name.contains([' ', ',']) => {}
             (None, name) => all.extend(object_name(name).ok().filter(|name| *name != ObjectName::Listed)),
         }
@@ -89,10 +90,10 @@ pub(super) fn object_name(text: &str) -> Result<ObjectName, String> {
     })
 }
 
-/// Splits the arguments of `command` into objects and a dump; with types there is only a dump.
+/// Splits the arguments of `command` into objects and a dump. With `has_types`, there is only a dump.
 ///
 /// # Errors
-/// [`UsageError`] if the arguments are something else.
+/// Returns [`UsageError`] for any other arguments.
 pub(super) fn object_and_dump(command: &str, what: &[OsString], has_types: bool) -> Result<(Vec<ObjectName>, Option<PathBuf>)> {
     let missing = |dump: &str| {
         let forms = format!("{command} ADDRESS {dump}, or {command} --type TYPE {dump}");
@@ -114,10 +115,10 @@ pub(super) fn object_and_dump(command: &str, what: &[OsString], has_types: bool)
 }
 
 impl At<'_> {
-    /// The address of an object in the dump at this place.
+    /// Returns the address of an object in the dump at this position.
     ///
     /// # Errors
-    /// [`Error::Nothing`] if nothing has that name, [`Error::Value`] if it does not lead to an object.
+    /// [`Error::Nothing`] if nothing has that name, [`Error::Value`] if the name does not lead to an object.
     pub(super) fn address_of(&self, index: usize, name: &ObjectName) -> Result<Addr> {
         let text = match name {
             ObjectName::At(address) => return Ok(*address),
@@ -143,10 +144,10 @@ impl At<'_> {
         }
     }
 
-    /// One object, or all objects of a type where the name is that of a type.
+    /// Returns one object, or all objects of a type if the name is that of a type.
     ///
     /// # Errors
-    /// As [`At::address_of`]; a name that means nothing is taken for that of a type.
+    /// As [`At::address_of`]; an unknown name is taken as that of a type.
     pub(super) fn object_or_type(&self, name: &ObjectName) -> Result<(Option<Addr>, Vec<TypePattern>)> {
         if let ObjectName::Named(text) = name
             && matches!(self.runtime()?.value_named(text), Err(Error::Nothing(_)))
@@ -156,7 +157,7 @@ impl At<'_> {
         Ok((Some(self.address_of(0, name)?), Vec::new()))
     }
 
-    /// The address of a root: as given, or that of a static field.
+    /// Returns the address of a root: as given, or that of a static field.
     ///
     /// # Errors
     /// As [`At::address_of`].

@@ -26,11 +26,11 @@ use crate::session::OpenOptions;
 pub(super) struct Opening {
     pub(super) path: PathBuf,
     pub(super) options: OpenOptions,
-    /// The file at that path, if it came from standard input.
+    /// The temporary file at that path, if the dump came from standard input.
     pub(super) spool: Option<Spool>,
 }
 
-/// Why the path of an option cannot be used: it does not exist, or `wrong` of what is there.
+/// Returns an error for the path of an option: it does not exist, or it is not the expected kind of file, as `wrong` says.
 fn no_path(path: &Path, wrong: &str) -> UsageError {
     UsageError(match path.symlink_metadata() {
         Err(e) if e.kind() == ErrorKind::NotFound => format!("{} does not exist", path.display()),
@@ -39,7 +39,7 @@ fn no_path(path: &Path, wrong: &str) -> UsageError {
 }
 
 impl Opening {
-    /// Locates the dump: as given, from standard input if `-` is, `$GCDUMP_DUMP`, or the only one in the current folder.
+    /// Locates the dump: as given, from standard input for `-`, `$GCDUMP_DUMP`, or the only dump in the current folder.
     pub(super) fn prepare(config: &Config, given: Option<PathBuf>, streams: &mut Streams<'_>) -> Result<Opening> {
         let variable = std::env::var_os("GCDUMP_DUMP").map(PathBuf::from);
         let picked = pick(given.as_deref(), variable, Path::new("."))?;
@@ -53,7 +53,7 @@ impl Opening {
         Ok(Opening { path, options, spool })
     }
 
-    /// The options to open any dump with.
+    /// Returns the options for opening any dump.
     pub(super) fn options(config: &Config, streams: &Streams<'_>) -> Result<OpenOptions> {
         for given in &config.modules {
             if !(given.is_dir() || given.is_file()) {
@@ -79,7 +79,7 @@ impl Opening {
             limits,
             carve: config.carve,
             index: match &config.index {
-                // A file beside a dump comes from whoever the dump comes from.
+                // A file next to a dump has the same origin as the dump, which may be untrusted.
                 IndexUse::Auto if config.no_local_files || config.carve == Carve::Always => IndexUse::None,
                 asked => asked.clone(),
             },
@@ -93,7 +93,7 @@ impl Opening {
     }
 }
 
-/// The places of this machine with files of modules.
+/// Returns the folders of this machine that contain module files.
 fn local_files() -> LocalFiles {
     LocalFiles::of_environment(|name| std::env::var_os(name), module_cache())
 }
@@ -104,7 +104,7 @@ fn overlay(path: &Path) -> Result<Overlay> {
     parsed.map_err(|e| UsageError(format!("{} is not an overlay: {e}", path.display())).into())
 }
 
-/// The contents of a `what` that the command line names.
+/// Reads a small file named on the command line; `what` describes it in errors.
 pub(super) fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
     /// The largest bundled overlay has 14 KB.
     const MAX: u64 = 4 << 20;

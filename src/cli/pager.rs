@@ -1,18 +1,18 @@
-//! `--pager`: what does not fit the screen goes to a program that shows it page by page.
+//! `--pager`: sends output that does not fit the screen to a pager.
 
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a pager runs, which an interrupt is meant for.
+/// Whether a pager is running, which then handles interrupts.
 static RUNS: AtomicBool = AtomicBool::new(false);
 
-/// Whether a pager runs: it takes interrupts for itself, and the process must outlive it.
+/// Whether a pager is running: it handles interrupts itself, and the process must outlive it.
 pub fn paging() -> bool {
     RUNS.load(Ordering::Relaxed)
 }
 
-/// `command`, as the system's shell understands it.
+/// Returns the system shell set up to run `command`.
 #[cfg(unix)]
 pub(super) fn system_shell(command: &str) -> Command {
     let mut shell = Command::new("/bin/sh");
@@ -24,28 +24,28 @@ pub(super) fn system_shell(command: &str) -> Command {
 pub(super) fn system_shell(command: &str) -> Command {
     use std::os::windows::process::CommandExt;
     let mut shell = Command::new("cmd");
-    // Quoted as it was typed.
+    // Passed with the quotes as typed.
     shell.arg("/C").raw_arg(command);
     shell
 }
 
-/// What every system has. Windows comes without `less`.
+/// The default pager of the system. Windows comes without `less`.
 const PAGER: &str = if cfg!(windows) { "more" } else { "less" };
 
-/// The pager's command line: `asked`, if it names one, else `GCDUMP_PAGER`, `PAGER`, [`PAGER`].
+/// Returns the pager's command line: `asked` if it is not empty, else `GCDUMP_PAGER`, `PAGER`, [`PAGER`].
 pub(super) fn command(asked: &str) -> String {
     let set = |name: &str| std::env::var(name).ok().filter(|text| !text.trim().is_empty());
     let named = Some(asked.to_string()).filter(|text| !text.trim().is_empty());
     named.or_else(|| set("GCDUMP_PAGER")).or_else(|| set("PAGER")).unwrap_or_else(|| PAGER.into())
 }
 
-/// Writes to `screen` what fits, else all of it to the pager.
+/// Writes output that fits to `screen`, and otherwise all of it to the pager.
 pub(super) struct Paged<'s> {
     screen: &'s mut dyn Write,
     command: String,
     /// Lines and columns of the screen.
     size: (usize, usize),
-    /// What may still fit.
+    /// Output held back while it may still fit.
     held: Vec<u8>,
     running: Option<(Child, ChildStdin)>,
 }
@@ -55,10 +55,10 @@ impl<'s> Paged<'s> {
         Paged { screen, command, size, held: Vec::new(), running: None }
     }
 
-    /// Whether what is held takes more lines than the screen has beside the prompt.
+    /// Whether the held output takes more lines than the screen has besides the prompt.
     fn overflows(&self) -> bool {
         let (height, width) = (self.size.0, self.size.1.max(1));
-        // Bytes are at least as many as columns: long lines count once for each screen width.
+        // There are at least as many bytes as columns: a long line takes one line per screen width.
         let lines = self.held.split(|b| *b == b'\n').map(|line| line.len().div_ceil(width).max(1));
         lines.fold(0usize, usize::saturating_add) > height
     }
@@ -66,7 +66,7 @@ impl<'s> Paged<'s> {
     fn start(&mut self) -> io::Result<()> {
         let mut shell = system_shell(&self.command);
         shell.stdin(Stdio::piped());
-        // Colors, and no page for what turns out to fit.
+        // Show colors, and do not page output that fits after all.
         if std::env::var_os("LESS").is_none() {
             shell.env("LESS", "FRX");
         }
@@ -78,7 +78,7 @@ impl<'s> Paged<'s> {
         written
     }
 
-    /// Shows the rest, and waits until the pager is left.
+    /// Shows the rest, and waits until the pager ends.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let Some((mut child, input)) = self.running.take() else {
             self.screen.write_all(&self.held)?;
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_not_paged() {
+    fn output_that_fits_is_not_paged() {
         assert_eq!(paged("a\nb\n", 4), ("a\nb\n".into(), String::new()));
         assert_eq!(paged("a\nb\nc\nd\n", 4), (String::new(), "a\nb\nc\nd\n".into()));
         let long = "one line of forty columns, four of the screen's";

@@ -1,4 +1,4 @@
-//! Command lines, parsed.
+//! Parsed command lines.
 
 use std::ffi::OsString;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -17,10 +17,10 @@ use super::streams::Streams;
 use crate::base::store::caught;
 use crate::session::{Dump, Error};
 
-/// The options and commands. To build them takes longer than a command on a small dump, which counts for shells, assistants and tests.
+/// The clap definition. Building it takes longer than a command on a small dump, which matters for shells, assistants and tests.
 pub(super) static LINE: LazyLock<clap::Command> = LazyLock::new(command_line);
 
-/// Copies of [`LINE`] that are not in use. Parsing adds to a copy.
+/// Unused copies of [`LINE`]. Parsing modifies a copy.
 static PARSERS: Mutex<Vec<clap::Command>> = Mutex::new(Vec::new());
 
 /// A parsed command line.
@@ -30,12 +30,12 @@ pub struct Cli {
     pub config: Config,
     pub(super) command: &'static Entry,
     pub(super) matches: ArgMatches,
-    /// Commands to go on with, shown after the answer on a terminal; empty but for a command line without arguments.
+    /// Suggested follow-up commands, shown after the answer on a terminal; empty unless the command line had no arguments.
     pub(super) hints: String,
 }
 
 impl Cli {
-    /// Whether it watches time and memory of its commands itself, and has no answer of its own for `--output`.
+    /// Whether the command enforces the time and memory limits of its commands itself, and has no answer for `--output`.
     pub fn watches_itself(&self) -> bool {
         [SHELL.name, MCP.name].contains(&self.command.name)
     }
@@ -58,25 +58,25 @@ impl Cli {
         Ok(Cli { config, command, matches: own.clone(), hints: String::new() })
     }
 
-    /// Runs it on `dumps`, which are open already, in place of the first dumps that it names. Prints to `streams`, whatever
-    /// `--output` says. `trim` opens its dump anew, to see what is read.
+    /// Runs the command on `dumps`, which are already open, in place of the first dumps that it names. Prints to `streams` regardless of
+    /// `--output`. `trim` reopens its dump to record what is read.
     pub fn run_on(&self, dumps: &[Dump], mut streams: Streams<'_>) -> Exit {
         streams.dress(&self.config);
         let result = self.run_command(dumps, &mut streams);
         conclusion(result, &mut streams)
     }
 
-    /// Answers it, about `dumps` that are open already.
+    /// Answers the command, using `dumps` that are already open.
     pub(super) fn run_command(&self, dumps: &[Dump], streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         let Some(run) = self.command.run else {
             return Err(UsageError(format!("{} runs by itself, and on no dump that is open", self.command.name)).into());
         };
-        // Analyses return that error. Exports make arrays as well.
+        // Analyses return this error themselves, but exports also allocate arrays.
         caught(|| run(&self.matches, &self.config, dumps, streams)).map_err(Error::from)?
     }
 }
 
-/// Help that fits the screen which it is shown on; any other error as it is.
+/// Returns help that fits the screen which it is shown on; any other error unchanged.
 pub(super) fn fitted(e: clap::Error, args: &[OsString], streams: &Streams<'_>) -> clap::Error {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand};
     let screen = if e.use_stderr() { streams.err_screen } else { streams.screen };

@@ -22,7 +22,7 @@ pub(super) fn is_set() -> bool {
     std::env::var_os("GCDUMP_DUMP").is_some_and(|name| !name.is_empty())
 }
 
-/// The given dump, else `$GCDUMP_DUMP`, else the only dump in `folder`.
+/// Chooses the given dump, else `$GCDUMP_DUMP`, else the only dump in `folder`.
 pub(super) fn pick(given: Option<&Path>, variable: Option<PathBuf>, folder: &Path) -> Result<Picked, UsageError> {
     if let Some(path) = given {
         return Ok(Picked { path: path.into(), remark: None });
@@ -49,15 +49,15 @@ pub(super) fn pick(given: Option<&Path>, variable: Option<PathBuf>, folder: &Pat
     }
 }
 
-/// The files in `folder` that are dumps.
+/// Returns the files in `folder` that are dumps.
 pub(super) fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let files = entries.take(MAX_FILES).filter_map(Result::ok).map(|e| e.path());
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
 }
 
-/// What `pattern` names, where it is no path itself: `*` and `?` stand for parts of names as in a shell, which leaves quoted ones alone, and
-/// on Windows all.
+/// Expands `pattern` unless it is an existing path: `*` and `?` match parts of names as in a shell. A shell does not expand quoted patterns,
+/// and Windows expands none.
 fn expanded(pattern: &Path) -> Vec<PathBuf> {
     let has_wildcards = |part: &std::ffi::OsStr| part.to_str().is_some_and(|p| p.contains(['*', '?']));
     if pattern.exists() || !pattern.iter().any(has_wildcards) {
@@ -81,7 +81,7 @@ fn expanded(pattern: &Path) -> Vec<PathBuf> {
     if found.is_empty() { vec![pattern.to_path_buf()] } else { found }
 }
 
-/// The dumps among `paths` and in the folders among them, each once. What is named is taken for a dump.
+/// Returns the dumps among `paths` and in the folders among them, each once. A file named explicitly is taken as a dump.
 pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     let mut out = Vec::new();
     for path in paths.iter().flat_map(|path| expanded(path)) {
@@ -98,19 +98,19 @@ pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Whether the name says that a file is a dump: one whose contents say otherwise is told, not passed over.
+/// Whether the name identifies a file as a dump. If its contents do not match, an error is reported instead of skipping it.
 fn is_named_dump(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|e| ["dmp", "mdmp", "core"].iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
 
-/// The format of an open file, by its beginning.
+/// Detects the format of an open file from its first bytes.
 fn kind_of(file: &File) -> Option<FileKind> {
     let mut head = Vec::new();
     file.take(4096).read_to_end(&mut head).ok()?;
     Some(sniff(&head, file.metadata().ok()?.len()))
 }
 
-/// The format of a regular file.
+/// Detects the format of a regular file.
 fn kind(path: &Path) -> Option<FileKind> {
     kind_of(&regular(path).ok()?)
 }
@@ -130,13 +130,13 @@ pub(super) fn is_dump(path: &Path) -> bool {
     kind(path).is_some_and(|kind| counts_as_dump(kind, path))
 }
 
-/// Whether an open file is a dump by [`is_dump`], and compressed. `path` is its name.
+/// Returns whether an open file that is a dump by [`is_dump`] is compressed, or `None` if it is not a dump. `path` is its name.
 pub(super) fn opened_dump(file: &File, path: &Path) -> Option<bool> {
     let kind = kind_of(file).filter(|kind| counts_as_dump(*kind, path))?;
     Some(kind.is_compressed())
 }
 
-/// Compressed files count only if the name suggests a dump.
+/// Compressed files are treated as dumps only if their names suggest it.
 fn counts_as_dump(kind: FileKind, path: &Path) -> bool {
     let compressed_dump = || {
         let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();

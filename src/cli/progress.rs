@@ -9,9 +9,9 @@ use crate::base::Progress;
 
 /// Delay before the bar appears.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Of an operation of known size.
+/// Template for operations of known size.
 const KNOWN: &str = "{msg} [{bar:30}] {bytes}/{total_bytes}, {bytes_per_sec}, {eta} left";
-/// Of one of unknown size.
+/// Template for operations of unknown size.
 const UNKNOWN: &str = "{msg} {spinner} {bytes}, {bytes_per_sec}, {elapsed}";
 
 /// A progress bar that appears only for long operations.
@@ -30,7 +30,7 @@ impl Default for Bar {
 #[derive(Debug)]
 struct State {
     started: Instant,
-    /// Not drawn at first, but the rate is measured from the beginning.
+    /// The bar. It is hidden at first, but measures the rate from the beginning.
     bar: ProgressBar,
     shown: bool,
 }
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn rate_and_remaining_time_are_told() {
+    fn rate_and_remaining_time_are_shown() {
         assert!(ProgressStyle::with_template(KNOWN).is_ok() && ProgressStyle::with_template(UNKNOWN).is_ok());
         let bar = Bar::default();
         bar.start("walking", Some(1 << 40));
@@ -101,7 +101,7 @@ mod tests {
             std::thread::sleep(Duration::from_millis(20));
             bar.advance(done << 20);
         }
-        // The bar is not drawn yet, and knows the rate nonetheless.
+        // The bar is hidden but already measures the rate.
         let state = bar.state();
         let state = state.as_ref().unwrap();
         assert!(!state.shown && state.bar.per_sec() > 0.0 && state.bar.eta() > Duration::ZERO);

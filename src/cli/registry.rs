@@ -58,15 +58,16 @@ pub const COMMANDS: &[Entry] = &[
     entry::<trim::Trim>(),
 ];
 
-/// Commands without a report: no schema, no formats. They run other commands or print the list, so `super::OWN` runs them, above the registry.
+/// Commands without a report: no schema, no formats. They run other commands or print the list, so `super::OWN`, which is above the registry,
+/// runs them.
 const OTHERS: &[Entry] = &[shell::SHELL, mcp::MCP, completions::COMPLETIONS, man::MAN];
 
-/// All commands, in help order.
+/// Returns all commands, in help order.
 pub(super) fn all() -> impl Iterator<Item = &'static Entry> + Clone {
     COMMANDS.iter().chain(OTHERS)
 }
 
-/// The command with this name.
+/// Finds the command with this name.
 pub fn find(name: &str) -> Option<&'static Entry> {
     all().find(|c| c.name == name)
 }
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_commands_stand_in_the_order_of_their_groups() {
+    fn commands_are_in_the_order_of_their_groups() {
         assert!(COMMANDS.windows(2).all(|w| w[0].group <= w[1].group));
     }
 }

@@ -1,14 +1,14 @@
-//! What the streams of the process are shown on, by the system and the environment.
+//! Determines the screens of the process's streams from the system and the environment.
 
 use std::io::IsTerminal;
 
 use crate::output::Screen;
 
-/// What `stream`, one of the process's own, is shown on. `COLUMNS` overrides the width of a terminal; `NO_COLOR`, `CLICOLOR`,
-/// `CLICOLOR_FORCE` and `TERM` decide on colors, as <https://bixense.com/clicolors> has it.
+/// Returns the screen of `stream`, a standard stream of the process. `COLUMNS` overrides the width of a terminal; `NO_COLOR`, `CLICOLOR`,
+/// `CLICOLOR_FORCE` and `TERM` control colors as in <https://bixense.com/clicolors>.
 pub fn screen_of(stream: &impl IsTerminal) -> Screen {
     let terminal = stream.is_terminal();
-    // Consoles of Windows interpret escape sequences if they are asked to; other systems have nothing to ask.
+    // Windows consoles interpret escape sequences only on request; other systems need no request.
     let capable = terminal && anstyle_query::windows::enable_ansi_colors() != Some(false) && anstyle_query::term_supports_color();
     let color = if anstyle_query::no_color() {
         false

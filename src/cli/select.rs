@@ -17,6 +17,7 @@ use crate::model::{
     DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, Order, RefSort, RootSort, SegmentSort, SortDirection,
     StatSort, StaticSort, StringSort, ThreadSort, TimerSort,
 };
+use crate::output::{ColumnOrder, Paging};
 use crate::session::TypePattern;
 
 /// Selects types: the same option of every command that lists what has a type.
@@ -28,63 +29,168 @@ pub(super) struct TypesArg {
 }
 
 impl TypesArg {
-    /// The patterns; none stands for every type.
+    /// Returns the patterns; an empty list matches every type.
     pub(super) fn patterns(&self) -> Vec<TypePattern> {
         self.types.clone()
     }
 
-    /// Whether none is given.
+    /// Whether there are no patterns.
     pub(super) fn is_empty(&self) -> bool {
         self.types.is_empty()
     }
 }
 
-/// Limits rows: the same option of every command whose rows have an order of importance or no end.
+/// Limits rows: the same options of every command whose rows have an order of importance or no end.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct TopArg {
     /// Number of rows to list, 0 for all; totals always cover everything [default: what fits a terminal; all in pipes, files and other
     /// formats].
     #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     top: Option<usize>,
+
+    #[command(flatten)]
+    skip: SkipArg,
+}
+
+/// Leaves out rows for which a condition does not hold: the same option of every command whose lists have columns, and are not of objects.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct FilterArg {
+    /// Only rows for which this holds, such as 'count > 10 and type ~ "Lab.*"', with the columns of the table, named as in CSV; see
+    /// gcdump help conditions.
+    #[arg(long = "where", value_name = "CONDITION")]
+    filter: Option<Condition>,
+}
+
+impl FilterArg {
+    /// Returns the number of rows that an analysis must find so that `rows` remain: all (0) with a condition.
+    pub(super) fn before(&self, rows: usize) -> usize {
+        if self.filter.is_some() { 0 } else { rows }
+    }
+
+    /// Adds the condition to `page`.
+    pub(super) fn of(&self, mut page: Paging) -> Paging {
+        page.filter.clone_from(&self.filter);
+        page
+    }
+}
+
+/// Leaves out the first rows: the same option of every command that lists things.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(super) struct SkipArg {
+    /// Number of rows to leave out before those listed: --skip 20 --top 20 lists the second twenty.
+    #[arg(long, value_name = "N", value_parser = number, allow_negative_numbers = true, default_value_t = 0, hide_default_value = true)]
+    skip: usize,
+}
+
+impl SkipArg {
+    /// Returns how many rows an analysis must find so that `top` remain; 0 for all.
+    pub(super) fn rows(self, top: usize) -> usize {
+        if top == 0 { 0 } else { top.saturating_add(self.skip) }
+    }
+
+    /// Like [`SkipArg::rows`], for a list that does not report its number of rows: all (0) if some are skipped.
+    pub(super) fn counted(self, top: usize) -> usize {
+        if self.skip > 0 { 0 } else { top }
+    }
+
+    /// Returns the page with at most `top` rows.
+    pub(super) fn page(self, top: usize) -> Paging {
+        Paging::new(None, self.skip, top)
+    }
 }
 
 impl TopArg {
-    /// Maximum rows, 0 for all.
+    /// Returns the maximum number of rows that an analysis must find, 0 for all.
     pub(super) fn rows(self, at: &At<'_>) -> usize {
-        at.rows(self.top)
+        self.skip.rows(at.rows(self.top))
     }
 
-    /// Maximum rows, 0 for all; `few` by default on a terminal.
-    pub(super) fn rows_or(self, at: &At<'_>, few: usize) -> usize {
-        at.rows_or(self.top, few)
+    /// Like [`TopArg::rows`], for lists that do not report their number of rows.
+    pub(super) fn counted(self, at: &At<'_>) -> usize {
+        self.skip.counted(at.rows(self.top))
+    }
+
+    /// Returns the maximum number of rows, 0 for all; by default `few` on a terminal. For lists that do not report their number of rows.
+    pub(super) fn counted_or(self, at: &At<'_>, few: usize) -> usize {
+        self.skip.counted(at.rows_or(self.top, few))
+    }
+
+    /// Returns the page for lists that are already sorted.
+    pub(super) fn page(self, at: &At<'_>) -> Paging {
+        self.skip.page(at.rows(self.top))
+    }
+
+    /// Like [`TopArg::page`], with `few` rows by default on a terminal.
+    pub(super) fn page_or(self, at: &At<'_>, few: usize) -> Paging {
+        self.skip.page(at.rows_or(self.top, few))
     }
 }
 
-/// Limits rows of a list that is shown as a whole otherwise: the same option of every command with such a list.
-#[derive(Clone, Copy, Debug, Default, Args)]
+/// Limits rows of a list that is shown as a whole otherwise: the same options of every command with such a list.
+#[derive(Clone, Debug, Default, Args)]
 pub(super) struct MostArg {
     /// Number of rows to list, 0 for all; totals always cover everything [default: all].
     #[arg(short = 'n', long, value_name = "N", value_parser = number, allow_negative_numbers = true)]
     top: Option<usize>,
+
+    #[command(flatten)]
+    skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 }
 
 impl MostArg {
-    /// Cuts off the `rows` that are not to be listed. Their number, if there are any.
-    pub(super) fn cut<T>(self, rows: &mut Vec<T>) -> Option<u64> {
-        let most = self.top.filter(|n| *n > 0)?;
-        let more = rows.len().checked_sub(most).filter(|n| *n > 0)?;
-        rows.truncate(most);
-        u64::try_from(more).ok()
+    /// Returns the page for a list that is already sorted.
+    pub(super) fn page(&self) -> Paging {
+        self.filter.of(self.skip.page(self.top.unwrap_or(0)))
     }
 }
 
-/// Columns of a list that it can be sorted by.
+/// The order of rows, by a column of the table: the same option of every command whose lists are sorted once they are made.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct ColumnArg {
+    /// Sort by this column of the table, amounts descending, all else ascending, unless COLUMN:asc or COLUMN:desc. Columns are
+    /// named as in CSV; a column that the list does not have is refused, with those that it has.
+    #[arg(short, long, value_name = "COLUMN", value_parser = column_order)]
+    sort: Option<ColumnOrder>,
+}
+
+impl ColumnArg {
+    /// Whether an order is given.
+    pub(super) fn is_given(&self) -> bool {
+        self.sort.is_some()
+    }
+
+    /// Returns the number of rows that an analysis must find before they are sorted: 0, for all, if there is an order.
+    pub(super) fn before(&self, rows: usize) -> usize {
+        if self.is_given() { 0 } else { rows }
+    }
+
+    /// Adds this order to `page`.
+    pub(super) fn of(&self, mut page: Paging) -> Paging {
+        page.sort.clone_from(&self.sort);
+        page
+    }
+}
+
+/// Parses `COLUMN`, `COLUMN:asc`, `COLUMN:desc`.
+fn column_order(text: &str) -> Result<ColumnOrder, String> {
+    let split = text.rsplit_once(':').and_then(|(column, way)| Some((column, SortDirection::from_str(way, true).ok()?)));
+    let (column, direction) = split.map_or((text, None), |(column, direction)| (column, Some(direction)));
+    match column {
+        "" => Err("expected the name of a column".into()),
+        _ => Ok(ColumnOrder { column: column.into(), direction }),
+    }
+}
+
+/// Columns by which a list can be sorted.
 pub(super) trait Columns: ValueEnum + Send + Sync + 'static {
     /// The order without `--sort`.
     const USUAL: &'static str;
 }
 
-/// The orders without `--sort`.
+/// Implements [`Columns`] with the default orders.
 macro_rules! usual {
     ($($Columns:ident: $usual:literal,)+) => {
         $(impl Columns for $Columns {
@@ -117,7 +223,7 @@ pub(super) struct SortArg<C: Columns> {
 }
 
 impl<C: Columns + Copy> SortArg<C> {
-    /// As given.
+    /// Returns the order as given.
     pub(super) fn given(&self) -> Option<Order<C>> {
         self.sort
     }
@@ -180,7 +286,7 @@ pub struct Select {
 }
 
 impl Select {
-    /// The equivalent [`Selection`].
+    /// Returns the equivalent [`Selection`].
     pub(super) fn selection(&self) -> Selection {
         Selection {
             types: self.types.patterns(),

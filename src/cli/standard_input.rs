@@ -11,22 +11,22 @@ use super::write::Workshop;
 use crate::base::cancel;
 use crate::dump::DumpError;
 
-/// Bytes to read at a time.
+/// Number of bytes to read at a time.
 const BUFFER: usize = 1 << 20;
 
-/// The name of the file.
+/// Name of the temporary file.
 const NAME: &str = "stdin";
 
-/// What standard input had, in a temporary file of this user's; removed with it.
+/// The contents of standard input, in a temporary file that only this user can access. Dropping it removes the file.
 pub(super) struct Spool {
     folder: Workshop,
 }
 
 impl Spool {
-    /// Reads standard input to its end, at most `limit` bytes.
+    /// Reads standard input to its end, up to `limit` bytes.
     ///
     /// # Errors
-    /// [`UsageError`] for a terminal; what reading and writing failed with.
+    /// [`UsageError`] for a terminal; errors of reading and writing.
     pub(super) fn of_standard_input(limit: u64) -> Result<Spool> {
         let input = io::stdin();
         if input.is_terminal() {
@@ -48,13 +48,13 @@ impl Spool {
         Ok(Spool { folder })
     }
 
-    /// The file.
+    /// Returns the path of the file.
     pub(super) fn path(&self) -> PathBuf {
         self.folder.path().join(NAME)
     }
 }
 
-/// Copies `input` to `file`. The number of bytes.
+/// Copies `input` to `file` and returns the number of bytes.
 fn copy(input: &mut dyn Read, file: &mut File, limit: u64) -> Result<u64, DumpError> {
     let path = || PathBuf::from(super::line::STANDARD_INPUT);
     let mut buffer = vec![0u8; BUFFER];
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_limited_and_goes_away() {
+    fn standard_input_is_limited_and_its_file_removed() {
         let spool = Spool::of(&mut &b"MDMP and more"[..], 100).unwrap();
         let path = spool.path();
         assert_eq!(std::fs::read(&path).unwrap(), b"MDMP and more");

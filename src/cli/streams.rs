@@ -1,4 +1,4 @@
-//! Where a command prints.
+//! Output streams of a command.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -18,13 +18,13 @@ pub struct Streams<'a> {
     pub out: &'a mut dyn Write,
     /// Diagnostics.
     pub err: &'a mut dyn Write,
-    /// What `out` is shown on.
+    /// Screen that shows `out`.
     pub screen: Screen,
-    /// What `err` is shown on.
+    /// Screen that shows `err`.
     pub err_screen: Screen,
     /// Receives the addresses in the rows of tables.
     pub seen: Option<&'a Seen>,
-    /// Receives the command that leads on from the answer, without the dump.
+    /// Receives a suggested follow-up command, without the dump.
     pub next: Option<&'a OnceLock<&'static str>>,
 }
 
@@ -35,27 +35,27 @@ impl std::fmt::Debug for Streams<'_> {
 }
 
 impl<'a> Streams<'a> {
-    /// Streams to pipes.
+    /// Creates streams that write to pipes.
     pub fn piped(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Streams<'a> {
         Streams { out, err, screen: Screen::NONE, err_screen: Screen::NONE, seen: None, next: None }
     }
 }
 
 impl Streams<'_> {
-    /// The same, with answers to `out`, which is no screen.
+    /// Returns these streams with answers redirected to `out`, which is not a screen.
     pub(super) fn with_output<'s>(&'s mut self, out: &'s mut dyn Write) -> Streams<'s> {
         Streams { out, err: &mut *self.err, screen: Screen::NONE, err_screen: self.err_screen, seen: self.seen, next: self.next }
     }
 
-    /// Widths and colors as the options have them.
+    /// Applies the width and color options.
     pub(super) fn dress(&mut self, config: &Config) {
         self.screen = config.screen(self.screen);
         self.err_screen = config.screen(self.err_screen);
     }
 
-    /// Where answers go.
+    /// Returns the target of answers.
     pub(super) fn target(&mut self) -> Target<'_> {
-        Target { out: &mut *self.out, screen: self.screen, seen: self.seen }
+        Target { out: &mut *self.out, screen: self.screen, seen: self.seen, select: &[] }
     }
 
     /// Writes a line of diagnostics, without control characters if a terminal shows it, and wrapped to its width.
@@ -63,12 +63,12 @@ impl Streams<'_> {
         self.err_screen.lines(line).iter().try_for_each(|line| writeln!(self.err, "{line}"))
     }
 
-    /// Writes a command line, which is pasted as it stands.
+    /// Writes a command line without wrapping it, so that it can be pasted.
     pub(super) fn show_command(&mut self, line: &str) -> io::Result<()> {
         writeln!(self.err, "{}", self.err_screen.wide().lines(line).concat())
     }
 
-    /// Writes a line of diagnostics behind a colored `word`.
+    /// Writes a line of diagnostics after a colored `word`.
     pub(super) fn warn(&mut self, word: &str, message: &str) -> io::Result<()> {
         let word = format!("{word}:");
         let text = format!("{word} {message}");
@@ -82,7 +82,7 @@ impl Streams<'_> {
         Ok(())
     }
 
-    /// Table rows that fit the screen with the surrounding text; a default if there is no screen.
+    /// Returns the number of table rows that fit the screen with the surrounding text; a default without a screen.
     pub(super) fn rows(&self) -> usize {
         const AROUND: usize = 9;
         const WITHOUT_SCREEN: usize = 40;
@@ -90,7 +90,7 @@ impl Streams<'_> {
     }
 }
 
-/// Runs `work`, whose output goes to the file at `path` once it is complete.
+/// Runs `work` and writes its output to the file at `path` once it is complete.
 pub(super) fn to_file(path: &Path, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
     // `gcdump heap -o crash.dmp` must not overwrite the dump.
     if pick::could_be_dump(path) {
@@ -105,7 +105,7 @@ pub(super) fn to_file(path: &Path, streams: &mut Streams<'_>, work: impl FnOnce(
         None => File::options().write(true).open(path),
     };
     let mut out = BufWriter::new(file.with_context(cannot)?);
-    // What cannot be written says why; where, only this knows.
+    // The io::Error has the cause; add the path here.
     let exit = work(&mut streams.with_output(&mut out)).map_err(|e| match e.downcast_ref::<io::Error>() {
         Some(_) => e.context(format!("writing {}", path.display())),
         None => e,

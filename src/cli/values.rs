@@ -8,7 +8,7 @@ pub(super) fn number(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| "expected a number, 0 for all".to_string())
 }
 
-/// Parses a type name, pattern, or method table address: `0x…`, or as debuggers print it, eight or more hexadecimal digits.
+/// Parses a type name, pattern, or method table address: `0x…`, or eight or more hexadecimal digits, as debuggers print it.
 pub(super) fn type_pattern(text: &str) -> Result<TypePattern, String> {
     const BARE: usize = 8;
     let bare = || text.len() >= BARE && text.bytes().any(|b| b.is_ascii_digit()) && address(text).is_ok();

@@ -1,5 +1,5 @@
-//! Brings command lines into the order that clap expects: the command, then what it is about, then the dump. People type the dump
-//! first, or the address after it, or a command of SOS.
+//! Puts command lines into the order that clap expects: the command, its arguments, then the dump. Users also type the dump first, an address
+//! before the command, or a command of SOS.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,18 +15,18 @@ use super::sos;
 use super::values::address;
 use crate::base::did_you_mean;
 
-/// A command line in order.
+/// A reordered command line.
 pub(super) enum Ordered {
-    /// For clap.
+    /// A command line for clap.
     Line(Vec<OsString>),
     /// Help on a topic: see [`super::help`].
     Help(&'static str),
 }
 
-/// Orders `args`, the first of which is the program. `has_dump` says that a command needs to name no dump.
+/// Reorders `args`, the first of which is the program. `has_dump` is true if a command may omit the dump.
 ///
 /// # Errors
-/// Commands that do not exist, and what SOS has and gcdump has not.
+/// Fails on commands that do not exist, and on SOS commands without a counterpart.
 pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Result<Ordered, UsageError> {
     let mut args = args.into_iter();
     let program = args.next().unwrap_or_default();
@@ -52,27 +52,27 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
         }
         Known::Own(name) => (name, rest),
         Known::Sos(known) => {
-            let told = sos::translate(
+            let translated = sos::translate(
                 known,
                 &name.to_string_lossy(),
                 rest,
                 (is_path, |option: &str| root.get_subcommands().any(|c| takes_value(option, root, Some(c)))),
             )?;
-            let mut words = told.words.into_iter();
+            let mut words = translated.words.into_iter();
             let command = words.next().unwrap_or_default().to_string_lossy().into_owned();
-            (command, words.chain(told.files).collect())
+            (command, words.chain(translated.files).collect())
         }
     };
     if command == "help" {
         return Ok(Ordered::Help("sos"));
     }
-    // There is one simulation: its name may be left out.
+    // There is only one simulation, so its name may be omitted.
     if command == "simulate"
         && let Some(at) = rest.iter().position(|a| a == "collect")
     {
         rest.remove(at);
     }
-    // The shell is asked for by an option as well: gcdump crash.dmp --shell
+    // The shell can also be requested with an option: gcdump crash.dmp --shell
     if command == "info" && dump.is_some() && rest.iter().any(|a| a == "--shell") {
         rest.retain(|a| a != "--shell");
         command = "shell".into();
@@ -90,7 +90,7 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
     Ok(Ordered::Line([program, command.into()].into_iter().chain(rest).collect()))
 }
 
-/// Takes the name of the command out of `args`, and the dump where it precedes the command. `None` if there are only options.
+/// Removes the name of the command from `args`, and the dump if it precedes the command. Returns `None` if there are only options.
 fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Option<OsString>)> {
     if let Some((at, dump)) = (0..args.len()).find_map(|at| Some((at, led(args, at, root)?))) {
         let name = args.remove(at);
@@ -111,7 +111,7 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
     Some((first, None))
 }
 
-/// Whether the word at this place is a command, with its options before it and nothing else but perhaps the dump: its place.
+/// Whether the word at this position is a command preceded only by its options and perhaps the dump. Returns the position of the dump.
 fn led(args: &[OsString], at: usize, root: &Clap) -> Option<Option<usize>> {
     let sub = match known(args.get(at)?, root)? {
         Known::Help => None,
@@ -120,7 +120,7 @@ fn led(args: &[OsString], at: usize, root: &Clap) -> Option<Option<usize>> {
         Known::Sos(_) => None,
     };
     let before = args.get(..at)?;
-    // One with another spelling takes as much, or says so itself.
+    // A corrected spelling must have the same number of words; otherwise the positions below do not apply.
     let all: Vec<OsString> = before.iter().flat_map(|a| sub.map_or_else(|| vec![a.clone()], |sub| one_spelled(a, root, sub))).collect();
     if before.iter().any(|a| a == "--") || all.len() != before.len() {
         return None;
@@ -136,7 +136,7 @@ fn one_spelled(arg: &OsStr, root: &Clap, sub: &Clap) -> Vec<OsString> {
     spelled(&[arg.to_os_string()], root, sub)
 }
 
-/// The dump on the command line `args`, which may be unfinished. The first word is the program.
+/// Returns the dump on the command line `args`, which may be unfinished. The first word is the program.
 pub(super) fn dump_of(args: &[OsString], root: &Clap) -> Option<OsString> {
     let mut rest = args.get(1..)?.to_vec();
     let (name, dump) = take_command(&mut rest, root)?;
@@ -150,7 +150,7 @@ pub(super) fn dump_of(args: &[OsString], root: &Clap) -> Option<OsString> {
     let (place, leads) = place_of_dump(sub)?;
     let rest = dump_in_place(rest, None, root, sub);
     let places = arguments(&rest, root, Some(sub));
-    // A dump that other arguments follow has its own place, if all before it are there. Others come last.
+    // If other arguments follow the dump, it has a fixed position once all arguments before it are present. Otherwise it is last.
     let at = if leads { places.get(place) } else { places.last() };
     at.and_then(|i| rest.get(*i)).filter(|word| is_dump_for(sub, word)).cloned()
 }
@@ -167,7 +167,7 @@ fn known(name: &OsStr, root: &Clap) -> Option<Known> {
     if sos::bare(name) == "help" {
         return Some(Known::Help);
     }
-    // Commands that SOS has under the same name take its flags.
+    // SOS commands of the same name as a gcdump command accept SOS flags.
     if let Some(sos) = sos::find(name) {
         return Some(Known::Sos(sos));
     }
@@ -178,7 +178,7 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let name = name.to_string_lossy();
     let wanted = sos::bare(&name);
     let own = root.get_subcommands().map(Clap::get_name);
-    // Of two letters, every word is near to one of three.
+    // With two letters, every word is close to some word of three.
     const FEWEST: usize = 3;
     let all: BTreeSet<&str> =
         own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();
@@ -189,7 +189,7 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     UsageError(format!("there is no command '{name}'{hint} (gcdump --help lists all)"))
 }
 
-/// Puts the dump where the command expects it: `dump`, which stood before the command, or one that stands before an address.
+/// Moves the dump to the position where the command expects it: `dump`, which preceded the command, or a dump that precedes an address.
 fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
     let place = place_of_dump(sub);
     let leads = place.is_some_and(|(_, leads)| leads);
@@ -200,7 +200,7 @@ fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, s
         args.insert(after.unwrap_or(end), dump);
         return args;
     }
-    // A subcommand within the command comes first.
+    // A subcommand comes first.
     if leads || args.iter().any(|a| a == "--") {
         return args;
     }
@@ -214,7 +214,7 @@ fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, s
     args
 }
 
-/// Makes several words for objects one, for commands that are about an object. The last word is the dump, unless it is an address.
+/// Joins several words for objects into one, for commands about an object. The last word is the dump unless it is an address.
 fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsString> {
     let takes_objects = sub.get_positionals().next().is_some_and(|p| ["address", "what"].contains(&p.get_id().as_str()));
     let mut places = arguments(&args, root, Some(sub));
@@ -235,8 +235,7 @@ fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsStr
     args
 }
 
-/// Checks that `args` name what the command is about, and nothing more: clap would take the dump for an address, and an address for
-/// the dump.
+/// Checks that `args` name what the command needs and nothing else: clap would take the dump as an address, and an address as the dump.
 fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError> {
     let asks_help = args.iter().take_while(|a| *a != "--").any(|a| ["-h", "--help"].iter().any(|help| a == help));
     let words: Vec<&OsString> = arguments(args, root, Some(sub)).into_iter().filter_map(|i| args.get(i)).collect();
@@ -249,7 +248,7 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
             Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS {dump}")))
         }
         (Some("name"), []) => Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE DUMP"))),
-        // Names of types have dots: what is no file may be one.
+        // Type names contain dots: the argument may be a type if there is no such file.
         (Some("name"), [dump]) if Path::new(dump).is_file() => {
             let dump = dump.to_string_lossy();
             Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE {dump}")))
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn dumps_and_commands_stand_anywhere() {
+    fn dumps_and_commands_are_found_anywhere() {
         for (typed, ordered) in [
             ("x.dmp", "info x.dmp"),
             ("x.dmp stat", "stat x.dmp"),
@@ -329,7 +328,7 @@ mod tests {
             ("export --format parquet x.dmp", "export parquet x.dmp"),
             ("x.dmp export -f csv", "export csv x.dmp"),
             ("stat -", "stat -"),
-            // Habits from elsewhere.
+            // Commands of other tools.
             ("k x.dmp", "stacks x.dmp"),
             ("leaks x.dmp", "retained --suspects x.dmp"),
             ("grep dog x.dmp", "strings --like *dog* x.dmp"),
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_too_much_is_named() {
+    fn missing_and_extra_arguments_are_named() {
         for (typed, message) in [
             ("object x.dmp", "object: the address is missing: object ADDRESS x.dmp"),
             ("x.dmp object --count 3", "object: the address is missing: object ADDRESS x.dmp"),
@@ -384,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn words_alone_are_about_the_dump_that_is_there() {
+    fn bare_words_apply_to_the_open_dump() {
         let open = |text: &str| {
             let args = std::iter::once("gcdump").chain(text.split_whitespace()).map(OsString::from).collect();
             match ordered(args, &command_line(), true).unwrap() {
@@ -397,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_refused_is_no_suggestion() {
+    fn refused_names_are_not_suggested() {
         for name in sos::refused() {
             let near = format!("{name}x");
             assert!(
@@ -408,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_commands_lead_to_near_ones() {
+    fn unknown_commands_suggest_similar_ones() {
         assert!(line("stats x.dmp").unwrap_err().contains("did you mean stat?"));
         assert!(line("dumpheep x.dmp").unwrap_err().contains("did you mean dumpheap?"));
         assert!(line("frobnicate").unwrap_err().ends_with("no command 'frobnicate' (gcdump --help lists all)"));

@@ -16,14 +16,14 @@ static UNFINISHED: Mutex<Vec<Unfinished>> = Mutex::new(Vec::new());
 
 struct Unfinished {
     path: PathBuf,
-    /// Files and folders that were made in a folder, so that no descriptor is needed to find them.
+    /// Files and folders created inside the folder, so that removing it needs no descriptor to find them.
     inside: Vec<PathBuf>,
-    /// The folder around it, if it was made for it: it is removed as well where nothing else is in it.
+    /// The parent folder, if it was created for this one: it is also removed if it is empty.
     around: Option<PathBuf>,
 }
 
-/// Removes unfinished output files; call before exiting the process while work goes on. Who would make another one then waits for the
-/// exit.
+/// Removes unfinished output files. Call before exiting the process while work is in progress. Threads that want to create another file then
+/// block until the exit.
 pub fn remove_unfinished() {
     let mut all = unfinished();
     all.drain(..).for_each(Unfinished::remove);
@@ -31,7 +31,7 @@ pub fn remove_unfinished() {
 }
 
 impl Unfinished {
-    /// Removes it with what is in it. There is nowhere left to report a failure.
+    /// Removes the file or folder with its contents. There is nowhere left to report a failure.
     fn remove(self) {
         if !self.path.is_dir() {
             let _ = fs::remove_file(self.path);
@@ -40,24 +40,24 @@ impl Unfinished {
         for inside in self.inside.iter().rev() {
             let _ = fs::remove_file(inside).or_else(|_| fs::remove_dir(inside));
         }
-        // What was moved to it is left.
+        // Whatever was moved into the folder remains.
         remove_folder(&self.path, DEPTH);
         let _ = self.around.map(fs::remove_dir);
     }
 }
 
-/// Folders below each other in one that this process makes.
+/// Maximum nesting depth of the folders that this process creates inside one folder.
 const DEPTH: u32 = 8;
 
-/// Removes a folder and all in it, with no more than one descriptor at a time. It is this process's own, and open to no other user, so that
-/// nothing puts a link in the place of one of its folders.
+/// Removes a folder and its contents with at most one descriptor open at a time. The folder belongs to this process and is inaccessible to
+/// other users, so nothing can replace one of its folders with a link.
 fn remove_folder(folder: &Path, depth: u32) {
     if fs::remove_dir(folder).is_ok() {
         return;
     }
     let entries: Vec<fs::DirEntry> = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).collect();
     for entry in entries {
-        // What cannot be removed stays, and its folder with it.
+        // A file that cannot be removed remains, and so does its folder.
         match entry.file_type() {
             Ok(kind) if kind.is_dir() && depth > 0 => remove_folder(&entry.path(), depth.saturating_sub(1)),
             _ => drop(fs::remove_file(entry.path())),
@@ -70,12 +70,12 @@ fn unfinished() -> std::sync::MutexGuard<'static, Vec<Unfinished>> {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether a path is the usual name of standard output.
+/// Whether a path is the conventional name of standard output.
 pub(super) fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Refuses what only a stream can be written to: files that appear whole or not at all have a name.
+/// Refuses standard output for files that appear complete or not at all: those need a name.
 pub(super) fn check_named(out: &Path) -> Result<()> {
     if is_standard_output(out) {
         return Err(UsageError("- is standard output; this is written to a file (./- is one of that name)".into()).into());
@@ -89,7 +89,7 @@ pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
     if out.is_dir() {
         return Err(UsageError(format!("{} is a folder", out.display())).into());
     }
-    // A rename would put a file in its place; and who opens a pipe waits.
+    // A rename would replace the device, and opening a pipe blocks.
     if out.metadata().is_ok_and(|m| !m.is_file()) {
         return Err(UsageError(format!("{} is a device or a pipe; this is written to a file", out.display())).into());
     }
@@ -119,7 +119,7 @@ impl Drop for Listed {
 }
 
 impl Draft {
-    /// Creates a draft of `place`, readable for others only if `public`.
+    /// Creates a draft of `place`, readable by others only if `public`.
     pub(super) fn of(place: &Path, public: bool) -> io::Result<Draft> {
         // Write through symbolic links.
         let place = place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
@@ -130,7 +130,7 @@ impl Draft {
             permit(&mut builder, &place);
         }
         fs::metadata(folder)?;
-        // A signal waits until it is listed.
+        // The lock blocks signals until the file is listed.
         let mut all = unfinished();
         let file = builder.tempfile_in(folder).map_err(reason)?;
         all.push(Unfinished { path: file.path().to_path_buf(), inside: Vec::new(), around: None });
@@ -147,7 +147,7 @@ impl Draft {
         self.file.path()
     }
 
-    /// Renames the draft to its destination, overwriting it if `replace`.
+    /// Renames the draft to its destination and overwrites an existing file if `replace`.
     pub(super) fn finish(self, replace: bool) -> io::Result<()> {
         let Draft { file, place, listed } = self;
         let moved = if replace { file.persist(&place) } else { file.persist_noclobber(&place) };
@@ -156,7 +156,7 @@ impl Draft {
     }
 }
 
-/// A folder for unfinished files, beside the place where they will be; removed with all that is left in it.
+/// A folder for unfinished files, next to their destination. Dropping it removes everything left in it.
 pub(super) struct Workshop(PathBuf);
 
 impl Drop for Workshop {
@@ -169,10 +169,10 @@ impl Drop for Workshop {
 }
 
 impl Workshop {
-    /// Creates one in `parent`.
+    /// Creates a workshop in `parent`.
     pub(super) fn beside(parent: &Path) -> io::Result<Workshop> {
         fs::metadata(parent)?;
-        // A signal waits until it is listed.
+        // The lock blocks signals until the folder is listed.
         let mut all = unfinished();
         let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(reason)?;
         let path = folder.keep();
@@ -181,7 +181,7 @@ impl Workshop {
         Ok(Workshop(path))
     }
 
-    /// Creates one in `root`, which is made if it is not there.
+    /// Creates a workshop in `root`, which is created if it does not exist.
     pub(super) fn within(root: &Path) -> io::Result<Workshop> {
         let is_new = !root.exists();
         fs::create_dir_all(root)?;
@@ -192,7 +192,7 @@ impl Workshop {
         Ok(shop)
     }
 
-    /// Makes a file in it, with the folders where it is.
+    /// Creates a file in the workshop, along with its parent folders.
     pub(super) fn create(&self, place: &Path) -> io::Result<File> {
         let mut at = self.0.clone();
         for part in place.parent().into_iter().flat_map(Path::components) {
@@ -205,7 +205,7 @@ impl Workshop {
         self.noted(&self.0.join(place), |path| File::create_new(path))
     }
 
-    /// Makes something in it. A signal waits until it is noted.
+    /// Creates a file or folder in the workshop. The lock blocks signals until it is listed.
     fn noted<T>(&self, path: &Path, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut all = unfinished();
         let made = make(path)?;
@@ -218,10 +218,10 @@ impl Workshop {
         &self.0
     }
 
-    /// Moves `new`, a folder in it, to `place`. What is there already is moved away, where `replace` allows: another process may put its own there
+    /// Moves `new`, a folder of the workshop, to `place`. An existing folder there is moved away if `replace`: another process may create one
     /// at any time.
     pub(super) fn put(&self, new: &Path, place: &Path, replace: bool) -> io::Result<()> {
-        /// More often than other processes write the same at the same time.
+        /// More than the number of processes that could write the same folder at the same time.
         const TRIES: u32 = 100;
         let mut tries = 0..TRIES;
         loop {
@@ -232,24 +232,24 @@ impl Workshop {
         }
     }
 
-    /// Moves the folder at `place`, if there is one, to where it is removed with this one.
+    /// Moves the folder at `place`, if there is one, into the workshop, with which it is removed.
     pub(super) fn take_away(&self, place: &Path) -> io::Result<()> {
         let old = (0u32..).map(|n| self.0.join(format!("old-{n}"))).find(|old| !old.exists()).unwrap_or_else(|| self.0.join("old"));
         self.noted(&old, |old| fs::create_dir(old))?;
         match fs::rename(place, old.join("it")) {
-            // Another process was faster.
+            // Another process has already moved it.
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             moved => moved,
         }
     }
 }
 
-/// Whether a folder could not be moved because there is another. Windows does not name the reason.
+/// Whether a folder could not be moved because another one exists there. Windows does not report the reason.
 fn is_in_the_way(e: &io::Error, place: &Path) -> bool {
     matches!(e.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) || cfg!(windows) && place.is_dir()
 }
 
-/// Uses the permissions of the existing file or the defaults; temporary files are readable by their owner only.
+/// Applies the permissions of the existing file, or the defaults; temporary files are readable only by their owner.
 #[cfg(unix)]
 fn permit(builder: &mut Builder<'_, '_>, place: &Path) {
     use std::os::unix::fs::PermissionsExt;
@@ -260,7 +260,7 @@ fn permit(builder: &mut Builder<'_, '_>, place: &Path) {
 #[cfg(not(unix))]
 fn permit(_: &mut Builder<'_, '_>, _: &Path) {}
 
-/// Writes the file at `path` by `fill`, readable for its owner only; all of it or nothing.
+/// Writes the file at `path` with `fill`, readable only by its owner, completely or not at all.
 pub(super) fn whole_file<T>(path: &Path, force: bool, fill: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let context = || format!("writing {}", path.display());
     let draft = Draft::of(path, false).with_context(|| format!("cannot write {}", path.display()))?;

@@ -1,26 +1,27 @@
-//! Which load context a module belongs to: by the binder of its assembly, which the `_nativeAssemblyLoadContext` of the context points to.
+//! The load context to which a module belongs, found by the binder of its assembly: the context's `_nativeAssemblyLoadContext` points to
+//! it.
 //!
-//! The descriptors of .NET 8 and 9 do not tell where the binder is. It is found by its shape then: the words of a `PEAssembly`, and those
-//! of what they point to, that lead to the binder of a collectible context in each collectible module, and in no other module. Measured on
-//! .NET 8: word 7 of the `PEAssembly` points to the binder's own assembly, word 4 of which is the binder; on .NET 10 word 8 is the binder
-//! itself, as described, and the way of .NET 8 leads to the same one.
+//! The descriptors of .NET 8 and 9 do not contain the offset of the binder, so it is found by its shape. The candidates are the words of a
+//! `PEAssembly`, and the words of the structures to which they point. The right one points to the binder of a collectible context in
+//! collectible modules, and in no other module. Measured on .NET 8: word 7 of the `PEAssembly` points to the binder's own assembly, whose
+//! word 4 is the binder. On .NET 10, word 8 is the binder itself, as described, and the path of .NET 8 leads to the same binder.
 
 use super::loader::Loader;
 use crate::base::Addr;
 use crate::base::hash::Set;
 use crate::base::missed::tried;
 
-/// Words of a structure that are looked at.
+/// Number of words of a structure that are candidates.
 const WORDS: u64 = 24;
 
-/// How a `PEAssembly` leads to its binder.
+/// The path from a `PEAssembly` to its binder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By the descriptor.
+    /// At the offset in the descriptor.
     Described,
     At(u64),
-    /// In what the first word points to.
-    Behind(u64, u64),
+    /// At the second offset in the structure to which the word at the first offset points.
+    Through(u64, u64),
 }
 
 /// Finds the binders of modules.
@@ -31,8 +32,8 @@ pub(crate) struct Binders<'l> {
 }
 
 impl<'l> Binders<'l> {
-    /// Binds to the descriptor, or finds the way: `collectible` are modules that belong to one of `contexts`, or to a dynamic assembly that
-    /// has its own loader allocator; `others` belong to none of them. `None` if that does not decide.
+    /// Binds to the descriptor, or finds the path. `collectible` are modules that belong to one of `contexts`, or to a dynamic assembly
+    /// with its own loader allocator; `others` belong to none of the contexts. `None` if these modules do not determine the path.
     pub(crate) fn bind(loader: &'l Loader, collectible: &[Addr], others: &[Addr], contexts: &Set<Addr>) -> Option<Binders<'l>> {
         let by = |way| Binders { loader, way };
         if loader.has_binders() {
@@ -44,8 +45,8 @@ impl<'l> Binders<'l> {
         tried(|| {
             let word = loader.word_bytes();
             let offset = move |n: u64| n.saturating_mul(word);
-            let behind = |first| (0..WORDS).map(move |n| Way::Behind(offset(first), offset(n)));
-            let ways = (0..WORDS).map(|n| Way::At(offset(n))).chain((0..WORDS).flat_map(behind));
+            let through = |first| (0..WORDS).map(move |n| Way::Through(offset(first), offset(n)));
+            let ways = (0..WORDS).map(|n| Way::At(offset(n))).chain((0..WORDS).flat_map(through));
             let mut fitting: Vec<(usize, Way)> = ways.filter(fits).map(|way| (led(&way), way)).collect();
             let most = fitting.iter().map(|(led, _)| *led).max()?;
             fitting.retain(|(led, _)| *led == most);
@@ -62,7 +63,7 @@ impl<'l> Binders<'l> {
         match self.way {
             Way::Described => loader.binder(assembly),
             Way::At(offset) => loader.pointer(assembly.plus(offset)),
-            Way::Behind(first, offset) => loader.pointer(loader.pointer(assembly.plus(first))?.plus(offset)),
+            Way::Through(first, offset) => loader.pointer(loader.pointer(assembly.plus(first))?.plus(offset)),
         }
     }
 }

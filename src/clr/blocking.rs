@@ -1,7 +1,7 @@
-//! What the runtime records of a thread that waits for a monitor.
+//! The runtime's records of threads that wait for a monitor.
 //!
-//! A thread that blocks in native code keeps a *blocking item* on its own stack, for debuggers: `threads.h`, `syncblk.h`; measured on
-//! .NET 8 to 10. Threads in `Monitor.Wait` are queued on the sync block besides.
+//! A thread that blocks in native code keeps a *blocking item* (`DebugBlockingItem`) on its own stack, for debuggers. Threads in
+//! `Monitor.Wait` are also queued on the sync block. Source: `threads.h`, `syncblk.h`; measured on .NET 8 to 10.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use crate::contract::Descriptor;
 use crate::data::{Bound, DebugBlockingItem as Item, SyncBlock, Thread, WaitEventLink, bind};
 use crate::memory::Memory;
 
-/// Maximum threads in the queue of one sync block.
+/// Maximum number of threads in the queue of a sync block.
 const MAX_QUEUED: usize = 1 << 16;
 
-/// What a thread is blocked in.
+/// A blocking item of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockingItem {
     /// Address of the `SyncBlock`.
     pub(crate) block: Addr,
-    /// Whether it is in `Monitor.Wait`: otherwise it enters the monitor.
+    /// Whether the thread is in `Monitor.Wait`. Otherwise it is entering the monitor.
     pub(crate) waits: bool,
-    /// Timeout in milliseconds; `None` for none.
+    /// Timeout in milliseconds; `None` if infinite.
     pub(crate) timeout: Option<u32>,
 }
 
@@ -31,22 +31,22 @@ pub(crate) struct BlockingItem {
 pub(crate) struct Blocking {
     memory: Arc<Memory>,
     offset: Option<u64>,
-    /// Whether the descriptor says where the items are, and it is not a guess.
+    /// Whether the offset of the items comes from the descriptor. Otherwise it is a guess.
     placed: bool,
     item: Option<Bound<Item>>,
     queue: Option<(Bound<SyncBlock>, Bound<WaitEventLink>)>,
 }
 
-/// No timeout.
+/// Value of an infinite timeout.
 const ENDLESS: u32 = u32::MAX;
 /// Kinds of items.
 const ENTER: u32 = 0;
 const WAIT: u32 = 1;
-/// Bytes of a `Thread` that are searched for the item of a runtime whose offset is unknown.
+/// Number of bytes of a `Thread` that are searched for the item if the offset is unknown.
 const SEARCHED: u64 = 0x800;
 
 impl Blocking {
-    /// Binds to a runtime. What the descriptor does not have is left out.
+    /// Binds to a runtime. Structures that the descriptor does not have are not read.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Blocking {
         let offset = Thread::DebugBlockingItem.offset(d).ok();
         let queue = bind!(d, SyncBlock { WaitQueue }).ok();
@@ -60,18 +60,18 @@ impl Blocking {
         }
     }
 
-    /// Whether the descriptor says where threads keep their items.
+    /// Whether the descriptor contains the offset of the items in threads.
     pub(crate) fn is_placed(&self) -> bool {
         self.placed
     }
 
-    /// Whether the descriptor says how threads queue on sync blocks.
+    /// Whether the descriptor describes the wait queues of sync blocks.
     pub(crate) fn has_queues(&self) -> bool {
         self.queue.is_some()
     }
 
-    /// Finds where threads keep their items, by their shape: the one word of several `threads` (address, stack) that points to an item on the
-    /// thread's own stack. One thread is not enough: other words may look like it.
+    /// Finds the offset of the items by their shape: the only word that, in several of the `threads` (address, stack), points to an item on
+    /// the thread's own stack. A single thread is not sufficient, because other words may look like it.
     pub(crate) fn find(&mut self, threads: &[(Addr, AddrRange)], is_block: impl Fn(Addr) -> bool) {
         let word = self.memory.ptr_bytes();
         let hits = |offset: u64| threads.iter().filter(|(t, stack)| self.read(t.plus(offset), *stack, &is_block).is_some()).count();
@@ -82,7 +82,7 @@ impl Blocking {
         self.offset = best.first().filter(|(most, _)| *most > 1 && unrivalled(*most)).map(|(_, offset)| *offset);
     }
 
-    /// The item of the `Thread` at `thread`, whose stack in use is `stack`. `None` if it is not blocked by a monitor.
+    /// The item of the `Thread` at `thread`, whose used stack is `stack`. `None` if the thread is not blocked in a monitor.
     pub(crate) fn item(&self, thread: Addr, stack: AddrRange, is_block: impl Fn(Addr) -> bool) -> Option<BlockingItem> {
         let slot = thread.plus(self.offset?);
         let item = self.read(slot, stack, &is_block);
@@ -92,12 +92,12 @@ impl Blocking {
             && let Some((at, fields)) = noted().zip(self.item.as_ref())
             && !self.is_absent(at, fields, stack)
         {
-            contradiction(slot, "what a thread notes of the monitor that it waits for is not on its stack, or names no monitor");
+            contradiction(slot, "the blocking item of a thread is not on its stack, or does not refer to a sync block");
         }
         item
     }
 
-    /// Whether the item at `at` names a monitor that the dump does not have, as in mini dumps.
+    /// Whether the item at `at` refers to a sync block that is not in the dump, as in mini dumps.
     fn is_absent(&self, at: Addr, item: &Bound<Item>, stack: AddrRange) -> bool {
         let block = || item.get(&self.memory, at, Item::Lock);
         stack.contains(at) && block().is_some_and(|block| self.memory.ptr(block).is_err())
@@ -115,7 +115,7 @@ impl Blocking {
     }
 
     /// The `Thread`s in `Monitor.Wait` on the sync block at `block`, in the order in which they will be woken. `None` if the list is
-    /// broken, not described, or longer than it may `afford`: blocks of a forged dump share one.
+    /// corrupt, not described, or longer than `afford` allows: the sync blocks of a forged dump may share a list.
     pub(crate) fn queued(&self, block: Addr, afford: &dyn Fn(u64) -> bool) -> Option<Vec<Addr>> {
         let (of_block, of_link) = self.queue.as_ref()?;
         let mut link = of_block.get(&self.memory, block, SyncBlock::WaitQueue)?;

@@ -1,8 +1,8 @@
-//! The tier that a method's code was compiled at.
+//! The optimization tier of a method's code.
 //!
 //! Source: contract `CodeVersions`; `codeversion.h`, `callcounting.h`, `tieredcompilation.cpp` (`GetInitialOptimizationTier`).
-//! A method's first code is its default version, of which no node is kept; each later one has a `NativeCodeVersionNode` with its tier.
-//! `docs/internals/stacks.md#tiers` tells the rule and what was measured.
+//! A method's first code is its default version, which has no node. Each later version has a `NativeCodeVersionNode` with its tier.
+//! `docs/internals/stacks.md#tiers` describes the rules and the measurements.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,41 +18,41 @@ use crate::data::{
 use crate::memory::{Memory, ReadError};
 use crate::model::CodeTier;
 
-/// Bit of `MethodDesc.Flags3AndTokenRemainder`: the method's code may be replaced by better one. `method.hpp`, since .NET 8.
+/// Bit of `MethodDesc.Flags3AndTokenRemainder`: the method is eligible for tiered compilation. `method.hpp`, since .NET 8.
 const ELIGIBLE: u16 = 0x8000;
-/// Bit of `Module.Flags`: the assembly's `DebuggableAttribute` does not turn optimization off. `ceeload.h`.
+/// Bit of `Module.Flags`: the assembly's `DebuggableAttribute` does not disable optimization. `ceeload.h`.
 const ALLOW_OPTIMIZATION: u32 = 0x800;
 /// Bits of a method's `MethodImplAttributes`.
 const NO_OPTIMIZATION: u32 = 0x40;
 const AGGRESSIVE_OPTIMIZATION: u32 = 0x200;
 /// `NativeCodeVersion.StorageKind` of a default version.
 const SYNTHETIC: u32 = 2;
-/// `CallCountingInfo.Stage` of a default version that is optimized and stays.
+/// `CallCountingInfo.Stage` of a default version that is optimized and final.
 const DISABLED: u8 = 4;
-/// Most versions of a method's code.
+/// Maximum number of versions of a method's code.
 const MAX_VERSIONS: usize = 1 << 12;
-/// Most slots looked at in a hash table of the runtime: it keeps a quarter of them free.
+/// Maximum number of slots that are probed in a hash table of the runtime, which keeps a quarter of them free.
 const MAX_PROBES: u32 = 1 << 12;
 
-/// Settings of the process that decide on tiers.
+/// Settings of the process that determine tiers.
 #[derive(Clone, Copy, Debug)]
 struct Config {
-    /// `JITMinOpts`: nothing is optimized.
+    /// `JITMinOpts`: optimization is disabled.
     min_opts: bool,
     /// Whether a method's first code is instrumented.
     instrument_first: Option<bool>,
 }
 
-/// Where versioning states are found.
+/// Where the versioning state of a method is found.
 #[derive(Clone, Debug)]
 enum States {
-    /// In a method's code data.
+    /// In the method's code data.
     OfMethod(Bound<MethodDescCodeData>),
-    /// In a hash table of the application domain, whose variable is at the address.
+    /// In a hash table of the application domain, whose variable is at this address.
     OfDomain { variable: Addr, domain: Bound<AppDomain> },
 }
 
-/// What tells whether calls of a default version are counted.
+/// The structures that show whether the calls of a default version are counted.
 #[derive(Clone, Debug)]
 struct Counting {
     allocator: Bound<LoaderAllocator>,
@@ -61,7 +61,7 @@ struct Counting {
     version: Bound<NativeCodeVersion>,
 }
 
-/// Reads the versions of code.
+/// Reader of code versions.
 #[derive(Clone, Debug)]
 pub(crate) struct CodeVersions {
     memory: Arc<Memory>,
@@ -76,7 +76,7 @@ pub(crate) struct CodeVersions {
 }
 
 impl CodeVersions {
-    /// The contract read.
+    /// The contract that is read.
     pub(crate) const CONTRACT: Contract = Contract::optional("CodeVersions", &["1"]);
 
     /// Binds to a runtime.
@@ -116,8 +116,8 @@ impl CodeVersions {
         })
     }
 
-    /// The tier of the JIT-ed code that starts at `start`, of the method at `desc`; `None` if what tells is not in the dump, unknown for
-    /// this runtime, or contradicts itself.
+    /// The tier of the JIT-compiled code that starts at `start`, of the method at `desc`. `None` if the data is not in the dump, unknown
+    /// for this runtime, or contradictory.
     pub(crate) fn tier(&self, methods: &Methods, names: &TypeNames, desc: Addr, start: Addr) -> Option<CodeTier> {
         let flags = self.desc.get(&self.memory, desc, MethodDesc::Flags3AndTokenRemainder)?;
         if flags & ELIGIBLE == 0 {
@@ -130,9 +130,9 @@ impl CodeVersions {
         }
     }
 
-    /// The tier of code that is never replaced.
+    /// The tier of code that is not eligible for tiered compilation.
     fn untiered(&self, methods: &Methods, names: &TypeNames, desc: Addr) -> Option<CodeTier> {
-        // .NET 11 does not describe the setting, which only developers of the runtime use.
+        // .NET 11 does not describe this setting, which only developers of the runtime use.
         if self.config.is_some() && self.config()?.min_opts {
             return Some(CodeTier::MinOpts);
         }
@@ -142,14 +142,14 @@ impl CodeVersions {
         Some(if minimal { CodeTier::MinOpts } else { CodeTier::Optimized })
     }
 
-    /// The tier of the first code of a method that takes part in tiering.
+    /// The tier of the default version of a method that is eligible for tiered compilation.
     fn first(&self, methods: &Methods, names: &TypeNames, desc: Addr) -> Option<CodeTier> {
         if let Some(States::OfMethod(data)) = &self.states
             && data.has(MethodDescCodeData::OptimizationTier)
         {
             let at = self.desc.pointer(&self.memory, desc, MethodDesc::CodeData)?;
             return match data.get(&self.memory, at, MethodDescCodeData::OptimizationTier)? {
-                // The runtime's own list calls such code `QuickJitted`.
+                // The runtime's own list of tiers calls this code `QuickJitted`.
                 UNDECIDED => Some(CodeTier::Tier0),
                 tier => tier_of(tier),
             };
@@ -173,7 +173,7 @@ impl CodeVersions {
         Some(Config { min_opts: flag(EEConfig::JitMinOpts)?, instrument_first: first() })
     }
 
-    /// What the nodes of the method say about the code at `start`.
+    /// Looks up the code at `start` in the version nodes of the method.
     fn node(&self, desc: Addr, start: Addr) -> Result<Node, ReadError> {
         let (Some(states), Some(l), Some(node)) = (&self.states, &self.state, &self.node) else { return Ok(Node::Unknown) };
         let of_method = |state| l.read(&self.memory, state, MethodDescVersioningState::MethodDesc);
@@ -204,7 +204,7 @@ impl CodeVersions {
         let mut seen = HashSet::new();
         let mut at = l.read(&self.memory, state, MethodDescVersioningState::NativeCodeVersionNode)?;
         while !at.is_null() {
-            // A node of another method, a cycle: no list of this method's versions.
+            // The list contains a node of another method, or a cycle, so it is invalid.
             if !seen.insert(at) || seen.len() > MAX_VERSIONS || node.read(&self.memory, at, NativeCodeVersionNode::MethodDesc)? != desc {
                 return Ok(Node::Unknown);
             }
@@ -216,7 +216,7 @@ impl CodeVersions {
         Ok(Node::None)
     }
 
-    /// Whether the first code of the method is optimized and stays; `None` if it cannot be told.
+    /// Whether the default version of the method is optimized and final; `None` if unknown.
     fn is_counting_disabled(&self, home: Addr, desc: Addr) -> Option<bool> {
         let c = self.counting.as_ref()?;
         let allocator = self.module.pointer(&self.memory, home, Module::LoaderAllocator)?;
@@ -236,9 +236,10 @@ impl CodeVersions {
         }
     }
 
-    /// The element of the hash table at `hash` whose key is the address `key`, of which `is` decides; the outer `None` if it is no table.
+    /// The element with the address `key` in the hash table at `hash`, as decided by `is`. The outer `None` means that the table is
+    /// invalid.
     ///
-    /// Open addressing, the step from the same number (`shash.h`); 0 is a free slot, 1 a deleted element.
+    /// The table has open addressing, with a step derived from the same hash (`shash.h`); 0 is a free slot, 1 a deleted element.
     fn look_up(&self, hash: Addr, key: Addr, is: impl Fn(Addr) -> Result<bool, ReadError>) -> Result<Option<Option<Addr>>, ReadError> {
         let Some(l) = &self.hash else { return Ok(None) };
         let table = l.read(&self.memory, hash, SHash::Table)?;
@@ -246,7 +247,7 @@ impl CodeVersions {
         if table.is_null() || size < 2 {
             return Ok((table.is_null() && size == 0).then_some(None));
         }
-        // The lower half of the address.
+        // The hash is the lower half of the address.
         let number = u32::try_from(key.0 & u64::from(u32::MAX)).unwrap_or(0);
         let step = u64::from((number % size.saturating_sub(1)).saturating_add(1));
         let mut slot = u64::from(number % size);
@@ -264,18 +265,18 @@ impl CodeVersions {
     }
 }
 
-/// What the nodes of a method say about a piece of code.
+/// Result of looking up code in the version nodes of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Node {
-    /// It has one, with this tier.
+    /// The code has a node with this tier.
     Of(u32),
-    /// It has none: it is the default version.
+    /// The code has no node: it is the default version.
     None,
-    /// They cannot be told.
+    /// The nodes cannot be read.
     Unknown,
 }
 
-/// The value that .NET 11 has as the tier of a method's first code until it decides on another one.
+/// The tier in .NET 11 of a method's first code until the runtime decides on one.
 const UNDECIDED: u32 = u32::MAX;
 
 /// `NativeCodeVersion::OptimizationTier`.

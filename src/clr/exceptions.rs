@@ -17,17 +17,16 @@ use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{self, Bound, Exception as Layout, StackTraceArrayHeader, StackTraceElement, Structure, bind};
 use crate::memory::Memory;
 
-/// Maximum frames per exception. A stack overflow has some ten thousand.
+/// Maximum number of frames per exception. A stack overflow has some ten thousand.
 const MAX_FRAMES: u64 = 20_000;
-/// Maximum inner exceptions of an AggregateException.
+/// Maximum number of inner exceptions of an AggregateException.
 const MAX_INNERS: u64 = 1024;
-/// Maximum base types.
+/// Maximum number of base types.
 const MAX_PARENTS: usize = 256;
-/// Maximum characters per string; stack trace text may be long.
+/// Maximum number of characters per string; stack trace text may be long.
 const MAX_TEXT: u32 = 1 << 16;
 
-/// StackTraceElement.Flags: the last frame of a trace that was captured and rethrown
-/// (`STEF_LAST_FRAME_FROM_FOREIGN_STACK_TRACE`).
+/// Bit of `StackTraceElement.Flags`: the last frame of a trace that was captured and rethrown (`STEF_LAST_FRAME_FROM_FOREIGN_STACK_TRACE`).
 const LAST_OF_FOREIGN: u32 = 1;
 
 /// A stack frame of an exception.
@@ -35,46 +34,46 @@ const LAST_OF_FOREIGN: u32 = 1;
 pub struct StackFrame {
     /// Instruction pointer as stored: inside the call instruction, except for faults.
     pub ip: Addr,
-    /// Stack pointer; .NET 11 does not publish it.
+    /// Stack pointer. .NET 11 does not publish it.
     pub sp: Option<Addr>,
     /// Address of the `MethodDesc`.
     pub method: Addr,
-    /// Whether this is the last frame of an earlier throw: the exception was captured and rethrown after it.
+    /// Whether this is the last frame of an earlier throw, after which the exception was captured and rethrown.
     pub last_of_foreign: bool,
 }
 
 /// Contents of an exception object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exception {
-    /// The object.
+    /// Address of the object.
     pub address: Addr,
-    /// Its method table.
+    /// Address of the method table.
     pub method_table: Addr,
-    /// Its message; `None` if unset (`Exception.Message` would then return a default text) or not in the dump.
+    /// Message; `None` if unset (`Exception.Message` would then return a default text) or not in the dump.
     pub message: Option<String>,
-    /// Its HRESULT.
+    /// HRESULT.
     pub hresult: Option<i32>,
-    /// Its inner exception.
+    /// Inner exception.
     pub inner: Option<Addr>,
-    /// All inner exceptions of an AggregateException; the first one is `inner`.
+    /// All inner exceptions of an AggregateException. The first one is `inner`.
     pub inners: Vec<Addr>,
-    /// Frames, innermost first. Empty if never thrown.
+    /// Frames, innermost first. Empty if the exception was never thrown.
     pub stack: Vec<StackFrame>,
-    /// Whether `stack` does not have frames: corrupt, or beyond the limit.
+    /// Whether frames are missing from `stack` because the trace is corrupt, or because of the limit.
     pub stack_cut: bool,
-    /// The stack trace text, if the program had requested it.
+    /// Stack trace text, if the program requested it.
     pub stack_text: Option<String>,
     /// Text before the trace: a remote or explicitly set trace.
     pub remote_text: Option<String>,
 }
 
 impl Exception {
-    /// Whether it has a stack trace: frames, or only their text.
+    /// Whether the exception has a stack trace: frames, or only their text.
     pub(crate) fn was_thrown(&self) -> bool {
         !self.stack.is_empty() || self.remote_text.as_ref().is_some_and(|text| !text.is_empty())
     }
 
-    /// Whether it is as the runtime makes those that it keeps: never thrown, and without the message that constructors set.
+    /// Whether the exception is like the runtime's preallocated ones: never thrown, and without the message that constructors set.
     pub(crate) fn is_bare(&self) -> bool {
         !self.was_thrown() && self.message.is_none()
     }
@@ -85,21 +84,21 @@ impl Exception {
 pub struct Exceptions {
     memory: Arc<Memory>,
     exception: Bound<data::Exception>,
-    /// With their sizes.
+    /// The layout and the size of the structure.
     header: Option<(Bound<StackTraceArrayHeader>, u64)>,
     element: Option<(Bound<StackTraceElement>, u64)>,
     objects: Objects,
     strings: Option<Strings>,
     base: Option<Addr>,
     derived: Mutex<Map<Addr, Kept<bool>>>,
-    /// Whether a type was met of which only a name could tell.
+    /// Whether a type was found that only its missing name could classify.
     unnamed: AtomicBool,
     /// Offset of `_innerExceptions` by method table.
     inners: Mutex<Map<Addr, Kept<Option<u64>>>>,
 }
 
 impl Exceptions {
-    /// The contract read.
+    /// The contract that is read.
     pub const CONTRACT: Contract = Contract::needed("Exception", &["1", "n1"]);
 
     /// Binds to a runtime.
@@ -128,7 +127,7 @@ impl Exceptions {
         })
     }
 
-    /// The method table of the object at `object`, mark bits cleared.
+    /// The method table of the object at `object`, with the mark bits cleared.
     pub fn method_table(&self, object: Addr) -> Option<Addr> {
         self.objects.method_table(object).filter(|a| !a.is_null())
     }
@@ -139,12 +138,12 @@ impl Exceptions {
         std::iter::successors(Some(mt), next).take(MAX_PARENTS)
     }
 
-    /// The type with this name, if it is the type at `mt` or one that it derives from.
+    /// The type with this name among the type at `mt` and its base types.
     pub(crate) fn base_named(names: &TypeNames, mt: Addr, name: &str) -> Option<Addr> {
         Self::parents(names, mt).find(|parent| names.name(*parent).name == name)
     }
 
-    /// Whether there were types that may be exceptions for all that is known: they have no names.
+    /// Whether types without names were found, which may be exceptions.
     pub fn are_undecided(&self) -> bool {
         self.unnamed.load(Ordering::Relaxed)
     }
@@ -157,7 +156,7 @@ impl Exceptions {
         }
         let is = Kept::of(|| match self.base {
             Some(base) => Self::parents(names, mt).any(|p| p == base),
-            // By name if the runtime's variable is not in the dump.
+            // Decide by name if the runtime's variable is not in the dump.
             None => {
                 let mut unnamed = false;
                 let named = Self::parents(names, mt).map(|p| names.name(p)).any(|base| {
@@ -173,8 +172,8 @@ impl Exceptions {
         *self.derived.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(is).get()
     }
 
-    /// Whether the GC finds references in objects of the type at `mt` where the layout has some. That of NativeAOT programs is a guess:
-    /// they do not publish it.
+    /// Whether the GC finds references in objects of the type at `mt` where the layout has them. The layout of NativeAOT programs is a
+    /// guess, because they do not publish it.
     fn fits(&self, names: &TypeNames, mt: Addr) -> bool {
         if !self.exception.has(Layout::_corDbgStackTrace) {
             return true;
@@ -233,7 +232,7 @@ impl Exceptions {
         *self.inners.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(offset).get()
     }
 
-    /// Number of elements of the array at `array`, and address of the first.
+    /// Number of elements of the array at `array`, and address of the first element.
     fn elements(&self, array: Addr) -> Option<(u64, Addr)> {
         Some((u64::from(self.objects.component_count(array)?), array.plus(self.objects.array_bytes()?)))
     }
@@ -250,8 +249,9 @@ impl Exceptions {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
-    /// The frames of a NativeAOT program's exception: the code addresses in `array`, as many as the number at `count` says, and whether
-    /// some are missing. Addresses are those of calls' returns; a null one ends an earlier throw.
+    /// The frames of a NativeAOT program's exception: the code addresses in `array`, whose count is at `count`, and whether some are
+    /// missing.
+    /// The addresses are return addresses; a null one ends an earlier throw.
     fn addresses(&self, array: Addr, count: Addr) -> (Vec<StackFrame>, bool) {
         let read = || {
             let wanted = u64::from(self.memory.u32(count).ok()?);
@@ -280,7 +280,7 @@ impl Exceptions {
 
     /// The byte array referenced by `_stackTrace`.
     fn trace_array(&self, names: &TypeNames, trace: Addr) -> Option<Addr> {
-        // .NET 9 and later: an array of objects; the first is the byte array, the rest keep collectible methods alive.
+        // In .NET 9 and later it may be an array of objects. The first is the byte array; the others keep collectible methods alive.
         let info = names.method_tables().read(self.method_table(trace)?).ok()?;
         info.is_array.then_some(())?;
         let bytes = if info.contains_pointers { self.references(trace).first().copied()? } else { trace };
@@ -293,7 +293,7 @@ impl Exceptions {
         let bytes = self.trace_array(names, trace)?;
         let (length, first) = self.elements(bytes)?;
         let room = length.checked_sub(*header_bytes)?.checked_div(*element_bytes)?;
-        // The upper half of the word has another use since .NET 9.
+        // Since .NET 9 the upper half of the word has another use.
         let wanted = u64::from(header.get(&self.memory, first, StackTraceArrayHeader::Size)?);
         let count = wanted.min(room).min(MAX_FRAMES);
         let start = first.plus(*header_bytes);

@@ -1,6 +1,6 @@
-//! Where objects hold references: the GCDesc in front of the method table of a type that contains pointers.
+//! Offsets of references in objects: the GCDesc before the method table of a type that contains pointers.
 //!
-//! A *series* is a run of references. Arrays of structures have *value series* instead: the pattern of one element.
+//! A *series* is a run of references. An array of structures has *value series* instead, the pattern of one element.
 //!
 //! Source: `gcdesc.h`; `docs/internals/gc-structures.md#references`, verified on 100,658 references.
 
@@ -9,52 +9,52 @@ use crate::base::cancel::tick;
 use crate::base::{Addr, AddrRange, Endian};
 use crate::memory::Memory;
 
-/// Series of one type. A class has one per run of reference fields.
+/// Maximum number of series of a type. A class has one for each run of reference fields.
 const MAX_SERIES: u64 = 1 << 16;
-/// The largest element of an array in bytes: its size has 16 bits.
+/// Maximum size of an array element in bytes: the component size has 16 bits.
 const LARGEST_ELEMENT: u64 = 0xffff;
 
-/// Where the objects of a type hold references.
+/// Offsets of the references in the objects of a type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum GcDesc {
-    /// Nowhere.
+    /// The objects have no references.
     #[default]
     None,
-    /// In series.
+    /// The references are in series.
     Series(Vec<Series>),
-    /// In each element of an array of structures.
+    /// Each element of an array of structures has references.
     ValueSeries {
         /// Offset of the first series, from the object's start.
         start: u64,
         /// The series of one element.
         items: Vec<ValueSeries>,
     },
-    /// The type has references, but its GCDesc is damaged, larger than its objects or than what types may take, or not in the dump.
+    /// The type has references, but its GCDesc is not in the dump, is damaged, or exceeds the size of its objects or the budget for types.
     Unknown,
 }
 
 /// A run of references (`CGCDescSeries`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Series {
-    /// Offset of the first, from the object's start.
+    /// Offset of the first reference from the start of the object.
     pub start: u64,
-    /// Its bytes minus those of the object: the one series of an array of references grows with the array.
+    /// Size of the run minus the size of the object, in bytes: the only series of an array of references grows with the array.
     pub size: i64,
 }
 
 impl Series {
-    /// Offset of its end in an object of `size` bytes.
+    /// Offset of the end of the run in an object of `size` bytes.
     fn end(self, size: u64) -> u64 {
         self.start.saturating_add(size.checked_add_signed(self.size).unwrap_or(0))
     }
 }
 
-/// A run of references in an array's element (`val_serie_item`).
+/// A run of references in an array element (`val_serie_item`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueSeries {
-    /// References in it.
+    /// Number of references in the run.
     pub pointers: u64,
-    /// Bytes to skip behind them.
+    /// Number of bytes to skip after the run.
     pub skip: u64,
 }
 
@@ -64,7 +64,7 @@ impl GcDesc {
         read(memory, mt, (base_size, LARGEST_ELEMENT), |_| true).unwrap_or(GcDesc::Unknown)
     }
 
-    /// The GCDesc of a type; unknown if `afford` refuses its number of series.
+    /// The GCDesc of a type; `Unknown` if `afford` refuses its number of series.
     pub(crate) fn of(memory: &Memory, info: &MethodTableInfo, afford: impl FnOnce(u64) -> bool) -> GcDesc {
         if !info.contains_pointers {
             return GcDesc::None;
@@ -73,13 +73,13 @@ impl GcDesc {
         read(memory, info.address, sizes, afford).unwrap_or(GcDesc::Unknown)
     }
 
-    /// What tells the places in the first `bytes` of an object, without a step for each series behind.
+    /// The GCDesc restricted to the first `bytes` of an object, so that later series cost nothing.
     pub(crate) fn near(&self, bytes: u64, word: u64) -> GcDesc {
         let most = bytes.checked_div(word).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         match self {
             // Series do not overlap.
             GcDesc::Series(list) => GcDesc::Series(list.iter().take_while(|series| series.start < bytes).take(most).copied().collect()),
-            // Each but the first has a reference.
+            // Each item but the first has a reference.
             GcDesc::ValueSeries { start, items } => {
                 GcDesc::ValueSeries { start: *start, items: items.iter().take(most.saturating_add(1)).copied().collect() }
             }
@@ -87,8 +87,8 @@ impl GcDesc {
         }
     }
 
-    /// Offsets of the references in the first `bytes` of objects of a type that is no array, ascending. A forged type may claim
-    /// gigabytes of them.
+    /// Offsets of the references in the first `bytes` of objects of a type that is not an array, ascending. The limit is for forged types,
+    /// which may claim gigabytes of references.
     pub(crate) fn offsets(memory: &Memory, info: &MethodTableInfo, bytes: u64) -> Vec<u64> {
         let mut out = Vec::new();
         if info.contains_pointers {
@@ -100,34 +100,34 @@ impl GcDesc {
         out
     }
 
-    /// Whether objects hold no references.
+    /// Whether objects contain no references.
     pub(crate) fn is_empty(&self) -> bool {
         matches!(self, GcDesc::None)
     }
 
-    /// Calls `visit` with the offset of every place in an object of `size` bytes (not rounded) that holds a reference.
+    /// Calls `visit` with the offset of each reference slot in an object of `size` bytes (not rounded).
     #[inline]
     pub fn places(&self, size: u64, word: u64, visit: impl FnMut(u64)) {
         self.places_in(size, word, (0, size), visit);
     }
 
-    /// Like [`GcDesc::places`], but of an object at `address` and only where it was captured: a damaged length claims
-    /// terabytes, and the work is that of what is there. What is missing counts as a failed read.
+    /// Calls `visit` like [`GcDesc::places`], but only for slots in the captured part of the object at `address`. A corrupt length may
+    /// claim terabytes; the cost is proportional to the captured part. Missing parts are recorded as failed reads.
     pub fn captured(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64)) {
         self.parts(memory, address, size, |part, _| self.places_in(size, memory.ptr_bytes(), part, &mut visit));
     }
 
-    /// Calls `visit` with the offset and target of every reference but null that an object of `size` bytes at `address` holds in what was
-    /// [captured](GcDesc::captured) of it.
+    /// Calls `visit` with the offset and target of each reference that is not null in the [captured](GcDesc::captured) part of an object of
+    /// `size` bytes at `address`.
     pub fn references(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64, Addr)) {
         let (word, shape) = (memory.ptr_bytes(), memory.shape());
         self.parts(memory, address, size, |part, bytes| {
             self.places_in(size, word, part, |offset| {
-                // An array may be all of a dump.
+                // An array may be as large as the dump.
                 tick();
                 let here =
                     offset.checked_sub(part.0).and_then(|at| bytes.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(word).ok()?));
-                // Its bytes may lie in two parts.
+                // The reference may span two captured parts.
                 let target = here.map(|bytes| shape.number(bytes)).or_else(|| memory.word(address.plus(offset)).ok());
                 if let Some(target) = target.filter(|target| *target != 0) {
                     visit(offset, Addr(target));
@@ -136,7 +136,7 @@ impl GcDesc {
         });
     }
 
-    /// The captured parts of an object, by offsets, with their bytes.
+    /// The captured parts of an object, as ranges of offsets, with their bytes.
     fn parts(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut((u64, u64), &[u8])) {
         let object = AddrRange::new(address, address.plus(size));
         if !self.is_empty() {
@@ -150,18 +150,18 @@ impl GcDesc {
         }
     }
 
-    /// Like [`GcDesc::places`], but only those of the object's bytes `from..to`, without a step for each one before.
+    /// Calls `visit` like [`GcDesc::places`], but only for slots in the bytes `from..to` of the object. Slots before these cost nothing.
     #[inline]
     pub fn places_in(&self, size: u64, word: u64, (from, to): (u64, u64), mut visit: impl FnMut(u64)) {
         match self {
             GcDesc::None | GcDesc::Unknown => {}
             GcDesc::Series(list) => {
-                // The last one that begins before may reach into the part.
+                // The last series that begins before `from` may reach into the range.
                 let first = if from == 0 { 0 } else { list.partition_point(|series| series.start <= from).saturating_sub(1) };
-                // Series of an array grow with it: a damaged list may have thousands that then overlap.
+                // The series of an array grow with it, so thousands of series in a corrupt list may then overlap.
                 let mut next = from;
                 for series in list.iter().skip(first).take_while(|series| series.start < to) {
-                    // Both bounded by the object: a series beyond it is damage.
+                    // The object bounds both ends: a series beyond it is corrupt.
                     let end = series.end(size).min(size).min(to);
                     let skipped = next.saturating_sub(series.start).checked_next_multiple_of(word).unwrap_or(u64::MAX);
                     let mut at = series.start.saturating_add(skipped);
@@ -173,13 +173,13 @@ impl GcDesc {
                 }
             }
             GcDesc::ValueSeries { start, items } => {
-                // The header word counts for the size but lies before the object.
+                // The size includes the header word, which is before the object.
                 let end = size.saturating_sub(word).min(to);
-                let behind = from.saturating_sub(*start);
+                let past = from.saturating_sub(*start);
                 let whole = || items.iter().fold(0u64, |n, i| n.saturating_add(i.pointers.saturating_mul(word)).saturating_add(i.skip));
-                // A short array takes no step for each item.
-                let repeated = if behind > 0 { whole() } else { 0 };
-                let before = behind.checked_div(repeated).unwrap_or(0);
+                // Short arrays do not pay for summing up the items.
+                let repeated = if past > 0 { whole() } else { 0 };
+                let before = past.checked_div(repeated).unwrap_or(0);
                 let mut at = start.saturating_add(before.saturating_mul(repeated));
                 while at < end {
                     let before = at;
@@ -208,7 +208,7 @@ fn read(memory: &Memory, mt: Addr, (base_size, component_size): (u64, u64), affo
     let word = memory.ptr_bytes();
     let before = |words: u64| mt.minus(word.checked_mul(words)?);
     let count = signed(memory, before(1)?)?;
-    // Series do not overlap, and each has a reference: no more than there are words in an object, or in an element.
+    // Series do not overlap, and each has a reference, so there are at most as many as words in an object or an element.
     let room = if count > 0 { base_size } else { component_size };
     let number = count.unsigned_abs();
     if count == 0 || number > room.checked_div(word)?.min(MAX_SERIES) || !afford(number) {
@@ -218,14 +218,14 @@ fn read(memory: &Memory, mt: Addr, (base_size, component_size): (u64, u64), affo
     if count > 0 {
         let mut list = Vec::with_capacity(capacity);
         for k in 0..number {
-            // Series grow downwards: size, then start, two words each.
+            // Series are stored at descending addresses, each as two words: size, then start.
             let at = before(k.checked_mul(2)?.checked_add(3)?)?;
             let start = memory.word(at.plus(word)).ok()?;
             list.push(Series { start, size: signed(memory, at)? });
         }
-        // No field lies before the object or behind its fixed part, and elements begin at its end.
+        // No field is before the object or after its fixed part, and the elements begin at the end of that.
         let sane = list.iter().all(|r| r.start >= word && r.start <= base_size);
-        // In the order of fields in all types of 135 dumps; whether the runtime promises that is not documented.
+        // The series are in the order of fields in all types of 135 dumps, but it is not documented whether the runtime guarantees this.
         list.sort_by_key(|series| series.start);
         let apart = list.is_sorted_by(|a, b| a.end(base_size) <= b.start);
         return (sane && apart).then_some(GcDesc::Series(list));
@@ -234,15 +234,16 @@ fn read(memory: &Memory, mt: Addr, (base_size, component_size): (u64, u64), affo
     let mut items: Vec<ValueSeries> = Vec::with_capacity(capacity);
     for k in 0..number {
         let packed = memory.word(before(k.checked_add(3)?)?).ok()?;
-        // Half a word each: number of references, bytes to skip.
+        // Each item has two half words: number of references, bytes to skip.
         let half = word.checked_mul(4)?;
         let mask = 1u64.checked_shl(u32::try_from(half).ok()?)?.wrapping_sub(1);
         let (low, high) = (packed & mask, packed >> half & mask);
-        // In memory the count comes first: on big-endian targets that is the high half.
+        // The count is first in memory, so it is the high half on big-endian targets.
         let (pointers, skip) = if memory.shape().endian == Endian::Little { (low, high) } else { (high, low) };
         match items.last_mut() {
-            // Items without references come in damage only; left alone, a pattern of them takes a step for every byte.
-            Some(ValueSeries { skip: behind, .. }) if pointers == 0 => *behind = behind.saturating_add(skip),
+            // Items without references occur only in corrupt data. They are merged, since a pattern of them would take a step for every
+            // byte.
+            Some(ValueSeries { skip: last, .. }) if pointers == 0 => *last = last.saturating_add(skip),
             _ => items.push(ValueSeries { pointers, skip }),
         }
     }
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_has_the_places_of_the_whole() {
+    fn parts_have_the_same_places_as_the_whole() {
         let all = [
             GcDesc::Series(vec![Series { start: 16, size: -24 }]),
             GcDesc::Series(vec![Series { start: 8, size: -990 }, Series { start: 40, size: -900 }]),
@@ -275,8 +276,8 @@ mod tests {
             let whole = places(&desc, 1000, (0, 1000));
             assert!(whole.len() > 2, "{desc:?}");
             for cut in [0, 8, 16, 24, 40, 64, 100, 504, 992, 1000] {
-                let (mut parts, behind) = (places(&desc, 1000, (0, cut)), places(&desc, 1000, (cut, 1000)));
-                parts.extend(behind);
+                let (mut parts, rest) = (places(&desc, 1000, (0, cut)), places(&desc, 1000, (cut, 1000)));
+                parts.extend(rest);
                 parts.sort_unstable();
                 let mut sorted = whole.clone();
                 sorted.sort_unstable();
@@ -286,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_series_than_an_object_or_an_element_has_words() {
+    fn series_are_limited_by_the_words_of_an_object_or_element() {
         let shape = crate::base::Shape::LE64;
         let of = |words: &[u64], sizes: (u64, u64), afford: bool| {
             let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
@@ -294,24 +295,24 @@ mod tests {
             let memory = crate::memory::tests::memory_of(bytes, &[(0x1000, len, 0)], shape);
             read(&memory, Addr(0x1000 + len), sizes, |_| afford)
         };
-        // Size and start of two series, and their number.
+        // Size and start of two series, then their number.
         let two = [(-24i64).cast_unsigned(), 16, (-24i64).cast_unsigned(), 8, 2];
         let both = Some(GcDesc::Series(vec![Series { start: 8, size: -24 }, Series { start: 16, size: -24 }]));
         assert_eq!(of(&two, (24, 0), true), both);
         assert_eq!((of(&two, (15, 0xffff), true), of(&two, (24, 0), false)), (None, None));
-        // In any order, but none within another.
+        // The series may be in any order, but must not overlap.
         let turned = [two[2], two[3], two[0], two[1], 2];
         assert_eq!(of(&turned, (24, 0), true), both);
         let shared = [(-16i64).cast_unsigned(), 8, (-24i64).cast_unsigned(), 16, 2];
         assert_eq!(of(&shared, (32, 0), true), None);
-        // Items of a structure of two words, where they begin, and their number.
+        // Two items for a structure of two words, their start, and their number.
         let items = [1u64, 1, 8, (-2i64).cast_unsigned()];
         assert!(matches!(of(&items, (24, 16), true), Some(GcDesc::ValueSeries { start: 8, items }) if items.len() == 2));
         assert_eq!((of(&items, (24, 8), true), of(&items, (24, 16), false)), (None, None));
     }
 
     #[test]
-    fn what_is_near_tells_the_same_places() {
+    fn a_restricted_desc_has_the_same_places() {
         let places_near = |desc: &GcDesc| places(&desc.near(256, 8), 4096, (0, 256));
         let list: Vec<Series> = (0..500u64).map(|i| Series { start: 8 + 8 * i, size: 8 - 4096 }).collect();
         let many = GcDesc::Series(list);
@@ -321,15 +322,15 @@ mod tests {
         let pattern = vec![ValueSeries { pointers: 0, skip: 8 }; 1].into_iter().chain(vec![ValueSeries { pointers: 1, skip: 0 }; 5000]);
         let structures = GcDesc::ValueSeries { start: 16, items: pattern.collect() };
         assert_eq!(places_near(&structures), places(&structures, 4096, (0, 256)));
-        // A forged list is no longer than what it is asked for.
+        // The copy of a forged list is limited by the requested size.
         assert!(
             matches!(GcDesc::Series(vec![Series { start: 8, size: 0 }; 60_000]).near(256, 8), GcDesc::Series(list) if list.len() == 32)
         );
     }
 
-    /// Seen: `trim --redact` of a dump in which an array that only a root leads to claims gigabytes.
+    /// Seen in `trim --redact` of a dump in which an array that only a root refers to claims gigabytes.
     #[test]
-    fn only_what_was_captured_is_looked_at() {
+    fn only_captured_parts_are_visited() {
         let memory = crate::memory::tests::memory_of(vec![0; 64], &[(0x1000, 32, 0), (1 << 40, 32, 32)], crate::base::Shape::LE64);
         let array = GcDesc::Series(vec![Series { start: 16, size: -24 }]);
         let mut found = Vec::new();
@@ -339,11 +340,11 @@ mod tests {
     }
 
     #[test]
-    fn references_lie_in_what_was_captured() {
+    fn references_are_read_from_captured_parts() {
         for shape in [crate::base::Shape::LE64, crate::base::Shape { ptr: crate::base::PtrSize::Four, endian: crate::base::Endian::Big }] {
             let word = shape.ptr.bytes();
             let bytes: Vec<u8> = (0..64).map(|n| if n / 8 == 3 { 0 } else { n }).collect();
-            // The second part begins within a word; some of the object was not captured.
+            // The second part begins inside a word, and a part of the object was not captured.
             let parts = [(0x1000, 18, 0), (0x1012, 24, 20), (0x1030, 16, 44)];
             let memory = crate::memory::tests::memory_of(bytes, &parts, shape);
             let array = GcDesc::Series(vec![Series { start: 8, size: -8 - i64::try_from(word).unwrap() }]);
@@ -362,11 +363,11 @@ mod tests {
     fn damage_costs_no_more_than_the_object() {
         let same = GcDesc::Series(vec![Series { start: 8, size: -16 }; 60_000]);
         assert!(places(&same, 1 << 20, (0, 1 << 20)).len() <= (1 << 17) + 1);
-        // Apart in the smallest array, all over each other in a larger one.
+        // The series are separate in the smallest array, but overlap in a larger one.
         let least = 8 + 8 * 60_000i64;
         let grown = GcDesc::Series((1..60_000u64).map(|i| Series { start: 8 * i, size: 8 - least }).collect());
         assert!(places(&grown, 1 << 20, (0, 1 << 20)).len() <= (1 << 17) + 1);
-        // Terabytes that were never captured are stepped over.
+        // Terabytes that were never captured are skipped.
         let huge = GcDesc::Series(vec![Series { start: 16, size: -24 }]);
         assert_eq!(places(&huge, 1 << 44, ((1 << 44) - 24, 1 << 44)), [(1 << 44) - 24, (1 << 44) - 16]);
         let pattern = GcDesc::ValueSeries { start: 16, items: vec![ValueSeries { pointers: 1, skip: 8 }] };

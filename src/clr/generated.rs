@@ -1,45 +1,45 @@
-//! Names that the C# compiler makes, led back to the source: the only place that turns them into text for people.
+//! Compiler-generated names of C#, translated to the source. All conversions of such names to display text are here.
 //!
 //! Source: `GeneratedNames.cs` and `SynthesizedClosureMethod.cs` of Roslyn. `<Main>b__3_0` is the first lambda of `Main`, which is method 3
-//! of its type. `<>c` holds lambdas that capture nothing; `<>c__DisplayClass3_0` is a closure class of method 3, in which the same lambda is
-//! named `<Main>b__0`. `<Main>g__Twice|3_1` is a local function, and `<Work>d__5.MoveNext` the body of an async method or an iterator: `<Go>b__29_6`
-//! and `<Outer>g__Local|0_0` have the state machines `<<Go>b__29_6>d` and `<<Outer>g__Local|0_0>d`. Brackets are matched, and names need
-//! not be identifiers: top-level code is `<Main>$`, and explicit interface methods have dots.
+//! of its type. `<>c` has the lambdas that capture nothing. `<>c__DisplayClass3_0` is a closure class of method 3, in which the same lambda
+//! is named `<Main>b__0`. `<Main>g__Twice|3_1` is a local function, and `<Work>d__5.MoveNext` the body of an async method or an iterator.
+//! `<Go>b__29_6` and `<Outer>g__Local|0_0` have the state machines `<<Go>b__29_6>d` and `<<Outer>g__Local|0_0>d`. Brackets are matched, and
+//! names need not be identifiers: top-level code is `<Main>$`, and explicit interface implementations have dots.
 //!
-//! The numbers of lambdas are always shown. Those of state machines and local functions are shown where the compiler made several of the
-//! same source name (`is_shared`): of overloads, or of blocks.
+//! The numbers of lambdas are always shown. Those of state machines and local functions are shown if the compiler generated several for the
+//! same source name (`is_shared`), as for overloads and for blocks.
 
 use std::borrow::Cow;
 
 use crate::base::hash::{Map, Set};
 
-/// The start of the names of closure classes.
+/// Prefix of the names of closure classes.
 const CLOSURE: &str = "<>c";
-/// The method of top-level code, as the compiler names it and as people do.
+/// The method of top-level code: the compiler's name, and the name to display.
 const TOP_LEVEL: (&str, &str) = ("<Main>$", "Main");
 
-/// A method as the source has it.
+/// A method as in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     path: String,
-    /// Which parameters are shown after the path.
+    /// The parameters to show after the path.
     parameters: Parameters,
-    /// A remark such as ` (lambda)`, shown last.
+    /// A remark such as ` (lambda)`, which is shown last.
     remark: &'static str,
 }
 
-/// Which parameters of a method are shown.
+/// The parameters of a method to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parameters {
     All,
-    /// `()` is not: lambdas are called by no name.
+    /// All unless they are `()`, because lambdas are not called by name.
     Some,
-    /// The parameters of `MoveNext` are not the method's.
+    /// None, because the parameters of `MoveNext` are not those of the method.
     None,
 }
 
 impl Source {
-    /// The text for people, with these parameters: `Lab.Program.Main.b__3_0(System.Object) (lambda)`.
+    /// The text to display, with these parameters: `Lab.Program.Main.b__3_0(System.Object) (lambda)`.
     pub(crate) fn with(&self, parameters: &str) -> String {
         let parameters = match self.parameters {
             Parameters::All => parameters,
@@ -50,7 +50,7 @@ impl Source {
     }
 }
 
-/// The source of `raw`: a method, whether its parameters are a part of it or not. `None` where the compiler made nothing of it.
+/// The source of the method `raw`, with or without parameters. `None` if the name is not compiler-generated.
 pub(crate) fn method(raw: &str, is_shared: impl FnOnce() -> bool) -> Option<Source> {
     let (owner, name) = split_name(parameters_of(raw).0)?;
     if name == "MoveNext" {
@@ -59,12 +59,12 @@ pub(crate) fn method(raw: &str, is_shared: impl FnOnce() -> bool) -> Option<Sour
     member(owner, name, is_shared)
 }
 
-/// A method as text, and its parameters.
+/// Splits a method into its name and its parameters.
 pub(crate) fn parameters_of(raw: &str) -> (&str, &str) {
     raw.split_at(raw.find('(').unwrap_or(raw.len()))
 }
 
-/// The method that `raw`, a generated P/Invoke, is a part of: `System.Threading.Thread.Join` of
+/// The method to which the generated P/Invoke `raw` belongs: `System.Threading.Thread.Join` for
 /// `System.Threading.Thread.<Join>g____PInvoke|20_0(System.IntPtr, Int32)`.
 pub(crate) fn importer(raw: &str) -> Option<String> {
     let (owner, name) = split_name(parameters_of(raw).0)?;
@@ -72,23 +72,23 @@ pub(crate) fn importer(raw: &str) -> Option<String> {
     kind.starts_with("g____PInvoke|").then(|| qualified(owner, method))
 }
 
-/// The method that a state machine belongs to.
+/// The method to which a state machine belongs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Kickoff {
     /// The compiler's name: `Lab.Program+<>c.<Go>b__29_6`.
     pub(crate) raw: String,
-    /// For people: `Lab.Program.Go.b__29_6 (lambda)`.
+    /// The name to display: `Lab.Program.Go.b__29_6 (lambda)`.
     pub(crate) shown: String,
 }
 
-/// The method whose state machine has the type `machine`: `Lab.Service<System.String>+<Fetch>d__3<System.Int32>` gives
-/// `Lab.Service<System.String>.Fetch<System.Int32>`. `None` for names of other compilers and languages.
+/// The method whose state machine has the type `machine`. For `Lab.Service<System.String>+<Fetch>d__3<System.Int32>` it is
+/// `Lab.Service<System.String>.Fetch<System.Int32>`. `None` for names from other compilers and languages.
 pub(crate) fn kickoff(machine: &str, is_shared: impl FnOnce() -> bool) -> Option<Kickoff> {
     let (owner, level) = nested(machine);
     let (inner, kind) = generated(level)?;
-    let behind = kind.strip_prefix('d')?;
-    // `d`, or `d__3`, then the arguments.
-    let arguments = behind.strip_prefix("__").unwrap_or(behind).trim_start_matches(|c: char| c.is_ascii_digit());
+    let after = kind.strip_prefix('d')?;
+    // `d` or `d__3`, then the arguments.
+    let arguments = after.strip_prefix("__").unwrap_or(after).trim_start_matches(|c: char| c.is_ascii_digit());
     if inner.is_empty() || !(arguments.is_empty() || arguments.starts_with('<')) {
         return None;
     }
@@ -104,17 +104,17 @@ pub(crate) fn kickoff(machine: &str, is_shared: impl FnOnce() -> bool) -> Option
     Some(Kickoff { raw, shown })
 }
 
-/// The box of an asynchronous method on the heap.
+/// The heap box of an async method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Boxed<'n> {
-    /// The type of its state machine.
+    /// Type of the state machine.
     pub(crate) machine: &'n str,
-    /// Whether it has a finalizer, as boxes have while events of the task library are traced.
+    /// Whether the box is finalizable, as while events of the task library are traced.
     is_finalizable: bool,
 }
 
 impl<'n> Boxed<'n> {
-    /// The box that the type named `name` is: `AsyncTaskMethodBuilder<…>+AsyncStateMachineBox<machine>` and its kin in
+    /// Recognizes a box by the name of its type: `AsyncTaskMethodBuilder<…>+AsyncStateMachineBox<machine>` and similar types in
     /// `System.Runtime.CompilerServices`.
     pub(crate) fn of(name: &'n str) -> Option<Boxed<'n>> {
         let inner = name.strip_prefix("System.Runtime.CompilerServices.")?;
@@ -128,25 +128,25 @@ impl<'n> Boxed<'n> {
         Some(Boxed { machine: arguments, is_finalizable })
     }
 
-    /// The type for people: `async Lab.Service.Fetch`.
+    /// The type to display: `async Lab.Service.Fetch`.
     pub(crate) fn shown(self, is_shared: impl FnOnce() -> bool) -> Option<String> {
         let kind = if self.is_finalizable { " (finalizable)" } else { "" };
         kickoff(self.machine, is_shared).map(|k| format!("async {}{kind}", k.shown))
     }
 }
 
-/// The form for people of `raw`, a type or a method, with the numbers that the compiler gave it.
+/// The text to display for `raw`, a type or a method, with the numbers that the compiler added.
 pub(crate) fn numbered(raw: &str) -> Option<String> {
     let of_type = || Boxed::of(raw)?.shown(|| true);
     of_type().or_else(|| method(raw, || true).map(|source| source.with(parameters_of(raw).1)))
 }
 
-/// The part that `name`, the name of a state machine or of a local function within its type, has in common with others of the same source name:
-/// `<Fetch>d` of `<Fetch>d__3`, `<Outer>g__Local` of `<Outer>g__Local|0_0` and of its state machine. `None` for other names.
+/// The part of `name`, a state machine or local function in its type, that others with the same source name share: `<Fetch>d` of
+/// `<Fetch>d__3`, `<Outer>g__Local` of `<Outer>g__Local|0_0` and of its state machine. `None` for other names.
 pub(crate) fn shared_part(name: &str) -> Option<&str> {
     let (inner, kind) = generated(name)?;
     if kind.starts_with('d') && !inner.is_empty() {
-        // A lambda and top-level code are unique.
+        // Lambdas and top-level code are unique.
         let plain = generated(inner).is_none();
         return if plain { name.get(..inner.len().checked_add("<>d".len())?) } else { shared_part(inner) };
     }
@@ -155,30 +155,30 @@ pub(crate) fn shared_part(name: &str) -> Option<&str> {
     name.get(..inner.len().checked_add("<>g__".len())?.checked_add(local.len())?)
 }
 
-/// A field, or a path through structures, as the source writes it: `Total` for the field of an automatic property, `<Total>k__BackingField`.
+/// The source form of a field, or of a path through structures: `Total` for `<Total>k__BackingField`, the field of an automatic property.
 pub(crate) fn field(path: &str) -> String {
     let (mut out, mut rest) = (String::new(), path);
     while let Some(name) = rest.split('.').next().filter(|_| !rest.is_empty()) {
-        // Names of explicit implementations have dots.
-        let property = generated(rest).and_then(|(name, behind)| Some((name, behind.strip_prefix("k__BackingField")?)));
-        let (name, behind) = match property.filter(|(name, behind)| !name.is_empty() && (behind.is_empty() || behind.starts_with('.'))) {
+        // Names of explicit interface implementations have dots.
+        let property = generated(rest).and_then(|(name, after)| Some((name, after.strip_prefix("k__BackingField")?)));
+        let (name, after) = match property.filter(|(name, after)| !name.is_empty() && (after.is_empty() || after.starts_with('.'))) {
             Some(property) => property,
             None => (name, rest.get(name.len()..).unwrap_or_default()),
         };
         out.push_str(name);
-        let next = behind.strip_prefix('.');
+        let next = after.strip_prefix('.');
         out.push_str(next.map_or("", |_| "."));
         rest = next.unwrap_or_default();
     }
     out
 }
 
-/// State machines that have the name of their method in common with another one, where only the names of types are known.
+/// State machines whose source name is not unique, if only the names of types are available.
 #[derive(Debug, Default)]
 pub(crate) struct SharedNames(Set<String>);
 
 impl SharedNames {
-    /// The shared names among types with these names, with or without generic arguments.
+    /// The source names that are not unique among types with these names, with or without generic arguments.
     pub(crate) fn of<'n>(types: impl Iterator<Item = &'n str>) -> SharedNames {
         let mut known: Map<String, String> = Map::default();
         let mut shared = Set::default();
@@ -197,13 +197,13 @@ impl SharedNames {
         SharedNames(shared)
     }
 
-    /// Whether the state machine of this name is one of them.
+    /// Whether the source name of this state machine is not unique.
     pub(crate) fn has(&self, machine: &str) -> bool {
         common(machine).is_some_and(|(common, _)| self.0.contains(&common))
     }
 }
 
-/// The name that a state machine has in common with others of the same name in the source, and its own, without generic arguments.
+/// The source name of a state machine, and its own name, both without generic arguments.
 fn common(machine: &str) -> Option<(String, String)> {
     let (owner, level) = nested(machine);
     let part = shared_part(level)?;
@@ -220,7 +220,7 @@ fn common(machine: &str) -> Option<(String, String)> {
     Some((format!("{owner}+{part}"), format!("{owner}+<{inner}>{number}")))
 }
 
-/// Whether a type of this name holds lambdas and what they capture.
+/// Whether a type of this name is a closure class, which has lambdas and captured variables.
 pub(crate) fn is_closure(name: &str) -> bool {
     name.starts_with(CLOSURE)
 }
@@ -239,7 +239,7 @@ fn member(owner: &str, name: &str, is_shared: impl FnOnce() -> bool) -> Option<S
     let within = format!("{}{}", qualified(outer, method), closure.arguments);
     if let Some(lambda) = kind.strip_prefix("b__") {
         let (number, arguments) = lambda.split_at(lambda.find('<').unwrap_or(lambda.len()));
-        // A closure class has the number of its method, and the names of its lambdas do not.
+        // The number of the method is in the name of a closure class, and not in those of its lambdas.
         let number = match number.contains('_') || closure.number.is_empty() {
             true => Cow::Borrowed(number),
             false => format!("{}_{number}", closure.number).into(),
@@ -253,16 +253,16 @@ fn member(owner: &str, name: &str, is_shared: impl FnOnce() -> bool) -> Option<S
     Some(Source { path, parameters: Parameters::Some, remark: " (local function)" })
 }
 
-/// The method of a lambda, as far as the closure classes around it name it.
+/// The part of a lambda's method that the enclosing closure classes contain.
 #[derive(Clone, Copy, Default)]
 struct Closure<'n> {
-    /// Its number in its type; empty if they do not say.
+    /// Number of the method in its type; empty if unknown.
     number: &'n str,
-    /// Its generic arguments in their brackets; empty if it has none.
+    /// Generic arguments in brackets; empty if there are none.
     arguments: &'n str,
 }
 
-/// The type around the closure classes that `owner` ends with, and what the innermost of them says.
+/// The type around the closure classes at the end of `owner`, and the data from the innermost of them.
 fn outside(owner: &str) -> (&str, Closure<'_>) {
     let (mut outer, mut closure) = (owner, None);
     loop {
@@ -284,7 +284,7 @@ fn qualified(owner: &str, method: &str) -> String {
     if owner.is_empty() { method.into() } else { format!("{owner}.{method}") }
 }
 
-/// The enclosing types, empty if there are none, and the innermost one.
+/// The enclosing types, empty if there are none, and the innermost type.
 fn nested(name: &str) -> (&str, &str) {
     let (mut depth, mut last) = (0i32, None);
     for (at, c) in name.char_indices() {
@@ -298,8 +298,8 @@ fn nested(name: &str) -> (&str, &str) {
     last.and_then(|at| Some((name.get(..at)?, name.get(at.checked_add(1)?..)?))).unwrap_or(("", name))
 }
 
-/// Splits `Owner.Name`: a dot within angle or square brackets belongs to a name or to a generic argument, one at the start of a
-/// name to `.ctor`.
+/// Splits `Owner.Name`. A dot within angle or square brackets belongs to a name or a generic argument; one at the start of a name belongs
+/// to `.ctor`.
 fn split_name(path: &str) -> Option<(&str, &str)> {
     let (mut depth, mut last) = (0i32, None);
     let mut before = ' ';
@@ -316,7 +316,7 @@ fn split_name(path: &str) -> Option<(&str, &str)> {
     Some((path.get(..at)?, path.get(at.checked_add(1)?..)?))
 }
 
-/// The parts of `<inner>kind…`, with matching brackets.
+/// Splits `<inner>kind…` into its two parts, with matching brackets.
 fn generated(name: &str) -> Option<(&str, &str)> {
     let rest = name.strip_prefix('<')?;
     let mut depth = 1i32;
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_lead_to_the_source() {
+    fn methods_have_source_names() {
         for (raw, shown) in [
             ("Lab.Program.Main(System.String[])", "Lab.Program.Main(System.String[])"),
             ("Lab.Program..ctor()", "Lab.Program..ctor()"),
@@ -356,7 +356,7 @@ mod tests {
             ("Lab.Program+<>c+<<Main>b__3_2>d.MoveNext()", "Lab.Program.Main.b__3_2 (lambda), resumed"),
             ("Program.<Main>$(System.String[])", "Program.Main(System.String[])"),
             ("Program+<>c.<<Main>$>b__0_0()", "Program.Main.b__0_0 (lambda)"),
-            // The entry point that the compiler makes for an asynchronous `Main`, which exists as well.
+            // The entry point that the compiler generates for an async `Main`, in addition to that method.
             ("Program.<Main>(System.String[])", "Program.<Main>(System.String[])"),
             ("Lab.Point.<Clone>$()", "Lab.Point.<Clone>$()"),
             ("Lab.Program+<Each>d__7.<>m__Finally1()", "Lab.Program+<Each>d__7.<>m__Finally1()"),
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn state_machines_lead_to_their_methods() {
+    fn state_machines_have_the_names_of_their_methods() {
         for (machine, raw, shown) in [
             ("Lab.Service+<Fetch>d__3", "Lab.Service.Fetch", "Lab.Service.Fetch"),
             (
@@ -428,7 +428,7 @@ mod tests {
             assert_eq!(found, Some(Kickoff { raw: raw.into(), shown: shown.into() }), "{machine}");
         }
         assert_eq!(kickoff("Lab.Service+<Fetch>d__3", || true).unwrap().shown, "Lab.Service.Fetch (d__3)");
-        // F#, Visual Basic, unknown, not a state machine.
+        // F#, Visual Basic, an unknown compiler, and a type that is not a state machine.
         for other in [
             "Lib.Work@12-3",
             "Lib.VB$StateMachine_3_Work",
@@ -475,7 +475,7 @@ mod tests {
     }
 
     #[test]
-    fn state_machines_of_overloads_are_known_by_names() {
+    fn state_machines_of_overloads_are_recognized_by_names() {
         let names =
             ["Lab.A+<Run>d__1", "Lab.A+<Run>d__2`1", "Lab.A+<Go>d__3", "Lab.B<System.Int32>+<Run>d__1", "Lab.B`1+<Run>d__1", "Lab.C"];
         let shared = SharedNames::of(names.into_iter());
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_name_nothing_panics() {
+    fn no_name_causes_a_panic() {
         for text in ["<<<>>>d__3.MoveNext(", "+<>c.<>b__", "A+<>c.<B>b__<", "A.<B>g__|", "<B>g__C|<", "é+<>cé.<é>b__é(é)", "A+<>c+<>c+<>c"]
         {
             let _ = (method(text, || true), kickoff(text, || true).is_some(), shared_part(text), Boxed::of(text), importer(text));

@@ -1,7 +1,7 @@
-//! The header word before each object: lock, hash code, sync block.
+//! The header word before each object: thin lock, hash code or sync block index.
 //!
 //! Source: `syncblk.h`, contracts `Object` and `SyncBlock`; offsets of `SyncBlock` measured on .NET 8, 9 and 10
-//! (`docs/internals/types.md#locks`). Since .NET 11 a sync block has a handle to a `System.Threading.Lock` instead of a lock.
+//! (`docs/internals/types.md#locks`). Since .NET 11, a sync block has a handle to a `System.Threading.Lock` instead of a lock.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -27,10 +27,10 @@ const THIN_OWNER: u32 = 0xffff;
 const THIN_RECURSION_SHIFT: u32 = 16;
 const THIN_RECURSION: u32 = 0x3f;
 
-// Bits of SyncBlock.LockState.
+// Bits of `SyncBlock.LockState`.
 const LOCKED: u32 = 1;
 const WAITERS_SHIFT: u32 = 6;
-/// More often no thread enters a monitor without leaving it.
+/// Recursion count that no thread reaches.
 pub(crate) const MAX_RECURSION: u32 = 1 << 20;
 
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ struct Table {
     block: Option<Bound<SyncBlock>>,
 }
 
-/// Whether the finalizer of the object with this header word was suppressed, or has run.
+/// Whether the object with this header word had its finalizer suppressed or run.
 pub(crate) fn finalizer_suppressed(word: u32) -> bool {
     word & FINALIZER_RUN != 0
 }
@@ -60,7 +60,7 @@ pub enum HeaderUse {
 }
 
 impl HeaderUse {
-    /// Whether a word without a lock, hash code or sync block can be true: it counts no recursions.
+    /// Whether a header word without a lock, hash code or sync block is valid: its recursion count must be 0.
     #[inline]
     pub fn is_possible(word: u32) -> bool {
         word >> THIN_RECURSION_SHIFT & THIN_RECURSION == 0
@@ -78,7 +78,7 @@ impl HeaderUse {
     }
 }
 
-/// Reads object headers.
+/// Reader of object headers.
 #[derive(Clone, Debug)]
 pub struct Headers {
     memory: Arc<Memory>,
@@ -87,10 +87,10 @@ pub struct Headers {
     table: Option<Table>,
     cache: Option<(Addr, Bound<SyncBlockCache>)>,
     thread: Option<Bound<Thread>>,
-    /// The types of the library, and the fields of its locks.
+    /// The types of the library, and the fields of `Lock`.
     locks: Option<(Arc<Types>, OnceLock<Option<LockFields>>)>,
     limit: u64,
-    /// Whether objects may be elsewhere than what names them says.
+    /// Whether a collection may have moved objects, so that references may be stale.
     moving: bool,
 }
 
@@ -116,7 +116,7 @@ impl Headers {
         let table = || {
             sync_block.then_some(())?;
             Some(Table {
-                // A variable with the address of the table.
+                // The global is the address of a variable that contains the address of the table.
                 at: memory.link(d.pointer("SyncTableEntries").ok()?)?,
                 entry: bind!(d, SyncTableEntry { SyncBlock, Object? }).ok()?,
                 entry_bytes: SyncTableEntry::size(d).ok()?,
@@ -142,13 +142,13 @@ impl Headers {
         })
     }
 
-    /// These, which also read the locks that are objects (.NET 11).
+    /// Adds support for locks that are managed objects (.NET 11).
     #[must_use]
     pub fn with_locks(self, types: &Arc<Types>) -> Headers {
         Headers { locks: Some((Arc::clone(types), OnceLock::new())), ..self }
     }
 
-    /// The handles of sync blocks to their locks (.NET 11).
+    /// The handles from sync blocks to their locks (.NET 11).
     pub(crate) fn lock_handles(&self, notes: &Collector) -> Vec<Addr> {
         let lock = self.table.as_ref().and_then(|table| table.block.as_ref()?.offset(SyncBlock::Lock));
         let blocks = lock.and_then(|offset| Some((offset, self.sync_blocks(notes)?)));
@@ -156,7 +156,7 @@ impl Headers {
         blocks.into_iter().flat_map(|(offset, blocks)| blocks.into_iter().filter_map(move |b| handle(offset, &b))).collect()
     }
 
-    /// These headers while a collection moves objects, or not: if it does, they prove nothing.
+    /// Disables consistency checks if `moving`: while a collection moves objects, contradictions prove nothing.
     pub(crate) fn while_moving(self, moving: bool) -> Headers {
         Headers { moving, ..self }
     }
@@ -172,7 +172,7 @@ impl Headers {
         self.stored_end().map(|(_, n)| n.min(HASH_OR_INDEX_MASK))
     }
 
-    /// The first unused index, and where it is.
+    /// The first unused index, with its address.
     fn stored_end(&self) -> Option<(Addr, u32)> {
         let (cache, fields) = self.cache.as_ref()?;
         self.table.as_ref()?;
@@ -180,44 +180,45 @@ impl Headers {
         Some((at, self.memory.u32(at).ok()?))
     }
 
-    /// Notes an end of the sync table that cannot be. Entry 0 is never used, so the first unused index is
-    /// at least 1; at the table's capacity, the runtime allocates a larger table before it takes an index
-    /// (`SyncBlockCache::NewSyncBlockSlot` in `syncblk.cpp`).
+    /// Adds a note if the end of the sync table is impossible. Entry 0 is never used, so the first unused index is at least 1. At the
+    /// table's capacity, the runtime allocates a larger table before it uses an index (`SyncBlockCache::NewSyncBlockSlot` in
+    /// `syncblk.cpp`).
     pub(crate) fn note_sync_end(&self, notes: &Collector) {
         let Some((at, end)) = self.stored_end() else { return };
         let capacity = self.cache.as_ref().and_then(|(at, cache)| cache.get(&self.memory, *at, SyncBlockCache::Capacity));
         if end == 0 || capacity.is_some_and(|n| end > n) {
-            let of = capacity.map_or(String::new(), |n| format!(" of a table of {n} entries"));
-            notes.add(NoteKind::Invalid, at, format!("the first unused index{of} of sync blocks is {end}"));
+            let of = capacity.map_or(String::new(), |n| format!(", but the table has {n} entries"));
+            notes.add(NoteKind::Invalid, at, format!("the first unused index of the sync table is {end}{of}"));
         }
     }
 
-    /// The entry of the sync table at `index`: its address, and its object or null. `None` if it is not in the dump.
+    /// Address and object of the entry of the sync table at `index`; the object is null if the entry is free. `None` if it is not in the
+    /// dump.
     pub fn sync_entry(&self, index: u32) -> Option<(Addr, Addr)> {
         let table = self.table.as_ref()?;
         let entry = table.at.element(u64::from(index), table.entry_bytes);
         let object = table.entry.get(&self.memory, entry, SyncTableEntry::Object)?;
-        // Free entries store the index of the next free one, with bit 0 set.
+        // A free entry contains the index of the next free one, with bit 0 set.
         Some((entry, if object.0 & 1 == 0 { object } else { Addr::NULL }))
     }
 
-    /// The indices in use, as far as they are read; `None` if the table is not in the dump. Those beyond `Limits::sync_blocks` are noted.
+    /// The range of indices in use, up to `Limits::sync_blocks`; a note reports entries beyond. `None` if the table is not in the dump.
     pub fn sync_indices(&self, notes: &Collector) -> Option<Range<u32>> {
         let table = self.table.as_ref()?;
         let end = self.stored_end()?.1;
         let limit = self.sync_limit();
         if end > limit {
-            notes.add(NoteKind::LimitHit, table.at, format!("of {end} entries of the sync table, {limit} are read"));
+            notes.add(NoteKind::LimitHit, table.at, format!("only {limit} of {end} entries of the sync table are read"));
         }
         Some(1..end.min(limit))
     }
 
-    /// The entries of the sync table that may be read.
+    /// The budget for entries of the sync table.
     pub fn sync_room(&self) -> Disjoint {
         Disjoint::new(self.memory.dump_bytes(), self.table.as_ref().map_or(1, |table| table.entry_bytes))
     }
 
-    /// Maximum entries of the sync table read.
+    /// Maximum number of entries of the sync table that are read.
     pub fn sync_limit(&self) -> u32 {
         u32::try_from(self.limit).unwrap_or(u32::MAX).min(HASH_OR_INDEX_MASK)
     }
@@ -254,7 +255,7 @@ impl Headers {
         })
     }
 
-    /// The hash code of the object at `object`, if it was asked for one.
+    /// The hash code of the object at `object`, if it was ever computed.
     #[inline]
     pub fn hash_code(&self, object: Addr) -> Option<u32> {
         let word = self.memory.u32(object.minus(self.before)?).ok()?;
@@ -274,7 +275,7 @@ impl Headers {
         out.address = table.entry.link(&self.memory, entry, SyncTableEntry::SyncBlock);
         let (Some(at), Some(l)) = (out.address, &table.block) else { return out };
         let field = |field| l.get(&self.memory, at, field);
-        // 0: never computed.
+        // 0 means that it was never computed.
         out.hash_code = field(SyncBlock::HashCode).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
         if let (false, Some(lock)) = (l.has(SyncBlock::LockState), l.place(at, SyncBlock::Lock)) {
             self.lock_object(lock, field(SyncBlock::ThinLock), &mut out);
@@ -295,8 +296,8 @@ impl Headers {
         out
     }
 
-    /// Reads the lock of a sync block of .NET 11: the object to which the handle in the slot at `slot` leads. Until threads meet in it,
-    /// `thin` is the lock, as in a header.
+    /// Reads the lock of a sync block of .NET 11: the object of the handle in the slot at `slot`. Before the first contention there is no
+    /// object, and `thin` is a thin lock as in a header.
     fn lock_object(&self, slot: Addr, thin: Option<u32>, out: &mut SyncBlockModel) {
         let Ok(handle) = self.memory.ptr(slot) else { return };
         if handle.is_null() {
@@ -317,13 +318,14 @@ impl Headers {
         out.recursion = Some(if state.held { state.recursion.saturating_add(1) } else { 0 });
     }
 
-    /// Reports the entry of the sync table at `index`, which the header of `object` names, where it is not that of the object.
+    /// Reports a contradiction if the entry of the sync table at `index`, to which the header of `object` refers, is not that of the
+    /// object.
     pub(crate) fn check_named(&self, index: u32, object: Addr) {
         self.check_entry(&SyncBlockModel { index, ..SyncBlockModel::default() }, Some(object));
     }
 
-    /// Reports an entry of the sync table that its object, or that `object` whose header names it, contradicts. An entry is allocated before
-    /// its block, and the header names it after both.
+    /// Reports contradictions between an entry of the sync table and its object, or `object`, whose header refers to it. The runtime
+    /// allocates an entry, then its block, and then updates the header.
     fn check_entry(&self, block: &SyncBlockModel, object: Option<Addr>) {
         let Some(table) = self.table.as_ref().filter(|_| !self.moving) else { return };
         let at = table.at.element(u64::from(block.index), table.entry_bytes);
@@ -335,20 +337,20 @@ impl Headers {
         let named = header.map(|word| HeaderUse::of(word) == HeaderUse::SyncBlock(block.index));
         match (free, of_block.is_null(), named) {
             (true, false, _) => contradiction(at, "an entry of the sync table without an object has a sync block"),
-            (true, _, Some(true)) => contradiction(at, "the entry of the sync table that an object's header names is free"),
-            (false, true, Some(true)) => contradiction(at, "the entry of the sync table that an object's header names has no sync block"),
-            (false, false, Some(false)) => {
-                contradiction(at, "the object of an entry of the sync table does not name the entry in its header")
+            (true, _, Some(true)) => contradiction(at, "the header of an object refers to a free entry of the sync table"),
+            (false, true, Some(true)) => {
+                contradiction(at, "the header of an object refers to an entry of the sync table without a sync block")
             }
+            (false, false, Some(false)) => contradiction(at, "the header of the object of a sync table entry does not refer to that entry"),
             (false, ..) if object.is_some_and(|object| object != stored) => {
-                contradiction(at, "the entry of the sync table that an object's header names is that of another object");
+                contradiction(at, "the header of an object refers to the sync table entry of another object");
             }
             _ => {}
         }
     }
 
-    /// Reports a sync block whose words contradict each other. Its owner and its recursion are set after the lock is taken, and cleared before
-    /// it is released.
+    /// Reports contradictions between the words of a sync block. The runtime sets owner and recursion count after it takes the lock, and
+    /// clears them before it releases the lock.
     fn check_block(&self, block: &SyncBlockModel) {
         let (Some(at), Some(l)) = (block.address, self.table.as_ref().and_then(|t| t.block.as_ref())) else { return };
         let field = |field| tried(|| l.get(&self.memory, at, field));
@@ -360,7 +362,7 @@ impl Headers {
             _ => {}
         }
         match (block.held, block.recursion) {
-            (_, Some(MAX_RECURSION..)) => contradiction(at, "a monitor was entered more often than a thread can"),
+            (_, Some(MAX_RECURSION..)) => contradiction(at, "a monitor was entered more often than is possible"),
             (Some(true), Some(0)) => contradiction(at, "a monitor is locked, and was not entered"),
             (Some(false), Some(1..)) => contradiction(at, "a monitor is not locked, and was entered"),
             _ => {}
@@ -378,7 +380,7 @@ impl Headers {
             let block = self.block(index);
             self.check_entry(&block, block.object);
             self.check_block(&block);
-            // The entry is allocated before its block.
+            // An entry is allocated before its block.
             if block.address.is_none() || block.object.is_none() {
                 continue;
             }

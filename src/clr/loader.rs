@@ -1,8 +1,8 @@
 //! The loader's tables: assemblies of the application domain, types of a module by token, and its generic instances.
 //!
-//! Source: contract `Loader`, `dacenumerablehash.h`, `docs/internals/types.md#modules`.
-//! Measured on .NET 8 to 10: a list of .NET 10 and older holds `DomainAssembly`, a newer one `Assembly`; the first three
-//! words of a bucket array are its length, the next array while it grows, and the mark that ends chains.
+//! Source: contract `Loader`, `dacenumerablehash.h`, `docs/internals/types.md#modules`. Measured on .NET 8 to 10: the items of the assembly
+//! list are `DomainAssembly` up to .NET 10, and `Assembly` in later releases. The first three words of a bucket array are its length, the
+//! next array while it grows, and the mark that ends chains.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,19 +17,19 @@ use crate::data::{
 };
 use crate::memory::Memory;
 
-/// Maximum blocks of the assembly list. The first block has 32 slots, each further one twice as many.
+/// Maximum number of blocks of the assembly list. The first block has 32 slots, and each further one twice as many.
 const MAX_BLOCKS: usize = 64;
-/// Maximum maps in the chain of a table: each added map doubles the size.
+/// Maximum number of maps in the chain of a table. Each map doubles the size.
 const MAX_MAPS: u32 = 64;
-/// Maximum faults recorded: every lookup may find one.
+/// Maximum number of faults recorded, since every lookup may find one.
 const MAX_FAULTS: usize = 256;
-/// Maximum rows of a metadata table.
+/// Maximum number of rows of a metadata table.
 const MAX_ROWS: u64 = 1 << 24;
-/// Maximum entries of an instance hash table.
+/// Maximum number of entries of an instance hash table.
 const MAX_ENTRIES: usize = 4 << 20;
-/// Maximum bucket arrays of a hash table: two while it grows.
+/// Maximum number of bucket arrays of a hash table: two while it grows.
 const MAX_ARRAYS: u32 = 4;
-/// Names of lists in notes.
+/// Texts of notes about lists.
 const A_MAP: &str = "the type table of a module has a cycle or exceeds its limit";
 const A_TABLE: &str = "the instance table of a module has a cycle or exceeds its limit";
 const WITHOUT_MODULE: &str = "an assembly of the list has no module";
@@ -48,7 +48,7 @@ struct Assemblies {
     list: u64,
     layout: Bound<ArrayListBase>,
     block: Bound<ArrayListBlock>,
-    /// Offset of the assembly in an item; `None` if the item is the assembly.
+    /// Offset of the assembly in an item; `None` if the item is the assembly itself.
     item: Option<u64>,
     module: u64,
     /// Offset of the assembly in a module.
@@ -57,7 +57,7 @@ struct Assemblies {
 
 impl Assemblies {
     fn bind(d: &Descriptor) -> Option<Assemblies> {
-        // Distinguished by the field's presence, not a version: .NET 11 renamed it when it changed the list's items.
+        // Distinguished by the presence of the field, not by version: .NET 11 renamed the field when it changed the items.
         let (list, item) = match AppDomain::AssemblyList.offset(d) {
             Ok(list) => (list, None),
             Err(_) => (AppDomain::DomainAssemblyList.offset(d).ok()?, Some(DomainAssembly::Assembly.offset(d).ok()?)),
@@ -74,7 +74,7 @@ impl Assemblies {
     }
 }
 
-/// Reads the loader's tables.
+/// Reader of the loader's tables.
 #[derive(Debug)]
 pub struct Loader {
     memory: Arc<Memory>,
@@ -87,31 +87,31 @@ pub struct Loader {
     assembly: Option<Bound<Module>>,
     binder: Option<Bound<PEAssembly>>,
     most_modules: usize,
-    /// What is wrong with the tables, by place.
+    /// Faults in the tables, by address.
     faults: Mutex<BTreeMap<(Addr, &'static str), NoteKind>>,
 }
 
-/// The assembly list, as far as it can be read.
+/// The readable part of the assembly list.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listed {
     /// The modules, in load order.
     pub(crate) modules: Vec<Addr>,
-    /// Whether none is missing.
+    /// Whether the list is complete.
     pub(crate) whole: bool,
-    /// An empty item. The runtime empties those of assemblies that it unloads (`AppDomain::RemoveAssembly`).
+    /// Address of an empty item. The runtime clears the items of assemblies that it unloads (`AppDomain::RemoveAssembly`).
     pub(crate) empty: Option<Addr>,
 }
 
 impl Loader {
-    /// The contract read.
+    /// The contract that is read.
     pub const CONTRACT: Contract = Contract::needed("Loader", &["1"]);
 
-    /// Binds to a runtime. Tables without a layout in the descriptor are empty.
+    /// Binds to a runtime. Tables whose layout is missing from the descriptor are treated as empty.
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of the contract is advertised.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Loader, ContractError> {
-        // A NativeAOT program has no loader.
+        // NativeAOT programs have no loader.
         if !d.is_native_aot() {
             Self::CONTRACT.require(d)?;
         }
@@ -129,7 +129,7 @@ impl Loader {
         })
     }
 
-    /// Notes about tables that are cyclic, overlong, or not what they say.
+    /// Notes about tables that are cyclic, too long or inconsistent.
     pub(crate) fn faults(&self) -> Notes {
         let faults = self.faults.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notes = Notes::new();
@@ -150,20 +150,20 @@ impl Loader {
 
     /// Records that the item at `at` of the assembly list is empty although nothing was unloaded.
     pub(super) fn emptied(&self, at: Addr) {
-        self.fault(NoteKind::Invalid, at, "an item of the assembly list is empty, and no assembly was unloaded");
+        self.fault(NoteKind::Invalid, at, "an item of the assembly list is empty although no assembly was unloaded");
     }
 
-    /// Records that there are more instances than are kept.
+    /// Records that there are more instances than the limit.
     pub(super) fn overfull(&self) {
         self.cycle(Addr::NULL, "the number of generic instances exceeds its limit");
     }
 
-    /// The pointer at `at`; `None` for null, or if it cannot be followed.
+    /// The pointer at `at`; `None` if it is null or invalid.
     pub(super) fn pointer(&self, at: Addr) -> Option<Addr> {
         self.memory.link(at)
     }
 
-    /// The pointer at `at`, which is never null: `what` says so otherwise.
+    /// The pointer at `at`, which must not be null. If it is, records the fault `what`.
     fn needed(&self, at: Addr, what: &'static str) -> Option<Addr> {
         if self.memory.ptr(at).ok()?.is_null() {
             self.fault(NoteKind::Invalid, at, what);
@@ -171,8 +171,8 @@ impl Loader {
         self.pointer(at)
     }
 
-    /// The modules of all assemblies of the application domain, in load order. Those still being loaded may be missing. Empty
-    /// if the list cannot be read.
+    /// The modules of all assemblies of the application domain, in load order. Modules that are being loaded may be missing. Empty if the
+    /// list cannot be read.
     pub fn modules(&self) -> Vec<Addr> {
         self.listed().modules
     }
@@ -184,7 +184,7 @@ impl Loader {
         Listed { whole, ..listed }
     }
 
-    /// Whether it is whole; `None` where it ends early.
+    /// Reads the list. Returns whether it is complete; `None` if it ends early.
     fn list(&self, out: &mut Listed) -> Option<bool> {
         let a = self.assemblies.as_ref()?;
         let list = self.needed(a.domain, "there is no application domain")?.plus(a.list);
@@ -220,7 +220,7 @@ impl Loader {
                 let module = self.module_of(a, assembly);
                 whole &= module.is_some();
                 out.modules.extend(module.filter(|module| seen.insert(*module)));
-                // What is still being loaded comes last.
+                // Only the last items may still be loading.
                 if let Some(at) = loading.take() {
                     self.fault(NoteKind::Invalid, at, WITHOUT_MODULE);
                     whole = false;
@@ -232,18 +232,18 @@ impl Loader {
                 block = self.needed(next, "the assembly list ends before its last assembly")?;
                 continue;
             }
-            // A block follows once this one is full, and the count only grows.
-            let behind = u64::try_from(left).map_or(Addr::NULL, item);
-            // Its memory may be that of another list before.
+            // The next block is allocated when this one is full, and the count only grows.
+            let after = u64::try_from(left).map_or(Addr::NULL, item);
+            // The memory after the last item may contain items of a former list.
             let more = match size > left {
-                true => tried(|| self.led_to(a, behind)).is_some_and(|module| !seen.contains(&module)),
+                true => tried(|| self.led_to(a, after)).is_some_and(|module| !seen.contains(&module)),
                 false => self.pointer(next).is_some(),
             };
             if whole && more {
                 self.fault(
                     NoteKind::Invalid,
                     a.layout.place(list, ArrayListBase::Count)?,
-                    "the assembly list has more assemblies than it counts",
+                    "the assembly list has more assemblies than its count",
                 );
                 whole = false;
             }
@@ -251,7 +251,7 @@ impl Loader {
         }
     }
 
-    /// The assembly of an item; null while it is being loaded (.NET 8), when it has no types yet.
+    /// The assembly of an item; null while the assembly is being loaded (.NET 8) and has no types yet.
     fn assembly_of(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
         let item = self.pointer(item)?;
         a.item.map_or(Some(item), |offset| self.memory.link_or_null(item.plus(offset)))
@@ -259,16 +259,16 @@ impl Loader {
 
     fn module_of(&self, a: &Assemblies, assembly: Addr) -> Option<Addr> {
         let module = self.needed(assembly.plus(a.module), WITHOUT_MODULE)?;
-        // A check more, where the dump has what it takes.
+        // An additional check, if the dump has the data.
         let back = a.back.and_then(|back| tried(|| self.memory.ptr(module.plus(back)).ok()));
         if back.is_some_and(|back| back != assembly) {
-            self.fault(NoteKind::Invalid, module, "a module is not that of the assembly that leads to it");
+            self.fault(NoteKind::Invalid, module, "a module does not belong to the assembly that points to it");
             return None;
         }
         Some(module)
     }
 
-    /// The module that `item`, which may hold anything, leads to and that leads back.
+    /// The module of `item`, which may contain anything, if the module points back to the assembly.
     fn led_to(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
         let follow = |at: Addr| self.memory.ptr(at).ok().filter(|to| !to.is_null());
         let assembly = follow(match a.item {
@@ -284,7 +284,7 @@ impl Loader {
         self.lookup(self.module.as_ref()?.place(module, Module::TypeDefToMethodTableMap)?, rid)
     }
 
-    /// Type of row `rid` of TypeRef, if the reference is resolved.
+    /// The type of row `rid` of TypeRef, if the reference is resolved.
     pub fn type_ref(&self, module: Addr, rid: u32) -> Option<Addr> {
         self.lookup(self.module.as_ref()?.place(module, Module::TypeRefToMethodTableMap)?, rid)
     }
@@ -292,7 +292,7 @@ impl Loader {
     fn lookup(&self, map: Addr, rid: u32) -> Option<Addr> {
         let l = self.map.as_ref()?;
         let (mut map, mut index) = (map, u64::from(rid));
-        // Only the first map of a chain stores its flags.
+        // Only the first map of a chain contains the flags.
         let flags = self.flags(map);
         for _ in 0..MAX_MAPS {
             let count = u64::from(l.get(&self.memory, map, ModuleLookupMap::Count)?);
@@ -310,19 +310,20 @@ impl Loader {
 
     fn flags(&self, map: Addr) -> u64 {
         let read = |l: &Bound<ModuleLookupMap>| l.get(&self.memory, map, ModuleLookupMap::SupportedFlagsMask);
-        // Flags use the low bits left free by the alignment of method tables.
+        // Flags use the low bits that are zero because method tables are aligned.
         self.map.as_ref().and_then(read).filter(|f| *f < 8).unwrap_or(3)
     }
 
-    /// Bounds what the tables of all modules together cost: many may lead to the same one. Each entry of a genuine one takes eight
-    /// bytes of the dump.
+    /// The limit on the cost of the tables of all modules together, since forged modules may share a table. Each entry of a genuine table
+    /// has eight bytes in the dump.
     fn budget(&self) -> Budget {
         Budget::new(self.memory.dump_bytes().saturating_mul(4), None)
     }
 
-    /// Method tables of every loaded type defined by `modules`, those that `keep` wants: modules may share millions of entries that
-    /// lead nowhere. Generic types are open. `rows` tells how many types a module defines: the runtime makes a table for all of them
-    /// before the first is loaded (`Module::AllocateMaps`), except in a module that is being emitted.
+    /// Method tables of the loaded types that `modules` define, if `keep` accepts them: forged modules may share millions of invalid
+    /// entries.
+    /// Generic types are open. `rows` gives the number of types that a module defines. The runtime allocates a table for all of them before
+    /// it loads the first (`Module::AllocateMaps`), except in a dynamic module.
     pub fn type_defs(&self, modules: &[Addr], rows: impl Fn(Addr) -> Option<u32>, keep: impl Fn(Addr) -> bool) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {
@@ -330,7 +331,7 @@ impl Loader {
             if let Some((entries, rows)) = entries.zip(rows(*module))
                 && entries <= u64::from(rows)
             {
-                self.fault(NoteKind::Invalid, *module, "the type table of a module has no place for all its types");
+                self.fault(NoteKind::Invalid, *module, "the type table of a module is too small for all its types");
             }
         }
         if budget.met() {
@@ -339,7 +340,7 @@ impl Loader {
         out
     }
 
-    /// How many entries the table has, unless a failed read or a bound ended it.
+    /// Number of entries of the table, unless a failed read or the limit ended it.
     fn type_defs_of(&self, module: Addr, budget: &Budget, keep: &impl Fn(Addr) -> bool, out: &mut Vec<Addr>) -> Option<u64> {
         let l = self.map.as_ref()?;
         let mut map = self.module.as_ref()?.place(module, Module::TypeDefToMethodTableMap)?;
@@ -352,7 +353,7 @@ impl Loader {
             }
             let table = match count {
                 0 => None,
-                _ => self.needed(l.place(map, ModuleLookupMap::TableData)?, "a type table of a module has entries but no place for them"),
+                _ => self.needed(l.place(map, ModuleLookupMap::TableData)?, "a type table of a module has a count but no entries"),
             };
             if let Some(table) = table {
                 let word = self.memory.ptr_bytes();
@@ -382,14 +383,14 @@ impl Loader {
         self.pointer(module.plus(self.assemblies.as_ref()?.back?))
     }
 
-    /// Whether the module can be unloaded; `None` if the runtime does not describe it, or the dump does not have what says so.
+    /// Whether the module can be unloaded; `None` if the descriptor or the dump does not have the data.
     pub(crate) fn is_collectible(&self, module: Addr) -> Option<bool> {
         let allocator = self.module.as_ref()?.link(&self.memory, module, Module::LoaderAllocator)?;
         let handle = self.allocator.as_ref()?.get(&self.memory, allocator, LoaderAllocator::ObjectHandle)?;
         Some(!handle.is_null())
     }
 
-    /// The load context of a module, where the runtime describes it: the address that `AssemblyLoadContext` keeps of it.
+    /// The load context of a module, if the runtime describes it, as the address that `AssemblyLoadContext` contains.
     pub(crate) fn load_context(&self, module: Addr) -> Option<Addr> {
         self.binder(self.pe_assembly(module)?)
     }
@@ -399,12 +400,12 @@ impl Loader {
         self.assembly.as_ref()?.link(&self.memory, module, Module::PEAssembly)
     }
 
-    /// The binder of a `PEAssembly`, as described.
+    /// The binder of a `PEAssembly`, at the offset in the descriptor.
     pub(super) fn binder(&self, assembly: Addr) -> Option<Addr> {
         self.binder.as_ref()?.link(&self.memory, assembly, PEAssembly::AssemblyBinder)
     }
 
-    /// Whether the runtime describes the binders of modules.
+    /// Whether the descriptor contains the offsets of binders.
     pub(super) fn has_binders(&self) -> bool {
         self.assembly.is_some() && self.binder.is_some()
     }
@@ -413,8 +414,8 @@ impl Loader {
         self.memory.ptr_bytes()
     }
 
-    /// The generic instances, arrays and pointers in the tables of `modules`, as type handles: method tables, or type descriptors with
-    /// bit 1 set. Each is in the table of one of the modules of its type and arguments.
+    /// The generic instances, arrays and pointers in the tables of `modules`, as type handles: method tables, or type descriptors with bit
+    /// 1 set. Each is in the table of one of the modules of its type and arguments.
     pub fn instances(&self, modules: &[Addr]) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {
@@ -432,15 +433,15 @@ impl Loader {
         let count = usize::try_from(l.get(&self.memory, table, EETypeHashTable::Count)?).ok()?;
         let before = out.len();
         let ended = self.entries(l, table, budget, out)?;
-        // The runtime counts an entry once it is linked: one more is there while it adds that.
+        // The runtime increments the count after it has linked an entry, so there may be one more.
         let found = out.len().saturating_sub(before);
         if ended && found != count && Some(found) != count.checked_add(1) {
-            self.fault(NoteKind::Invalid, table, "the instance table of a module has not as many entries as it counts");
+            self.fault(NoteKind::Invalid, table, "the number of entries in the instance table of a module differs from its count");
         }
         Some(())
     }
 
-    /// Adds the entries of the instance table at `table`. Whether neither a failed read nor a bound ended it.
+    /// Adds the entries of the instance table at `table`. Returns whether neither a failed read nor a limit ended it.
     fn entries(&self, l: &Bound<EETypeHashTable>, table: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<bool> {
         let word = self.memory.ptr_bytes();
         let most = out.len().saturating_add(MAX_ENTRIES);
@@ -449,7 +450,7 @@ impl Loader {
         for _ in 0..MAX_ARRAYS {
             let Some(buckets) = array else { break };
             let length = self.memory.word(buckets).ok()?;
-            // There is at least one bucket per two entries; an invalid length must not cause a long loop.
+            // There is at least one bucket for two entries. An invalid length must not cause a long loop.
             let length = length.min(u64::try_from(MAX_ENTRIES).ok()?);
             for i in (0..length).take_while(|_| budget.steps(1)) {
                 let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else {
@@ -457,9 +458,9 @@ impl Loader {
                     break;
                 };
                 chain = chain.saturating_add(1);
-                // What is no address ends the chain: there are fewer entries then than are counted.
+                // An invalid address ends the chain, and then there are fewer entries than the count.
                 while may_be_mapped(entry) && entry.0 & END == 0 && budget.steps(1) {
-                    // While the table grows, a chain may continue in an older one: not a cycle.
+                    // While the table grows, a chain may continue in an older one. This is not a cycle.
                     if let Some(before) = seen.insert(entry, chain) {
                         if before == chain {
                             self.cycle(entry, A_TABLE);

@@ -1,7 +1,7 @@
-//! Loader heaps: where the runtime keeps method tables, descriptors of methods and fields, dictionaries, statics, stubs.
+//! Loader heaps: memory for method tables, MethodDescs and FieldDescs, dictionaries, statics, stubs.
 //!
-//! Each loader allocator has some; that of a collectible assembly has one for several purposes. A heap is a list of blocks of address
-//! space, of which it commits the beginning.
+//! Each loader allocator has several heaps; in a collectible assembly, one heap has several purposes. A heap is a list of reserved blocks,
+//! whose beginning is committed.
 //!
 //! Source: contract `Loader`, `loaderheap.h`, `loaderallocator.hpp`, `virtualcallstub.h`; `docs/internals/containers.md#loader-heaps`.
 
@@ -15,21 +15,21 @@ use crate::data::{Bound, Field, LoaderAllocator, LoaderHeap, LoaderHeapBlock, Mo
 use crate::memory::Memory;
 use crate::model::LoaderHeapKind;
 
-/// Maximum blocks of all heaps: of 64 KiB, 64 GiB.
+/// Maximum number of blocks of all heaps: 64 GiB in blocks of 64 KiB.
 const MAX_BLOCKS: usize = 1 << 20;
-/// Maximum bytes of a block. It is as large as the largest piece of memory that was asked for, and that is a table of a module.
+/// Maximum size of a block in bytes. A block is as large as the largest request, a table of a module.
 const MAX_BLOCK: u64 = 1 << 32;
 
-/// A block of a loader heap: address space, of which the beginning is in use.
+/// A block of a loader heap: reserved memory whose beginning is committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LoaderBlock {
-    /// Its addresses.
+    /// Address range of the block.
     pub(crate) range: AddrRange,
-    /// What the heap is for.
+    /// Purpose of the heap.
     pub(crate) heap: LoaderHeapKind,
 }
 
-/// Reads the blocks of loader heaps.
+/// Reader of loader heaps.
 #[derive(Debug)]
 pub(crate) struct LoaderHeaps {
     memory: Arc<Memory>,
@@ -38,12 +38,12 @@ pub(crate) struct LoaderHeaps {
     manager: Bound<VirtualCallStubManager>,
     heap: Bound<LoaderHeap>,
     block: Bound<LoaderHeapBlock>,
-    /// Variables with method tables that are in a loader heap of any process.
+    /// Variables that point to method tables which are in a loader heap of every process.
     known: Vec<Addr>,
 }
 
 impl LoaderHeaps {
-    /// Binds to a runtime; `None` if its descriptor does not tell where they are.
+    /// Binds to a runtime; `None` if its descriptor does not have the layouts.
     pub(crate) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<LoaderHeaps> {
         Some(LoaderHeaps {
             memory: Arc::clone(memory),
@@ -60,20 +60,20 @@ impl LoaderHeaps {
         })
     }
 
-    /// The blocks of all loader allocators of `modules`, by address. None if the process contradicts the layout; `mapped` is, by address,
-    /// all memory that it had, where the dump tells.
+    /// The blocks of the loader allocators of `modules`, by address. Empty, with a note, if the process contradicts the layout. `mapped` is
+    /// the sorted list of all memory of the process, if the dump has it.
     pub(crate) fn blocks(&self, modules: &[Addr], mapped: Option<&[AddrRange]>) -> Answer<Vec<LoaderBlock>> {
         let notes = Collector::new();
         let (mut out, missed) = watched(|| self.listed(modules, &notes));
         out.sort_by_key(|b| (b.range, b.heap));
         match self.refuted(&out, mapped).filter(|_| !modules.is_empty()) {
             None => missed.tell(),
-            // Of lists that are not in the dump, nothing is known.
+            // If the lists are not in the dump, a contradiction proves nothing.
             Some(why) => {
                 let cut = missed.first().is_some();
                 let (kind, why) =
                     if cut { (NoteKind::Missing, "their lists are not in the dump".into()) } else { (NoteKind::Invalid, why) };
-                notes.add(kind, None, format!("loader heaps are not told apart: {why}"));
+                notes.add(kind, None, format!("loader heaps cannot be identified: {why}"));
                 out.clear();
             }
         }
@@ -98,7 +98,7 @@ impl LoaderHeaps {
         let manager = self.allocator.pointer(&self.memory, allocator, LoaderAllocator::VirtualCallStubManager);
         let of_manager = |field| manager.and_then(|at| self.manager.place(at, field));
         let own = |field: Field<LoaderAllocator, Addr>| self.allocator.place(allocator, field);
-        // In this order: one heap of a collectible assembly is the first three.
+        // The order matters: one heap of a collectible assembly serves as the first three.
         let heaps = [
             (LoaderHeapKind::HighFrequency, own(LoaderAllocator::HighFrequencyHeap)),
             (LoaderHeapKind::LowFrequency, own(LoaderAllocator::LowFrequencyHeap)),
@@ -122,13 +122,13 @@ impl LoaderHeaps {
         let mut next = self.heap.pointer(&self.memory, at, LoaderHeap::FirstBlock);
         while let Some(block) = next {
             if out.len() >= MAX_BLOCKS || !seen.insert(block) {
-                return notes.add(NoteKind::LimitHit, block, format!("the list of a {heap} heap of the loader is endless or too long"));
+                return notes.add(NoteKind::LimitHit, block, format!("the block list of a {heap} loader heap has a cycle or is too long"));
             }
             let start = self.block.get(&self.memory, block, LoaderHeapBlock::VirtualAddress);
             let size = self.block.get(&self.memory, block, LoaderHeapBlock::VirtualSize);
             let Some((start, size)) = start.zip(size) else { return };
             let range = AddrRange::new(start, start.plus(size));
-            // Reserved by the page, by mmap or VirtualAlloc.
+            // Blocks are reserved in whole pages with mmap or VirtualAlloc.
             if start.is_null()
                 || !start.is_aligned(PAGE)
                 || !Addr(size).is_aligned(PAGE)
@@ -136,25 +136,25 @@ impl LoaderHeaps {
                 || size > MAX_BLOCK
                 || range.len() != size
             {
-                return notes.add(NoteKind::Invalid, block, format!("the list of a {heap} heap of the loader leads to what is no block"));
+                return notes.add(NoteKind::Invalid, block, format!("the block list of a {heap} loader heap has an invalid block"));
             }
             out.push(LoaderBlock { range, heap });
             next = self.block.pointer(&self.memory, block, LoaderHeapBlock::Next);
         }
     }
 
-    /// Why `blocks`, sorted, cannot be loader heaps.
+    /// The reason why `blocks`, sorted, cannot be loader heaps.
     fn refuted(&self, blocks: &[LoaderBlock], mapped: Option<&[AddrRange]>) -> Option<String> {
         for (a, b) in blocks.iter().zip(blocks.iter().skip(1)) {
             if a.range.end > b.range.start {
                 return Some(format!("blocks of the {} and the {} heap overlap at {}", a.heap, b.heap, b.range.start));
             }
         }
-        // The first page of each block is in use.
+        // The first page of each block is committed.
         let is_mapped =
             |at: Addr| mapped.is_none_or(|list| list.get(list.partition_point(|r| r.end <= at)).is_some_and(|r| r.contains(at)));
         if let Some(block) = blocks.iter().find(|b| !is_mapped(b.range.start)) {
-            return Some(format!("a block of the {} heap begins at {}, where no memory was", block.heap, block.range.start));
+            return Some(format!("a block of the {} heap begins at {}, which was not mapped", block.heap, block.range.start));
         }
         let mut tables = self.known.iter().filter_map(|variable| self.pointer(*variable));
         let around = |at: Addr| blocks.partition_point(|b| b.range.start <= at).checked_sub(1).and_then(|i| blocks.get(i));

@@ -1,4 +1,4 @@
-//! `System.Threading.Lock`: the library's lock. Monitors of .NET 11 and of NativeAOT programs have one each.
+//! `System.Threading.Lock`, the lock of the managed library. In .NET 11 and in NativeAOT programs, each monitor has one.
 //!
 //! Source: `Lock.cs`; `docs/internals/locks.md#monitors`.
 
@@ -19,9 +19,9 @@ fields_of! {
         owner: req "_owningThreadId",
         recursion: req "_recursionCount",
         event: opt "_waitEvent|_waitEventOrCondition|_lazyEvent",
-        /// Since .NET 11: the event may be a `Condition`, and the owner is always a managed id.
+        /// Since .NET 11, the event may be a `Condition`, and the owner is always a managed id.
         condition: opt "_waitEventOrCondition",
-        /// NativeAOT of .NET 8, where the number of waiters is elsewhere in the state.
+        /// NativeAOT of .NET 8, where the state has the number of waiters at another position.
         of_net8: opt "_lazyEvent",
     }
 }
@@ -29,24 +29,24 @@ fields_of! {
 /// The state of a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LockState {
-    /// Whether a thread holds it.
+    /// Whether a thread holds the lock.
     pub(crate) held: bool,
-    /// The id of the thread that holds it; stale if none does.
+    /// Id of the owner; stale if the lock is free.
     pub(crate) owner: u32,
-    /// How often the owner entered it again.
+    /// Number of times that the owner entered the lock again.
     pub(crate) recursion: u32,
     /// Number of waiting threads.
     pub(crate) waiters: u32,
 }
 
 impl LockFields {
-    /// Binds to the type of the library; `None` if the type is not loaded, or its fields are not known.
+    /// Binds to the library's type; `None` if the type is not loaded, or its fields are unknown.
     pub(crate) fn of_library(types: &Types) -> Option<LockFields> {
         let definition = types.definition_named(CORE, "System.Threading.Lock")?;
         LockFields::bind(types, types.loaded(definition)?).ok()
     }
 
-    /// The state of the lock at `lock`; `None` if it is not in the dump.
+    /// The state of the lock at `lock`; `None` if the lock is not in the dump.
     pub(crate) fn read(&self, memory: &Memory, lock: Addr) -> Option<LockState> {
         let word = |field: FieldAt| memory.u32(field.of_object(lock)).ok();
         let (state, owner, recursion) = (word(self.state)?, word(self.owner)?, word(self.recursion)?);

@@ -1,7 +1,7 @@
-//! The methods of a type, from the chunks of MethodDescs of its `EEClass`.
+//! The methods of a type, from the MethodDesc chunks of its `EEClass`.
 //!
-//! Source: contract `RuntimeTypeSystem`; `class.h`, `method.hpp`, `methodtable.h`. Only .NET 10 tells the sizes of MethodDescs: each says its
-//! place in the chunk and the chunk how many there are, which finds them in all releases.
+//! Source: contract `RuntimeTypeSystem`; `class.h`, `method.hpp`, `methodtable.h`. Only .NET 10 publishes the sizes of MethodDescs. In all
+//! releases, they are found because each MethodDesc contains its own position in the chunk, and the chunk their number.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, EEClass, MethodDesc, MethodDescChunk, MethodTable, Structure, bind};
 use crate::memory::{Memory, ReadError};
 
-/// Maximum chunks of a type: each has up to 255 methods, a type up to 65,535.
+/// Maximum number of chunks of a type. A chunk has up to 255 methods, a type up to 65,535.
 const MAX_CHUNKS: usize = 1 << 12;
-/// Slots of a piece of a virtual method table: `methodtable.h`.
+/// Number of slots in a chunk of the vtable: `methodtable.h`.
 const SLOTS_OF_A_PIECE: u64 = 8;
-/// Maximum words of a MethodDesc.
+/// Maximum size of a MethodDesc in words.
 const MAX_WORDS: u64 = 16;
 
 /// A method of a type.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed {
-    /// Address of its `MethodDesc`.
+    /// Address of the `MethodDesc`.
     pub(crate) desc: Addr,
-    /// Its slot.
+    /// Slot number.
     pub(crate) slot: u16,
-    /// Words that may be where it is entered, or its code: what is stored with it, and in the virtual method table.
+    /// Words that may be entry points or addresses of the code: those stored in the MethodDesc, and the vtable slot.
     pub(crate) leads: Vec<Addr>,
 }
 
 /// The methods of a type.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MethodList {
-    /// By slot.
+    /// Methods sorted by slot.
     pub(crate) methods: Vec<Listed>,
-    /// A chunk whose methods could not be told apart.
+    /// A chunk in which not all methods were found.
     pub(crate) unclear: Option<Addr>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) struct MethodLists {
     desc: Bound<MethodDesc>,
     alignment: u64,
     table: Bound<MethodTable>,
-    /// Bytes before the pieces of a virtual method table.
+    /// Offset of the pointers to vtable chunks in a method table, in bytes.
     table_bytes: Option<u64>,
 }
 
@@ -72,17 +72,17 @@ impl MethodLists {
         })
     }
 
-    /// The methods of the type at `mt`, by slot: those that it declares.
+    /// The methods that the type at `mt` declares, sorted by slot.
     ///
     /// # Errors
-    /// [`ReadError`] if its chunks are not in the dump.
+    /// [`ReadError`] if the chunks are not in the dump.
     pub(crate) fn of(&self, methods: &Methods, names: &TypeNames, mt: Addr) -> Result<MethodList, ReadError> {
         let mut out = MethodList::default();
         let tables = names.method_tables();
         let canonical = tables.canonical(mt)?;
         let info = tables.read(canonical)?;
         if info.is_array {
-            // Their accessors have neither names nor tokens.
+            // The accessors of arrays have neither names nor tokens.
             return Ok(out);
         }
         let metadata = tables.module(&info).ok().and_then(|home| names.module(home).metadata.clone());
@@ -92,7 +92,7 @@ impl MethodLists {
         let mut seen = HashSet::new();
         while !chunk.is_null() && seen.len() < MAX_CHUNKS && seen.insert(chunk) {
             let before = out.methods.len();
-            // Stored minus one.
+            // The count is stored minus one.
             let count = usize::from(self.chunk.read(&self.memory, chunk, MethodDescChunk::Count)?).saturating_add(1);
             self.chunk(
                 &|at| methods.row(names, at).filter(|(of, rid)| *of == canonical && is_declared(*rid)),
@@ -112,7 +112,8 @@ impl MethodLists {
         Ok(out)
     }
 
-    /// Adds the methods of one chunk, which says how many it has. `row` says of an address whose method is there, and its row.
+    /// Adds the methods of a chunk with its number of methods. `row` returns the declaring type and the row of the method at an address, if
+    /// there is one.
     fn chunk(
         &self,
         row: &impl Fn(Addr) -> Option<(Addr, u32)>,
@@ -127,14 +128,15 @@ impl MethodLists {
         for index in 0..=last {
             let at = first.element(index, self.alignment);
             let stored = self.desc.read(&self.memory, at, MethodDesc::ChunkIndex)?;
-            // What follows in a MethodDesc may look like the place of another one, but hardly has the row of another method.
+            // Other words of a MethodDesc may look like a position, but are unlikely to have the row of another method of this type.
             if u64::from(stored) == index
                 && let Some((_, rid)) = row(at)
             {
                 if rids.insert(rid) { starts.push(at) } else { again.push(at) }
             }
         }
-        // .NET 11 has two of an asynchronous method, under one row: one for callers that want a task, one for those that await it.
+        // In .NET 11, an async method has two MethodDescs with one row: one for callers that need a task, and one for those that await the
+        // result.
         if starts.len().saturating_add(again.len()) == count {
             starts.append(&mut again);
             starts.sort_unstable();
@@ -148,13 +150,13 @@ impl MethodLists {
         Ok(())
     }
 
-    /// Words that may lead to the code of the method at `desc`, which ends at `end`.
+    /// Words that may be addresses of the code of the method at `desc`, which ends at `end`.
     fn leads(&self, canonical: Addr, desc: Addr, end: Addr, slot: u16) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
         let words = end.since(desc).unwrap_or(0).checked_div(word).unwrap_or(0).min(MAX_WORDS);
         let mut out: Vec<Addr> = Vec::new();
         out.extend(self.virtual_slot(canonical, slot));
-        // What is known of the method's code since .NET 9: where it is entered first.
+        // Code data, since .NET 9: the temporary entry point is among the first words.
         if let Some(data) = self.desc.pointer(&self.memory, desc, MethodDesc::CodeData) {
             out.extend((0..2).filter_map(|i| self.memory.ptr(data.element(i, word)).ok()));
         }
@@ -163,7 +165,7 @@ impl MethodLists {
         out
     }
 
-    /// What the virtual method table has in `slot`.
+    /// The word in vtable slot `slot`.
     fn virtual_slot(&self, table: Addr, slot: u16) -> Option<Addr> {
         let size = self.table_bytes?;
         let count = self.table.get(&self.memory, table, MethodTable::NumVirtuals)?;

@@ -1,10 +1,10 @@
 //! Method names as in stack traces: `Lab.Program.Main(System.String[])`.
 //!
-//! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures.
-//! The declaring type and generic arguments are written for people; parameters as the runtime does: primitive types without
-//! `System.`, nested types without enclosing ones, `ByRef` after references. Names that a compiler made are kept, and led back to the source
-//! beside (`generated`): every text that shows a method to people is [`MethodName::shown`]. A signature is the runtime's own text, which ClrMD
-//! and SOS print: ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``.
+//! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures. The declaring type and generic
+//! arguments are in readable notation. Parameters are as the runtime writes them: primitive types without `System.`, nested types without
+//! enclosing ones, `ByRef` after references. Compiler-generated names are kept, with the source form beside them (`generated`): all texts
+//! that show a method to people use [`MethodName::shown`]. A signature is the runtime's own text, which ClrMD and SOS print:
+//! ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,46 +22,46 @@ use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, DynamicMethodDesc, InstantiatedMethodDesc, MethodDesc, MethodDescChunk, StoredSigMethodDesc, Structure, bind};
 use crate::memory::Memory;
 
-// Bits of MethodDesc.Flags.
+// Bits of `MethodDesc.Flags`.
 const KIND: u16 = 0x7;
 const KIND_ARRAY: u16 = 4;
 const KIND_INSTANTIATED: u16 = 5;
 const KIND_DYNAMIC: u16 = 7;
-/// Kind bits of InstantiatedMethodDesc.Flags2; 0 if the method itself is not generic.
+/// Kind bits of `InstantiatedMethodDesc.Flags2`; 0 if the method itself is not generic.
 const INSTANCE_KIND: u16 = 0x7;
-/// Bits of MethodDescChunk.FlagsAndTokenRange that belong to the token.
+/// Number of bits of a token that are split between `MethodDescChunk.FlagsAndTokenRange` and the MethodDesc.
 const TOKEN_BITS: u32 = 24;
 
-/// Maximum depth of a type's bases.
+/// Maximum number of base types.
 const MAX_BASES: usize = 64;
-/// Maximum generic arguments of a method.
+/// Maximum number of generic arguments of a method.
 const MAX_ARGUMENTS: u16 = 1024;
 /// Maximum size of a stored signature in bytes.
 const MAX_SIGNATURE: u32 = 1 << 12;
 /// Maximum nesting of types in a signature; the signature parser stops at 32.
 const MAX_DEPTH: u32 = 40;
 
-/// A named method.
+/// The name of a method, with its origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodName {
-    /// Declaring type, name, parameters.
+    /// Declaring type, name and parameters.
     pub name: String,
-    /// The method in the source, where a compiler made the name.
+    /// The source form, if the name is compiler-generated.
     pub source: Option<Source>,
     /// Name of the declaring module; `None` for dynamic methods.
     pub module: Option<String>,
-    /// Address of the declaring `Module`; `None` for dynamic methods and those of arrays.
+    /// Address of the declaring `Module`; `None` for dynamic methods and methods of arrays.
     pub home: Option<Addr>,
-    /// Its MethodDef token in that module; `None` for dynamic methods.
+    /// MethodDef token in that module; `None` for dynamic methods.
     pub token: Option<Token>,
-    /// Method table of the declaring type; for shared code the canonical one, with `System.__Canon` for references.
+    /// Method table of the declaring type. For shared code it is the canonical one, with `System.__Canon` for references.
     pub declaring_type: Addr,
     /// Quality of the name.
     pub quality: NameQuality,
 }
 
 impl MethodName {
-    /// The form for people.
+    /// The name to display.
     pub fn shown(&self) -> Cow<'_, str> {
         match &self.source {
             Some(source) => source.with(generated::parameters_of(&self.name).1).into(),
@@ -69,13 +69,13 @@ impl MethodName {
         }
     }
 
-    /// Both forms.
+    /// The name in both forms.
     pub fn to_name(&self) -> Name {
         Name::shown_as(self.name.as_str(), self.source.is_some().then(|| self.shown().into_owned()))
     }
 }
 
-/// Reads MethodDescs.
+/// Reader of MethodDescs.
 #[derive(Clone, Debug)]
 pub struct Methods {
     memory: Arc<Memory>,
@@ -91,14 +91,14 @@ pub struct Methods {
     string_bytes: u64,
 }
 
-/// What tells the exact instance of a method whose code is shared by several.
+/// The source of the exact instance of a method whose code several instances share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum GenericContext {
     /// The exact method table.
     MethodTable(Addr),
     /// The exact method.
     Method(Addr),
-    /// An object of the exact type, or of one derived from it.
+    /// An object of the exact type or a derived one.
     This(Addr),
 }
 
@@ -108,7 +108,7 @@ struct Desc {
     address: Addr,
     flags: u16,
     method_table: Addr,
-    /// Nil where the metadata has no row of it.
+    /// The MethodDef token; nil if the metadata has no row for the method.
     token: Token,
 }
 
@@ -116,8 +116,8 @@ impl Methods {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor does not have the
-    /// layout of methods.
+    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor does not have the layout
+    /// of methods.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Methods, ContractError> {
         MethodTables::CONTRACT.require(d)?;
         Ok(Methods {
@@ -135,31 +135,31 @@ impl Methods {
         })
     }
 
-    /// The memory that it reads.
+    /// The memory that is read.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// The method at `desc`; `None` if there is none, or its structures are not in the dump.
+    /// The method at `desc`; `None` if no method is there, or its structures are not in the dump.
     pub fn name(&self, names: &TypeNames, desc: Addr) -> Option<MethodName> {
         let desc = self.read(names, desc)?;
         let name = self.written(names, &desc, Notation::Readable)?;
         Some(self.with_source(names, &desc, name))
     }
 
-    /// The method at `desc` as the runtime writes it; `None` as for [`Methods::name`].
+    /// The method at `desc` in the runtime's notation; `None` as for [`Methods::name`].
     pub(crate) fn signature(&self, names: &TypeNames, desc: Addr) -> Option<String> {
         self.written(names, &self.read(names, desc)?, Notation::Qualified).map(|m| m.name)
     }
 
-    /// `name`, with what it is in the source.
+    /// Adds the source form to `name`.
     fn with_source(&self, names: &TypeNames, desc: &Desc, name: MethodName) -> MethodName {
         let is_shared = || {
             let tables = names.method_tables();
             let rid = tables.read(desc.method_table).ok().and_then(|info| tables.rid(&info).ok());
             let Some((home, rid)) = name.home.zip(rid) else { return false };
             let module = names.module(home);
-            // `MoveNext` is that of a state machine.
+            // The name of a `MoveNext` method depends on its state machine.
             names.beside(|| module.function_shares_name(rid, desc.token.rid()) || module.machine_shares_name(rid))
         };
         let source = generated::method(&name.name, is_shared);
@@ -170,7 +170,7 @@ impl Methods {
         let mut out = match desc.flags & KIND {
             KIND_DYNAMIC => self.made_at_run_time(names, desc, notation)?,
             KIND_ARRAY => {
-                // Get, Set, Address, .ctor of arrays: synthesized by the runtime and identified only by index.
+                // Get, Set, Address and .ctor of arrays are synthesized by the runtime and identified only by index.
                 let owner = names.written(desc.method_table, notation);
                 let quality = owner.quality.min(NameQuality::ModuleToken);
                 let name = format!("{}.<array accessor>", owner.name);
@@ -183,18 +183,18 @@ impl Methods {
         Some(out)
     }
 
-    /// The declaring type of the method at `desc`, and its row in the metadata.
+    /// The declaring type of the method at `desc`, and its row in MethodDef.
     pub(crate) fn row(&self, names: &TypeNames, desc: Addr) -> Option<(Addr, u32)> {
         self.read(names, desc).map(|desc| (desc.method_table, desc.token.rid()))
     }
 
-    /// The declaring type of the method at `desc` and the arguments of its instance: what its code belongs to.
+    /// The types to which the code of the method at `desc` belongs: the declaring type, and the type arguments of the method.
     pub(crate) fn owners(&self, names: &TypeNames, desc: Addr) -> Vec<Addr> {
         let Some(desc) = self.read(names, desc) else { return Vec::new() };
         std::iter::once(desc.method_table).chain(self.arguments(&desc).into_iter().filter_map(TypeNames::method_table_of)).collect()
     }
 
-    /// The module of the method at `desc`, and its `MethodImplAttributes`; `None` for those where it has no metadata.
+    /// The module of the method at `desc`, and its `MethodImplAttributes`; these are `None` if the metadata is not available.
     pub(crate) fn implementation(&self, names: &TypeNames, desc: Addr) -> Option<(Addr, Option<u32>)> {
         let desc = self.read(names, desc)?;
         let home = names.method_tables().module(&names.method_tables().read(desc.method_table).ok()?).ok()?;
@@ -204,13 +204,13 @@ impl Methods {
         Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.token.rid()))))
     }
 
-    /// Whether there is a method at `desc`.
+    /// Whether a method is at `desc`.
     pub(crate) fn is_method(&self, names: &TypeNames, desc: Addr) -> bool {
         self.read(names, desc).is_some()
     }
 
-    /// The first of `contexts` that tells an instance of the method at `desc`. All but one may be no address at all: failed reads count
-    /// where none does.
+    /// The first of `contexts` that identifies an instance of the method at `desc`. All but one of them may be invalid, so failed reads are
+    /// recorded only if none does.
     pub(crate) fn instance(&self, names: &TypeNames, desc: Addr, contexts: &[GenericContext]) -> Option<GenericContext> {
         let (found, missed) = watched(|| contexts.iter().copied().find(|context| self.exact(names, desc, *context).is_some()));
         if found.is_none() {
@@ -219,7 +219,7 @@ impl Methods {
         found
     }
 
-    /// The name of the method at `desc`, as the instance that `context` tells; `None` if it tells no instance of that method.
+    /// The name of the method at `desc`, in the instance given by `context`; `None` if `context` is not for that method.
     pub(crate) fn exact_name(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<MethodName> {
         let desc = self.exact(names, desc, context)?;
         let mut out = self.declared(names, &desc, Notation::Readable)?;
@@ -227,8 +227,8 @@ impl Methods {
         Some(self.with_source(names, &desc, out))
     }
 
-    /// The parameters of the method at `desc`, as the instance that `context` tells; `None` if its signature cannot be read, or
-    /// `context` tells no instance of the method.
+    /// The parameters of the method at `desc`, in the instance given by `context`; `None` if its signature cannot be read, or `context` is
+    /// not for that method.
     pub(crate) fn parameters(&self, names: &TypeNames, desc: Addr, context: Option<GenericContext>) -> Option<Parameters> {
         let desc = match context {
             Some(context) => self.exact(names, desc, context)?,
@@ -262,7 +262,7 @@ impl Methods {
         })
     }
 
-    /// The method at `desc` as the instance that `context` tells.
+    /// The method at `desc`, in the instance given by `context`.
     fn exact(&self, names: &TypeNames, desc: Addr, context: GenericContext) -> Option<Desc> {
         let shared = self.read(names, desc)?;
         let tables = names.method_tables();
@@ -286,7 +286,7 @@ impl Methods {
         })
     }
 
-    /// Reads a MethodDesc; valid only if it is in a chunk that belongs to a type.
+    /// Reads a MethodDesc. It is valid only if it is in a chunk that belongs to a type.
     fn read(&self, names: &TypeNames, address: Addr) -> Option<Desc> {
         let m = &self.memory;
         if address.is_null() || !address.is_aligned(m.ptr_bytes()) {
@@ -342,7 +342,7 @@ impl Methods {
         Some(MethodName { name, source: None, module, home: Some(home), token, declaring_type: desc.method_table, quality })
     }
 
-    /// The arguments of a generic method instance, as type handles.
+    /// The generic arguments of a method instance, as type handles.
     fn arguments(&self, desc: &Desc) -> Vec<Addr> {
         let read = || {
             let l = self.instantiated.as_ref().filter(|_| desc.flags & KIND == KIND_INSTANTIATED)?;
@@ -356,7 +356,7 @@ impl Methods {
         read().unwrap_or_default()
     }
 
-    /// The signature that is stored with a MethodDesc.
+    /// The signature stored with a MethodDesc.
     fn stored_signature(&self, desc: &Desc) -> Option<MethodSig> {
         let l = self.stored.as_ref()?;
         let at = l.pointer(&self.memory, desc.address, StoredSigMethodDesc::Sig)?;
@@ -364,17 +364,17 @@ impl Methods {
         signature::method(&self.memory.bytes(at, u64::from(bytes)).ok()?)
     }
 
-    /// `DynamicMethod` and runtime stubs: name and signature are stored with the MethodDesc, not in metadata.
+    /// The name of a `DynamicMethod` or runtime stub. Name and signature are stored with the MethodDesc, not in metadata.
     fn made_at_run_time(&self, names: &TypeNames, desc: &Desc, notation: Notation) -> Option<MethodName> {
         let name = self.dynamic.as_ref()?.pointer(&self.memory, desc.address, DynamicMethodDesc::MethodName)?;
         let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
         // The class names used by the DAC.
         let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };
-        // The stub of a delegate or P/Invoke may have the tokens of its module.
+        // The signature of a delegate or P/Invoke stub may have tokens of its module.
         let info = names.method_tables().read(desc.method_table).ok();
         let module = info.as_ref().and_then(|info| names.method_tables().module(info).ok()).map(|home| names.module(home));
         let metadata = module.as_ref().and_then(|m| m.metadata.as_deref());
-        // That of a delegate belongs to the delegate, and its signature is the one of `Invoke`, with the delegate's type variables.
+        // A delegate stub is a method of the delegate type, and has the signature of `Invoke`, with the type variables of the delegate.
         let class_arguments = info.and_then(|info| names.arguments(&info)).unwrap_or_default();
         let mut writer = Writer { out: format!("{class}.{name}"), metadata, class_arguments, ..Writer::new(names, notation) };
         writer.parameters(self.stored_signature(desc).as_ref());
@@ -386,17 +386,17 @@ impl Methods {
 /// The parameters of a method.
 #[derive(Clone, Debug)]
 pub(crate) struct Parameters {
-    /// The module whose tokens `types` have.
+    /// The module of the tokens in `types`.
     pub(crate) home: Option<Addr>,
     /// Generic arguments of the declaring type, as type handles.
     pub(crate) class_arguments: Vec<Addr>,
-    /// Those of the method.
+    /// Generic arguments of the method, as type handles.
     pub(crate) method_arguments: Vec<Addr>,
-    /// Method table of `this`; `None` if it has none.
+    /// Method table of `this`; `None` if there is no `this`.
     pub(crate) this: Option<Addr>,
-    /// Types, without that of `this`.
+    /// Types of the parameters, without `this`.
     pub(crate) types: Vec<TypeSig>,
-    /// Names, as many; `None` where the metadata has none.
+    /// Names of the parameters; `None` if the metadata has no name.
     pub(crate) names: Vec<Option<String>>,
 }
 
@@ -409,7 +409,7 @@ fn truncate(text: &mut String, bytes: u64) {
     }
 }
 
-/// Writes the parameters of a method.
+/// Formats the parameters of a method.
 struct Writer<'w> {
     names: &'w TypeNames,
     notation: Notation,
@@ -494,7 +494,7 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// The notation of types within parameters: `runtime` if the runtime's is asked for.
+    /// The notation of types in parameters: readable, or else `runtime`.
     fn of_parameters(&self, runtime: Notation) -> Notation {
         if self.notation == Notation::Readable { Notation::Readable } else { runtime }
     }
@@ -504,7 +504,7 @@ impl<'w> Writer<'w> {
         self.out.push_str(suffix);
     }
 
-    /// A type by its token; nested types without enclosing ones, as written by the runtime's formatter.
+    /// Writes a type by its token. Nested types are written without enclosing ones, as by the runtime.
     fn token(&mut self, token: Token) {
         let rid = token.rid();
         let found = self.metadata.and_then(|m| match token.table()? {
@@ -522,11 +522,11 @@ impl<'w> Writer<'w> {
         }
     }
 
-    /// The type argument for a type variable in this instance.
+    /// Writes the argument of a type variable in this instance.
     fn variable(&mut self, of_method: bool, n: u32) {
         let list = if of_method { &self.method_arguments } else { &self.class_arguments };
         let Some(handle) = usize::try_from(n).ok().and_then(|i| list.get(i)).copied() else {
-            // A method of an open type.
+            // The method belongs to an open type.
             return self.out.push_str(&format!("{}{n}", if of_method { "!!" } else { "!" }));
         };
         let name = self.names.written(handle, self.of_parameters(Notation::Parameter));

@@ -34,7 +34,7 @@ pub mod wrappers;
 
 use crate::contract::Contract;
 
-/// Contracts read on this floor.
+/// Contracts that this layer reads.
 pub const CONTRACTS: &[Contract] = &[
     code_versions::CodeVersions::CONTRACT,
     exceptions::Exceptions::CONTRACT,

@@ -1,4 +1,4 @@
-//! Fixed parts of objects: method table pointer, and length of arrays.
+//! Fixed parts of objects: the method table pointer and the length of arrays.
 //!
 //! Source: contract `Object`.
 
@@ -9,7 +9,7 @@ use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Array, Structure};
 use crate::memory::Memory;
 
-/// Reads the fixed parts of objects.
+/// Reader of the fixed parts of objects.
 #[derive(Clone, Debug)]
 pub struct Objects {
     memory: Arc<Memory>,
@@ -19,10 +19,10 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The contract read.
+    /// The contract that is read.
     pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1"]);
 
-    /// Binds to a runtime. If only the GC is described there is no contract; method tables are still aligned.
+    /// Binds to a runtime. If only the GC is described, there is no contract, but method tables are aligned all the same.
     ///
     /// # Errors
     /// [`ContractError`] if the advertised version of the contract is not supported.
@@ -36,14 +36,14 @@ impl Objects {
         })
     }
 
-    /// The method table in the first word of an object. Its low bits are not part of the address: the mark bit, the bridge mark, and
-    /// another GC bit, which collections set.
+    /// The method table in the first word of an object. The low bits are not part of the address: the mark bit, the bridge mark, and
+    /// another bit, which are set during collections.
     #[inline]
     pub fn table_in(&self, first_word: u64) -> Addr {
         Addr(first_word & !self.unmask)
     }
 
-    /// The method table of the object at `object`, mark bits cleared. `None` for null, or if the object is not in the dump.
+    /// The method table of the object at `object`, with the mark bits cleared. `None` if `object` is null or not in the dump.
     pub fn method_table(&self, object: Addr) -> Option<Addr> {
         if object.is_null() {
             return None;
@@ -51,12 +51,12 @@ impl Objects {
         self.memory.word(object).ok().map(|word| self.table_in(word))
     }
 
-    /// Elements of the array at `array`, or characters of the string.
+    /// Number of elements of the array at `array`, or of characters of the string.
     pub fn component_count(&self, array: Addr) -> Option<u32> {
         self.memory.u32(array.plus(self.array_length?)).ok()
     }
 
-    /// Size of the fixed part of an array in bytes; followed by the bounds of a multidimensional array, or the elements.
+    /// Size of the fixed part of an array in bytes. The bounds of a multidimensional array, or the elements, follow.
     pub fn array_bytes(&self) -> Option<u64> {
         self.array_bytes
     }

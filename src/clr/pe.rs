@@ -1,21 +1,21 @@
-//! Finds the metadata of a managed image, in loaded or flat (file) layout.
+//! Locates the metadata of a managed image, in mapped or flat (file) layout.
 
 use super::metadata::Source;
 use crate::memory::PeHeaders;
 
-/// Size of the CLI header (ECMA-335 II.25.3.3), its first field.
+/// Size of the CLI header (ECMA-335 II.25.3.3), which is also its first field.
 const COR20_BYTES: u32 = 72;
 
-/// Data directory with the debug directory, and the size of an entry of that.
+/// Index of the data directory entry for the debug directory, and size of an entry of the debug directory.
 const DEBUG: u64 = 6;
 const DEBUG_ENTRY_BYTES: u64 = 28;
-/// Most entries of a debug directory: compilers write up to five.
+/// Maximum number of entries of a debug directory; compilers write up to five.
 const MAX_DEBUG_ENTRIES: u64 = 64;
 
 /// The headers of a managed image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Headers {
-    /// `TimeDateStamp`: link time or, in deterministic builds, a hash of the contents.
+    /// `TimeDateStamp`: the link time or, in deterministic builds, a hash of the contents.
     pub(super) timestamp: u32,
     /// Size of the mapped image in bytes.
     pub(super) size_of_image: u32,
@@ -25,28 +25,28 @@ pub(super) struct Headers {
 /// Location of the metadata in an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Offset from the start of the image, in its actual layout.
+    /// Offset from the start of the image in its actual layout.
     pub(super) offset: u64,
     /// Size in bytes.
     pub(super) len: u64,
-    /// Its RVA.
+    /// RVA of the metadata.
     pub(super) rva: u32,
 }
 
 /// An entry of the debug directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DebugEntry {
-    /// Type.
+    /// Type of the entry.
     pub(super) kind: u32,
     /// `TimeDateStamp`.
     pub(super) stamp: u32,
     /// Minor version.
     pub(super) minor: u16,
-    /// Size of its data in bytes.
+    /// Size of the data in bytes.
     pub(super) size: u32,
-    /// RVA of its data; 0 if that is not mapped.
+    /// RVA of the data; 0 if the data is not mapped.
     pub(super) rva: u32,
-    /// File offset of its data.
+    /// File offset of the data.
     pub(super) raw: u32,
 }
 
@@ -62,13 +62,13 @@ impl Headers {
         self.pe.file_offset(rva)
     }
 
-    /// Whether `image` has flat layout: its metadata is found at the file offset, but not at the RVA.
+    /// Whether `image` has flat layout: its metadata is at the file offset, but not at the RVA.
     pub(super) fn is_flat(&self, image: &Source) -> bool {
         self.mapped(image).is_none() && self.flat(image).is_some()
     }
 
-    /// The debug directory of `image`; `None` if it has none, or a part of it is absent. Its place is read by itself: what
-    /// [`PeHeaders`] does not have, it takes for none.
+    /// The debug directory of `image`; `None` if it has none, or a part of it is absent. Its location is read from the image again, because
+    /// [`PeHeaders`] does not distinguish an absent directory from an unreadable one.
     pub(super) fn debug_directory(&self, image: &Source, flat: bool) -> Option<Vec<DebugEntry>> {
         let optional = u64::from(image.u32(0x3c)?).checked_add(24)?;
         let directories = optional.checked_add(if image.u16(optional)? == 0x20b { 112 } else { 96 })?;
@@ -84,7 +84,7 @@ impl Headers {
         (0..(u64::from(size) / DEBUG_ENTRY_BYTES).min(MAX_DEBUG_ENTRIES)).map(entry).collect()
     }
 
-    /// Finds the metadata of `image`, trying loaded layout first, then flat layout.
+    /// Finds the metadata of `image`, first in mapped layout, then in flat layout.
     pub(super) fn metadata(&self, image: &Source) -> Option<Place> {
         self.mapped(image).or_else(|| self.flat(image))
     }

@@ -1,6 +1,6 @@
-//! Precodes: the small pieces of code that methods are entered through.
+//! Precodes: the stubs through which methods are entered.
 //!
-//! Source: contract `PrecodeStubs`; `precode.h`. `docs/internals/delegates.md` tells what was measured.
+//! Source: contract `PrecodeStubs`; `precode.h`. The measurements are in `docs/internals/delegates.md`.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{FixupPrecodeData, PlatformMetadata, PrecodeMachineDescriptor, StubPrecodeData, bind};
 use crate::memory::Memory;
 
-/// Page sizes that processors have.
+/// Page sizes of processors.
 const PAGE_SIZES: std::ops::RangeInclusive<u64> = 1 << 12..=1 << 20;
 
-/// Reads what precodes lead to: their code is not needed.
+/// Reader of precodes' data. Their code is not needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Precodes {
     memory: Arc<Memory>,
-    /// From a stub's code to its data.
+    /// Distance from the code of a stub to its data.
     page: u64,
     fixup: u64,
     stub: u64,
 }
 
 impl Precodes {
-    /// The contract read.
+    /// The contract that is read.
     pub(crate) const CONTRACT: Contract = Contract::optional("PrecodeStubs", &["1", "2", "3"]);
 
     /// Binds to a runtime.
@@ -43,10 +43,10 @@ impl Precodes {
         Ok(Precodes { memory: Arc::clone(memory), page, fixup, stub })
     }
 
-    /// The method that the precode at `entry` enters, of which `is_method` knows; `None` if it is no precode.
+    /// The method of the precode at `entry`, as recognized by `is_method`; `None` if no precode is there.
     ///
-    /// Data lie one page behind the code. A fixup precode's other words are addresses of code, so that the two kinds are told apart by
-    /// which word is a method.
+    /// The data is one page after the code. The other words of a fixup precode are code addresses, so the two kinds are distinguished by
+    /// the word that is a method.
     pub(crate) fn method(&self, entry: Addr, is_method: impl Fn(Addr) -> bool) -> Option<Addr> {
         let data = entry.plus(self.page);
         let candidate = |offset: u64| self.memory.ptr(data.plus(offset)).ok().filter(|method| is_method(*method));
@@ -55,10 +55,10 @@ impl Precodes {
 }
 
 impl Precodes {
-    /// Words that may be where the precode at `entry` of the method `desc` leads to; empty if it is no precode of it. The kinds differ in
-    /// their order, which no descriptor tells.
+    /// Candidates for the target of the precode at `entry` of the method `desc`; empty if no precode of that method is there. The kinds
+    /// have different orders of words, which no descriptor contains.
     ///
-    /// They are aligned as pointers are: `PRECODE_ALIGNMENT`. Other words are none, and reading behind them tells nothing.
+    /// Precodes are pointer-aligned (`PRECODE_ALIGNMENT`), so unaligned words are rejected without reading their data.
     pub(crate) fn targets(&self, entry: Addr, desc: Addr) -> Vec<Addr> {
         if !entry.0.is_multiple_of(self.memory.ptr_bytes()) || self.method(entry, |method| method == desc).is_none() {
             return Vec::new();
@@ -68,7 +68,7 @@ impl Precodes {
     }
 }
 
-/// The page size in the runtime's description of its platform, since .NET 10.
+/// The page size in the runtime's platform metadata, since .NET 10.
 fn published(memory: &Memory, d: &Descriptor) -> Option<u64> {
     let at = d.pointer("PlatformMetadata").ok()?;
     let precodes = PlatformMetadata::PrecodeMachineDescriptor.offset(d).ok()?;

@@ -1,6 +1,6 @@
-//! Builds type names from method tables, type descriptors and metadata.
+//! Formats type names from method tables, type descriptors and metadata.
 //!
-//! Source of the notations of the runtime: `typestring.cpp`, `sigformat.cpp`.
+//! Source of the runtime's notations: `typestring.cpp`, `sigformat.cpp`.
 
 mod continuations;
 mod levels;
@@ -22,21 +22,21 @@ use places::{Home, Place};
 
 /// Maximum nesting of types. The runtime limits generic instantiations to about 24.
 const MAX_DEPTH: u32 = 48;
-/// Maximum types per name: shared generic arguments double with each level.
+/// Maximum number of types in a name. Shared generic arguments double with each level.
 const MAX_PARTS: u32 = 4096;
-/// Maximum arguments of a type. The runtime stores the count in 16 bits; C# types have few, tuples up to 8.
+/// Maximum number of arguments of a type. The runtime stores the count in 16 bits; C# types have few, tuples up to 8.
 const MAX_ARGUMENTS: u64 = 1024;
-/// Maximum dimensions of an array, as in the runtime.
+/// Maximum number of dimensions of an array, as in the runtime.
 const MAX_RANK: u8 = 32;
-/// What an object that holds static fields is called; its type has no name.
+/// Name of an object with the static fields of a type, since its own type is nameless.
 const STATICS: &str = "<statics>";
-/// Placeholder for parts cut by a limit.
+/// Placeholder for parts that exceed a limit.
 const CUT: &str = "…";
 
 /// Bit of a type handle that points to a type descriptor instead of a method table.
 pub(super) const TYPE_DESC: u64 = 2;
 
-/// Offsets besides those of method tables.
+/// Layouts other than those of method tables.
 #[derive(Clone, Debug)]
 pub(super) struct Layouts {
     dictionary: Option<Bound<GenericsDictInfo>>,
@@ -61,12 +61,12 @@ impl Layouts {
         }
     }
 
-    /// Dimensions of an array.
+    /// Number of dimensions of an array.
     pub(super) fn rank(&self, memory: &Memory, tables: &MethodTables, info: &MethodTableInfo) -> Option<u8> {
         // Header, method table and length.
         let fixed = || memory.ptr_bytes().saturating_mul(3);
-        // Where `ArrayClass` is not published, the base size tells: behind the fixed part, each dimension has a length and a lower
-        // bound of 32 bits (contract `RuntimeTypeSystem`).
+        // If `ArrayClass` is not published, the base size determines the rank: each dimension has a length and a lower bound of 32 bits
+        // after the fixed part (contract `RuntimeTypeSystem`).
         let of_class = |class: &Bound<ArrayClass>| class.get(memory, tables.class(info.address).ok()?, ArrayClass::Rank);
         let of_size = || u8::try_from(u64::from(info.base_size).checked_sub(self.array_base.unwrap_or_else(fixed))? / 8).ok();
         let rank = self.array.as_ref().map_or_else(of_size, of_class)?;
@@ -90,28 +90,28 @@ impl Layouts {
             return None;
         }
         let own = u64::from(all).checked_sub(1)?;
-        // Dictionaries of base types come first; the last one is the type's own.
+        // Dictionaries of base types come first; the last one belongs to the type itself.
         let dictionary = memory.ptr(dictionaries.element(own, word)).ok()?;
         (0..count).map(|i| memory.ptr(dictionary.element(i, word)).ok()).collect()
     }
 }
 
-/// How a name is written.
+/// Notation of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Notation {
-    /// For people: `Outer<System.Int32>+Inner`.
+    /// Display notation: `Outer<System.Int32>+Inner`.
     Readable,
-    /// As the runtime writes the declaring types and generic arguments of methods, and after it ClrMD and SOS:
+    /// The runtime's notation of declaring types and generic arguments of methods, which ClrMD and SOS print:
     /// `` Outer`1+Inner[[System.Int32, System.Private.CoreLib]] ``.
     Qualified,
-    /// As it writes their parameters, without enclosing types: `` Inner<Int32> ``.
+    /// The runtime's notation of parameter types, without enclosing types: `` Inner<Int32> ``.
     Parameter,
-    /// As it writes types that the signatures of its stubs point to: the definition's name alone.
+    /// The runtime's notation of types in stub signatures: only the name of the definition.
     Definition,
 }
 
 impl Notation {
-    /// What encloses generic arguments and separates them.
+    /// Opening bracket, separator and closing bracket of generic arguments.
     fn brackets(self) -> [&'static str; 3] {
         match self {
             Notation::Readable => ["<", ", ", ">"],
@@ -120,13 +120,13 @@ impl Notation {
         }
     }
 
-    /// Whether types are written as those of parameters.
+    /// Whether this is a notation of parameter types.
     fn is_of_parameters(self) -> bool {
         matches!(self, Notation::Parameter | Notation::Definition)
     }
 }
 
-/// Builds one name.
+/// Formats one name.
 pub(super) struct Renderer<'r> {
     memory: &'r Memory,
     tables: &'r MethodTables,
@@ -152,7 +152,7 @@ impl<'r> Renderer<'r> {
         Renderer { memory, tables, modules, native_aot, layouts, notation, longest, parts_left: MAX_PARTS, quality, out }
     }
 
-    /// The same in another notation.
+    /// Changes the notation.
     pub(super) fn with(self, notation: Notation) -> Renderer<'r> {
         Renderer { notation, ..self }
     }
@@ -168,7 +168,7 @@ impl<'r> Renderer<'r> {
         self.finish(home)
     }
 
-    /// A list of generic arguments, in its brackets; empty without any.
+    /// A list of generic arguments in brackets; empty if there are none.
     pub(super) fn list(mut self, arguments: &[Addr]) -> TypeName {
         self.argument_list(arguments, 0);
         self.finish(None)
@@ -188,7 +188,7 @@ impl<'r> Renderer<'r> {
         }
     }
 
-    /// Adds the truncation placeholder, unless just added.
+    /// Appends the truncation placeholder, unless it was just appended.
     fn cut(&mut self) {
         self.weaken(NameQuality::ModuleToken);
         if !self.out.ends_with(CUT) {
@@ -230,7 +230,7 @@ impl<'r> Renderer<'r> {
             self.push("Free");
             return None;
         }
-        // Absent memory does not disprove the type; a failed round trip does.
+        // Absent memory does not disprove the type, but a failed round trip does.
         if self.tables.is_valid(mt) == Ok(false) {
             return self.unknown(mt, depth);
         }
@@ -264,10 +264,10 @@ impl<'r> Renderer<'r> {
         }
         let (Ok(module), Ok(rid)) = (self.tables.module(info), self.tables.rid(info)) else { return self.unknown(info.address, depth) };
         if module.is_null() {
-            contradiction(info.address, "the method table of a class names no module");
+            contradiction(info.address, "the method table of a class has no module");
         }
         let Some(token) = Token::new(TokenTable::TypeDef, rid).filter(|token| !token.is_nil()) else {
-            contradiction(info.address, "the method table of a class has no token of a type");
+            contradiction(info.address, "the method table of a class has no type token");
             return self.unknown(info.address, depth);
         };
         let module = self.modules.get(module);
@@ -292,7 +292,7 @@ impl<'r> Renderer<'r> {
         Some(home)
     }
 
-    /// A class of a NativeAOT program: by what the compiler left for reflection, and by what its element type says.
+    /// Formats a class of a NativeAOT program from the tables for reflection, or from its element type.
     fn native_aot_class(&mut self, info: &MethodTableInfo, depth: u32) -> Option<Home> {
         if self.tables.holds_statics(info.address) {
             self.push(STATICS);
@@ -315,7 +315,7 @@ impl<'r> Renderer<'r> {
         Some(Home { module: Place::Compiled(Arc::clone(&found.module)), token: None })
     }
 
-    /// Writes a class with its enclosing types and arguments.
+    /// Formats a class with its enclosing types and arguments.
     fn named(&mut self, info: &MethodTableInfo, levels: &[Level], depth: u32) {
         match self.notation {
             Notation::Readable => self.readable(info, levels, depth),
@@ -335,7 +335,7 @@ impl<'r> Renderer<'r> {
         }
     }
 
-    /// A class for people: each of the nested types with its own generic arguments.
+    /// Formats a class for display: each of the nested types has its own generic arguments.
     fn readable(&mut self, info: &MethodTableInfo, levels: &[Level], depth: u32) {
         let arguments = self.arguments(info);
         let mut rest = arguments.as_slice();
@@ -344,7 +344,7 @@ impl<'r> Renderer<'r> {
             if i > 0 {
                 self.push("+");
             }
-            // Compilers need not emit `n; arguments not claimed by any level belong to the last one.
+            // Compilers need not emit `n; arguments that no level claims belong to the last one.
             let mine = if i == last { rest.len() } else { level.arity.min(rest.len()) };
             let (now, later) = rest.split_at_checked(mine).unwrap_or((rest, &[]));
             let name = if now.is_empty() { level.name.as_str() } else { level.plain_name() };
@@ -377,7 +377,7 @@ impl<'r> Renderer<'r> {
         }
     }
 
-    /// Adds the assembly of the generic argument that was written from `start` on; type variables have none.
+    /// Appends the assembly of the generic argument whose text begins at `start`. Type variables have none.
     fn qualify(&mut self, start: usize, argument: Addr, home: Option<Home>) {
         let is_variable =
             is_type_desc(argument) && matches!(self.kind(Addr(argument.0 & !TYPE_DESC)), Some(CorElementType::Var | CorElementType::MVar));
@@ -411,11 +411,11 @@ impl<'r> Renderer<'r> {
             return None;
         }
         match self.kind(desc) {
-            Some(CorElementType::Ptr) => self.parameterised(desc, "*", depth),
-            Some(CorElementType::ByRef) if self.notation.is_of_parameters() => self.parameterised(desc, " ByRef", depth),
-            Some(CorElementType::ByRef) => self.parameterised(desc, "&", depth),
-            // The native view of a structure: marshalling only.
-            Some(CorElementType::ValueType) => self.parameterised(desc, "", depth),
+            Some(CorElementType::Ptr) => self.parameterized(desc, "*", depth),
+            Some(CorElementType::ByRef) if self.notation.is_of_parameters() => self.parameterized(desc, " ByRef", depth),
+            Some(CorElementType::ByRef) => self.parameterized(desc, "&", depth),
+            // The native layout of a structure, which occurs only in marshalling.
+            Some(CorElementType::ValueType) => self.parameterized(desc, "", depth),
             Some(CorElementType::Var | CorElementType::MVar) => self.variable(desc, depth),
             Some(CorElementType::FnPtr) => self.function(desc, depth),
             _ => self.unknown(desc, depth),
@@ -428,7 +428,7 @@ impl<'r> Renderer<'r> {
         CorElementType::of(element)
     }
 
-    fn parameterised(&mut self, desc: Addr, suffix: &str, depth: u32) -> Option<Home> {
+    fn parameterized(&mut self, desc: Addr, suffix: &str, depth: u32) -> Option<Home> {
         let argument = self.layouts.param.as_ref().and_then(|fields| fields.get(self.memory, desc, ParamTypeDesc::TypeArg));
         let Some(argument) = argument else { return self.unknown(desc, depth) };
         let home = self.handle(argument, depth.saturating_add(1));
@@ -449,7 +449,7 @@ impl<'r> Renderer<'r> {
         Some(home)
     }
 
-    /// A function pointer as printed by reflection: `System.Void(System.Int32, System.Int32)`.
+    /// Formats a function pointer like reflection: `System.Void(System.Int32, System.Int32)`.
     fn function(&mut self, desc: Addr, depth: u32) -> Option<Home> {
         let read = || {
             let fields = self.layouts.function.as_ref()?;
@@ -485,7 +485,7 @@ pub(super) fn is_type_desc(handle: Addr) -> bool {
     handle.0 & TYPE_DESC != 0
 }
 
-/// `name`, with a backslash before each character that separates parts of names.
+/// Escapes the separators of name parts in `name` with backslashes.
 fn escaped(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for c in name.chars() {
@@ -497,7 +497,7 @@ fn escaped(name: &str) -> String {
     out
 }
 
-/// `name`, without its namespace if parameters are written without: that of a primitive type.
+/// Removes the namespace of `name` if it is a primitive type, as parameter notation requires.
 pub(super) fn short(name: &str) -> &str {
     let is_primitive = CorElementType::named().any(|(element, own)| own == name && !element.is_reference());
     name.strip_prefix("System.").filter(|_| is_primitive).unwrap_or(name)
@@ -508,14 +508,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_runtime_escape_what_separates_parts() {
+    fn runtime_notation_escapes_separators() {
         assert_eq!(escaped("Lab.<Main>d__1`1"), "Lab.<Main>d__1`1");
         assert_eq!(escaped("a,b[c]&*+\\"), "a\\,b\\[c\\]\\&\\*\\+\\\\");
         assert_eq!([short("System.Int32"), short("System.String"), short("Lab.Int32")], ["Int32", "System.String", "Lab.Int32"]);
     }
 
     #[test]
-    fn arity_is_a_number_behind_the_last_backtick() {
+    fn arity_is_the_number_after_the_last_backtick() {
         assert_eq!(split_arity("Dictionary`2"), ("Dictionary", 2));
         assert_eq!(split_arity("Plain"), ("Plain", 0));
         assert_eq!(split_arity("Odd`"), ("Odd`", 0));

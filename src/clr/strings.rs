@@ -1,4 +1,4 @@
-//! The text of string objects.
+//! Texts of string objects.
 //!
 //! Source: contract `Object`.
 
@@ -9,7 +9,7 @@ use crate::contract::{ContractError, Descriptor};
 use crate::data::{self, Bound, String as Text, bind};
 use crate::memory::Memory;
 
-/// Reads strings. Lengths are in UTF-16 code units.
+/// Reader of strings. Lengths are in UTF-16 code units.
 #[derive(Clone, Debug)]
 pub struct Strings {
     memory: Arc<Memory>,
@@ -29,17 +29,17 @@ impl Strings {
         Ok(Strings { memory: Arc::clone(memory), string, first: Text::m_FirstChar.offset(d)? })
     }
 
-    /// Length of the string at `address`.
+    /// Length of the string at `address` in code units.
     pub fn length(&self, address: Addr) -> Option<u32> {
         self.string.get(&self.memory, address, Text::m_StringLength)
     }
 
-    /// Offset of the first character, in bytes from the start of the object.
+    /// Offset of the first character from the start of the object, in bytes.
     pub fn content(&self) -> u64 {
         self.first
     }
 
-    /// The text of the string at `address` up to the first NUL, at most `cap` characters.
+    /// The text of the string at `address` up to the first NUL, of at most `cap` code units.
     pub fn until_nul(&self, address: Addr, cap: u32) -> Option<String> {
         let length = self.length(address)?;
         let range = self.characters(address, length.min(cap));
@@ -47,17 +47,18 @@ impl Strings {
         Some(if self.hidden(length) { Memory::HIDDEN.into() } else { text })
     }
 
-    /// The text of the string at `address`, at most `cap` code units, and its full length. Lone surrogates are escaped: see [`utf16`].
+    /// The text of the string at `address`, of at most `cap` code units, and its full length. Lone surrogates are escaped: see [`utf16`].
     pub fn text(&self, address: Addr, cap: u32) -> Option<(String, u32)> {
         self.units(address, cap).map(|(units, length)| (utf16(units), length))
     }
 
-    /// The text of the string at `address`, at most `cap` code units, even where contents are hidden: for a hash of it, not to be shown.
+    /// The text of the string at `address`, of at most `cap` code units, even if contents are hidden. It is for hashing, and must not be
+    /// shown.
     pub(crate) fn text_to_hash(&self, address: Addr, cap: u32) -> Option<String> {
         Some(utf16(self.all_units(address, cap)?.0))
     }
 
-    /// The UTF-16 units of the string at `address`, at most `cap`, and its full length.
+    /// The UTF-16 code units of the string at `address`, at most `cap`, and its full length.
     pub(super) fn units(&self, address: Addr, cap: u32) -> Option<(Vec<u16>, u32)> {
         let (units, length) = self.all_units(address, cap)?;
         Some((if self.hidden(length) { Memory::HIDDEN.encode_utf16().collect() } else { units }, length))
@@ -73,12 +74,12 @@ impl Strings {
         Some((units, length))
     }
 
-    /// Whether a text of this length is not to be shown. That one is empty may be known.
+    /// Whether a text of this length must be hidden. Empty texts need not be.
     fn hidden(&self, length: u32) -> bool {
         length > 0 && self.memory.hides_contents()
     }
 
-    /// Where the first `length` characters of a string are.
+    /// Address range of the first `length` characters of a string.
     fn characters(&self, string: Addr, length: u32) -> AddrRange {
         let first = string.plus(self.first);
         AddrRange::new(first, first.plus(u64::from(length).saturating_mul(2)))

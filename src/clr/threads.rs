@@ -1,7 +1,7 @@
-//! The managed threads.
+//! Managed threads.
 //!
-//! Source: contract `Thread`, with a dereference of `ThreadStore` that its document omits
-//! (`docs/internals/gc-structures.md#errata`). State bits: `threads.h`.
+//! Source: contract `Thread`, with a dereference of `ThreadStore` that its document omits (`docs/internals/gc-structures.md#errata`). State
+//! bits: `threads.h`.
 
 mod checks;
 
@@ -16,19 +16,19 @@ use crate::data::{self, Bound, bind};
 use crate::memory::Memory;
 use checks::Ids;
 
-/// Fields of an allocation context.
+/// Layout of an allocation context.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextLayout {
     fields: Bound<data::GCAllocContext>,
     heaps: Option<Bound<data::GCAllocContextHeaps>>,
 }
 
-/// Maximum modules with a block of thread statics of their own.
+/// Maximum number of inlined thread statics blocks of a thread.
 const MAX_INLINED: usize = 1024;
-/// Maximum nested exceptions in flight per thread.
+/// Maximum number of nested exceptions in flight of a thread.
 const MAX_NESTED: usize = 64;
-/// Bytes that the runtime has at least for an exception in flight, on the stack of its thread; and for a module's block of thread statics.
-/// All threads together have no more of them than the dump has room for.
+/// Minimum size in bytes of an exception in flight, which is on the stack of its thread, and of a module's block of thread statics. They
+/// limit the number of both in all threads together by the size of the dump.
 const NESTED_BYTES: u64 = 64;
 const INLINED_BYTES: u64 = 24;
 
@@ -45,15 +45,15 @@ impl ContextLayout {
         })
     }
 
-    /// The context at `at`; `None` if it is not in the dump.
+    /// Reads the context at `at`; `None` if it is not in the dump.
     pub(crate) fn read(&self, memory: &Memory, at: Addr) -> Option<AllocContext> {
         use data::{GCAllocContext as Context, GCAllocContextHeaps as Heaps};
         let (pointer, limit) = (self.fields.get(memory, at, Context::Pointer)?, self.fields.get(memory, at, Context::Limit)?);
-        // The GC adds the whole range when it hands it out, and subtracts what is left when it takes it back (`adjust_limit_clr`,
-        // `fix_allocation_context` in gc.cpp).
+        // The GC adds the size of a range when it hands the range out, and subtracts the unused rest when it takes the range back
+        // (`adjust_limit_clr`, `fix_allocation_context` in gc.cpp).
         let handed_out = self.fields.get(memory, at, Context::AllocBytes);
         let bytes = handed_out.and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
-        // They may be something else, and prove themselves where they lead to heaps.
+        // These offsets are not published. A value that does not point to a heap is ignored by its users.
         let heap = |field| tried(|| self.heaps.as_ref()?.get(memory, at, field));
         let (alloc_heap, home_heap) = (heap(Heaps::AllocHeap), heap(Heaps::HomeHeap));
         let bytes_uoh = self.fields.get(memory, at, Context::AllocBytesLoh);
@@ -61,21 +61,21 @@ impl ContextLayout {
     }
 }
 
-/// An allocation context: memory reserved for an allocator and not yet filled.
+/// An allocation context: memory that is reserved for a thread and not used up yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AllocContext {
     /// Next free byte.
     pub pointer: Addr,
     /// End of the memory.
     pub limit: Addr,
-    /// Bytes allocated in the small object heap so far, without those that are left of the range: these never decrease. `None` if the
-    /// runtime does not publish them, or if they are less than what is left.
+    /// Bytes allocated in the small object heap so far, without the unused rest of the range, so that the number never decreases. `None` if
+    /// the runtime does not publish it, or if it is smaller than the rest.
     pub bytes: Option<u64>,
     /// Bytes allocated in the other heaps so far.
     pub bytes_uoh: Option<u64>,
-    /// Server GC: the `GCHeap` that the last range is from.
+    /// Server GC: the `GCHeap` of the current range.
     pub alloc_heap: Option<Addr>,
-    /// Server GC: the `GCHeap` of the processor that the thread ran on when it was balanced last.
+    /// Server GC: the `GCHeap` of the processor on which the thread ran when it was last balanced.
     pub home_heap: Option<Addr>,
 }
 
@@ -86,31 +86,31 @@ pub struct Thread {
     pub address: Addr,
     /// Managed id.
     pub id: Option<u32>,
-    /// OS thread id; zero before the thread runs.
+    /// OS thread id; 0 before the thread runs.
     pub os_id: Option<u64>,
     /// State flags.
     pub state: Option<u32>,
-    /// Whether it is in cooperative mode, so that the GC must wait for it.
+    /// Whether the thread is in cooperative mode, so that the GC must wait for it.
     pub cooperative: Option<bool>,
-    /// Its allocation context. `None` without one (dead or not started), or if not in the dump.
+    /// Allocation context. `None` if the thread has none (dead or not started), or if it is not in the dump.
     pub context: Option<AllocContext>,
     /// The managed `Thread` object.
     pub exposed: Option<Addr>,
-    /// Exception in flight.
+    /// The exception in flight.
     pub exception: Option<Addr>,
-    /// Nested exceptions in flight below it, innermost first: each was being handled when the next was thrown.
+    /// Nested exceptions in flight, innermost first. Each was being handled when the next one was thrown.
     pub nested: Vec<Addr>,
-    /// Last exception thrown.
+    /// The last exception thrown.
     pub last_thrown: Option<Addr>,
     /// The handles of the exceptions in flight, innermost first, with their objects.
     pub exception_handles: Vec<(Addr, Addr)>,
     /// The handle of the last exception thrown.
     pub last_thrown_handle: Option<Addr>,
-    /// Base of its stack (highest address); published only by .NET 11 and NativeAOT.
+    /// Base of the stack (highest address). Only .NET 11 and NativeAOT publish it.
     pub stack_base: Option<Addr>,
-    /// Limit of its stack (lowest address); published only by .NET 11 and NativeAOT.
+    /// Limit of the stack (lowest address). Only .NET 11 and NativeAOT publish it.
     pub stack_limit: Option<Addr>,
-    /// NativeAOT: the objects that hold its thread statics, each with the place that leads to it.
+    /// NativeAOT: the objects with the thread statics, each with the address of the reference to it.
     pub statics: Vec<(Addr, Addr)>,
 }
 
@@ -145,31 +145,31 @@ const STATES: &[(u64, &str)] = &[
     (0x8000_0000, "detached"),
 ];
 
-/// State flag of a thread that runs managed code, or may.
+/// State flag of a thread that is set up for managed code.
 const INITIALIZED: u32 = 0x0002_0000;
-/// State flags of a thread that has not started, and of one that has ended.
+/// State flags of unstarted and of dead threads.
 const UNSTARTED: u32 = 0x0000_0400;
 const DEAD: u32 = 0x0000_0800;
-/// State flags of threads that have not started, or end: unstarted, dead, reported dead, detached.
+/// State flags of threads that have not started or are ending: unstarted, dead, reported dead, detached.
 const NOT_RUNNING: u32 = UNSTARTED | DEAD | 0x0001_0000 | 0x8000_0000;
 
-/// Whether CoreCLR has set up a thread in this state, and has not begun to take it down.
+/// Whether CoreCLR has set up a thread in this state, and has not begun to tear it down.
 pub(crate) fn is_running(state: u32) -> bool {
     state & INITIALIZED != 0 && state & NOT_RUNNING == 0
 }
 
 /// State flag of a thread that waits, sleeps or joins.
 const WAITS: u32 = 0x0200_0000;
-/// State flag of a thread that is to stop, or has stopped, while the runtime suspends all.
+/// State flag of a thread that the runtime is suspending or has suspended.
 const SUSPEND_PENDING: u32 = 0x0000_0002;
 
 impl Thread {
-    /// Whether CoreCLR was suspending it, or had.
+    /// Whether CoreCLR was suspending the thread or had suspended it.
     pub(crate) fn is_being_suspended(&self) -> bool {
         self.state.is_some_and(|state| state & SUSPEND_PENDING != 0)
     }
 
-    /// Whether it waits, sleeps or joins, as far as the runtime knows.
+    /// Whether the runtime knows that the thread waits, sleeps or joins.
     pub(crate) fn waits(&self) -> bool {
         self.state.is_some_and(|state| state & WAITS != 0)
     }
@@ -187,22 +187,22 @@ pub fn state_names(state: u32, native_aot: bool) -> Vec<String> {
 /// Location of a thread's allocation context.
 #[derive(Clone, Copy, Debug)]
 enum ContextPlace {
-    /// .NET 8: in the `Thread`.
+    /// .NET 8: at this offset in the `Thread`.
     Net8(u64),
-    /// .NET 9 and later: in the thread locals referenced by the `Thread`.
+    /// .NET 9 and later: in the thread locals to which the `Thread` points.
     Net9 {
-        /// Offset of the pointer in `Thread`.
+        /// Offset of the pointer in the `Thread`.
         locals: u64,
-        /// Offset of the context in the locals.
+        /// Offset of the context in the thread locals.
         context: u64,
     },
-    /// NativeAOT: in the `Thread`, which is the thread locals.
+    /// NativeAOT: at this offset in the `Thread`, which consists of the thread locals.
     NativeAot(u64),
 }
 
 impl ContextPlace {
     fn bind(d: &Descriptor) -> Option<ContextPlace> {
-        // .NET 10 and later embed the GC's context in one of the VM; earlier ones do not.
+        // .NET 10 and later embed the GC's context in one of the VM.
         let outer = data::EEAllocContext::GCAllocationContext.offset(d).unwrap_or(0);
         let (thread, locals) = (data::Thread::AllocContext, data::RuntimeThreadLocals::AllocContext);
         if d.is_native_aot() {
@@ -219,7 +219,7 @@ impl ContextPlace {
     }
 }
 
-/// More bytes than a thread, or its allocation context, has of numbers that are read.
+/// Upper limit of the size of a thread and its allocation context, in bytes.
 const THREAD_BYTES: u64 = 1024;
 
 /// Reader of the thread list.
@@ -227,36 +227,36 @@ const THREAD_BYTES: u64 = 1024;
 pub struct Threads {
     memory: Arc<Memory>,
     thread: Bound<data::Thread>,
-    /// The link of the list in a thread.
+    /// Offset of the list's link in a thread.
     link: u64,
-    /// The identity of a thread, which answers about other things show as well.
+    /// The OS id, bound separately because answers about other things show it as well.
     identity: Bound<data::Thread>,
     store: Bound<data::ThreadStore>,
     context: Option<(ContextPlace, ContextLayout)>,
     exception: Option<Bound<data::ExceptionInfo>>,
-    /// NativeAOT.
+    /// NativeAOT: the layout of thread statics.
     statics: Option<(Bound<data::Thread>, Option<Bound<data::InlinedThreadStaticRoot>>)>,
     store_at: Addr,
     finalizer_at: Option<Addr>,
     descriptor: Arc<Descriptor>,
-    /// The bounds of the heap, which hold every object that can be thrown.
+    /// The bounds of the heap, which contain every object that can be thrown.
     heap: Option<AddrRange>,
     limit: usize,
-    /// What is lost because the descriptor has it in a form that cannot be used: of the threads, and of their contexts alone.
+    /// Notes about fields that the descriptor defines in an unusable form: of threads, and separately of contexts and identities.
     losses: Notes,
     context_losses: Notes,
     identity_losses: Notes,
     ids: Option<Ids>,
 }
 
-/// The bounds of the heap, from the runtime's variables; `None` where the dump or the descriptor does not have them.
+/// The bounds of the heap, from the runtime's variables; `None` if the dump or the descriptor does not have them.
 fn bounds(memory: &Memory, d: &Descriptor) -> Option<AddrRange> {
     let bound = |name| memory.ptr(d.pointer(name).ok()?).ok();
     Some(AddrRange::new(bound("GCLowestAddress")?, bound("GCHighestAddress")?)).filter(|heap| heap.start < heap.end)
 }
 
 impl Threads {
-    /// The contract read.
+    /// The contract that is read.
     pub const CONTRACT: Contract = Contract::needed("Thread", &["1", "n1", "1001"]);
 
     /// Binds to a runtime.
@@ -302,26 +302,26 @@ impl Threads {
         Ok(threads)
     }
 
-    /// Notes about what threads lack because of what the descriptor says of them.
+    /// Notes about data of threads that is missing because the descriptor's fields are unusable.
     pub fn losses(&self) -> &Notes {
         &self.losses
     }
 
-    /// Notes about the ids of threads that cannot be read because of what the descriptor says of them.
+    /// Notes about ids of threads that are missing because the descriptor's fields are unusable.
     pub fn identity_losses(&self) -> &Notes {
         &self.identity_losses
     }
 
-    /// Notes about allocation contexts that cannot be read because of what the descriptor says of them.
+    /// Notes about allocation contexts that are missing because the descriptor's fields are missing or unusable.
     pub fn context_losses(&self) -> &Notes {
         &self.context_losses
     }
 
-    /// The `Thread` of the finalizer thread, which is one of `threads`: a runtime that has threads has it from its start to its end.
+    /// The `Thread` of the finalizer thread, which exists from start to end of a runtime that has threads, and must be one of `threads`.
     pub fn finalizer(&self, threads: &Answer<Vec<Thread>>, notes: &Collector) -> Option<Addr> {
         let at = self.finalizer_at?;
         let address = self.memory.ptr(at).ok()?;
-        // Where the list is cut, it may be behind.
+        // If the list was cut off, the thread may be in the rest.
         if threads.complete() && !threads.iter().any(|t| t.address == address) {
             notes.add(NoteKind::Invalid, at, format!("the finalizer thread, at {address}, is not in the thread list"));
             return None;
@@ -329,7 +329,7 @@ impl Threads {
         Some(address).filter(|a| !a.is_null())
     }
 
-    /// Whether `threads` are all of the list: the last one links to none, and the runtime counts as many.
+    /// Whether `threads` are the complete list: the last one has a null link, and the number equals the runtime's count.
     pub fn are_all(&self, threads: &[Thread]) -> bool {
         let Some(last) = threads.last() else { return false };
         let ends = self.thread.read(&self.memory, last.address, data::Thread::LinkNext).is_ok_and(Addr::is_null);
@@ -338,7 +338,7 @@ impl Threads {
         ends && (!self.store.has(counted) || count().is_some_and(|n| usize::try_from(n) == Ok(threads.len())))
     }
 
-    /// All threads of the list; if a link is broken, those before it and a note.
+    /// All threads of the list. If a link is invalid, the threads before it, with a note.
     pub fn list(&self) -> Answer<Vec<Thread>> {
         let notes = Collector::new();
         let mut list = self.read_list(&notes);
@@ -377,7 +377,7 @@ impl Threads {
                 Ok(next) => next,
                 Err(e) => {
                     notes.add(NoteKind::Missing, link, format!("the thread list stops after {}: {e}", plural(len64(out.len()), "thread")));
-                    // The thread at the broken link cannot be read either.
+                    // The thread with the broken link cannot be read either.
                     out.pop();
                     return out;
                 }
@@ -389,10 +389,10 @@ impl Threads {
         let counted = self.store.get(&self.memory, store, data::ThreadStore::ThreadCount);
         match counted.filter(|n| usize::try_from(*n) != Ok(out.len())) {
             Some(n) => {
-                let what = format!("the thread list has {} threads, and the runtime counts {n}", out.len());
+                let what = format!("the thread list has {} threads, but the runtime counts {n}", out.len());
                 notes.add(NoteKind::Invalid, store, what);
             }
-            // Whoever runs managed code is a thread, and so is the finalizer.
+            // A runtime that has run managed code has at least one thread, and the finalizer thread.
             None if out.is_empty() => notes.add(NoteKind::Missing, store, "the thread list is empty"),
             None => {}
         }
@@ -403,7 +403,7 @@ impl Threads {
         use data::Thread as Fields;
         let (m, thread) = (&self.memory, &self.thread);
         let pointer = |field: data::Field<Fields, Addr>| thread.get(m, address, field).filter(|at| !at.is_null());
-        // That of a NativeAOT program is in the storage of its thread.
+        // The `Thread` of a NativeAOT program is in the storage of the OS thread.
         m.spare(AddrRange::new(address, address.plus(THREAD_BYTES)));
         let thrown = self.in_flight(address, nested_room, notes);
         let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
@@ -415,7 +415,7 @@ impl Threads {
         Thread {
             address,
             id: thread.get(m, address, Fields::Id),
-            // A size_t; the id itself has 32 bits on every system.
+            // The field is a `size_t`, but ids have 32 bits on every system.
             os_id: self.identity.get(m, address, Fields::OSId).map(|id| id & 0xffff_ffff),
             state: thread.get(m, address, Fields::State),
             cooperative: self.mode(address).filter(|n| *n <= 1).map(|n| n != 0),
@@ -432,7 +432,7 @@ impl Threads {
         }
     }
 
-    /// The objects with the thread statics of a thread of a NativeAOT program.
+    /// The objects with the thread statics of a NativeAOT thread.
     fn statics_of(&self, thread: Addr, room: &Disjoint, notes: &Collector) -> Vec<(Addr, Addr)> {
         use data::{InlinedThreadStaticRoot as Inlined, Thread};
         let Some((of_thread, inlined)) = &self.statics else { return Vec::new() };
@@ -457,7 +457,7 @@ impl Threads {
         out
     }
 
-    /// The exceptions in flight of a thread, innermost first: handles and objects.
+    /// The exceptions in flight of a thread, innermost first, as handles and objects.
     fn in_flight(&self, thread: Addr, room: &Disjoint, notes: &Collector) -> Vec<(Option<Addr>, Option<Addr>)> {
         let mut out = Vec::new();
         use data::ExceptionInfo as Exception;
@@ -490,7 +490,7 @@ impl Threads {
         self.memory.link(self.memory.link(address?)?)
     }
 
-    /// The word with the GC mode of a thread.
+    /// The GC mode of a thread.
     fn mode(&self, thread: Addr) -> Option<u32> {
         self.thread.get(&self.memory, thread, data::Thread::PreemptiveGCDisabled)
     }
@@ -499,7 +499,7 @@ impl Threads {
         let (place, layout) = self.context.as_ref()?;
         let at = match place {
             ContextPlace::Net8(context) | ContextPlace::NativeAot(context) => thread.plus(*context),
-            // Null for dead and unstarted threads.
+            // The pointer is null in dead and unstarted threads.
             ContextPlace::Net9 { locals, context } => self.memory.link(thread.plus(*locals))?.plus(*context),
         };
         self.memory.spare(AddrRange::new(at, at.plus(THREAD_BYTES)));

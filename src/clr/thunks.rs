@@ -1,6 +1,6 @@
-//! Async methods of .NET 11: of two methods with one row of metadata, one has the IL, and the other one is made by the runtime.
+//! Thunks of async methods (.NET 11). Of the two methods with the same metadata row, one has the IL; the runtime generates the other one.
 //!
-//! Source: `method.hpp`, `AsyncMethodData`; the bits were measured as `docs/internals/stacks.md#arguments` says.
+//! Source: `method.hpp`, `AsyncMethodData`; the measurement of the bits is in `docs/internals/stacks.md#arguments`.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use crate::contract::Descriptor;
 use crate::data::{AsyncMethodData, Bound, InstantiatedMethodDesc, MethodDesc, MethodImpl, NativeCodeSlot, NonVtableSlot, Structure, bind};
 use crate::memory::Memory;
 
-/// Kinds of methods that have IL, in the lowest bits of their flags.
+/// Kinds of methods with IL, in the lowest bits of their flags.
 const KIND: u16 = 0x7;
 const KIND_IL: u16 = 0;
 const KIND_INSTANTIATED: u16 = 5;
-/// Flags of the slots before the data of an async method, and of such data.
+/// Flags of the slots that precede the data of an async method, and of that data.
 const NON_VTABLE_SLOT: u16 = 0x8;
 const METHOD_IMPL: u16 = 0x10;
 const NATIVE_CODE_SLOT: u16 = 0x20;
 const ASYNC_DATA: u16 = 0x40;
-/// The runtime made the method's code, which calls the other one.
+/// Flag of a thunk, whose generated code calls the other method.
 const THUNK: u32 = 0x10;
 
-/// Finds methods whose IL is not that of their row of metadata.
+/// Finds methods whose IL is not the one in their metadata row.
 #[derive(Clone, Debug)]
 pub(crate) struct Thunks {
     memory: Arc<Memory>,
-    /// `None` up to .NET 10.
+    /// Layouts of methods; `None` up to .NET 10.
     layouts: Option<Layouts>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Thunks {
 struct Layouts {
     desc: Bound<MethodDesc>,
     data: Bound<AsyncMethodData>,
-    /// Sizes in bytes: of methods, of instances, and of what follows them.
+    /// Sizes in bytes of methods, generic instances, and the slots that follow.
     il: u64,
     instantiated: u64,
     slots: [(u16, u64); 3],
@@ -51,7 +51,7 @@ impl Thunks {
         Thunks { memory: Arc::clone(memory), layouts: layouts() }
     }
 
-    /// Whether the runtime made the IL of the method at `desc`, or the dump does not show it.
+    /// Whether the method at `desc` is a thunk. Also true if the dump does not show whether it is.
     pub(crate) fn is_thunk(&self, desc: Addr) -> bool {
         self.layouts.as_ref().is_some_and(|l| self.has_own_il(l, desc) != Some(true))
     }

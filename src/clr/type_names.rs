@@ -1,7 +1,7 @@
-//! Type names as printed by ClrMD and SOS:
+//! Type names as in ClrMD and SOS:
 //! `System.Collections.Generic.Dictionary<System.String, System.Int32>+Entry[]`.
 //!
-//! Without metadata, a type is named by module and token (`lab!0x02000012`), which can be looked up later.
+//! Without metadata, a type is identified by module and token (`lab!0x02000012`), which can be looked up later.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -17,16 +17,16 @@ use crate::base::{Addr, Budget, Collector, Limits, Name, Os};
 use crate::contract::{ContractError, Descriptor, Site};
 use crate::memory::{FileSearch, Memory};
 
-/// What a type is called where names choose types.
+/// The name that type patterns are matched against.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Label {
-    /// Its name, or what stands for it.
+    /// Name of the type, or a placeholder.
     pub name: Name,
-    /// Whether the name, or a part of it, is not in the dump: with the files of the process, it would be called otherwise.
+    /// Whether the name, or a part of it, is missing from the dump, so that it differs from the name with the module files.
     pub is_lost: bool,
 }
 
-/// Names types and caches the names. Shared between threads.
+/// Names types and caches their names. Shared between threads.
 #[derive(Debug)]
 pub struct TypeNames {
     tables: MethodTables,
@@ -35,18 +35,18 @@ pub struct TypeNames {
     native_aot: Option<Arc<Program>>,
     memory: Arc<Memory>,
     longest: usize,
-    /// What the names, and the fields of types, may take: types may share all bytes that lead to them.
+    /// Budget for the names and fields of types, since forged types may share the bytes from which names are built.
     budget: Budget,
     cache: Mutex<Map<Addr, Kept<Arc<TypeName>>>>,
 }
 
 impl TypeNames {
-    /// Binds to a runtime. `site`: where it is; the module of a NativeAOT program has the names. `search`: where to find module
-    /// files for metadata missing from the dump; `None` for nowhere.
+    /// Binds to a runtime. `site` is the location of the runtime; the module of a NativeAOT program has the names. `search` determines
+    /// where to find module files for metadata missing from the dump; `None` means nowhere.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor
-    /// does not have layouts that every name needs.
+    /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor does not have
+    /// layouts that every name needs.
     pub fn new(
         memory: &Arc<Memory>,
         descriptor: &Descriptor,
@@ -68,7 +68,8 @@ impl TypeNames {
         })
     }
 
-    /// The same names with a separate record of the modules used: notes about missing names must not depend on earlier queries.
+    /// A view of these names with a separate record of the modules used, because notes about missing names must not depend on earlier
+    /// queries.
     /// Opened modules are shared.
     pub fn for_answer(&self) -> TypeNames {
         TypeNames {
@@ -100,14 +101,15 @@ impl TypeNames {
         Arc::clone(cache.entry(mt).or_insert(name).get())
     }
 
-    /// `name`, that of the type with the method table at `mt`, with what it is in the source.
+    /// Adds the source form to `name`, which is that of the type with the method table at `mt`.
     fn with_source(&self, mt: Addr, name: TypeName) -> TypeName {
         let machine = || TypeNames::method_table_of(*self.arguments(&self.tables.read(mt).ok()?)?.last()?);
         let source = Boxed::of(&name.name).and_then(|found| found.shown(|| self.shares_method(machine(), found.machine)));
         TypeName { source, ..name }
     }
 
-    /// Whether the method of the state machine of this name, which has the method table at `machine`, shares its name with another one.
+    /// Whether the method of a state machine shares its name with another one. `name` and `machine` are the machine's name and method
+    /// table.
     fn shares_method(&self, machine: Option<Addr>, name: &str) -> bool {
         if let Some(program) = &self.native_aot {
             return program.shares_name(name);
@@ -119,8 +121,8 @@ impl TypeNames {
         self.beside(shares).unwrap_or(false)
     }
 
-    /// Runs `ask`, which looks at metadata beside the name that is shown. Trimmed copies may miss that metadata, since the edition that made
-    /// them did not look at it: a failed read does not count as a loss there.
+    /// Runs `ask`, which reads metadata that only the display form needs. Trimmed copies by earlier editions may not contain that metadata,
+    /// so its absence from a trimmed copy is not a loss.
     pub(super) fn beside<T>(&self, ask: impl FnOnce() -> T) -> T {
         let (found, missed) = watched(ask);
         if !self.memory.is_trimmed() && self.memory.has_lost(&missed) {
@@ -129,14 +131,14 @@ impl TypeNames {
         found
     }
 
-    /// The method of the state machine with the method table at `machine`; its type, if that has another compiler's name.
+    /// The method of the state machine with the method table at `machine`; the name of its type, if another compiler generated it.
     pub(crate) fn kickoff(&self, machine: Addr) -> Name {
         let name = self.name(machine);
         let method = generated::kickoff(&name.name, || self.shares_method(Some(machine), &name.name));
         method.map_or_else(|| name.to_name(), |method| Name::shown_as(method.raw, Some(method.shown)))
     }
 
-    /// The name of the type with this handle: a method table, or a type descriptor (bit 1 set).
+    /// The name of the type with this handle, a method table or a type descriptor (bit 1 set).
     pub fn handle_name(&self, handle: Addr) -> Arc<TypeName> {
         if !is_type_desc(handle) {
             return self.name(handle);
@@ -144,7 +146,7 @@ impl TypeNames {
         Arc::new(self.renderer().handle_name(handle))
     }
 
-    /// The name of the type with this handle, in a notation. Names for people are kept, others are not.
+    /// The name of the type with this handle in a notation. Only names for display are cached.
     pub(crate) fn written(&self, handle: Addr, notation: Notation) -> Arc<TypeName> {
         match notation {
             Notation::Readable => self.handle_name(handle),
@@ -152,7 +154,7 @@ impl TypeNames {
         }
     }
 
-    /// A list of generic arguments, in its brackets; empty without any.
+    /// A list of generic arguments in brackets; empty if there are none.
     pub(crate) fn written_list(&self, arguments: &[Addr], notation: Notation) -> Arc<TypeName> {
         if arguments.is_empty() {
             return Arc::new(TypeName { name: String::new(), source: None, module: None, token: None, quality: NameQuality::Exact });
@@ -160,49 +162,48 @@ impl TypeNames {
         self.once(Addr::NULL, |r| r.with(notation).list(arguments))
     }
 
-    /// A name that is not kept.
+    /// Formats a name that is not cached.
     fn once(&self, of: Addr, write: impl FnOnce(Renderer<'_>) -> TypeName) -> Arc<TypeName> {
         let name = (!self.spent()).then(|| write(self.renderer())).filter(|name| self.afford(name.bytes()));
         Arc::new(name.unwrap_or_else(|| TypeName::unknown(of)))
     }
 
-    /// The type with this handle has a method table of its own; type descriptors (pointers, function pointers, type variables) have
-    /// none.
+    /// The method table of the type with this handle. Type descriptors (pointers, function pointers, type variables) have none.
     pub fn method_table_of(handle: Addr) -> Option<Addr> {
         (!is_type_desc(handle)).then_some(handle)
     }
 
-    /// Takes `bytes` of memory for what is kept of types. Returns whether they were left.
+    /// Charges `bytes` of memory for cached data of types. Returns whether the budget allows it.
     pub(super) fn afford(&self, bytes: u64) -> bool {
         self.budget.memory(bytes)
     }
 
-    /// Takes `n` steps of looking at fields. Returns whether they were left.
+    /// Charges `n` steps for reading fields. Returns whether the budget allows it.
     pub(super) fn afford_steps(&self, n: u64) -> bool {
         self.budget.steps(n)
     }
 
-    /// Whether something was refused: then nothing more is read.
+    /// Whether the budget is exhausted, so that nothing more is read.
     pub(super) fn spent(&self) -> bool {
         self.budget.met()
     }
 
-    /// What the type with the method table at `mt` is called where names choose types.
+    /// The label of the type with the method table at `mt`.
     pub(crate) fn label(&self, mt: Addr) -> Label {
         Label { name: self.name(mt).to_name(), is_lost: self.is_lost(mt) }
     }
 
-    /// Whether the dump does not have what the type with the method table at `mt` is called, or a part of it.
+    /// Whether the name of the type with the method table at `mt`, or a part of it, is missing from the dump.
     pub(crate) fn is_lost(&self, mt: Addr) -> bool {
         match self.name(mt).quality {
             NameQuality::Exact => false,
             NameQuality::ModuleToken => true,
-            // A NativeAOT program has no names for some types.
+            // Some types of a NativeAOT program have no names.
             NameQuality::Unknown => self.native_aot.as_ref().is_none_or(|program| program.lacks_names()),
         }
     }
 
-    /// Adds notes about names and fields, or modules, that would have taken too much.
+    /// Adds notes about names, fields or modules that exceeded the budget.
     pub fn note(&self, notes: &Collector) {
         self.budget.note("reading types", notes);
         if let Some(program) = &self.native_aot {
@@ -232,7 +233,7 @@ impl TypeNames {
         self.layouts.arguments(&self.memory, &self.tables, info)
     }
 
-    /// Dimensions of an array; `None` for other types.
+    /// Number of dimensions of an array; `None` for other types.
     pub fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
         match info.category {
             Category::SzArray => Some(1),
@@ -241,7 +242,7 @@ impl TypeNames {
         }
     }
 
-    /// The NativeAOT program, if it is one.
+    /// The NativeAOT program; `None` for CoreCLR.
     pub(crate) fn native_aot(&self) -> Option<&Program> {
         self.native_aot.as_deref()
     }
@@ -251,12 +252,12 @@ impl TypeNames {
         &self.tables
     }
 
-    /// The modules that supplied names.
+    /// The modules, with a record of those used for names.
     pub fn modules(&self) -> &Modules {
         &self.modules
     }
 
-    /// The module with the `Module` at `address`.
+    /// The module whose `Module` is at `address`.
     pub fn module(&self, address: Addr) -> Arc<Module> {
         self.modules.get(address)
     }

@@ -1,8 +1,8 @@
-//! Wrappers that represent managed objects in native code. Their reference counts decide whether a ref-counted handle keeps its
-//! object alive.
+//! Wrappers that represent managed objects in native code. Their reference counts decide whether a ref-counted handle keeps its object
+//! alive.
 //!
 //! Source: contracts `ComWrappers` and `BuiltInCOM`; `interoplibabi.h`, `comcallablewrapper.h`, `interoplibinterface_comwrappers.cpp`.
-//! `ManagedObjectWrapperLayout` and the way to it were verified on the objects that the lab's program passed to
+//! `ManagedObjectWrapperLayout` and the path to it were verified on the objects that the lab's program passed to
 //! `GetOrCreateComInterfaceForObject` on .NET 8, 9 and 10 (`docs/internals/gc-structures.md#handles`).
 
 use std::sync::Arc;
@@ -18,31 +18,31 @@ use crate::data::{
 };
 use crate::memory::Memory;
 
-/// The managed half of a wrapper since .NET 10: the object of its ref-counted handle.
+/// The managed part of a wrapper since .NET 10, which is the object of its ref-counted handle.
 const HOLDER: &str = "System.Runtime.InteropServices.ComWrappers+ManagedObjectWrapperHolder";
-/// References of COM clients, in the lower half of the count. The bit above them marks a wrapper that is being destroyed.
+/// Mask of the COM references, in the lower half of the count. The bit above marks a wrapper that is being destroyed.
 const COM_COUNT: u64 = 0x7fff_ffff;
-/// References of a reference tracker, in the upper half.
+/// Shift of the references by a reference tracker, in the upper half of the count.
 const TRACKER_SHIFT: u32 = 32;
-/// `SimpleComCallWrapper`: the handle is weak whatever the count.
+/// Flag of `SimpleComCallWrapper`: the handle is weak whatever the count.
 const IS_HANDLE_WEAK: u32 = 0x4;
-/// Most slots of an object's table of wrappers, which has one entry for each instance of `ComWrappers` that wrapped the object.
+/// Maximum number of slots of an object's table of wrappers, which has an entry for each `ComWrappers` instance that wrapped the object.
 const MAX_SLOTS: u32 = 4096;
 
-/// The wrappers of built-in COM.
+/// Layouts of built-in COM wrappers.
 #[derive(Debug)]
 struct BuiltIn {
     wrapper: Bound<ComCallWrapper>,
     simple: Bound<SimpleComCallWrapper>,
 }
 
-/// The wrappers of ComWrappers as an object's sync block lists them: .NET 8 and 9.
+/// Layouts of the wrappers listed in an object's sync block: .NET 8 and 9.
 #[derive(Debug)]
 struct Listed {
     map: Bound<SHash>,
     entry: Bound<ManagedObjectComWrapperMapEntry>,
     entry_bytes: u64,
-    /// A COM interface begins in a block so aligned, whose first word is the address of the wrapper.
+    /// Mask of an interface address that yields the start of its block, whose first word is the address of the wrapper.
     mask: u64,
 }
 
@@ -62,27 +62,27 @@ impl Listed {
 /// The reference count of a wrapper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RefCount {
-    /// References of COM clients.
+    /// Number of COM references.
     pub count: u64,
-    /// Whether it keeps the object alive; `None` where a reference tracker decides.
+    /// Whether the wrapper keeps its object alive; `None` if a reference tracker decides.
     pub strong: Option<bool>,
 }
 
 impl RefCount {
-    /// A count of ComWrappers: tracker references count while the tracker pegs the wrapper, which the count does not show.
+    /// Decodes a count of ComWrappers. Tracker references count only while the tracker pegs the wrapper, which the count does not show.
     fn of_com_wrappers(raw: u64) -> RefCount {
         let count = raw & COM_COUNT;
         RefCount { count, strong: if count == 0 && raw >> TRACKER_SHIFT != 0 { None } else { Some(count > 0) } }
     }
 
-    /// A count of built-in COM.
+    /// Decodes a count of built-in COM.
     fn of_built_in(raw: u64, flags: u32) -> RefCount {
         let count = raw & COM_COUNT;
         RefCount { count, strong: Some(count > 0 && flags & IS_HANDLE_WEAK == 0) }
     }
 
-    /// The count of the wrapper of `handle` among the `wrappers` of an object, each with its handle: any of them that is referenced keeps
-    /// the object alive (`IsManagedObjectComWrapper`). `has_com`: whether there is a wrapper of built-in COM, whose count is unknown.
+    /// The count of the wrapper of `handle` among the `wrappers` of an object, each with its handle. Any referenced wrapper keeps the
+    /// object alive (`IsManagedObjectComWrapper`). `has_com` indicates a built-in COM wrapper with an unknown count.
     fn among(wrappers: &[Option<(Addr, RefCount)>], handle: Addr, has_com: bool) -> Option<RefCount> {
         let own = wrappers.iter().flatten().find(|(target, _)| *target == handle)?.1;
         let strong = |wrapper: &Option<(Addr, RefCount)>| wrapper.and_then(|(_, count)| count.strong);
@@ -93,10 +93,10 @@ impl RefCount {
     }
 }
 
-/// Wrappers that an object's table lists: each with its handle; `None` for one that cannot be read.
+/// The wrappers in an object's table, each with its handle; `None` for a wrapper that cannot be read.
 type ListedWrappers = Arc<[Option<(Addr, RefCount)>]>;
 
-/// Reads the reference counts that decide about ref-counted handles, where the runtime describes them: those of ComWrappers, and since
+/// Reader of the reference counts that decide about ref-counted handles, if the runtime describes them: those of ComWrappers, and since
 /// .NET 11 those of built-in COM.
 #[derive(Debug)]
 pub struct Wrappers {
@@ -106,19 +106,19 @@ pub struct Wrappers {
     info: Option<(Bound<SyncBlock>, Bound<InteropSyncBlockInfo>)>,
     built_in: Option<BuiltIn>,
     listed: Option<Listed>,
-    /// Slots of tables that are left to read.
+    /// Budget for slots of tables.
     slots: Disjoint,
-    /// Wrappers by address of the table that lists them.
+    /// Wrappers by address of their table.
     known: Map<Addr, ListedWrappers>,
 }
 
 impl Wrappers {
-    /// The contract of ComWrappers; .NET 11 is the first to advertise it.
+    /// The contract of ComWrappers, first advertised by .NET 11.
     pub const COM_WRAPPERS: Contract = Contract::optional("ComWrappers", &["1"]);
     /// The contract of built-in COM, on Windows.
     pub const BUILT_IN_COM: Contract = Contract::optional("BuiltInCOM", &["1"]);
 
-    /// Binds to a runtime; what it does not describe has no counts.
+    /// Binds to a runtime. Wrappers that the runtime does not describe have no counts.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, headers: Option<Headers>) -> Wrappers {
         let managed = bind!(d, ManagedObjectWrapperLayout { Target?, RefCount }).ok().filter(|_| Self::COM_WRAPPERS.permit(d).is_ok());
         let built_in = || {
@@ -140,8 +140,8 @@ impl Wrappers {
         }
     }
 
-    /// The count that decides about the ref-counted handle at `handle` to the object at `object`, whose type is at `mt`. `None` where it is
-    /// not described, or not in the dump.
+    /// The count that decides about the ref-counted handle at `handle` to the object at `object`, whose method table is at `mt`. `None` if
+    /// it is not described, or not in the dump.
     pub fn ref_count(&mut self, handle: Addr, object: Addr, mt: Addr, types: &Types) -> Option<RefCount> {
         self.managed(object, mt, types).or_else(|| self.of_sync_block(handle, object))
     }
@@ -154,7 +154,7 @@ impl Wrappers {
         Some(RefCount::of_com_wrappers(managed.get(&self.memory, wrapper, ManagedObjectWrapperLayout::RefCount)?))
     }
 
-    /// The count in a wrapper that the object's sync block leads to.
+    /// The count in a wrapper to which the object's sync block points.
     fn of_sync_block(&mut self, handle: Addr, object: Addr) -> Option<RefCount> {
         let (block, interop) = self.info.as_ref()?;
         let block = block.place(self.headers.as_ref()?.read(object)?.sync_block?.address?, SyncBlock::InteropInfo)?;
@@ -169,7 +169,7 @@ impl Wrappers {
         RefCount::among(&self.wrappers_in(map)?, handle, com.is_some())
     }
 
-    /// The pointer at `at`. A wrapper that was destroyed leaves an odd word.
+    /// The pointer at `at`; `None` if it is odd, as after the destruction of a wrapper.
     fn follow(&self, at: Addr) -> Option<Addr> {
         self.memory.ptr(at).ok().filter(|a| !a.is_null() && a.is_aligned(self.memory.ptr_bytes()))
     }
@@ -216,17 +216,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_hold_and_trackers_leave_it_open() {
+    fn com_references_keep_alive_and_tracker_references_are_undecided() {
         let com_wrappers = |raw| RefCount::of_com_wrappers(raw);
         assert_eq!(com_wrappers(1), RefCount { count: 1, strong: Some(true) });
         assert_eq!(com_wrappers(0x3_0000_0002), RefCount { count: 2, strong: Some(true) });
         assert_eq!(com_wrappers(0x1_0000_0000), RefCount { count: 0, strong: None });
-        // Released by all: the sentinel is no reference.
+        // After the last release, the sentinel is not a reference.
         assert_eq!(com_wrappers(0x8000_0000), RefCount { count: 0, strong: Some(false) });
     }
 
     #[test]
-    fn a_weak_handle_of_built_in_com_holds_nothing() {
+    fn a_weak_handle_of_built_in_com_keeps_nothing_alive() {
         assert_eq!(RefCount::of_built_in(3, 0), RefCount { count: 3, strong: Some(true) });
         assert_eq!(RefCount::of_built_in(3, IS_HANDLE_WEAK | 1), RefCount { count: 3, strong: Some(false) });
         assert_eq!(RefCount::of_built_in(0x8000_0000, 0), RefCount { count: 0, strong: Some(false) });
@@ -238,14 +238,14 @@ mod tests {
         let among = |wrappers: &[_], has_com| RefCount::among(wrappers, Addr(0x10), has_com).map(|found| (found.count, found.strong));
         assert_eq!(among(&[wrapper(0x10, 1)], false), Some((1, Some(true))));
         assert_eq!(among(&[wrapper(0x10, 0)], false), Some((0, Some(false))));
-        // Another instance of ComWrappers made a second one, with a handle to the same object.
+        // Another `ComWrappers` instance created a second wrapper, with its own handle to the same object.
         assert_eq!(among(&[wrapper(0x18, 2), wrapper(0x10, 0)], false), Some((0, Some(true))));
         assert_eq!(among(&[wrapper(0x18, 0), wrapper(0x10, 0)], false), Some((0, Some(false))));
-        // Of which nothing is known, or which is one of built-in COM.
+        // A wrapper that cannot be read, or a built-in COM wrapper.
         assert_eq!(among(&[None, wrapper(0x10, 0)], false), Some((0, None)));
         assert_eq!(among(&[None, wrapper(0x10, 3)], true), Some((3, Some(true))));
         assert_eq!(among(&[wrapper(0x10, 0)], true), Some((0, None)));
-        // None has this handle: the table is not that of its object.
+        // No wrapper has this handle, so the table belongs to another object.
         assert_eq!(among(&[wrapper(0x18, 1)], false), None);
     }
 }

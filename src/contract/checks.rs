@@ -1,7 +1,7 @@
-//! Self-checks that a descriptor matches the process, applied to every overlay, bundled or given.
+//! Self-checks that a descriptor matches the process. They are applied to every overlay, bundled or user-supplied.
 //!
-//! Source: `docs/internals/descriptors.md#self-checks`. The Free and String method table checks reject the overlay of .NET 8
-//! for a .NET 9 process and vice versa (measured).
+//! Source: `docs/internals/descriptors.md#self-checks`. The Free and String method table checks reject the overlay of .NET 8 for a .NET 9
+//! process and vice versa (measured).
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use crate::memory::Memory;
 /// Bit of `MethodTable` flags: instances have a component size (RuntimeTypeSystem contract).
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 
-/// Fewest bytes between the GC's bounds.
+/// Minimum size of the address range that the GC reserves, in bytes.
 const LEAST_RESERVED: u64 = 1 << 16;
 
 /// A check and its outcome.
@@ -22,16 +22,16 @@ const LEAST_RESERVED: u64 = 1 << 16;
 pub struct Check {
     /// Name of the check.
     pub name: &'static str,
-    /// Its outcome.
+    /// Outcome of the check.
     pub outcome: Outcome,
 }
 
 /// Outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As expected, with the values compared.
+    /// The data is as expected. Contains the compared values.
     Passed(String),
-    /// Not as expected, with the values compared.
+    /// The data is not as expected. Contains the compared values.
     Failed(String),
     /// The dump or the descriptor does not have the data to check.
     Unknown(String),
@@ -91,7 +91,7 @@ fn method_table(
 ) -> Check {
     let result = || {
         let mt = well_known(descriptor, memory, global)?;
-        // NativeAOT has other flags, with this one in the same place.
+        // In NativeAOT the flags field is different, but this flag has the same bit.
         let flags_at =
             MethodTable::MTFlags.offset(descriptor).or_else(|_| MethodTable::Flags.offset(descriptor)).map_err(|e| e.to_string())?;
         let base_at = MethodTable::BaseSize.offset(descriptor).map_err(|e| e.to_string())?;
@@ -122,7 +122,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let store = well_known(descriptor, memory, "ThreadStore")?;
         let of_store = bind!(descriptor, ThreadStore { FirstThreadLink, ThreadCount? }).map_err(|e| e.to_string())?;
         let link_at = Thread::LinkNext.offset(descriptor).map_err(|e| e.to_string())?;
-        // Threads of NativeAOT have no managed id here.
+        // The descriptor of a NativeAOT program has no managed thread ids.
         let id = if descriptor.is_native_aot() { None } else { Some(bind!(descriptor, Thread { Id }).map_err(|e| e.to_string())?) };
         let mut link = of_store.read(memory, store, ThreadStore::FirstThreadLink).map_err(|e| format!("thread store: {e}"))?;
         let links = ThreadLinks::of(descriptor, memory, link, link_at);
@@ -151,8 +151,8 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
     check("thread-list", result())
 }
 
-/// Whether the runtime has no managed threads: the variable of their list is null, or the list is empty and counts none. Even the thread
-/// that starts the runtime is one of them, so it has not been started.
+/// Whether the runtime has no managed threads: the thread store pointer is null, or the thread list is empty and its count is 0. Such a
+/// runtime has not been started, because the thread that starts it is a managed thread itself.
 pub fn has_no_threads(descriptor: &Descriptor, memory: &Memory) -> bool {
     let Ok(store) = descriptor.pointer("ThreadStore").map(|variable| memory.ptr(variable)) else { return false };
     let Ok(store) = store else { return false };
@@ -169,7 +169,7 @@ fn bounds(descriptor: &Descriptor, memory: &Memory) -> Check {
             memory.ptr(variable).map_err(|e| format!("{name}: {e}"))
         };
         let (low, high) = (bound("GCLowestAddress")?, bound("GCHighestAddress")?);
-        // The GC reserves whole pages, far more than these.
+        // The GC reserves whole pages, and a far larger range than this minimum.
         let plausible = low.is_aligned(PAGE) && high.is_aligned(PAGE) && high.since(low).is_some_and(|bytes| bytes >= LEAST_RESERVED);
         Ok(judge(plausible && !low.is_null(), format!("{low} to {high}")))
     };

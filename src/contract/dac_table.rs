@@ -1,7 +1,7 @@
 //! `g_dacTable` and `GcDacVars`: entry points into runtimes without a GC contract (.NET 8, 9, 10).
 //!
-//! `g_dacTable` is an exported array; entry *i* holds the address of the *i*-th variable that the DAC reads
-//! (`dacvars.h`). One of them points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
+//! `g_dacTable` is an exported array; entry *i* holds the address of the *i*-th variable that the DAC reads (`dacvars.h`). One of them
+//! points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
 //! Source: `docs/internals/descriptors.md#g_dactable`.
 
 use super::overlay::Overlay;
@@ -9,7 +9,7 @@ use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, ranges};
 use crate::memory::{Image, Memory, ReadError};
 
-/// Limit on entries if the size of the table is unknown; the longest table seen has 170.
+/// Maximum number of entries where the size of the table is unknown; the longest table seen has 170.
 const MAX_ENTRIES: u64 = 512;
 
 /// `g_dacTable` of one runtime.
@@ -19,7 +19,7 @@ pub struct DacTable {
     pub address: Addr,
     /// Number of entries, if the symbol has a size (ELF).
     pub entries: Option<u64>,
-    /// How it was found.
+    /// How the table was found.
     pub found_by: &'static str,
 }
 
@@ -29,7 +29,7 @@ impl DacTable {
         self.read(memory, index).ok().flatten()
     }
 
-    /// Address of variable `index`; `None` if there is no such entry, or if it is null.
+    /// Address of variable `index`; `None` if the table has no such entry or the entry is null.
     ///
     /// # Errors
     /// [`ReadError`] if the entry is not in the dump.
@@ -40,8 +40,8 @@ impl DacTable {
         memory.ptr(self.address.element(index, memory.ptr_bytes())).map(|a| Some(a).filter(|a| !a.is_null()))
     }
 
-    /// Number of entries: from the symbol, else up to the first one outside the image (Windows has no symbol sizes; measured
-    /// 169, 170 and 138 entries for .NET 8, 9 and 10).
+    /// Number of entries: from the size of the symbol, otherwise up to the first entry that points outside the image. Windows symbols have
+    /// no size; 169, 170 and 138 entries were measured for .NET 8, 9 and 10.
     pub fn count(&self, memory: &Memory, image: &Image) -> u64 {
         self.entries.unwrap_or_else(|| {
             let inside = |i: &u64| self.entry(memory, *i).is_some_and(|a| image.range.contains(a));
@@ -70,7 +70,7 @@ impl VarsLayout {
         })
     }
 
-    /// Whether there is a `GcDacVars` at `address`. Unique in 133 of 133 dumps of .NET 8 to 10.
+    /// Whether a `GcDacVars` structure is at `address`. The match was unique in 133 of 133 dumps of .NET 8 to 10.
     pub fn matches(&self, memory: &Memory, address: Addr) -> bool {
         self.try_match(memory, address).is_some()
     }
@@ -95,11 +95,11 @@ fn starts_like_vars(head: &[u8]) -> bool {
 pub struct GcDacVars {
     /// Address of the structure.
     pub address: Addr,
-    /// How it was found.
+    /// How the structure was found.
     pub found_by: &'static str,
 }
 
-/// Finds `GcDacVars` through the table: at the index given by an overlay, else at any.
+/// Finds `GcDacVars` through the table: at the index given by an overlay, otherwise at any index.
 pub fn vars_by_table(memory: &Memory, layout: &VarsLayout, table: &DacTable, image: &Image, index: Option<u64>) -> Option<GcDacVars> {
     let at = |i: u64| {
         let vars = memory.ptr(table.entry(memory, i)?).ok()?;
@@ -108,7 +108,7 @@ pub fn vars_by_table(memory: &Memory, layout: &VarsLayout, table: &DacTable, ima
     if let Some(address) = index.and_then(at) {
         return Some(GcDacVars { address, found_by: "its index in g_dacTable" });
     }
-    // 63 of 158 entries cannot be dereferenced in createdump dumps: unreadable is no match, not an error.
+    // In createdump dumps, 63 of 158 entries point to absent memory: an unreadable entry does not match, and is not an error.
     let count = table.count(memory, image).min(MAX_ENTRIES);
     (0..count).find_map(at).map(|address| GcDacVars { address, found_by: "a search through g_dacTable" })
 }
@@ -124,12 +124,12 @@ pub fn vars_by_content(memory: &Memory, layout: &VarsLayout, image: &Image) -> O
         .map(|address| GcDacVars { address, found_by: "its content in the runtime's data" })
 }
 
-/// Finds `g_dacTable` from the variable that points to `GcDacVars`, whose address is entry `index` of the table. Needs no
-/// export table, so it works for kernel cores without module files. `known` are entries whose variables the runtime's own descriptor
-/// gives: they prove the table. A global offset table has the addresses of such variables too, in another order.
+/// Finds `g_dacTable` from the variable that points to `GcDacVars`: the address of that variable is entry `index` of the table. This needs
+/// no export table, so it works for kernel cores without module files. `known` lists entries whose variables the runtime's own descriptor
+/// gives; they confirm the table. A global offset table contains such addresses too, but in another order.
 pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, known: &[(u64, Addr)]) -> Option<DacTable> {
     let number = |bytes: &[u8]| memory.shape().number(bytes);
-    // Many words may point to the structure: one scan finds the entries of all of them.
+    // Many words may point to the structure; a single scan finds the entries of all of them.
     let variables: Set<u64> = words(memory, image).filter(|(_, bytes)| number(bytes) == vars.0).map(|(a, _)| a.0).collect();
     if variables.is_empty() {
         return None;
@@ -137,7 +137,7 @@ pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, 
     words(memory, image).filter(|(_, bytes)| variables.contains(&number(bytes))).find_map(|(entry, _)| {
         let address = entry.minus(index.checked_mul(memory.ptr_bytes())?)?;
         let table = DacTable { address, entries: None, found_by: "its content in the runtime's data" };
-        // Some of the variables may be of a later build, with entries in between: most agree.
+        // A later build may have inserted entries, so that some of these variables have moved: half of them must agree.
         let agreeing = known.iter().filter(|(i, variable)| table.entry(memory, *i) == Some(*variable)).count();
         if agreeing.saturating_mul(2) < known.len() {
             return None;
@@ -148,7 +148,7 @@ pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, 
     })
 }
 
-/// Every aligned word of the image's captured writable memory, as far as the opening may read.
+/// Each aligned word of the image's captured writable memory, within the budget of the opening.
 fn words<'m>(memory: &'m Memory, image: &Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let word = memory.ptr_bytes();
     let mut list: Vec<AddrRange> = image.writable.clone();

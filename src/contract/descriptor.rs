@@ -1,4 +1,4 @@
-//! The merged descriptor: one namespace of types, globals and contracts, each knowing where it came from.
+//! The merged descriptor: one namespace of types, globals and contracts, each with its origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +10,11 @@ use crate::model::OriginKind;
 /// Where a part of the merged descriptor came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// What kind of source.
+    /// Kind of the source.
     pub kind: OriginKind,
     /// Name for display: `descriptor`, `GC sub-descriptor`, `overlay net10.0-linux-x64`.
     pub name: String,
-    /// Address of the descriptor or of the structure that it was made from.
+    /// Address of the descriptor, or of the structure that the descriptor was synthesized from.
     pub address: Option<Addr>,
     /// `version` of the JSON.
     pub version: u64,
@@ -25,7 +25,7 @@ pub struct Origin {
 pub struct TypeInfo {
     /// Size in bytes, where published.
     pub size: Option<u64>,
-    /// Its fields.
+    /// Fields by name.
     pub fields: BTreeMap<String, FieldInfo>,
     /// Index into [`Descriptor::origins`] of the strongest source.
     pub origin: usize,
@@ -36,7 +36,7 @@ pub struct TypeInfo {
 pub struct FieldInfo {
     /// Offset in bytes.
     pub offset: u64,
-    /// Written type; mostly absent, the contract defines it.
+    /// Type as written; usually absent, because the contract defines it.
     pub type_name: Option<String>,
     /// Index into [`Descriptor::origins`].
     pub origin: usize,
@@ -45,25 +45,25 @@ pub struct FieldInfo {
 /// A global of the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GlobalInfo {
-    /// Its value.
+    /// Value of the global.
     pub value: GlobalValue,
-    /// Written type.
+    /// Type as written.
     pub type_name: Option<String>,
     /// Index into [`Descriptor::origins`].
     pub origin: usize,
 }
 
-/// What a global holds.
+/// Value of a global.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GlobalValue {
-    /// A literal of the JSON.
+    /// A literal in the JSON.
     Literal {
-        /// As a number, where it is or spells one.
+        /// The number, if the literal is numeric or a numeric string.
         number: Option<u64>,
-        /// As text, where it was written as a string.
+        /// The text, if the literal is a string.
         text: Option<String>,
     },
-    /// The content of a slot: the address of a variable of the runtime.
+    /// The content of a slot: the address of a variable in the runtime.
     Pointer(Addr),
     /// A slot whose content is not in the dump.
     Unreadable {
@@ -90,21 +90,21 @@ pub enum ContractError {
         /// Name of the contract.
         contract: String,
     },
-    /// NativeAOT programs have nothing of the kind.
+    /// NativeAOT programs have no such structures.
     #[error("NativeAOT programs do not describe {what}")]
     NativeAot {
-        /// What was asked for.
+        /// The missing structures.
         what: &'static str,
     },
-    /// A version unknown to this gcdump.
-    #[error("the runtime advertises the contract {contract} in version {version}, which this gcdump does not know: a newer gcdump may")]
+    /// A version that this edition of gcdump does not know.
+    #[error("the runtime advertises the contract {contract} in version {version}, which this gcdump does not know; try a newer gcdump")]
     UnrecognizedVersion {
         /// Name of the contract.
         contract: String,
         /// Version as written.
         version: String,
     },
-    /// A known version without a reader.
+    /// A known version that no reader supports.
     #[error("the runtime advertises the contract {contract} in version {version}, which gcdump knows but does not support")]
     Unsupported {
         /// Name of the contract.
@@ -112,12 +112,12 @@ pub enum ContractError {
         /// Version as written.
         version: String,
     },
-    /// The item is in the descriptor, but what is written there cannot be used.
+    /// The descriptor contains the item, but its value is invalid.
     #[error("the {item} of the descriptor cannot be used: {why}")]
     Unusable {
         /// The item: `field Thread.State`.
         item: String,
-        /// What is wrong with it.
+        /// Reason why the value is invalid.
         why: String,
     },
     /// No such type.
@@ -140,7 +140,7 @@ pub enum ContractError {
         /// Name of the global, aliases separated by `|`.
         name: String,
     },
-    /// The global is there, but the slot that holds it is not in the dump.
+    /// The global exists, but its slot is not in the dump.
     #[error("the global {name} is in slot {slot} of the pointer data, which is not in the dump")]
     UnreadableGlobal {
         /// Name of the global.
@@ -148,28 +148,28 @@ pub enum ContractError {
         /// Slot number.
         slot: u64,
     },
-    /// The global is not of the kind that the contract says.
+    /// The global is not of the kind that the contract specifies.
     #[error("the global {name} is not {wanted}")]
     WrongKind {
         /// Name of the global.
         name: String,
-        /// What was expected: a number, a pointer, text.
+        /// The expected kind: a number, a pointer, text.
         wanted: &'static str,
     },
 }
 
-/// Versions of contracts that only NativeAOT has.
+/// Contract versions that only NativeAOT advertises.
 const NATIVE_AOT: [&str; 2] = ["n1", "1001"];
 
 /// Variables that the runtime never changes.
 const CONSTANTS: [&str; 1] = ["MaxGeneration"];
-/// Variables with the phase of the GC, each of which may be missing.
+/// Variables that contain the phase of the GC. Each may be missing.
 const WITNESSES: [&str; 3] = ["StructureInvalidCount", "CurrentGCState", "GCThread"];
 
 /// The merged descriptor of one runtime.
 ///
-/// Items that cannot be used are set aside. Whoever binds to one of them gets [`ContractError::Unusable`]; a reader that does
-/// without it binds in a [scope](Descriptor::scope) of its own, whose [losses](Descriptor::losses) go with its answers.
+/// Unusable items are set aside. A reader that binds to one gets [`ContractError::Unusable`]. A reader that can do without the item binds
+/// in a separate [scope](Descriptor::scope), whose [losses](Descriptor::losses) are added to the notes of its answers.
 #[derive(Debug, Default)]
 pub struct Descriptor {
     /// Types by name.
@@ -180,18 +180,18 @@ pub struct Descriptor {
     pub contracts: Arc<BTreeMap<String, ContractInfo>>,
     /// Sources, in the order in which they were merged.
     pub origins: Vec<Origin>,
-    /// Items that cannot be used, with the reason. They are in none of the maps.
+    /// Unusable items, with the reason. They are in none of the maps.
     pub unusable: Arc<BTreeMap<DescriptorItem, String>>,
     /// Items that two sources of the same kind define; the later one is used.
     disputed: Arc<BTreeSet<DescriptorItem>>,
-    /// NativeAOT: the release that the layouts beside the runtime's own were measured on: `10.0`.
+    /// NativeAOT: the release, such as `10.0`, on which the layouts were measured that supplement the program's own.
     pub(super) release: Option<String>,
-    /// Which of both were asked for.
+    /// The unusable and disputed items that were requested.
     asked: Mutex<BTreeSet<DescriptorItem>>,
 }
 
 impl Clone for Descriptor {
-    /// A copy, of which nothing was asked yet.
+    /// Returns a copy with an empty record of requested items.
     fn clone(&self) -> Descriptor {
         Descriptor {
             types: self.types.clone(),
@@ -207,13 +207,13 @@ impl Clone for Descriptor {
 }
 
 impl Descriptor {
-    /// The same descriptor, with a record of its own of the unusable and the disputed items that are asked for.
+    /// Returns this descriptor with a separate record of the unusable and disputed items that are requested.
     pub fn scope(self: &Arc<Self>) -> Arc<Descriptor> {
-        // Where everything can be used there is nothing to record.
+        // Without unusable or disputed items there is nothing to record.
         if self.unusable.is_empty() && self.disputed.is_empty() { Arc::clone(self) } else { Arc::new(Descriptor::clone(self)) }
     }
 
-    /// Notes about the unusable and the disputed items that were asked for in this scope.
+    /// Notes about the unusable and disputed items that were requested in this scope.
     pub fn losses(&self) -> Notes {
         let mut notes = Notes::new();
         for item in self.asked.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -225,7 +225,7 @@ impl Descriptor {
         notes
     }
 
-    /// Records that `item` is asked for, if two sources define it.
+    /// Records the request for `item` if two sources define it.
     fn dispute(&self, item: impl FnOnce() -> DescriptorItem) {
         if self.disputed.is_empty() {
             return;
@@ -243,7 +243,7 @@ impl Descriptor {
         }
     }
 
-    /// Records and reports that `item` cannot be used.
+    /// Records the request for `item`, and fails if the item is unusable.
     fn check(&self, item: impl FnOnce() -> DescriptorItem) -> Result<(), ContractError> {
         if self.unusable.is_empty() {
             return Ok(());
@@ -254,7 +254,7 @@ impl Descriptor {
         })
     }
 
-    /// Records the globals of `raw`, merged before, whose slots cannot be read.
+    /// Records the globals of `raw`, merged earlier, whose slots cannot be read.
     pub(super) fn lose_slots(&mut self, raw: &RawDescriptor, slot: impl Fn(u64) -> Option<Addr>) {
         for (name, global) in &raw.globals {
             if let RawValue::Slot(i) = global.value
@@ -265,12 +265,12 @@ impl Descriptor {
         }
     }
 
-    /// Records that an item that no source has so far cannot be read.
+    /// Records that `item`, which no source has so far, cannot be read.
     pub(super) fn lose(&mut self, item: DescriptorItem, why: &str) {
         Arc::make_mut(&mut self.unusable).entry(item).or_insert_with(|| why.into());
     }
 
-    /// Sets an item aside, with all that weaker sources said about it.
+    /// Sets an item aside, and removes what weaker sources define for it.
     fn set_aside(&mut self, item: &DescriptorItem, why: &str) {
         match item {
             DescriptorItem::Type(name) => drop(Arc::make_mut(&mut self.types).remove(name)),
@@ -282,7 +282,7 @@ impl Descriptor {
         Arc::make_mut(&mut self.unusable).insert(item.clone(), why.into());
     }
 
-    /// What a stronger source says of a type takes the place of what was unusable in a weaker one.
+    /// Clears the unusable items of a type that a stronger source defines in `raw`.
     fn restore(&mut self, name: &str, raw: &RawType) {
         if self.unusable.is_empty() {
             return;
@@ -302,8 +302,8 @@ impl Descriptor {
         self.origins.len().saturating_sub(1)
     }
 
-    /// Merges `raw`. Whatever is there already is replaced: merge the weakest source first. `slot` resolves a slot of
-    /// `raw`'s own pointer data. What another source of the same kind defines as well is disputed.
+    /// Merges `raw`, which replaces existing items: merge the weakest source first. `slot` resolves a slot of `raw`'s own pointer data. An
+    /// item that two sources of the same kind define is disputed.
     pub fn merge(&mut self, raw: &RawDescriptor, origin: usize, slot: impl Fn(u64) -> Option<Addr>) {
         let kind = |o: usize, d: &Descriptor| d.origins.get(o).map(|o| o.kind);
         let own = kind(origin, self);
@@ -329,7 +329,7 @@ impl Descriptor {
             if old.is_some_and(|g| kind(g.origin, self) == own) {
                 Arc::make_mut(&mut self.disputed).insert(DescriptorItem::Global(name.clone()));
             }
-            // A slot that cannot be read is no reason to forget what a weaker source knew.
+            // An unreadable slot does not override the value from a weaker source.
             if matches!(value, GlobalValue::Unreadable { .. }) && old.is_some_and(|g| matches!(g.value, GlobalValue::Pointer(_))) {
                 continue;
             }
@@ -348,14 +348,14 @@ impl Descriptor {
         }
     }
 
-    /// Sets one pointer global.
+    /// Sets a pointer global.
     pub fn set_pointer(&mut self, name: &str, address: Addr, origin: usize) {
         let value = GlobalValue::Pointer(address);
         Arc::make_mut(&mut self.unusable).remove(&DescriptorItem::Global(name.into()));
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
     }
 
-    /// Takes away the variables whose values are not those of the process. `is_initial` decides for an address
+    /// Removes the variables whose values do not come from the process. `is_initial` determines this for an address
     /// ([`Memory::is_initial`](crate::memory::Memory)).
     pub(super) fn forget_initial(&mut self, is_initial: impl Fn(Addr) -> bool) {
         let gone = |(name, global): &(&String, &GlobalInfo)| match global.value {
@@ -367,42 +367,42 @@ impl Descriptor {
             if WITNESSES.contains(&name.as_str()) {
                 Arc::make_mut(&mut self.globals).remove(&name);
             } else {
-                let why = "the page with the variable is not in the dump, and its value in the file is that of before the start";
+                let why = "the page of the variable is not in the dump, and the module file has only its initial value";
                 self.set_aside(&DescriptorItem::Global(name), why);
             }
         }
     }
 
-    /// Sets one number.
+    /// Sets a numeric global.
     pub fn set_number(&mut self, name: &str, number: u64, origin: usize) {
         let value = GlobalValue::Literal { number: Some(number), text: None };
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: None, origin });
     }
 
-    /// Sets one text.
+    /// Sets a text global.
     pub fn set_text(&mut self, name: &str, text: &str, origin: usize) {
         let value = GlobalValue::Literal { number: None, text: Some(text.into()) };
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("string".into()), origin });
     }
 
-    /// Sets the offset of one field.
+    /// Sets the offset of a field.
     pub fn set_field(&mut self, type_name: &str, field: &str, offset: u64, origin: usize) {
         let info = Arc::make_mut(&mut self.types).entry(type_name.into()).or_default();
         info.origin = origin;
         info.fields.insert(field.into(), FieldInfo { offset, type_name: None, origin });
     }
 
-    /// Whether this describes a NativeAOT program: its method tables and threads have forms of their own.
+    /// Whether this is the descriptor of a NativeAOT program, whose method tables and threads have their own layouts.
     pub fn is_native_aot(&self) -> bool {
         self.contract("RuntimeTypeSystem").is_some_and(|v| NATIVE_AOT.contains(&v.as_str()))
     }
 
-    /// NativeAOT: the release of .NET whose measured layouts are used: `10.0`.
+    /// NativeAOT: the release of .NET, such as `10.0`, whose measured layouts are used.
     pub(crate) fn native_aot_release(&self) -> Option<&str> {
         self.release.as_deref()
     }
 
-    /// The type `name`; aliases separated by `|`, the first that exists counts.
+    /// The type `name`. Of several aliases, separated by `|`, the first one that exists is used.
     ///
     /// # Errors
     /// [`ContractError::NoType`], [`ContractError::Unusable`].
@@ -423,7 +423,7 @@ impl Descriptor {
     /// Size of a type in bytes.
     ///
     /// # Errors
-    /// [`ContractError::NoType`], `NoField` for the size where it is not published, [`ContractError::Unusable`].
+    /// [`ContractError::NoType`], `NoField` if the size is not published, [`ContractError::Unusable`].
     pub fn size_of(&self, name: &str) -> Result<u64, ContractError> {
         let (name, info) = self.named_type(name)?;
         if let Some(size) = info.size {
@@ -433,7 +433,7 @@ impl Descriptor {
         Err(ContractError::NoField { type_name: name.into(), field: "! (size)".into() })
     }
 
-    /// Offset of a field in bytes; aliases separated by `|` in both names.
+    /// Offset of a field in bytes. Both names may have aliases, separated by `|`.
     ///
     /// # Errors
     /// [`ContractError::NoType`], [`ContractError::NoField`], [`ContractError::Unusable`].
@@ -455,16 +455,16 @@ impl Descriptor {
         Err(ContractError::NoGlobal { name: name.into() })
     }
 
-    /// The error for a global whose slot is not in the dump. Records it if that is a loss.
+    /// The error for a global whose slot is not in the dump. Records the global if its absence is a loss.
     fn unreadable(&self, name: &str, slot: u64) -> ContractError {
         let plain = ContractError::UnreadableGlobal { name: name.into(), slot };
         self.check(|| DescriptorItem::Global(name.into())).map_or_else(|lost| lost, |()| plain)
     }
 
-    /// A pointer global: the address of a variable or structure of the runtime.
+    /// Value of a pointer global: the address of a variable or structure of the runtime.
     ///
     /// # Errors
-    /// [`ContractError`] where there is none, or where its slot is not in the dump.
+    /// [`ContractError`] if there is no such global, or its slot is not in the dump.
     pub fn pointer(&self, name: &str) -> Result<Addr, ContractError> {
         let (name, global) = self.global(name)?;
         match &global.value {
@@ -475,10 +475,10 @@ impl Descriptor {
         }
     }
 
-    /// A number.
+    /// Value of a numeric global.
     ///
     /// # Errors
-    /// [`ContractError`] where there is none.
+    /// [`ContractError`] if there is no such global.
     pub fn number(&self, name: &str) -> Result<u64, ContractError> {
         let (name, global) = self.global(name)?;
         match &global.value {
@@ -488,10 +488,10 @@ impl Descriptor {
         }
     }
 
-    /// A text.
+    /// Value of a text global.
     ///
     /// # Errors
-    /// [`ContractError`] where there is none.
+    /// [`ContractError`] if there is no such global.
     pub fn text(&self, name: &str) -> Result<&str, ContractError> {
         let (name, global) = self.global(name)?;
         match &global.value {
@@ -500,7 +500,7 @@ impl Descriptor {
         }
     }
 
-    /// Whether what is written about a contract can be used.
+    /// Checks that the descriptor's entry for a contract is usable.
     ///
     /// # Errors
     /// [`ContractError::Unusable`].
@@ -511,7 +511,7 @@ impl Descriptor {
 
     /// The normalized version of a contract, where advertised.
     pub fn contract(&self, name: &str) -> Option<String> {
-        // Whether one is advertised may be all that is asked.
+        // The caller may only test whether the contract is advertised; the request is recorded all the same.
         let _ = self.contract_usable(name);
         self.contracts.get(name).map(|c| json::contract_version(&c.version))
     }

@@ -10,10 +10,10 @@ use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.
 pub const MAGIC_LITTLE: [u8; 8] = *b"DNCCDAC\0";
-/// The same on a big-endian target.
+/// The first eight bytes of a descriptor on a big-endian target.
 pub const MAGIC_BIG: [u8; 8] = *b"\0CADCCND";
 
-/// The magic bytes as the target writes them.
+/// The magic bytes in the byte order of the target.
 pub fn magic(memory: &Memory) -> [u8; 8] {
     match memory.shape().endian {
         Endian::Little => MAGIC_LITTLE,
@@ -21,7 +21,7 @@ pub fn magic(memory: &Memory) -> [u8; 8] {
     }
 }
 
-/// Header of a descriptor: locates the JSON and the pointer data, either of which may be absent.
+/// Header of a descriptor. It locates the JSON and the pointer data, either of which may be absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Address of the header.
@@ -36,16 +36,16 @@ pub struct Header {
     pub pointer_data: Addr,
 }
 
-/// Why a descriptor could not be used.
+/// Reason why a descriptor cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// Part of the header is not in the dump.
+    /// A part of the header is not in the dump.
     #[error("descriptor header: {0}")]
     Read(#[from] ReadError),
     /// Not a descriptor, or one for another kind of target.
     #[error("no descriptor for a target of this pointer size and byte order at {address}")]
     NotADescriptor {
-        /// Expected address.
+        /// Address of the expected descriptor.
         address: Addr,
     },
     /// A count in the header exceeds its limit.
@@ -53,15 +53,15 @@ pub enum HeaderError {
     TooLarge {
         /// Address of the descriptor.
         address: Addr,
-        /// The count.
+        /// The count that is exceeded.
         what: String,
         /// The limit.
         limit: u64,
     },
-    /// The JSON is not in the dump: normal for .NET 9 and 10 heap dumps and for kernel cores.
+    /// The JSON is not in the dump. This is normal for heap dumps of .NET 9 and 10, and for kernel cores.
     #[error("the descriptor JSON ({} bytes at {}) is not in the dump", .0.len, .0.address)]
     JsonAbsent(ReadError),
-    /// Opening the dump has reached its limits.
+    /// The budget for opening the dump is exhausted.
     #[error("the descriptor at {0} was not read: opening the dump has reached its limits")]
     Unaffordable(Addr),
     /// The JSON is malformed.
@@ -69,20 +69,20 @@ pub enum HeaderError {
     Json {
         /// Address of the JSON.
         address: Addr,
-        /// What is wrong with it.
+        /// The parser's error.
         error: JsonError,
     },
 }
 
-/// Bytes of memory that a byte of JSON may take once it is parsed and merged: a name of one letter with its quotes and its value
-/// becomes an entry of three maps.
+/// Bytes of memory per byte of JSON, once it is parsed and merged. In the worst case, a name of one letter with its quotes and its value
+/// becomes an entry in three maps.
 const PARSED: u64 = 64;
 
 impl Header {
     /// Reads and checks the header at `address`.
     ///
     /// # Errors
-    /// [`HeaderError`] if there is none or it is invalid.
+    /// [`HeaderError`] if there is no descriptor, or it is invalid.
     pub fn read(memory: &Memory, address: Addr, limits: &Limits) -> Result<Header, HeaderError> {
         if memory.bytes(address, 8)?.as_ref() != magic(memory) {
             return Err(HeaderError::NotADescriptor { address });
@@ -125,22 +125,22 @@ impl Header {
         json::parse(&text).map_err(|error| HeaderError::Json { address: self.json, error })
     }
 
-    /// The content of a slot; `None` if out of range or absent.
+    /// The content of a slot; `None` if the index is out of range or the slot is not in the dump.
     pub fn slot(&self, memory: &Memory, index: u64) -> Option<Addr> {
         (index < self.slots).then(|| memory.ptr(self.pointer_data.element(index, memory.ptr_bytes())).ok())?
     }
 }
 
-/// A descriptor of the tree: the root or a sub-descriptor.
+/// A descriptor in the tree: the root or a sub-descriptor.
 #[derive(Clone, Debug)]
 pub struct Part {
-    /// `None` for the root, the name of the sub-descriptor otherwise.
+    /// Name of the sub-descriptor; `None` for the root.
     pub name: Option<String>,
-    /// Its header.
+    /// Header of the descriptor.
     pub header: Header,
-    /// Its content.
+    /// Content of the descriptor.
     pub raw: RawDescriptor,
-    /// The bundled copy that the content is from, if the JSON is not in the dump.
+    /// The bundled copy that supplies the content, if the JSON is not in the dump.
     pub copy: Option<&'static Overlay>,
 }
 
@@ -159,20 +159,20 @@ impl Part {
     }
 }
 
-/// Where a descriptor's JSON is that is not in the dump.
+/// Where to find the JSON of a descriptor if the dump does not contain it.
 #[derive(Clone, Copy)]
 pub struct Copies<'a> {
     /// Finds the bundled copy.
     pub bundled: &'a dyn Fn(&Header) -> Option<&'static Overlay>,
-    /// The name of the module around an address, whose file has it.
+    /// Finds the name of the module around an address, whose file contains the JSON.
     pub file: &'a dyn Fn(Addr) -> Option<String>,
 }
 
-/// Reads the descriptor at `root` and its sub-descriptors, with bundled copies of JSON that is not in the dump. Adds a note for each
+/// Reads the descriptor at `root` and its sub-descriptors; bundled copies supply JSON that is not in the dump. Adds a note for each
 /// unreadable sub-descriptor.
 ///
 /// # Errors
-/// [`HeaderError`] of the root.
+/// [`HeaderError`] of the root descriptor.
 pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, copies: Copies<'_>, notes: &Collector) -> Result<Vec<Part>, HeaderError> {
     let part = Part::read(memory, root, limits, copies, None)?;
     let mut tree = Tree { memory, limits, copies, notes, parts: vec![part], met: Map::default() };
@@ -181,7 +181,7 @@ pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, copies: Copies<'_
     Ok(tree.parts)
 }
 
-/// The sub-descriptors that readers need; others are read where they can be.
+/// The sub-descriptors that readers need. Others are optional.
 const NEEDED: &[&str] = &["GC"];
 
 /// The descriptors read so far.
@@ -191,12 +191,12 @@ struct Tree<'a> {
     copies: Copies<'a>,
     notes: &'a Collector,
     parts: Vec<Part>,
-    /// All descriptors by address, with the reason why one cannot be read.
+    /// All descriptors by address, with the error of those that cannot be read.
     met: Map<Addr, Option<String>>,
 }
 
 impl Tree<'_> {
-    /// Follows the sub-descriptors of `parts[parent]`, each with its own pointer data.
+    /// Reads the sub-descriptors of `parts[parent]`, each with its own pointer data.
     fn children(&mut self, parent: usize, depth: usize) {
         let (memory, limits, notes) = (self.memory, self.limits, self.notes);
         let Some(part) = self.parts.get(parent) else { return };
@@ -208,7 +208,7 @@ impl Tree<'_> {
                 }
             };
             let Some(variable) = header.slot(memory, index) else {
-                // Writers that keep the JSON keep the slots as well.
+                // Dump writers that keep the JSON keep the slots as well.
                 if NEEDED.contains(&name.as_str()) {
                     let what = format!("sub-descriptor {name}: its slot {index} is not in the dump");
                     notes.add(NoteKind::Missing, header.pointer_data, what);

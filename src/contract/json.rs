@@ -1,9 +1,9 @@
-//! Parser for the compact JSON of data contract descriptors. Independent of memory.
+//! Parser for the compact JSON of data contract descriptors. It does not access memory.
 //!
-//! Source: `docs/internals/descriptors.md#json`, and both generations of the reference parser (dotnet/runtime). Versions 0
-//! (.NET 9, 10), 1 (previews of 11) and 2 (.NET 11) do not differ in what is read here.
+//! Source: `docs/internals/descriptors.md#json`, and both generations of the reference parser (dotnet/runtime). Versions 0 (.NET 9, 10), 1
+//! (previews of 11) and 2 (.NET 11) do not differ in the parts that are read.
 //!
-//! An item that cannot be used is set aside with the reason; the rest of the descriptor is not affected by it.
+//! An item that cannot be used is set aside with the reason. The rest of the descriptor is not affected.
 
 mod value;
 
@@ -19,17 +19,17 @@ pub struct RawDescriptor {
     pub version: u64,
     /// `baseline`: "empty" in all runtimes seen.
     pub baseline: String,
-    /// Types, in order.
+    /// Types, in the order of the JSON.
     pub types: Vec<(String, RawType)>,
-    /// Globals, in order.
+    /// Globals, in the order of the JSON.
     pub globals: Vec<(String, RawGlobal)>,
     /// Contracts with their versions, as written.
     pub contracts: Vec<(String, String)>,
     /// Sub-descriptors with their slots.
     pub sub_descriptors: Vec<(String, u64)>,
-    /// Types, fields, globals and contracts that cannot be used, with the reason. They are in no other list.
+    /// Unusable types, fields, globals and contracts, with the reason. They are in no other list.
     pub unusable: Vec<(DescriptorItem, String)>,
-    /// What is wrong with the parts that are not such items: the version, a whole section, a sub-descriptor.
+    /// Errors outside such items: in the version, a whole section or a sub-descriptor.
     pub irregular: Vec<String>,
 }
 
@@ -40,7 +40,7 @@ pub enum DescriptorItem {
     Type(String),
     /// The size of a type.
     Size(String),
-    /// A field: its type and its name.
+    /// A field: the name of its type and its own name.
     Field(String, String),
     /// A global.
     Global(String),
@@ -63,36 +63,36 @@ impl fmt::Display for DescriptorItem {
 /// A type: its size and its fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RawType {
-    /// `"!"`: size in bytes.
+    /// Size in bytes, the entry `"!"`.
     pub size: Option<u64>,
-    /// Field offsets in bytes, with the type if given.
+    /// Name, offset in bytes and type, if given, of each field.
     pub fields: Vec<(String, u64, Option<String>)>,
 }
 
 /// A global value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RawGlobal {
-    /// Its value.
+    /// Value of the global.
     pub value: RawValue,
-    /// Its type, if given.
+    /// Type, if given.
     pub type_name: Option<String>,
 }
 
 /// Value of a global.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RawValue {
-    /// A literal. A numeric string is both number and text.
+    /// A literal. A numeric string is both a number and a text.
     Literal {
-        /// The number, if numeric; negative ones in two's complement.
+        /// The number, if numeric. Negative numbers are in two's complement.
         number: Option<u64>,
-        /// The text, if written as a string.
+        /// The text, if the literal is a string.
         text: Option<String>,
     },
     /// A slot of the pointer data.
     Slot(u64),
 }
 
-/// Why a descriptor could not be parsed.
+/// Reason why a descriptor cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// Not UTF-8.
@@ -103,12 +103,12 @@ pub enum JsonError {
     Malformed(String),
 }
 
-/// The largest offset or size that is believed. The largest structure that any runtime describes, the `gc_heap` of server GC,
-/// has some ten thousand bytes.
+/// The largest offset or size that is accepted. The largest structure that a runtime describes, the `gc_heap` of server GC, has about ten
+/// thousand bytes.
 const MAX_OFFSET: u64 = 1 << 20;
 
-/// Parses the text of a descriptor. Comments and trailing commas are accepted, unknown keys skipped. Items that cannot be used
-/// are in [`RawDescriptor::unusable`].
+/// Parses the text of a descriptor. Accepts comments and trailing commas, and skips unknown keys. Unusable items are in
+/// [`RawDescriptor::unusable`].
 ///
 /// # Errors
 /// [`JsonError`] if the text is not a descriptor.
@@ -149,14 +149,15 @@ pub fn parse(text: &[u8]) -> Result<RawDescriptor, JsonError> {
         }
     }
     for (name, item) in entries(file.sub_descriptors, "subDescriptors", &mut out) {
-        // Like the reference reader, ignore sub-descriptors that are not indirect.
+        // Sub-descriptors that are not indirect are ignored, as in the reference parser.
         let slot = item.slot().or_else(|| item.typed().and_then(|(inner, _)| inner.slot()));
         out.sub_descriptors.extend(slot.map(|slot| (name, slot)));
     }
     Ok(out)
 }
 
-/// The entries of a section, of repeated names the last, as in the reference parser. A section of another kind is noted.
+/// The entries of a section; of repeated names, the last one is used, as in the reference parser. A section that is not a dictionary is
+/// noted.
 fn entries<T>(section: Option<Pairs<T>>, name: &str, out: &mut RawDescriptor) -> IndexMap<String, T> {
     match section {
         Some(Pairs::Entries(list)) => list.into_iter().collect(),
@@ -168,13 +169,13 @@ fn entries<T>(section: Option<Pairs<T>>, name: &str, out: &mut RawDescriptor) ->
     }
 }
 
-/// The fields of the type `name`.
+/// The fields of the type `name`. Of two fields with the same name, neither is used.
 fn type_of(name: &str, fields: Vec<(String, Value)>, unusable: &mut Vec<(DescriptorItem, String)>) -> RawType {
     let mut raw = RawType::default();
     let mut by_name: IndexMap<String, Result<(u64, Option<String>), String>> = IndexMap::new();
     for (field, item) in fields {
         let twice = by_name.contains_key(&field);
-        by_name.insert(field, if twice { Err("there are two of that name".into()) } else { offset(&item) });
+        by_name.insert(field, if twice { Err("it is defined more than once".into()) } else { offset(&item) });
     }
     for (field, offset) in by_name {
         match offset {
@@ -187,7 +188,7 @@ fn type_of(name: &str, fields: Vec<(String, Value)>, unusable: &mut Vec<(Descrip
     raw
 }
 
-/// An offset or a size, with the written type.
+/// An offset or a size, with its type as written.
 fn offset(item: &Value) -> Result<(u64, Option<String>), String> {
     let (value, type_name) = item.typed().ok_or("neither a number nor a number with a type")?;
     let number = value.number().ok_or("not a number")?;
@@ -222,7 +223,7 @@ pub fn number(text: &str) -> Option<u64> {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    // `from_str_radix` accepts a sign, which must not let "--1" or "0x-1" pass.
+    // `from_str_radix` accepts a sign, so that "--1" and "0x-1" would pass.
     if !digits.bytes().next()?.is_ascii_digit() {
         return None;
     }
@@ -281,13 +282,13 @@ mod tests {
         assert_eq!(parse(text).unwrap().types[0].0, "T, }");
     }
 
-    /// What of `text` cannot be used.
+    /// The unusable items of `text`, with the reasons.
     fn unusable(text: &str) -> Vec<String> {
         parse(text.as_bytes()).unwrap().unusable.into_iter().map(|(item, why)| format!("{item}: {why}")).collect()
     }
 
     #[test]
-    fn what_cannot_be_used_is_set_aside_with_the_reason() {
+    fn unusable_items_are_set_aside_with_the_reason() {
         let fields = |text: &str| format!("{{\"types\":{{\"T\":{{\"A\":{text},\"B\":8}}}}}}");
         for (text, why) in [
             ("-8", "-8 is negative"),
@@ -317,16 +318,16 @@ mod tests {
     }
 
     #[test]
-    fn sections_of_another_kind_leave_the_others() {
+    fn sections_that_are_not_dictionaries_leave_the_others_intact() {
         let d = parse(br#"{"version":[],"baseline":7,"types":5,"globals":[1],"contracts":{"GC":1},"subDescriptors":null}"#).unwrap();
         assert_eq!((d.contracts.len(), d.irregular.len(), d.baseline.as_str()), (1, 4, "not a text"));
         assert_eq!(parse(br#"{"types":{"A":{}},"types":{"B":{}}}"#).unwrap().types[0].0, "B");
     }
 
     #[test]
-    fn of_two_fields_neither_is_used_and_repeated_globals_are_replaced() {
-        assert_eq!(unusable(r#"{"types":{"T":{"A":1,"A":2}}}"#), ["field T.A: there are two of that name"]);
-        assert_eq!(unusable(r#"{"types":{"T":{"!":1,"!":2,"!":3}}}"#), ["size of type T: there are two of that name"]);
+    fn duplicate_fields_are_unusable_and_repeated_globals_are_replaced() {
+        assert_eq!(unusable(r#"{"types":{"T":{"A":1,"A":2}}}"#), ["field T.A: it is defined more than once"]);
+        assert_eq!(unusable(r#"{"types":{"T":{"!":1,"!":2,"!":3}}}"#), ["size of type T: it is defined more than once"]);
         assert_eq!(unusable(r#"{"types":{"T":{"A":-1},"T":{"A":1}},"globals":{"G":{},"G":1}}"#), [""; 0]);
         let d = parse(br#"{"globals":{"G":1,"G":2}}"#).unwrap();
         assert_eq!(d.globals.len(), 1);

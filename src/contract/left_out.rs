@@ -1,4 +1,4 @@
-//! Memory that a dump was written without, as a reason why its runtime cannot be read, and what to take instead.
+//! Memory that the dump writer left out, as a reason why the runtime cannot be read, with advice on writing a better dump.
 //!
 //! Source: `docs/internals/containers.md#kernel-cores`; stack dumps of the crate `minidump-writer` and of lldb (measured).
 
@@ -6,10 +6,10 @@ use crate::base::{AddrRange, PAGE, ranges};
 use crate::dump::{Container, DumpFile, OsThread, ThreadStacks};
 use crate::memory::{Memory, is_by_createdump};
 
-/// Most bytes outside of stacks in a dump of stacks: the code around the instruction pointers, what registers point to, the TLS blocks.
+/// Maximum bytes outside of stacks in a stack dump: the code around instruction pointers, the memory that registers point to, TLS blocks.
 const BESIDE_STACKS: u64 = 256 << 10;
 
-/// Bytes of stacks in a dump that has little else, as Breakpad, Crashpad and lldb write them. `None` if it has more.
+/// Bytes of stacks, if the dump has little else, like those of Breakpad, Crashpad and lldb; `None` if it has more.
 pub(super) fn only_stacks(dump: &DumpFile) -> Option<u64> {
     let index = ThreadStacks::new(dump);
     let stack = |t: &OsThread| t.stack.or_else(|| index.whole(t, None));
@@ -20,12 +20,12 @@ pub(super) fn only_stacks(dump: &DumpFile) -> Option<u64> {
     (in_stacks > 0 && others <= BESIDE_STACKS).then_some(in_stacks)
 }
 
-/// Kinds of memory that the kernel left out of a core because of the process's `coredump_filter`, or gdb, which honors it.
+/// Kinds of memory that the process's `coredump_filter` excludes from a core. Both the kernel and gdb honor it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// Bit 4: the first pages of mapped ELF files.
     pub(super) headers: bool,
-    /// Bit 1: shared memory, where the runtime has its method tables, stubs and code.
+    /// Bit 1: shared memory, which contains the runtime's method tables, stubs and code.
     pub(super) shared: bool,
 }
 
@@ -55,7 +55,7 @@ impl LeftOut {
     }
 }
 
-/// The program that loads the runtime, where it is loaded and the runtime is not.
+/// The path of the host that loads the runtime, if it is loaded.
 pub(super) fn host(dump: &DumpFile) -> Option<&str> {
     const HOSTS: [&str; 4] = ["libhostfxr.so", "libhostpolicy.so", "hostfxr.dll", "hostpolicy.dll"];
     dump.modules.iter().find(|m| HOSTS.contains(&m.file_name())).map(|m| m.path.as_str())

@@ -12,81 +12,81 @@ use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
 use crate::dump::{Container, DumpFile, Module};
 use crate::memory::{DataPages, FileSearch, Filled, Image, ImageFormat, Memory, Rejected, fill_module, is_by_createdump};
 
-/// Exported by .NET 9 and later: the descriptor.
+/// Exported symbol of the descriptor, in .NET 9 and later.
 const DESCRIPTOR: &str = "DotNetRuntimeContractDescriptor";
-/// Exported by CoreCLR of every version.
+/// Exported symbol of the DAC table, in CoreCLR of every version.
 const DAC_TABLE: &str = "g_dacTable";
 const RUNTIME: [&str; 2] = [DESCRIPTOR, DAC_TABLE];
 
-/// Entries of the auxiliary vector (`elf.h`): the program's headers in memory, and where its code begins.
+/// Keys of the auxiliary vector (`elf.h`): the address of the program headers, and the entry point.
 const AT_PHDR: u64 = 3;
 const AT_ENTRY: u64 = 9;
 
-/// Most bytes of `.bss`. That of libcoreclr has 70 KB; other memory may follow it.
+/// Maximum size of `.bss`. In libcoreclr it has 70 KB; other memory may follow it.
 const MOST_BSS: u64 = 1 << 20;
 
-/// Names of the runtime module.
+/// File names of the runtime module.
 const RUNTIME_NAMES: [&str; 3] = ["libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"];
 
-/// Names of the GC libraries that .NET ships beside the runtime.
+/// File names of the GC libraries that are distributed with the runtime.
 const GC_NAMES: [&str; 4] = ["libclrgc.so", "libclrgcexp.so", "clrgc.dll", "clrgcexp.dll"];
 
 /// A candidate runtime.
 #[derive(Clone, Debug)]
 pub struct Site {
-    /// The module; `None` if a scan found a descriptor outside all modules.
+    /// The module; `None` if a scan found the descriptor outside all modules.
     pub module: Option<Module>,
-    /// Its image.
+    /// Image of the module.
     pub image: Option<Image>,
     /// Address of the descriptor header.
     pub descriptor: Option<Addr>,
-    /// How it was found.
+    /// How the descriptor was found.
     pub descriptor_found_by: Option<&'static str>,
     /// `g_dacTable`.
     pub dac_table: Option<DacTable>,
-    /// `DotNetRuntimeDebugHeader` of a NativeAOT program without a descriptor.
+    /// The `DotNetRuntimeDebugHeader` of a NativeAOT program without a descriptor.
     pub debug_header: Option<DebugHeader>,
-    /// The module file used to fill in pages.
+    /// The module file that supplies missing pages.
     pub filled: Filled,
 }
 
-/// Modules seen during the search, for the error message if there is no runtime.
+/// Modules seen during the search, for the error message if no runtime is found.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Modules of NativeAOT programs whose debug header cannot be used, with the reason.
     pub native_aot: Vec<(Module, DebugHeaderError)>,
     /// Modules of unsupported runtimes: .NET Framework, Mono.
     pub foreign: Vec<(Module, &'static str)>,
-    /// Modules named like a runtime whose image is not in the dump.
+    /// Modules with the name of a runtime whose image is not in the dump.
     pub headless: Vec<Module>,
-    /// The program, if nothing of the dump shows whether the runtime is in it.
+    /// The program, if the dump does not show whether it contains the runtime.
     pub unread: Option<UnreadProgram>,
 }
 
 /// A program whose exports are not in the dump.
 #[derive(Clone, Debug)]
 pub struct UnreadProgram {
-    /// Its path.
+    /// Path of the program.
     pub path: String,
-    /// Its build id.
+    /// Build ID of the program.
     pub build_id: Option<Vec<u8>>,
-    /// Why files that were found are not used.
+    /// Reasons why candidate files were rejected.
     pub refused: Vec<String>,
 }
 
-/// The module of the program itself.
+/// The module of the main program.
 pub(crate) fn own_program(dump: &DumpFile) -> Option<&Module> {
     let aux = |wanted: u64| dump.auxv.iter().find(|(key, _)| *key == wanted).map(|(_, value)| Addr(*value));
     let of = |at: Addr| dump.modules.iter().find(|m| AddrRange::new(m.base, m.base.plus(m.size)).contains(at));
     [AT_PHDR, AT_ENTRY].into_iter().filter_map(aux).find_map(of).or(dump.modules.first())
 }
 
-/// Whether this is the runtime module, by name.
+/// Whether the module has the file name of a runtime.
 pub fn is_runtime_name(module: &Module) -> bool {
     RUNTIME_NAMES.iter().any(|n| module.file_name().eq_ignore_ascii_case(n))
 }
 
-/// Whether this is a GC library that .NET ships beside the runtime, by name.
+/// Whether the module has the file name of a GC library that is distributed with the runtime.
 fn is_gc_name(module: &Module) -> bool {
     GC_NAMES.iter().any(|n| module.file_name().eq_ignore_ascii_case(n))
 }
@@ -100,8 +100,7 @@ fn foreign(module: &Module) -> Option<&'static str> {
     }
 }
 
-/// Finds all candidate runtimes and fills in their images from matching files. Each image counts once, however often it is
-/// listed.
+/// Finds all candidate runtimes and fills in their images from matching files. An image that is listed more than once is one candidate.
 pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &Limits, notes: &Collector) -> (Vec<Site>, Seen) {
     let mut seen = Seen::default();
     let mut sites = Vec::new();
@@ -117,7 +116,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             None => seen.headless.push(module.clone()),
         }
     }
-    // The text of its descriptor may be in the file only.
+    // The JSON of the GC's descriptor may be in the file only.
     for module in dump.modules.iter().filter(|m| is_gc_name(m)) {
         top_up(&unread, memory, module, search, notes, false);
     }
@@ -144,14 +143,14 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
         }
     }
-    // The pages that an export is looked up in may be missing.
+    // The pages of the export tables may be missing, so search by content.
     if sites.is_empty() && seen.native_aot.is_empty() {
         let image = |module: &Module| Image::at(memory, module.base).or_else(|| unread.image(memory, module));
         for (module, image, found) in native_aot::all_by_content(memory, &dump.modules, image, limits.runtimes) {
             program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
         }
     }
-    // Small dumps have no data of a program. Its file tells that there is a runtime in it.
+    // Small dumps do not have the program's data, but its file shows whether it contains a runtime.
     if sites.is_empty() && seen.native_aot.is_empty() {
         let own = own_program(dump);
         let given =
@@ -179,22 +178,22 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     }
     if sites.is_empty() && seen.native_aot.is_empty() {
         sites.extend(stray_descriptor(dump, memory, limits));
-        // What the image of its module would tell is lost.
+        // The image of the module is lost, and what it would contribute.
         if let Some(module) = seen.headless.first().filter(|_| sites.iter().any(|s| s.image.is_none())) {
             notes.add(NoteKind::Missing, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
-    // A descriptor of one was found elsewhere.
+    // Drop the modules whose descriptor was found elsewhere.
     seen.headless.retain(|m| !sites.iter().any(|s| s.module.as_ref().is_some_and(|found| found.base == m.base)));
     sites.iter().for_each(|site| note_losses(memory, site, notes));
     (sites, seen)
 }
 
-/// Images of modules whose headers are not in the dump: their extent, and the parts that the process has written to, by the dump's lists of
-/// mapped files and of writable memory. Kernels leave the headers out with a `coredump_filter` without bit 4.
+/// Images of modules whose headers are not in the dump: their extent, and the parts that the process has written to, from the dump's lists
+/// of mapped files and of writable memory. The kernel leaves the headers out if bit 4 of `coredump_filter` is clear.
 struct Unread<'d> {
     dump: &'d DumpFile,
-    /// In address order; made for the first module that needs them.
+    /// Start addresses of mapped files and writable ranges, in address order. Computed for the first module that needs them.
     maps: OnceCell<(Vec<Addr>, Vec<AddrRange>)>,
 }
 
@@ -208,7 +207,7 @@ impl<'d> Unread<'d> {
         self.maps.get_or_init(|| {
             let mut files: Vec<Addr> = dump.files.iter().map(|f| f.range.start).collect();
             files.sort_unstable();
-            // Minidumps without a list of regions do not record what is writable; of such an image they have nothing else.
+            // Minidumps without a list of regions do not record which ranges are writable; they contain nothing else of such an image.
             let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
             let writable = || dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
             (files, ranges::union(if dump.regions.is_empty() { captured() } else { writable() }, 0))
@@ -220,7 +219,7 @@ impl<'d> Unread<'d> {
         let format = if self.dump.facts.container == Container::ElfCore { ImageFormat::Elf } else { ImageFormat::Pe };
         let (files, written) = self.maps();
         let listed = module.base.plus(module.size);
-        // In a core, `.bss` follows the last mapping of the file, up to another file at most.
+        // In a core, `.bss` follows the last mapping of the file, and ends before the next mapped file.
         let next = files.get(files.partition_point(|start| *start < listed));
         let bss = if format == ImageFormat::Elf { MOST_BSS } else { 0 };
         let end = next.map_or(listed.plus(bss), |start| (*start).min(listed.plus(bss)));
@@ -233,12 +232,12 @@ impl<'d> Unread<'d> {
     }
 }
 
-/// Notes that a part of what was looked for in the image of a runtime was lost: its build id, the exports.
+/// Adds a note if data that was looked up in the image of a runtime is lost: the build ID or the exports.
 fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
     let (Some(module), Some(image)) = (&site.module, &site.image) else { return };
     let looked_for = || {
         let headers = Image::at(memory, image.base);
-        // Programs of NativeAOT export neither.
+        // NativeAOT programs export neither symbol.
         let exports = site.debug_header.is_none().then(|| RUNTIME.map(|name| image.export(memory, name)));
         (headers, exports)
     };
@@ -248,7 +247,7 @@ fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
     }
 }
 
-/// Adds a NativeAOT program. Its file is asked for what the dump does not have: the names in the debug header, if need be.
+/// Adds a NativeAOT program. Its file supplies what the dump does not have, such as the names in the debug header.
 fn program(
     sites: &mut Vec<Site>,
     seen: &mut Seen,
@@ -257,10 +256,11 @@ fn program(
     (search, notes): (&FileSearch, &Collector),
     found: Result<DebugHeader, DebugHeaderError>,
 ) {
-    // createdump's heap dumps lack pages of data, where compilers put constants too. Who reads what the process may have changed there
-    // asks where a page comes from (`Memory::is_from_dump`); variables of the runtime in such pages are left out of the descriptor.
+    // Heap dumps by createdump do not have all data pages, and compilers put constants there too, so the file supplies them. Readers of
+    // data that the process may have changed check the origin of a page (`Memory::is_from_dump`), and the descriptor omits variables of the
+    // runtime in such pages.
     let filled = top_up(unread, memory, module, search, notes, true);
-    // With what the file has it may be read.
+    // The header may be readable now that the file has filled in pages.
     let again = |e| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).unwrap_or(Err(e));
     match found.or_else(again) {
         Err(why) => seen.native_aot.push((module.clone(), why)),
@@ -276,7 +276,7 @@ fn program(
     }
 }
 
-/// Whether a further runtime is read.
+/// Whether the limit on the number of runtimes allows another one. Adds a note if not.
 fn has_room(sites: &[Site], limits: &Limits, notes: &Collector) -> bool {
     let room = sites.len() < limits.runtimes;
     if !room {
@@ -288,8 +288,8 @@ fn has_room(sites: &[Site], limits: &Limits, notes: &Collector) -> bool {
 fn top_up(unread: &Unread<'_>, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
     let dump = unread.dump;
     let image = Image::at(memory, module.base);
-    // Kernels dump the written pages of private mappings; createdump without a DAC (single-file programs) leaves them out if they are of a
-    // file. If no writable page of the image was captured, it is a mini dump: the data in the file would be stale.
+    // Kernels dump the written pages of private mappings. createdump without a DAC (single-file programs) leaves out those that are
+    // file-backed. If no writable page of the image was captured, it is a mini dump: the data in the file would be stale.
     image.iter().flat_map(|i| &i.writable).take_while(|_| memory.afford_steps(1)).for_each(|r| memory.scan(*r));
     let written_pages_saved = match &image {
         Some(image) => image.writable.iter().any(|r| memory.captured(*r) > 0),
@@ -334,15 +334,15 @@ fn site(memory: &Memory, module: &Module, image: Image, filled: Filled, limits: 
     }
 }
 
-/// What a range takes of the opening's budget beside its bytes.
+/// Cost of a range in the opening's budget, in bytes, in addition to its contents.
 const BYTES_OF_A_RANGE: u64 = 512;
 
-/// Searches `ranges` for a root descriptor. In .NET 11 the GC descriptors have the same magic, so a hit counts only if it has
-/// sub-descriptors or the Thread contract, or if its JSON is absent but everything else is valid.
+/// Searches `ranges` for a root descriptor. In .NET 11 the GC descriptors have the same magic bytes, so a match must have sub-descriptors
+/// or the Thread contract, or its JSON must be absent and everything else valid.
 fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> {
     let magic = header::magic(memory);
     let mut without_json = None;
-    // In .NET 11 that of the runtime is much larger than those of the GC.
+    // In .NET 11 the runtime's descriptor is much larger than those of the GCs.
     let larger = |a: Option<Header>, b: Header| a.filter(|a| a.json_bytes >= b.json_bytes).or(Some(b));
     for range in ranges {
         if !memory.afford_bytes(BYTES_OF_A_RANGE) {
@@ -375,7 +375,7 @@ fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> 
     without_json.map(|h| h.address)
 }
 
-/// Last resort: a descriptor anywhere in captured writable memory (stripped or renamed images).
+/// Last resort: searches all captured writable memory for a descriptor (stripped or renamed images).
 fn stray_descriptor(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Option<Site> {
     let writable = ranges::union(dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect(), 0);
     let everything = [AddrRange::new(Addr::NULL, Addr(u64::MAX))];

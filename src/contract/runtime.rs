@@ -27,21 +27,21 @@ use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
 use agreement::{disagreement, shift};
 pub use error::RuntimeError;
 
-/// Options of the caller.
+/// Options for opening runtimes.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Overlays given by the user, tried before the bundled ones.
     pub overlays: Vec<Overlay>,
     /// Where to look for module files.
     pub search: FileSearch,
-    /// Caps.
+    /// Resource limits.
     pub limits: Arc<Limits>,
 }
 
 /// A runtime found in the process, and the descriptor that contract readers bind to.
 #[derive(Clone, Debug)]
 pub struct Description {
-    /// Location in the process.
+    /// Where the runtime was found.
     pub site: Site,
     /// The merged descriptor.
     pub descriptor: Arc<Descriptor>,
@@ -55,17 +55,17 @@ pub struct Description {
     pub gc_dac_vars: Option<GcDacVars>,
     /// The image that contains the GC: the runtime's, or that of a standalone GC (`libclrgc`).
     pub gc_image: Option<Image>,
-    /// Version: `10.0.12`, or only `10.0`.
+    /// Version, such as `10.0.12`, or only `10.0`.
     pub version: Option<String>,
     /// Source of the version.
     pub version_source: Option<VersionSource>,
     /// Self-checks of the descriptor.
     pub checks: Vec<Check>,
-    /// User-supplied overlays that do not match, with reasons.
+    /// User-supplied overlays that do not match, with the reasons.
     pub refused: Vec<String>,
-    /// `version` of the runtime's JSON.
+    /// `version` of the descriptor's JSON.
     pub descriptor_version: Option<u64>,
-    /// What a NativeAOT program said of its own end.
+    /// The crash report of a NativeAOT program.
     pub crash_report: Option<CrashReport>,
 }
 
@@ -98,11 +98,11 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
     if runtimes.iter().all(|r| r.gc == LayoutSource::None)
         && let Some(bytes) = left_out::only_stacks(dump)
     {
-        // With its files, a runtime is known of which nothing was captured.
+        // The runtime is known from its files only; nothing of it was captured.
         return Err(RuntimeError::OnlyStacks { bytes, threads: len64(dump.threads.len()) });
     }
     if let Some(sentence) = left_out.sentence() {
-        // Without headers, the layouts are confirmed by the checks; without the method tables, no object is known.
+        // Without headers, the checks confirm the layouts. Without the method tables, no object can be identified.
         notes.add(if left_out.shared { NoteKind::Missing } else { NoteKind::OverlayUsed }, None, sentence);
     }
     for why in failures.iter().take(MAX_UNREAD) {
@@ -111,7 +111,7 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
     Ok(runtimes)
 }
 
-/// Most runtimes that are not read and are named beside those that are.
+/// Maximum number of unreadable runtimes that are named in notes.
 const MAX_UNREAD: usize = 8;
 
 fn nothing(dump: &DumpFile, memory: &Memory, program: Option<String>) -> RuntimeError {
@@ -122,7 +122,7 @@ fn nothing(dump: &DumpFile, memory: &Memory, program: Option<String>) -> Runtime
     }
 }
 
-/// The file to specify for a program whose exports are not in the dump.
+/// The reason why the exports of a program are unknown, with the file to specify.
 fn without_exports(program: &UnreadProgram) -> String {
     let id = program.build_id.as_deref().map(|id| format!(" (build id {})", hex(id))).unwrap_or_default();
     let refused: String = program.refused.iter().map(|why| format!("; {why}")).collect();
@@ -133,7 +133,7 @@ fn without_exports(program: &UnreadProgram) -> String {
     )
 }
 
-/// Why runtimes that were seen are not read.
+/// The errors of runtimes that were seen but cannot be read.
 fn unread(seen: Seen, left_out: LeftOut) -> impl Iterator<Item = RuntimeError> {
     let native_aot = seen.native_aot.into_iter().map(|(m, why)| RuntimeError::NativeAot {
         path: m.path,
@@ -145,7 +145,7 @@ fn unread(seen: Seen, left_out: LeftOut) -> impl Iterator<Item = RuntimeError> {
     native_aot.chain(headless).chain(foreign)
 }
 
-/// Whether a descriptor is that of the GC.
+/// Whether a descriptor is the GC's.
 fn has_gc_contract(part: &Part) -> bool {
     part.raw.contracts.iter().any(|contract| contract.0 == "GC")
 }
@@ -175,7 +175,7 @@ impl<'a> Opener<'a> {
         let has_gc = parts.iter().any(has_gc_contract);
         let gc_layouts = overlay::gc_layouts(self.memory.shape().ptr);
         let layout = gc_layouts.and_then(VarsLayout::of);
-        // Only runtimes without a GC contract need `GcDacVars`; searching for it by content reads all of `.data`.
+        // Only runtimes without a GC contract need `GcDacVars`, and the search by content reads all of `.data`.
         let (mut vm, vars) = match self.site.debug_header.as_ref() {
             Some(debug_header) => self.native_aot(debug_header, layout)?,
             None => {
@@ -192,9 +192,9 @@ impl<'a> Opener<'a> {
                 Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
             }
         }
-        // A dump of a kind that does not have them is complete without; every answer says where they come from.
+        // Dumps without these structures by design are complete; their answers report the source of the layouts.
         if gc == LayoutSource::None && self.memory.is_cut() {
-            self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in what is left of the dump");
+            self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in the remaining part of the dump");
         }
         if gc == LayoutSource::None && self.is_unstarted(&vm) {
             return Err(self.not_started(&vm));
@@ -232,7 +232,7 @@ impl<'a> Opener<'a> {
         })
     }
 
-    /// Whether the runtime is loaded and has not been started: it has no threads, or its table of variables is still empty.
+    /// Whether the runtime is loaded but not started: it has no threads, or its table of variables is still empty.
     fn is_unstarted(&self, vm: &Vm<'_>) -> bool {
         let order = vm.overlay.and_then(|o| o.section.dac_table.as_ref());
         let is_empty = |order: &overlay::DacTableOrder, table: DacTable| {
@@ -242,7 +242,7 @@ impl<'a> Opener<'a> {
         checks::has_no_threads(&vm.descriptor, self.memory) || order.zip(vm.table).is_some_and(|(order, table)| is_empty(order, table))
     }
 
-    /// Whether the text of the descriptor at `address` is not in the dump.
+    /// Whether the JSON of the descriptor at `address` is not in the dump.
     fn lacks_text(&self, address: Addr) -> bool {
         let text = Header::read(self.memory, address, &self.options.limits).map(|header| header.parse(self.memory));
         matches!(text, Ok(Err(HeaderError::JsonAbsent(_))))
@@ -257,7 +257,7 @@ impl<'a> Opener<'a> {
         self.site.module.as_ref().map_or_else(|| "the process".to_string(), |m| m.path.clone())
     }
 
-    /// The runtime's own descriptor: its parts if the JSON can be read, otherwise only the header.
+    /// The parts of the runtime's own descriptor if its JSON can be read, otherwise only its header.
     fn own_descriptor(&self) -> (Vec<Part>, Option<Header>) {
         let Some(address) = self.site.descriptor else { return (Vec::new(), None) };
         let limits = &self.options.limits;
@@ -285,7 +285,7 @@ impl<'a> Opener<'a> {
         }
     }
 
-    /// A NativeAOT program: its debug header takes the place of the descriptor.
+    /// Opens a NativeAOT program, whose debug header replaces the descriptor.
     fn native_aot(&self, header: &DebugHeader, layout: Option<VarsLayout>) -> Result<(Vm<'a>, Option<GcDacVars>), RuntimeError> {
         let mut descriptor = Descriptor::default();
         let (vars, overlay) = native_aot::describe(&mut descriptor, self.memory, header);
@@ -309,7 +309,7 @@ impl<'a> Opener<'a> {
         by_table.or_else(|| dac_table::vars_by_content(self.memory, layout, image))
     }
 
-    /// Whether the size of the table is one the overlay's order is known for.
+    /// Whether the size of the table is one for which the overlay's order is known.
     fn fits_table(&self, overlay: &Overlay, table: &DacTable) -> bool {
         let count = || table.entries.or_else(|| self.site.image.as_ref().map(|i| table.count(self.memory, i)));
         overlay.section.dac_table.as_ref().is_some_and(|o| count().is_some_and(|n| o.entries.contains(&n)))
@@ -325,7 +325,7 @@ impl<'a> Opener<'a> {
         if !parts.is_empty() {
             let vm = self.vm_of_own(parts, has_gc, vars);
             let Some(copy) = parts.iter().find_map(|p| p.copy) else { return Ok(vm) };
-            // Nothing but its size and the name of its module says that it is the right one: the process must confirm it.
+            // Only its size and the name of its module identify the copy, so the checks must confirm it.
             if let Some(failed) = vm.checks.iter().find(|c| c.failed()) {
                 return Err(self.unsupported(format!("{}: {}", copy.section.name, describe(failed))));
             }
@@ -339,7 +339,7 @@ impl<'a> Opener<'a> {
             self.refuse(overlay, "for another operating system or architecture", &mut refused);
         }
         let mut candidates = self.overlays();
-        // A header without JSON, or a table with a symbol size, determines the only possible JSON or order.
+        // A header without JSON, or a table whose symbol has a size, identifies the JSON or the order.
         let exact = |o: &Overlay| match (&header, &self.site.dac_table) {
             (Some(h), _) => o.section.descriptor.is_some_and(|r| (r.json_bytes, r.slots) == (h.json_bytes, h.slots)),
             (None, Some(t)) => self.fits_table(o, t),
@@ -353,7 +353,7 @@ impl<'a> Opener<'a> {
             let (checks, _) = self.checked(overlay, &descriptor);
             let passed = checks.iter().filter(|c| c.passed()).count();
             match checks.iter().find(|c| c.failed()) {
-                // Windows mini dumps contain nothing to check: there the exact size of the table or descriptor must suffice.
+                // Windows mini dumps contain nothing to check; the exact size of the table or descriptor must suffice.
                 None if passed >= 2 || exact(overlay) => {
                     let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
@@ -372,12 +372,12 @@ impl<'a> Opener<'a> {
                 }
             }
         }
-        // A release without an overlay for this platform may still publish its GC in the known form. Older releases, or ones
-        // that match no overlay although all are known, must not be assumed to.
+        // A release without an overlay for this platform may still publish its GC in the known form. Do not assume this for older releases,
+        // or for a runtime that matches none of the overlays of all supported releases.
         let older = self.plain_version().is_some_and(|(v, _)| is_old(&v));
         let none_of_them = SUPPORTED_BY_OVERLAY.iter().all(|r| disproved.contains(*r));
         if vars.is_some() && !older && !none_of_them {
-            // The GC alone can still be read. Threads and types cannot.
+            // Only the GC can be read, not threads and types.
             self.notes.add(
                 NoteKind::Missing,
                 None,
@@ -400,8 +400,8 @@ impl<'a> Opener<'a> {
         Err(self.unsupported(failures.join("; ")))
     }
 
-    /// The runtime's own JSON is available. If it does not have the GC, an overlay that agrees with all its offsets adds the order of
-    /// `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
+    /// Builds the VM part from the runtime's own JSON. If the JSON does not describe the GC, an overlay that agrees with all its offsets
+    /// adds the order of `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
     fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
         let mut refused = Vec::new();
         for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {
@@ -417,7 +417,7 @@ impl<'a> Opener<'a> {
             match checks.iter().find(|c| c.failed()) {
                 Some(failed) if overlay.given => self.refuse(overlay, &describe(failed), &mut refused),
                 Some(failed) => {
-                    // It agrees in every offset. Where something is missing that the check reads, that may be all that is wrong.
+                    // The overlay agrees in every offset, so the check may have failed only because memory that it reads is missing.
                     if let Some((at, _)) = missed.find(|_, _| true) {
                         let what = format!("overlay {} could not be confirmed: {}", overlay.section.name, describe(failed));
                         self.notes.add(NoteKind::Missing, at, what);
@@ -431,8 +431,8 @@ impl<'a> Opener<'a> {
         Vm { descriptor, source: LayoutSource::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
     }
 
-    /// Checks the descriptor that `overlay` leads to. Returns the reads that failed as well: those of an overlay that the user gave and
-    /// that does not match lead anywhere.
+    /// Checks the descriptor that results from `overlay`. Also returns the failed reads. Those of a user-supplied overlay that does not
+    /// match are not reported, because its offsets are wrong.
     fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
         let (checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
         if !(overlay.given && checks.iter().any(Check::failed)) {
@@ -461,7 +461,7 @@ impl<'a> Opener<'a> {
         dac_table::table_by_content(self.memory, self.site.image.as_ref()?, vars?.address, index, &known)
     }
 
-    /// Merges overlay, `g_dacTable` and the runtime's own parts, in increasing precedence.
+    /// Merges the overlay, `g_dacTable` and the runtime's own parts, in increasing precedence.
     fn assemble(&self, overlay: Option<&Overlay>, header: Option<Header>, parts: &[Part], table: Option<DacTable>) -> Descriptor {
         let mut d = Descriptor::default();
         if let Some(o) = overlay {
@@ -519,7 +519,7 @@ impl<'a> Opener<'a> {
             d.lose_slots(&part.raw, |i| part.header.slot(self.memory, i));
         }
         native_aot::complete(&mut d, self.memory);
-        // For runtimes whose descriptor omits these; unchanged since .NET 8.
+        // Layouts that the descriptor omits; unchanged since .NET 8.
         if let Some(common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
             let mut raw = common.raw.clone();
             raw.types.retain(|(name, _)| !d.types.contains_key(name) && !d.unusable.contains_key(&DescriptorItem::Type(name.clone())));
@@ -537,7 +537,7 @@ impl<'a> Opener<'a> {
             let what = format!("descriptor format version {v} is unknown (known: 0 to 2); reading what is recognized");
             self.notes.add(NoteKind::Descriptor, None, what);
         }
-        // Version 2 added the interpreter's code manager, which is not read here.
+        // Version 2 added the code manager of the interpreter, which is not supported.
         if let Ok(wanted) = d.number("RecommendedReaderVersion")
             && wanted > 2
         {
@@ -552,7 +552,7 @@ impl<'a> Opener<'a> {
             return RuntimeError::Old { path: self.path(), version };
         }
         let left_out = LeftOut::of(self.dump, self.memory).sentence();
-        // Of the image, something was captured that leads nowhere.
+        // A part of the image was captured, but nothing in it locates the runtime's data.
         let has_headers = self.site.image.as_ref().is_some_and(|i| Image::at(self.memory, i.base).is_some());
         if !has_headers && self.site.descriptor.is_none() {
             return RuntimeError::Headless { path: self.path(), left_out };
@@ -562,7 +562,7 @@ impl<'a> Opener<'a> {
         let entries = self.site.dac_table.and_then(|t| t.entries);
         facts.extend(entries.map(|n| format!("g_dacTable with {n} entries")));
         facts.push(details);
-        // Kernels leave out its text. .NET 11 has no overlay.
+        // Kernels leave out the JSON, and .NET 11 has no overlay.
         let undescribed = self.site.descriptor.is_some_and(|at| self.lacks_text(at));
         RuntimeError::Unsupported { path: self.path(), undescribed, left_out, details: facts.join("; ") }
     }
@@ -578,14 +578,14 @@ const OLDEST_MAJOR: u32 = 8;
 /// Releases that need an overlay; later ones have a full descriptor.
 const SUPPORTED_BY_OVERLAY: [&str; 3] = ["8.0", "9.0", "10.0"];
 
-/// Whether a version is of a release that is not read.
+/// Whether the version is of an unsupported older release.
 fn is_old(version: &str) -> bool {
     let major: Option<u32> = version.split('.').next().and_then(|n| n.parse().ok());
     major.is_some_and(|n| n < OLDEST_MAJOR)
 }
 
 impl Description {
-    /// Identifies the runtime: base address of its module.
+    /// Base address of the runtime's module, which identifies the runtime.
     pub fn base(&self) -> Option<Addr> {
         self.site.image.as_ref().map(|i| i.base)
     }

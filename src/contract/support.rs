@@ -1,18 +1,18 @@
-//! Contracts and their versions: what a reader asks for when it binds, and three different refusals.
+//! Contracts and their versions: what a reader requires when it binds, and the three ways in which this fails.
 //!
-//! A reader names its contract beside itself (`Threads::CONTRACT`) and asks for it when it binds. The floors list theirs
-//! (`clr::CONTRACTS`, `gc::CONTRACTS`, `stack::CONTRACTS`, [`CONTRACTS`]); `gcdump contracts` prints those lists.
+//! A reader declares its contract (`Threads::CONTRACT`) and checks it when it binds. Each layer lists its contracts (`clr::CONTRACTS`,
+//! `gc::CONTRACTS`, `stack::CONTRACTS`, [`CONTRACTS`]); `gcdump contracts` prints these lists.
 
 use super::descriptor::{ContractError, Descriptor};
 
-/// A contract, with the versions that its reader reads.
+/// A contract, with the versions that its reader supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contract {
-    /// Its name in the descriptor.
+    /// Name in the descriptor.
     pub name: &'static str,
-    /// The versions that are read, normalized: `1` for both `1` and `c1`.
+    /// The supported versions, normalized: `1` for both `1` and `c1`.
     pub versions: &'static [&'static str],
-    /// Whether commands need it, so that `gcdump contracts` points out its absence.
+    /// Whether commands need the contract, so that `gcdump contracts` reports its absence.
     pub needed: bool,
 }
 
@@ -22,12 +22,12 @@ impl Contract {
         Contract { name, versions, needed: true }
     }
 
-    /// A contract that older runtimes do not advertise although they have what it describes.
+    /// A contract that older runtimes do not advertise although they have the structures that it describes.
     pub const fn optional(name: &'static str, versions: &'static [&'static str]) -> Contract {
         Contract { name, versions, needed: false }
     }
 
-    /// Checks that the runtime advertises the contract in a version that is read.
+    /// Checks that the runtime advertises the contract in a supported version.
     ///
     /// # Errors
     /// [`ContractError::NotAdvertised`], [`ContractError::UnrecognizedVersion`] or [`ContractError::Unsupported`].
@@ -37,7 +37,7 @@ impl Contract {
         if read { Ok(()) } else { Err(refusal(descriptor, self.name)) }
     }
 
-    /// Like [`Contract::require`], but content where the contract is not advertised: the layouts decide then.
+    /// Like [`Contract::require`], but also succeeds if the contract is not advertised; then the layouts decide.
     ///
     /// # Errors
     /// [`ContractError::UnrecognizedVersion`] or [`ContractError::Unsupported`].
@@ -49,7 +49,7 @@ impl Contract {
     }
 }
 
-/// Why a contract is not read: for one that no reader reads in the version that is advertised.
+/// The error for a contract whose advertised version no reader supports.
 pub fn refusal(descriptor: &Descriptor, contract: &str) -> ContractError {
     let name = contract.to_string();
     if let Err(e) = descriptor.contract_usable(contract) {
@@ -64,25 +64,25 @@ pub fn refusal(descriptor: &Descriptor, contract: &str) -> ContractError {
     }
 }
 
-/// Whether there is a contract of this name among those that no reader reads.
+/// Whether `contract` is one of the known contracts without a reader.
 pub fn is_known(contract: &str) -> bool {
     UNSUPPORTED.iter().any(|(known, _)| *known == contract)
 }
 
-/// Contracts of this floor. They hold facts about the runtime as a whole, all of them optional; no reader binds to them.
+/// Contracts of this layer. They contain facts about the runtime as a whole, all of them optional; no reader binds to them.
 pub const CONTRACTS: &[Contract] = &[Contract::optional("RuntimeInfo", &["1"]), Contract::optional("FeatureFlags", &["1"])];
 
-/// Contracts of .NET 9 to 11 in versions for which no reader was written.
+/// Contracts of .NET 9 to 11, with versions for which there is no reader.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("AuxiliarySymbols", &["1"]),
     ("CallingConvention", &["1"]),
     ("CodeNotifications", &["1"]),
-    // Those of NativeAOT describe that there is nothing of the kind, or what its own tables have.
+    // In NativeAOT, these contracts describe that a structure does not exist, or what NativeAOT's own tables contain.
     ("CodeVersions", &["n1"]),
     ("ConditionalWeakTable", &["1"]),
     ("DacStreams", &["1"]),
     ("Debugger", &["1"]),
-    // Memory outside of the heap that holds references: answers about roots say that it is not read.
+    // Memory outside of the heap that holds references; answers about roots say that it is not read.
     ("ExternalMemoryHandles", &["1"]),
     ("ExecutionManager", &["n1"]),
     ("Loader", &["n1"]),

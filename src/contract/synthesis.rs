@@ -1,9 +1,8 @@
-//! Synthesizes the GC part of a descriptor at run time, for runtimes without one (.NET 8, 9, 10).
+//! Synthesizes the GC part of a descriptor, for runtimes without one (.NET 8, 9, 10).
 //!
-//! Source: `docs/internals/descriptors.md#gcdacvars`. Everything comes from `GcDacVars` and the arrays it points to, read with
-//! the layouts of a bundled overlay (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9
-//! and 10.0.12 differ), so they are read from the dump and never bundled. The result is the descriptor that a GC contract `c1`
-//! would publish.
+//! Source: `docs/internals/descriptors.md#gcdacvars`. Everything comes from `GcDacVars` and the arrays it points to, read with the layouts
+//! of a bundled overlay (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9 and 10.0.12 differ), so
+//! they are read from the dump and never bundled. The result is the descriptor that a GC contract `c1` would publish.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,8 +20,8 @@ const VARS: &str = "GcDacVars";
 const HEAP_OFFSETS: &str = "GCHeapFieldOffsets";
 const GENERATION_OFFSETS: &str = "GenerationFieldOffsets";
 
-/// Adds the GC part to `descriptor`. `card_table` is the address of the VM's copy of the card table pointer, which
-/// stands in for the GC's own (published only from `GcDacVars` minor version 9 on; equal in value, measured).
+/// Adds the GC part to `descriptor`. `card_table` is the address of the VM's copy of the card table pointer. It replaces the GC's own
+/// pointer, which is published only from `GcDacVars` minor version 9 on; the values are equal (measured).
 ///
 /// # Errors
 /// [`ReadError`] if `GcDacVars` itself is not in the dump. Globals whose data is absent are omitted.
@@ -44,7 +43,7 @@ pub fn synthesize(
     let mut published = RawDescriptor { types: gc.raw.types.clone(), globals: gc.raw.globals.clone(), ..RawDescriptor::default() };
     published.types.retain(|t| !helper(&t.0));
     published.contracts.clone_from(&gc.raw.contracts);
-    // For types in both (GCAllocContext), the runtime's own layout takes precedence.
+    // The runtime's own layout of types that are in both (GCAllocContext) takes precedence.
     published.types.retain(|t| !descriptor.types.contains_key(&t.0));
     descriptor.merge(&published, origin, |_| None);
 
@@ -128,8 +127,8 @@ fn publish_vars(
                 continue;
             }
         };
-        // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable
-        // g_gcDacGlobals, which points back here.
+        // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable g_gcDacGlobals,
+        // which points back here.
         if target.is_null() || target == vars.address {
             continue;
         }
@@ -157,8 +156,8 @@ fn set_fields(descriptor: &mut Descriptor, type_name: &str, fields: &[(String, O
     }
 }
 
-/// Offsets of the fields of `type_name` that the GC publishes as an array of `int`, -1 for "not in this build". Unreadable ones are
-/// left out, and recorded.
+/// Offsets of the fields of `type_name`, which the GC publishes as an array of `int`; -1 means "not in this build". Unreadable ones are
+/// omitted and recorded.
 fn published_offsets(
     descriptor: &mut Descriptor,
     type_name: &str,
@@ -175,14 +174,14 @@ fn published_offsets(
     out
 }
 
-/// What the probe of a handle table takes of the opening's budget: its layout is found by name.
+/// Cost of probing a handle table in the opening's budget, in steps: the probe looks its layout up by name.
 const STEPS_OF_A_TABLE: u64 = 32;
-/// How many slots that lead to no table are looked behind for one that does.
+/// Number of bad slots after which the search for a valid one stops.
 const MAX_BAD_SLOTS: usize = 64;
 
-/// Handle table parameters that the runtime does not publish, probed from the tables.
+/// Parameters of the handle tables that the runtime does not publish, determined by probing the tables.
 struct HandleTables {
-    /// Number of handle types, the internal one included.
+    /// Number of handle types, including the internal one.
     types: u64,
     /// Tables per bucket: one per processor with server GC, regardless of the number of heaps.
     slots: u64,
@@ -205,7 +204,7 @@ impl HandleTables {
         if let Some(types) = candidates.iter().find(proven) {
             found.types = *types;
         }
-        // A table begins with the flags of its types. With them, one whose segments are gone is a table.
+        // A table begins with the flags of its handle types. If they match those of the first table, its segments may be missing.
         let flags = |t: Addr| missed::tried(|| memory.bytes(t, found.types.saturating_mul(4)).ok());
         let mut seen = HashSet::new();
         for array in &arrays {
@@ -223,13 +222,13 @@ impl HandleTables {
         if !server {
             return found;
         }
-        // A table behind a bad slot: the reader of handles finds the bad one. What lies there is mostly no array any more.
+        // Continue after a bad slot, which the reader of handles reports. The memory after the array rarely passes this check.
         let proven = |array: Addr, i: u64| {
             let table = table(array, i).filter(|t| !seen.contains(t) && memory.afford_steps(STEPS_OF_A_TABLE));
             table.is_some_and(|t| owns_its_segment(memory, gc, found.types, t) == Some(true))
         };
-        let behind = (found.slots..limits.handle_slots).take(MAX_BAD_SLOTS);
-        let last = missed::tried(|| behind.filter(|i| arrays.iter().any(|a| proven(*a, *i))).max());
+        let later = (found.slots..limits.handle_slots).take(MAX_BAD_SLOTS);
+        let last = missed::tried(|| later.filter(|i| arrays.iter().any(|a| proven(*a, *i))).max());
         found.slots = last.map_or(found.slots, |i| i.saturating_add(1));
         found
     }
@@ -247,9 +246,9 @@ fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &L
     Some((0..count).filter_map(array).collect())
 }
 
-/// Whether the segment list of `table` starts with a segment that names the table as its owner, read with the layout for
-/// `types` handle types. `None` if only the page of the segment is absent (mini dumps). An absent table is invalid: the memory
-/// after the last slot of a bucket belongs to the C++ heap (seen: text).
+/// Whether the segment list of `table` starts with a segment whose owner is that table, read with the layout for `types` handle types.
+/// `None` if only the page of the segment is absent (mini dumps). An absent table is invalid: the memory after the last slot of a bucket
+/// belongs to the C++ heap (text was seen there).
 fn owns_its_segment(memory: &Memory, gc: &Overlay, types: u64, table: Addr) -> Option<bool> {
     let offset = |t: String, f: &str| fields_of(gc, &t).iter().find(|x| x.0 == f).map(|x| x.1);
     let Ok(segment) = memory.ptr(table.plus(offset(format!("HandleTable[{types}]"), "SegmentList")?)) else { return Some(false) };

@@ -1,7 +1,7 @@
-//! The links of the thread list, which lead to threads or to the links inside of them.
+//! The links of the thread list, which point to threads or to the links inside them.
 //!
-//! Source: `ThreadStore::m_ThreadList` (threads.h). Up to .NET 10 it is an `SList` of links, of which each is a part of a `Thread`; in
-//! .NET 11 and in NativeAOT the links hold the address of the next `Thread`.
+//! Source: `ThreadStore::m_ThreadList` (threads.h). Up to .NET 10 it is an `SList` of links, each embedded in a `Thread`. In .NET 11 and
+//! NativeAOT, links contain the address of the next `Thread`.
 
 use super::Descriptor;
 use crate::base::Addr;
@@ -9,18 +9,18 @@ use crate::base::missed::tried;
 use crate::data::{IdDispenser, Thread, ThreadStore, bind};
 use crate::memory::Memory;
 
-/// Most threads that are counted to learn where links lead.
+/// Maximum number of threads that are counted to determine the kind of links.
 const MOST_COUNTED: u32 = 1 << 10;
 
-/// Where the links of the thread list lead.
+/// Kind of the links in the thread list, by their target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ThreadLinks {
-    /// To the next thread.
+    /// The next thread.
     ToThreads {
         /// Offset of the link in a thread.
         link: u64,
     },
-    /// To the link in the next thread.
+    /// The link in the next thread.
     ToLinks {
         /// Offset of the link in a thread.
         link: u64,
@@ -28,15 +28,15 @@ pub(crate) enum ThreadLinks {
 }
 
 impl ThreadLinks {
-    /// The links of the list that begins with `first`, in threads that have theirs at `link`. The runtime's own table of ids decides,
-    /// if it is in the dump: it has each thread under its id. Otherwise the number
-    /// of threads does, and last the descriptor: only an `SList` has a second word.
+    /// Determines the kind of the links in the list that begins with `first`, for threads that have their link at offset `link`. If the
+    /// runtime's table of ids is in the dump, it decides: it contains each thread under its id. Otherwise the number of threads decides,
+    /// and finally the descriptor: only an `SList` has a second word.
     pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: u64) -> ThreadLinks {
         let (to_threads, to_links) = (ThreadLinks::ToThreads { link }, ThreadLinks::ToLinks { link });
         if d.is_native_aot() {
             return to_threads;
         }
-        // What only seems to be a thread may lead anywhere.
+        // Under the wrong assumption, this is not a thread, and its fields are arbitrary.
         let proven = |links: &ThreadLinks| links.thread(first).is_some_and(|thread| tried(|| has_its_id(d, memory, thread)) == Some(true));
         if let Some(links) = [to_threads, to_links].into_iter().find(proven) {
             return links;
@@ -46,12 +46,12 @@ impl ThreadLinks {
             return links;
         }
         let next_word = ThreadStore::FirstThreadLink.offset(d).ok().map(|at| at.saturating_add(memory.ptr_bytes()));
-        // `GCFrame` came with the new list.
+        // The field `GCFrame` was introduced together with the new list.
         let is_new = next_word.is_some() && next_word == ThreadStore::ThreadCount.offset(d).ok() && Thread::GCFrame.offset(d).is_ok();
         if is_new { to_threads } else { to_links }
     }
 
-    /// Whether the list that begins with `first` ends after as many threads as the store counts; `None` if the dump does not have the count.
+    /// Whether the list that begins with `first` has as many threads as the store counts; `None` if the dump does not have the count.
     fn is_as_long_as_counted(self, d: &Descriptor, memory: &Memory, first: Addr) -> Option<bool> {
         let store = memory.ptr(d.pointer("ThreadStore").ok()?).ok()?;
         let counted = bind!(d, ThreadStore { ThreadCount }).ok()?.get(memory, store, ThreadStore::ThreadCount)?;
@@ -65,7 +65,7 @@ impl ThreadLinks {
         Some(value.is_null())
     }
 
-    /// The thread that a link with the value `value` leads to; `None` if it is too small for one.
+    /// The thread that a link of this `value` points to; `None` if the value is too small.
     pub(crate) fn thread(self, value: Addr) -> Option<Addr> {
         match self {
             ThreadLinks::ToThreads { .. } => Some(value),
@@ -80,7 +80,7 @@ impl ThreadLinks {
     }
 }
 
-/// Whether the runtime's table of ids has `thread` under its id; `None` if the dump or the descriptor does not have that table.
+/// Whether the runtime's table of ids has `thread` under its id; `None` if the table is missing from the dump or the descriptor.
 fn has_its_id(d: &Descriptor, memory: &Memory, thread: Addr) -> Option<bool> {
     let dispenser = memory.ptr(d.pointer("ThinlockThreadIdDispenser").ok()?).ok()?;
     let table = bind!(d, IdDispenser { IdToThread }).ok()?.get(memory, dispenser, IdDispenser::IdToThread)?;

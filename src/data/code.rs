@@ -1,21 +1,21 @@
-//! Code: its ranges, its headers, the tables of images.
+//! Structures of managed code: code ranges, method headers, tables of ReadyToRun images.
 
 use super::{Inline, data};
 use crate::base::Addr;
 
 data! {
-    /// `RangeSectionMap` (codeman.h): tables of 256 entries by address, five levels deep.
+    /// `RangeSectionMap` (codeman.h): a five-level radix tree over addresses, with 256 entries in each table.
     RangeSectionMap {
         TopLevelData: Inline,
     }
 
-    /// `RangeSectionFragment` (codeman.h): a part of a section in one entry of the map.
+    /// `RangeSectionFragment` (codeman.h): the part of a section that is in one entry of the map.
     RangeSectionFragment {
-        /// With a flag in bit 0.
+        /// The next fragment, with a flag in bit 0.
         Next: Addr,
         RangeBegin: Addr,
         RangeEndOpen: Addr,
-        /// With a flag in bit 0.
+        /// The section, with a flag in bit 0.
         RangeSection: Addr,
     }
 
@@ -24,9 +24,9 @@ data! {
         RangeBegin: Addr,
         RangeEndOpen: Addr,
         Flags: u32,
-        /// The `Module` of an image.
+        /// The `Module` of a ReadyToRun image.
         R2RModule: Addr,
-        /// The `CodeHeapListNode` of a code heap.
+        /// The `CodeHeapListNode` of a JIT code heap.
         HeapList: Addr,
     }
 
@@ -34,13 +34,13 @@ data! {
     CodeHeapListNode {
         StartAddress: Addr,
         EndAddress: Addr,
-        /// The code of the first nibble of the map.
+        /// The code address that the first nibble of the map describes.
         MapBase: Addr,
-        /// The nibble map.
+        /// The nibble map, which marks where methods start.
         HeaderMap: Addr,
     }
 
-    /// `RealCodeHeader` (codeman.h), which the word before a method points to.
+    /// `RealCodeHeader` (codeman.h). The word before the code of a method points to it.
     RealCodeHeader {
         /// The exception clauses.
         EHInfo: Addr,
@@ -48,29 +48,29 @@ data! {
         DebugInfo: Addr,
         MethodDesc: Addr,
         NumUnwindInfos: u32,
-        /// `RuntimeFunction`s.
+        /// An array of `RuntimeFunction`.
         UnwindInfos: Inline,
     }
 
-    /// `RUNTIME_FUNCTION`. Its addresses are RVAs.
+    /// `RUNTIME_FUNCTION`. The addresses are RVAs.
     RuntimeFunction {
         BeginAddress: u32,
-        /// Not on arm64.
+        /// Absent on arm64.
         EndAddress: u32,
         UnwindData: u32,
     }
 
-    /// `ReadyToRunInfo` (readytoruninfo.h): the compiled code of an image.
+    /// `ReadyToRunInfo` (readytoruninfo.h): the precompiled code of an image.
     ReadyToRunInfo {
         ReadyToRunHeader: Addr,
-        /// That of the composite image, for one of its components.
+        /// The `ReadyToRunInfo` of the composite image, in those of its components.
         CompositeInfo: Addr,
         RuntimeFunctions: Addr,
         NumRuntimeFunctions: u32,
         NumHotColdMap: u32,
-        /// `ImageDataDirectory`: the thunks that load the target of a call.
+        /// The `ImageDataDirectory` of the thunks that resolve a call target at the first call.
         DelayLoadMethodCallThunks: Addr,
-        /// A `HashMap`.
+        /// The `HashMap` from entry points to MethodDescs.
         EntryPointToMethodDescMap: Inline,
     }
 
@@ -82,7 +82,7 @@ data! {
 
     /// `HashMap` (hash.h).
     HashMap {
-        /// The first one holds the number of the others.
+        /// The buckets; the first one holds the number of the others.
         Buckets: Addr,
     }
 

@@ -1,4 +1,4 @@
-//! Explicit frames of the stack, and what they keep.
+//! Explicit frames on the stack, and the state that they save.
 
 use super::{Inline, Word, data};
 use crate::base::Addr;
@@ -6,21 +6,21 @@ use crate::base::Addr;
 data! {
     /// `Frame` (frames.h).
     Frame {
-        /// All ones in the last one.
+        /// The outer frame; all ones in the last one.
         Next: Addr,
     }
 
-    /// `InlinedCallFrame` (frames.h): a call of native code, made by the method around it.
+    /// `InlinedCallFrame` (frames.h): a P/Invoke that the JIT inlined into the calling method.
     InlinedCallFrame {
         CallSiteSP: Addr,
-        /// Null between calls.
+        /// Null while no call is active.
         CallerReturnAddress: Addr,
         CalleeSavedFP: Inline,
-        /// The method called, with marks in its low bits, or something else with bit 0 set.
+        /// The called method with flags in the low bits, or another value with bit 0 set.
         Datum: Word,
     }
 
-    /// `FramedMethodFrame` (frames.h): a call that the runtime prepares.
+    /// `FramedMethodFrame` (frames.h): a call that goes through a transition block of the runtime.
     FramedMethodFrame {
         TransitionBlockPtr: Addr,
         MethodDesc = "MethodDesc|MethodDescPtr": Addr,
@@ -33,7 +33,7 @@ data! {
         ArgumentRegisters: Inline,
     }
 
-    /// `CalleeSavedRegisters` (cgencpu.h): its fields are registers.
+    /// `CalleeSavedRegisters` (cgencpu.h). The fields are registers.
     CalleeSavedRegisters {}
 
     /// `ArgumentRegisters` (cgencpu.h).
@@ -41,28 +41,28 @@ data! {
 
     /// `SoftwareExceptionFrame` (frames.h): an exception that the runtime throws.
     SoftwareExceptionFrame {
-        /// `CONTEXT`.
+        /// A `CONTEXT`.
         TargetContext: Inline,
-        /// Pointers to the callee-saved registers, one for each.
+        /// Pointers to the saved callee-saved registers, one for each.
         IntegerContextPointers: Inline,
     }
 
     /// `FaultingExceptionFrame` (frames.h).
     FaultingExceptionFrame {
-        /// `CONTEXT`.
+        /// A `CONTEXT`.
         TargetContext: Inline,
     }
 
-    /// `ResumableFrame` (frames.h): a thread stopped at any instruction.
+    /// `ResumableFrame` (frames.h): a thread that was redirected at an arbitrary instruction.
     ResumableFrame {
-        /// `CONTEXT`.
+        /// A pointer to a `CONTEXT`.
         TargetContextPtr: Addr,
     }
 
-    /// `HijackFrame` (frames.h): a thread whose return was diverted.
+    /// `HijackFrame` (frames.h): a thread whose return address was hijacked.
     HijackFrame {
         ReturnAddress: Addr,
-        /// `HijackArgs`.
+        /// A pointer to `HijackArgs`.
         HijackArgsPtr: Addr,
     }
 
@@ -72,35 +72,35 @@ data! {
         Rsp: Addr,
     }
 
-    /// .NET 8 and 9: `HelperMethodFrame` (frames.h), a call of a native helper of the runtime.
+    /// .NET 8 and 9: `HelperMethodFrame` (frames.h): a call of a native helper of the runtime (FCall).
     HelperMethodFrame {
         MethodDesc: Addr,
         Attributes: u32,
-        /// The helper.
+        /// The entry point of the helper.
         FCallEntry: Addr,
         MachineState: Inline,
-        /// Pointers to protected references, or one to an array of them.
+        /// Pointers to protected references, or one pointer to an array of them.
         Slots: Inline,
         SlotCount: u32,
     }
 
-    /// .NET 8 and 9: `LazyMachState` (gmscpu.h), the registers of the helper's caller, once they are known.
+    /// .NET 8 and 9: `LazyMachState` (gmscpu.h): the registers of the helper's caller, once it has been unwound.
     MachineState {
         Rip: Addr,
         Rsp: Addr,
-        /// Callee-saved registers when the helper began.
+        /// Callee-saved registers at the entry of the helper.
         Captured: Inline,
         /// Pointers to the callee-saved registers.
         Pointers: Inline,
-        /// Null as long as the registers are not known.
+        /// Null until the caller has been unwound.
         ReturnAddress: Addr,
-        /// Values of the registers without a place.
+        /// Values of the registers that have no stack location.
         Unwound: Inline,
         CaptureRip: Addr,
         CaptureRsp: Addr,
     }
 
-    /// .NET 8 and 9: `ECHash` (ecall.h), a native function that managed code calls.
+    /// .NET 8 and 9: `ECHash` (ecall.h): an FCall, a native function that managed code calls.
     ECHash {
         Next: Addr,
         Implementation: Addr,

@@ -1,10 +1,10 @@
-//! The GC: heaps, segments, handles, its records of collections.
+//! Structures of the GC: heaps, segments, handle tables, records of collections.
 
 use super::{Inline, Word, data};
 use crate::base::Addr;
 
 data! {
-    /// `gc_heap` (gcpriv.h). With workstation GC its fields are variables, whose names begin with `GCHeap`.
+    /// `gc_heap` (gcpriv.h). With workstation GC its fields are global variables, whose names begin with `GCHeap`.
     GCHeap {
         MarkArray: Addr,
         NextSweepObj: Addr,
@@ -12,15 +12,15 @@ data! {
         BackgroundMaxSavedAddr: Addr,
         AllocAllocated: Addr,
         EphemeralHeapSegment: Addr,
-        /// The word that address 0 would have.
+        /// The card table, biased so that address 0 has index 0.
         CardTable: Addr,
-        /// `CFinalize`.
+        /// A `CFinalize`.
         FinalizeQueue: Addr,
-        /// `Generation`s.
+        /// An array of `Generation`.
         GenerationTable: Inline,
         SavedSweepEphemeralSeg: Addr,
         SavedSweepEphemeralStart: Addr,
-        /// `OomHistory`.
+        /// An `OomHistory`.
         OomData = "OomData|OOMData": Inline,
         InternalRootArray: Addr,
         InternalRootArrayIndex: Word,
@@ -29,16 +29,16 @@ data! {
         CompactReasons: Inline,
         ExpandMechanisms: Inline,
         InterestingMechanismBits: Inline,
-        /// `HeapSegment`s.
+        /// The first `HeapSegment`.
         FreeableSohSegment: Addr,
         FreeableUohSegment: Addr,
-        /// `RegionFreeList`s, one for each kind of region.
+        /// An array of `RegionFreeList`, one for each kind of region.
         FreeRegions: Inline,
     }
 
-    /// `GCHeap` of the server GC (gcimpl.h), the heap of an allocation context. Of the overlays.
+    /// `GCHeap` of the server GC (gcimpl.h), to which allocation contexts point. Described by overlays only.
     GCHeapInstance {
-        /// `gc_heap`.
+        /// The `gc_heap`.
         GCHeap: Addr,
     }
 
@@ -52,29 +52,29 @@ data! {
         Flags: Word,
         Next: Addr,
         BackgroundAllocated: Addr,
-        /// Server GC: `gc_heap`.
+        /// Server GC: the `gc_heap`.
         Heap: Addr,
     }
 
     /// `generation` (gcpriv.h).
     Generation {
-        /// `GCAllocContext`.
+        /// A `GCAllocContext`.
         AllocationContext: Inline,
-        /// `HeapSegment`.
+        /// The first `HeapSegment`.
         StartSegment: Addr,
-        /// Not in builds with regions.
+        /// Absent in builds with regions.
         AllocationStart: Addr,
     }
 
     /// `region_free_list` (gcpriv.h).
     RegionFreeList {
-        /// `HeapSegment`.
+        /// The first `HeapSegment`.
         HeadFreeRegion: Addr,
     }
 
     /// `CFinalize` (gcpriv.h): a finalization queue.
     CFinalize {
-        /// Where the parts of the queue begin and end.
+        /// Boundaries between the parts of the queue.
         FillPointers: Inline,
     }
 
@@ -95,7 +95,7 @@ data! {
     CardTableInfo {
         Recount: u32,
         Size: Word,
-        /// Leads to the end of the next header.
+        /// Points to the end of the next header.
         NextCardTable: Addr,
     }
 
@@ -119,17 +119,18 @@ data! {
     /// `TableSegment` (handletablepriv.h).
     TableSegment {
         NextSegment: Addr,
-        /// The next block of the same type, for each block.
+        /// For each block, the next block of the same handle type.
         RgAllocation: Inline,
-        /// The last block of each type.
+        /// For each handle type, the last block.
         RgTail: Inline,
-        /// The block with the secondary values, for each block.
+        /// For each block, the block that holds the secondary values of its handles.
         RgUserData: Inline,
-        /// The handles.
+        /// The handle slots.
         RgValue: Inline,
     }
 
-    /// `dynamic_data` (gcpriv.h): the figures of a generation by which the GC decides when to collect it. Of the overlays, as what follows.
+    /// `dynamic_data` (gcpriv.h): the figures of a generation by which the GC decides when to collect it. Described by overlays only, like
+    /// the structures that follow.
     GCDynamicData {
         NewAllocation: Word,
         DesiredAllocation: Word,
@@ -142,7 +143,7 @@ data! {
         Fragmentation: Word,
         GcClock: Word,
         GcElapsedTime: Word,
-        /// `GCStaticData`.
+        /// A pointer to `GCStaticData`.
         StaticData: Word,
     }
 
@@ -179,10 +180,10 @@ data! {
         Promoted: Word,
         PinnedObjects: Word,
         FinalizePromotedObjects: Word,
-        /// One, and two for a background collection.
+        /// One pause; two for a background collection.
         PauseDurations: Inline,
         PausePercentage: f32,
-        /// `GCRecordedGeneration`s.
+        /// An array of `GCRecordedGeneration`.
         Generations: Inline,
         HeapSize: Word,
         Fragmentation: Word,

@@ -1,4 +1,4 @@
-//! Wrappers that represent managed objects in native code.
+//! Structures of COM interop: wrappers that represent managed objects in native code.
 
 use super::data;
 use crate::base::Addr;
@@ -6,21 +6,21 @@ use crate::base::Addr;
 data! {
     /// `InteropSyncBlockInfo` (syncblk.h).
     InteropSyncBlockInfo {
-        /// `ComCallWrapper`.
+        /// The `ComCallWrapper`.
         CCW: Addr,
-        /// .NET 8 and 9: the wrappers of ComWrappers, by the number of the instance that made them.
+        /// .NET 8 and 9: the wrappers created by each `ComWrappers` instance, by its id.
         ManagedObjectComWrapperMap: Addr,
     }
 
-    /// An element of [`InteropSyncBlockInfo::ManagedObjectComWrapperMap`].
+    /// An entry of [`InteropSyncBlockInfo::ManagedObjectComWrapperMap`].
     ManagedObjectComWrapperMapEntry {
-        /// An interface of the wrapper.
+        /// An interface pointer of the wrapper.
         Value: Addr,
     }
 
     /// `ManagedObjectWrapperLayout` (interoplibabi.h).
     ManagedObjectWrapperLayout {
-        /// The handle. .NET 8 and 9 find wrappers from objects, and need it as a proof.
+        /// The handle to the wrapped object. .NET 8 and 9 look wrappers up by object and use it for verification.
         Target: Addr,
         RefCount: u64,
     }

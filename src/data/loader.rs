@@ -1,4 +1,4 @@
-//! Modules, assemblies, loader allocators and their heaps.
+//! Structures of the loader: modules, assemblies, loader allocators and their heaps.
 
 use super::{Inline, Word, data};
 use crate::base::Addr;
@@ -6,11 +6,11 @@ use crate::base::Addr;
 data! {
     /// `AppDomain` (appdomain.hpp).
     AppDomain {
-        /// .NET 11: an `ArrayListBase` of assemblies.
+        /// .NET 11: an `ArrayListBase` of `Assembly`.
         AssemblyList: Inline,
         /// Up to .NET 10: an `ArrayListBase` of `DomainAssembly`.
         DomainAssemblyList: Inline,
-        /// .NET 8: an `SHash` of `MethodDescVersioningState`, by method.
+        /// .NET 8: an `SHash` of `MethodDescVersioningState`, by MethodDesc.
         MethodDescVersioningStates: Inline,
     }
 
@@ -28,42 +28,42 @@ data! {
     Module {
         Assembly: Addr,
         PEAssembly: Addr,
-        /// The image.
+        /// The base address of the image.
         Base: Addr,
-        /// UTF-16.
+        /// Path in UTF-16.
         Path: Addr,
         FileName: Addr,
-        /// UTF-8.
+        /// Name in UTF-8.
         SimpleName: Addr,
         LoaderAllocator: Addr,
         Flags: u32,
-        /// `ModuleLookupMap`s.
+        /// `ModuleLookupMap`s, by kind of token.
         TypeDefToMethodTableMap: Inline,
         TypeRefToMethodTableMap: Inline,
         FieldDefToDescMap: Inline,
         MethodDefToDescMap: Inline,
         MemberRefToDescMap: Inline,
-        /// .NET 9 and later: `DynamicMetadata`, the saved metadata of a module without an image. Null for others.
+        /// .NET 9 and later: the `DynamicMetadata` of a module without an image; null in other modules.
         DynamicMetadata: Addr,
-        /// .NET 8, of `ReflectionModule`: `ReflectionDynamicMetadata`.
+        /// .NET 8, in a `ReflectionModule`: the `ReflectionDynamicMetadata`.
         ReflectionDynamicMetadata: Addr,
-        /// The generic instances: `EETypeHashTable`.
+        /// The `EETypeHashTable` of generic instances.
         AvailableTypeParams: Addr,
-        /// .NET 8: its statics.
+        /// .NET 8: the statics of the module.
         DomainLocalModule: Addr,
         ReadyToRunInfo: Addr,
     }
 
     /// `PEAssembly` (peassembly.h).
     PEAssembly {
-        /// The load context.
+        /// The assembly load context.
         AssemblyBinder: Addr,
         PEImage: Addr,
     }
 
     /// `PEImage` (peimage.h).
     PEImage {
-        /// `PEImageLayout`s.
+        /// The `PEImageLayout` of each kind.
         LoadedImageLayout: Addr,
         FlatImageLayout: Addr,
     }
@@ -74,7 +74,7 @@ data! {
         Size: u32,
     }
 
-    /// The path in a [`PEImage`], in UTF-16.
+    /// The path of a [`PEImage`], in UTF-16.
     PEImagePath {
         ByteCount: u32,
         Buffer: Addr,
@@ -86,7 +86,7 @@ data! {
         Data: Inline,
     }
 
-    /// .NET 8: `SBuffer` with the metadata of a `ReflectionModule` (ceeload.h).
+    /// .NET 8: the `SBuffer` with the metadata of a `ReflectionModule` (ceeload.h).
     ReflectionDynamicMetadata {
         Size: u32,
         Buffer: Addr,
@@ -110,7 +110,7 @@ data! {
         Next: Addr,
         TableData: Addr,
         Count: u32,
-        /// A mask of flags, the same in every entry. Only the first map of a chain has it.
+        /// The mask of flag bits in every entry. Only the first map of a chain has it.
         SupportedFlagsMask: Word,
     }
 
@@ -118,14 +118,14 @@ data! {
     EETypeHashTable {
         Buckets: Addr,
         Count: u32,
-        /// Of an entry: a type, with a flag in bit 0.
+        /// The type of an entry, with a flag in bit 0.
         VolatileEntryValue: Word,
         VolatileEntryNextEntry: Addr,
     }
 
     /// `LoaderAllocator` (loaderallocator.hpp).
     LoaderAllocator {
-        /// A handle to the managed LoaderAllocator of a collectible assembly.
+        /// A handle to the managed `LoaderAllocator` of a collectible assembly.
         ObjectHandle: Addr,
         CallCountingManager: Addr,
         /// `LoaderHeap`s.

@@ -1,4 +1,4 @@
-//! Methods, their code, and the stubs that they are entered through.
+//! Structures of methods: MethodDescs, code versions, precode stubs.
 
 use super::{Inline, data};
 use crate::base::Addr;
@@ -6,29 +6,29 @@ use crate::base::Addr;
 data! {
     /// `MethodDesc` (method.hpp).
     MethodDesc {
-        /// Its place in the chunk, in units of `MethodDescAlignment`.
+        /// The offset in the chunk, in units of `MethodDescAlignment`.
         ChunkIndex: u8,
         Slot: u16,
         Flags: u16,
         Flags3AndTokenRemainder: u16,
-        /// .NET 9 and later: `MethodDescCodeData`.
+        /// .NET 9 and later: the `MethodDescCodeData`.
         CodeData: Addr,
     }
 
     /// `MethodDescChunk` (method.hpp).
     MethodDescChunk {
         Next: Addr,
-        /// Both minus one; the size in units of `MethodDescAlignment`.
+        /// Size and number of methods, each minus one; the size is in units of `MethodDescAlignment`.
         Size: u8,
         Count: u8,
         MethodTable: Addr,
-        /// The upper part of the token, and flags.
+        /// The upper bits of the method token, and flags.
         FlagsAndTokenRange: u16,
     }
 
     /// `InstantiatedMethodDesc` (method.hpp).
     InstantiatedMethodDesc {
-        /// The arguments.
+        /// The type arguments.
         PerInstInfo: Addr,
         Flags2: u16,
         NumGenericArgs: u16,
@@ -40,18 +40,19 @@ data! {
         cSig: u32,
     }
 
-    /// `DynamicMethodDesc` (method.hpp): a `DynamicMethod` or a stub.
+    /// `DynamicMethodDesc` (method.hpp): a `DynamicMethod` or an IL stub.
     DynamicMethodDesc {
         MethodName: Addr,
     }
 
-    /// The slot of a method that has none in the virtual method table (method.hpp). It and the next two follow a `MethodDesc`, each where a flag says so.
+    /// The slot of a method that has no vtable slot (method.hpp). This and the next two structures follow a `MethodDesc`, each if its flag
+    /// is set.
     NonVtableSlot {}
 
     /// The methods that a `MethodDesc` overrides.
     MethodImpl {}
 
-    /// The slot of native code.
+    /// The slot of the native code.
     NativeCodeSlot {}
 
     /// `AsyncMethodData` (method.hpp), .NET 11.
@@ -69,7 +70,7 @@ data! {
     /// `MethodDescVersioningState` (codeversion.h).
     MethodDescVersioningState {
         MethodDesc: Addr,
-        /// The first version that is not the default.
+        /// The first version other than the default.
         NativeCodeVersionNode: Addr,
     }
 
@@ -117,7 +118,7 @@ data! {
         MethodDesc: Addr,
     }
 
-    /// `StubPrecodeData` (precode.h). .NET 10 keeps other things in the same place for stubs of other kinds.
+    /// `StubPrecodeData` (precode.h). In .NET 10, stubs of other kinds have other data in this word.
     StubPrecodeData {
         MethodDesc = "MethodDesc|SecretParam": Addr,
     }

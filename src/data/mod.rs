@@ -1,14 +1,14 @@
-//! Structures of the runtime: one definition each, with the names that the runtime's own descriptor gives to it and its fields.
+//! Structures of the runtime, each defined once, with the names that data contract descriptors use.
 //!
-//! A definition says what fields a structure can have, and of which kind; where they are is up to the descriptor of the dump. A reader binds
-//! the fields that it reads, once, and says which of them it cannot do without:
+//! A definition lists the fields that a structure can have and their kinds; the offsets come from the descriptor of the dump. A reader
+//! binds the fields that it reads, once, and states which of them it needs:
 //!
 //! ```ignore
 //! let thread = bind!(&descriptor, Thread { LinkNext, OSId? })?;
 //! let next = thread.read(&memory, address, Thread::LinkNext)?;
 //! ```
 //!
-//! Fields that were renamed list their names, newest first. The counterpart in the runtime's sources is
+//! A renamed field lists its names, newest first. The counterpart in the runtime's sources is
 //! `src/native/managed/cdac/Microsoft.Diagnostics.DataContractReader.Contracts/Data`, with the same names.
 
 mod code;
@@ -43,9 +43,9 @@ pub(crate) use types::*;
 
 /// A structure of the runtime. [`data!`] defines one.
 pub(crate) trait Structure: Sized {
-    /// Its name in descriptors; further names are separated by `|`.
+    /// Name in descriptors; further names are separated by `|`.
     const NAME: &'static str;
-    /// Names of its fields; each may have further ones, separated by `|`.
+    /// Names of the fields; each may have further names, separated by `|`.
     const FIELDS: &'static [&'static str];
 
     /// Binds fields to the offsets of `descriptor`.
@@ -65,7 +65,7 @@ pub(crate) trait Structure: Sized {
         Ok(Bound { slots, structure: PhantomData })
     }
 
-    /// Binds all fields, each of which is needed: for structures that only overlays describe, and whole.
+    /// Binds all fields, all of them needed: for structures that only overlays describe.
     ///
     /// # Errors
     /// [`ContractError`] for the first field that the descriptor does not have.
@@ -74,7 +74,7 @@ pub(crate) trait Structure: Sized {
         Self::bind(descriptor, &fields.collect::<Vec<_>>())
     }
 
-    /// Its size in bytes.
+    /// Size of the structure in bytes.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have it.
@@ -98,7 +98,7 @@ impl<S, T> Clone for Field<S, T> {
 impl<S, T> Copy for Field<S, T> {}
 
 impl<S, T> Field<S, T> {
-    /// Its place in [`Structure::FIELDS`].
+    /// Index in [`Structure::FIELDS`].
     pub(crate) const fn index(self) -> usize {
         self.index
     }
@@ -108,7 +108,7 @@ impl<S, T> Field<S, T> {
         Field { index, of: PhantomData }
     }
 
-    /// Its offset in bytes.
+    /// Offset of the field in bytes.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the field.
@@ -119,25 +119,25 @@ impl<S, T> Field<S, T> {
         descriptor.offset(S::NAME, S::FIELDS.get(self.index).copied().unwrap_or_default())
     }
 
-    /// Makes binding fail where the descriptor does not have the field.
+    /// Marks the field as needed: binding fails if the descriptor does not have it.
     pub(crate) const fn needed(self) -> Wanted<S> {
         Wanted { index: self.index, needed: true, of: PhantomData }
     }
 
-    /// Binds the field where the descriptor has it.
+    /// Marks the field as optional.
     pub(crate) const fn optional(self) -> Wanted<S> {
         Wanted { index: self.index, needed: false, of: PhantomData }
     }
 }
 
-/// A field that a reader binds.
+/// A field to bind.
 pub(crate) struct Wanted<S> {
     index: usize,
     needed: bool,
     of: PhantomData<fn(S)>,
 }
 
-/// The source of the bytes of a structure: the memory of the process, or a reader that adds to it or has a part of it.
+/// A source of the bytes of a structure: the memory of the process, or a reader that overlays or restricts it.
 pub(crate) trait Source {
     /// The unsigned integer of `N` bytes at `at`.
     ///
@@ -172,22 +172,22 @@ impl<T: Source> Source for Arc<T> {
     }
 }
 
-/// The kind of a field: how it is read.
+/// The kind of a field, which determines how it is read.
 pub(crate) trait Kind {
-    /// The value.
+    /// The value that is read.
     type Value;
 
-    /// Reads it at `at`.
+    /// Reads the field at `at`.
     ///
     /// # Errors
     /// [`ReadError`] if the source does not have it.
     fn read(source: &impl Source, at: Addr) -> Result<Self::Value, ReadError>;
 }
 
-/// A number of the size of a pointer: `size_t`, `uint8_t*` used as a number, an OS id.
+/// A pointer-sized integer: `size_t`, a `uint8_t*` used as a number, an OS id.
 pub(crate) enum Word {}
 
-/// A structure or an array inside the structure: it has a place and no value.
+/// A nested structure or array, which has an address but no value.
 pub(crate) enum Inline {}
 
 macro_rules! kinds {
@@ -213,12 +213,12 @@ kinds! {
     Addr: Addr = |source, at| source.word(at).map(Addr);
 }
 
-/// The place of a field in a structure.
+/// The offset of a field, as bound by a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slot {
-    /// The reader did not bind it, and must not read it.
+    /// Not bound: the reader must not read the field.
     Unbound,
-    /// The descriptor does not have it.
+    /// The descriptor does not have the field.
     Absent,
     /// The offset in bytes.
     At(u64),
@@ -249,7 +249,7 @@ impl<S: Structure> Bound<S> {
         match self.slots.get(field.index)? {
             Slot::At(offset) => Some(*offset),
             slot => {
-                // Tests have the feature, and find a reader that forgets to bind.
+                // Tests enable this feature to find readers that forget to bind a field.
                 if cfg!(feature = "internals") {
                     assert!(*slot == Slot::Absent, "a reader of {} reads {:?} unbound", S::NAME, S::FIELDS.get(field.index));
                 }
@@ -258,7 +258,7 @@ impl<S: Structure> Bound<S> {
         }
     }
 
-    /// The address of a field of the structure at `address`; `None` if the descriptor does not have it.
+    /// The address of a field of the structure at `address`; `None` if the descriptor does not have the field.
     pub(crate) fn place<T>(&self, address: Addr, field: Field<S, T>) -> Option<Addr> {
         self.offset(field).map(|offset| address.plus(offset))
     }
@@ -266,7 +266,7 @@ impl<S: Structure> Bound<S> {
     /// The address of a needed field of the structure at `address`.
     ///
     /// # Errors
-    /// [`ReadError`] if the descriptor does not have the field. Binding fails then, so that no reader gets here.
+    /// [`ReadError`] if the descriptor does not have the field, which cannot happen: binding would have failed.
     pub(crate) fn at<T>(&self, address: Addr, field: Field<S, T>) -> Result<Addr, ReadError> {
         self.place(address, field).ok_or(ReadError { address, len: 0 })
     }
@@ -313,20 +313,20 @@ impl<S: Structure> Bound<S> {
         self.get(memory, address, field).filter(|to| !to.is_null())
     }
 
-    /// The pointer in a field, which is about to be followed; see [`Memory::link`].
+    /// The pointer in a field, about to be dereferenced; see [`Memory::link`].
     pub(crate) fn link(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
         memory.link(self.place(address, field)?)
     }
 
-    /// The pointer in a field, which is about to be followed unless it is null; see [`Memory::link_or_null`].
+    /// The pointer in a field, about to be dereferenced unless it is null; see [`Memory::link_or_null`].
     pub(crate) fn link_or_null(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
         memory.link_or_null(self.place(address, field)?)
     }
 }
 
-/// Defines structures of the runtime: the name of each in descriptors, and its fields with their kinds.
+/// Defines structures of the runtime: the name of each in descriptors, and the fields with their kinds.
 ///
-/// A field that was renamed lists its names: `AvailablePagefileMb = "AvailablePagefileMb|AvailablePagefileMB": u64`.
+/// A renamed field lists its names: `AvailablePagefileMb = "AvailablePagefileMb|AvailablePagefileMB": u64`.
 macro_rules! data {
     ($($(#[$meta:meta])* $structure:ident $(= $name:literal)? {
         $($(#[$field_meta:meta])* $field:ident $(= $field_name:literal)? : $kind:ty),* $(,)?
@@ -358,7 +358,7 @@ macro_rules! data {
 }
 pub(crate) use data;
 
-/// Binds fields of a structure, those with a question mark where the descriptor has them: `bind!(d, SyncTableEntry { SyncBlock, Object? })`.
+/// Binds fields of a structure. A question mark makes a field optional: `bind!(d, SyncTableEntry { SyncBlock, Object? })`.
 macro_rules! bind {
     ($d:expr, $structure:ident { $($fields:tt)* }) => { $crate::data::bind!(@ $d, $structure [] $($fields)*,) };
     (@ $d:expr, $structure:ident [$($done:tt)*] $(,)?) => {

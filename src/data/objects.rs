@@ -1,22 +1,22 @@
-//! Headers, sync blocks, and the objects that the runtime itself knows: strings, arrays, exceptions.
+//! Object headers, sync blocks, and the managed objects that the runtime itself uses: strings, arrays, exceptions.
 
 use super::{Inline, data};
 use crate::base::Addr;
 
 data! {
-    /// The header before an object (syncblk.h).
+    /// The header before an object: `ObjHeader` (syncblk.h).
     ObjectHeader {
         SyncBlockValue: u32,
     }
 
-    /// An array (object.h).
+    /// `ArrayBase` (object.h), an array.
     Array {
         m_NumComponents: u32,
     }
 
     /// The managed `System.String` (object.h).
     String {
-        /// In UTF-16 code units.
+        /// Length in UTF-16 code units.
         m_StringLength: u32,
         m_FirstChar: Inline,
     }
@@ -25,19 +25,19 @@ data! {
     Exception {
         _message: Addr,
         _innerException: Addr,
-        /// An array of bytes; .NET 9 and later: or an array of objects, of which that is the first.
+        /// An array of bytes. In .NET 9 and later it may be an array of objects, whose first element is that array of bytes.
         _stackTrace: Addr,
         _stackTraceString: Addr,
         _remoteStackTraceString: Addr,
         _HResult: i32,
-        /// NativeAOT: an array of code addresses, and how many of them are in use.
+        /// NativeAOT: an array of code addresses, and the number of entries in use.
         _corDbgStackTrace: Addr,
         _idxFirstFreeStackTraceEntry: u32,
     }
 
-    /// `StackTraceArray::ArrayHeader` (clrex.h), at the start of the bytes.
+    /// `StackTraceArray::ArrayHeader` (clrex.h), at the start of the array of bytes.
     StackTraceArrayHeader {
-        /// The number of elements. The upper half of the word has another use since .NET 9.
+        /// The number of elements. Since .NET 9, the upper half of the word has another use.
         Size: u32,
     }
 
@@ -53,7 +53,7 @@ data! {
     /// `SyncTableEntry` (syncblk.h).
     SyncTableEntry {
         SyncBlock: Addr,
-        /// A free entry has an odd word.
+        /// The object. In a free entry, the word is odd.
         Object: Addr,
     }
 
@@ -61,28 +61,28 @@ data! {
     SyncBlock {
         LockState: u32,
         Recursion: u32,
-        /// .NET 8 and 9: the `Thread`.
+        /// .NET 8 and 9: the owning `Thread`.
         OwnerThread: Addr,
-        /// .NET 10: the managed id.
+        /// .NET 10: the managed id of the owner.
         OwnerThreadId: u32,
-        /// .NET 11: a handle to the lock, which is an object.
+        /// .NET 11: a handle to the managed lock object.
         Lock: Addr,
-        /// .NET 11: the thin lock of the header from which the block was made.
+        /// .NET 11: the thin lock that the header held before the sync block was created.
         ThinLock: u32,
-        /// 0: never computed.
+        /// 0 if the hash code was never computed.
         HashCode: u32,
-        /// The place in the sync table. Of the overlays.
+        /// The index in the sync table. Described by overlays only.
         Index: u32,
-        /// The `Link` of the first `WaitEventLink`. Of the overlays.
+        /// The `Link` of the first `WaitEventLink`. Described by overlays only.
         WaitQueue: Addr,
-        /// `InteropSyncBlockInfo`.
+        /// The `InteropSyncBlockInfo`.
         InteropInfo: Addr,
     }
 
     /// `SyncBlockCache` (syncblk.h).
     SyncBlockCache {
         FirstFreeIndex = "FirstFreeIndex|FreeSyncTableIndex": u32,
-        /// Of the overlays.
+        /// The allocated size of the sync table. Described by overlays only.
         Capacity: u32,
     }
 }

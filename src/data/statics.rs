@@ -1,10 +1,10 @@
-//! Static fields: of types, modules and threads.
+//! Storage of static fields: of types, modules and threads.
 
 use super::{Inline, Word, data};
 use crate::base::Addr;
 
 data! {
-    /// .NET 8: `DomainLocalModule` (appdomain.hpp), the statics of a module.
+    /// .NET 8: `DomainLocalModule` (appdomain.hpp): the statics of a module.
     DomainLocalModule {
         /// Entries of generic and collectible types, each a pointer and flags.
         DynamicTable: Addr,
@@ -15,7 +15,7 @@ data! {
         DataBlob: Inline,
     }
 
-    /// .NET 8: `ThreadLocalModule` (threadstatics.h), the statics of a module in a thread.
+    /// .NET 8: `ThreadLocalModule` (threadstatics.h): the thread statics of a module.
     ThreadLocalModule {
         DynamicTable: Addr,
         DynamicCount: Word,
@@ -30,7 +30,7 @@ data! {
 
     /// .NET 9 and later: `DynamicStaticsInfo` (methodtable.h), before the end of the auxiliary data.
     DynamicStaticsInfo {
-        /// Both with a flag in bit 0 until the class constructor has run.
+        /// Both pointers have bit 0 set until the class constructor has run.
         GCStatics: Word,
         NonGCStatics: Word,
     }
@@ -46,10 +46,10 @@ data! {
         /// An array of objects.
         NonCollectibleTlsArrayData: Addr,
         NonCollectibleTlsDataCount: u32,
-        /// Handles.
+        /// An array of handles.
         CollectibleTlsArrayData: Addr,
         CollectibleTlsDataCount: u32,
-        /// Entries that are not yet in the array. Published by .NET 10 and later.
+        /// Entries that are not in the array yet. Published by .NET 10 and later.
         InFlightData: Addr,
     }
 

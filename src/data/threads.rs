@@ -1,23 +1,23 @@
-//! Threads, and what the runtime keeps for each.
+//! Structures of threads.
 
 use super::{Inline, Word, data};
 use crate::base::Addr;
 
 data! {
-    /// `Thread` (threads.h), the runtime's side of a managed thread.
+    /// `Thread` (threads.h), the native part of a managed thread.
     Thread {
-        /// Null in the last one.
+        /// The next thread; null in the last one.
         LinkNext: Addr,
         /// The managed id.
         Id: u32,
-        /// The id of the operating system: a `size_t`, of which 32 bits are used.
+        /// The OS thread id: a `size_t`, of which 32 bits are used.
         OSId: Word,
         State: u32,
         /// 1 in cooperative mode.
         PreemptiveGCDisabled: u32,
         /// A handle to the managed `Thread`.
         ExposedObject = "ExposedObject|GCHandle": Addr,
-        /// A handle.
+        /// A handle to the last exception thrown.
         LastThrownObject: Addr,
         /// The innermost exception in flight.
         ExceptionTracker: Addr,
@@ -26,9 +26,9 @@ data! {
         CachedStackLimit: Addr,
         /// The innermost `Frame`.
         Frame: Addr,
-        /// .NET 11.
+        /// .NET 11: the first `GCFrame`.
         GCFrame: Inline,
-        /// The innermost item that the thread is blocked in, for debuggers. Of the overlays.
+        /// The innermost `DebugBlockingItem`. Described by overlays only.
         DebugBlockingItem: Addr,
         /// .NET 8: the `ThreadLocalBlock`s of modules, and their number.
         ThreadLocalBlockTable: Addr,
@@ -37,15 +37,15 @@ data! {
         ThreadLocalDataPtr: Addr,
         /// .NET 8, NativeAOT: the allocation context.
         AllocContext: Inline,
-        /// .NET 9 and later.
+        /// .NET 9 and later: the `RuntimeThreadLocals`.
         RuntimeThreadLocals: Addr,
         /// NativeAOT: the array of blocks of thread statics.
         ThreadLocalStatics: Addr,
-        /// NativeAOT: the blocks of modules that have just one.
+        /// NativeAOT: the thread statics of modules whose statics are inlined into the thread.
         InlinedThreadLocalStatics: Addr,
     }
 
-    /// NativeAOT: a block of thread statics of a module that has just one.
+    /// NativeAOT: a block of thread statics that is inlined into the thread.
     InlinedThreadStaticRoot {
         Statics: Addr,
         Next: Addr,
@@ -53,9 +53,9 @@ data! {
 
     /// `ThreadStore` (threads.h).
     ThreadStore {
-        /// Leads to the first `Thread`, or to the link in it.
+        /// Points to the first `Thread`, or to the link inside it.
         FirstThreadLink: Addr,
-        /// Not in NativeAOT.
+        /// Absent in NativeAOT.
         ThreadCount: u32,
     }
 
@@ -64,7 +64,8 @@ data! {
         AllocContext: Inline,
     }
 
-    /// `ee_alloc_context` (gcheaputilities.h); .NET 10 and later embed the GC's context in one of the VM, earlier ones do not.
+    /// `ee_alloc_context` (gcheaputilities.h), in .NET 10 and later, which contains the GC's allocation context. In earlier releases, the
+    /// thread has the GC's context itself.
     EEAllocContext {
         GCAllocationContext: Inline,
     }
@@ -75,17 +76,18 @@ data! {
         Pointer: Addr,
         Limit: Addr,
         AllocBytes: u64,
-        /// Bytes allocated in LOH and POH.
+        /// Bytes allocated in the LOH and the POH.
         AllocBytesLoh: u64,
     }
 
-    /// The fields of server GC in an allocation context (`alloc_heap`, `home_heap` in gcenv.h). No release publishes them.
+    /// The heaps of an allocation context with server GC (`alloc_heap`, `home_heap` in gcenv.h). No release publishes them.
     GCAllocContextHeaps {
         AllocHeap: Addr,
         HomeHeap: Addr,
     }
 
-    /// An exception in flight (`ExInfo` in exinfo.h): up to .NET 10 a handle to the object, in .NET 11 and in NativeAOT the object itself.
+    /// An exception in flight (`ExInfo` in exinfo.h). Up to .NET 10 it has a handle to the object; in .NET 11 and NativeAOT, the object
+    /// itself.
     ExceptionInfo = "ExceptionInfo|ExInfo" {
         ThrownObject: Addr,
         PreviousNestedInfo: Addr,
@@ -103,16 +105,16 @@ data! {
         /// The `SyncBlock`.
         Lock: Addr,
         AppDomain: Addr,
-        /// 0 enters the monitor, 1 waits.
+        /// 0 while entering the monitor, 1 in `Monitor.Wait`.
         Kind: u32,
-        /// In milliseconds; -1 for none.
+        /// Timeout in milliseconds; -1 for none.
         Timeout: u32,
     }
 
     /// `WaitEventLink` (threads.h): a thread in the queue of a sync block.
     WaitEventLink {
         Thread: Addr,
-        /// Leads to the `Link` of the next one.
+        /// Points to the `Link` of the next one.
         Link: Addr,
     }
 }

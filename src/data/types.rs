@@ -1,4 +1,4 @@
-//! Method tables, classes, fields and type descriptions.
+//! Method tables, classes, fields and type descriptors.
 
 use super::{Inline, data};
 use crate::base::Addr;
@@ -10,16 +10,16 @@ data! {
         OptionalFields: Addr,
         /// The first `MethodDescChunk`.
         MethodDescChunk: Addr,
-        /// The canonical one.
+        /// The canonical `MethodTable`.
         MethodTable: Addr,
         /// An array of `FieldDesc`.
         FieldDescList: Addr,
-        /// The `CorElementType` of the type as a value: the underlying type of an enum.
+        /// The `CorElementType` of the type as a value: for an enum, that of the underlying type.
         InternalCorElementType: u8,
-        /// .NET 9 and later: with those of base types.
+        /// .NET 9 and later: includes the fields of base types.
         NumInstanceFields: u16,
         NumStaticFields: u16,
-        /// .NET 8: the size of what is before `EEClassPacked`.
+        /// .NET 8: the size of the fixed part, after which `EEClassPacked` follows.
         FixedSize: u8,
         FieldsArePacked: u8,
     }
@@ -37,7 +37,7 @@ data! {
 
     /// `FieldDesc` (field.h).
     FieldDesc {
-        /// The row, and flags.
+        /// The row of the field, and flags.
         DWord1: u32,
         /// The offset, and the `CorElementType`.
         DWord2: u32,
@@ -48,23 +48,23 @@ data! {
         MTFlags: u32,
         BaseSize: u32,
         ParentMethodTable: Addr,
-        /// The `EEClass`; with bit 0, the canonical method table.
+        /// The `EEClass`; with bit 0 set, the canonical method table.
         EEClassOrCanonMT: Addr,
-        /// The dictionaries of a generic instance.
+        /// The dictionaries of a generic instance, by level of inheritance.
         PerInstInfo: Addr,
         NumInterfaces: u16,
         NumVirtuals: u16,
-        /// .NET 9 and later: the row of TypeDef, and flags.
+        /// .NET 9 and later: the row in TypeDef, and flags.
         MTFlags2: u32,
         /// .NET 9 and later.
         Module: Addr,
         AuxiliaryData: Addr,
-        /// .NET 8: the row of TypeDef.
+        /// .NET 8: the row in TypeDef.
         TypeDefRidShort: u16,
         Flags2Short: u16,
         LoaderModule: Addr,
         InterfaceMap: Addr,
-        /// NativeAOT.
+        /// NativeAOT only.
         Flags: u32,
         RelatedType: Addr,
         NumVtableSlots: u16,
@@ -88,7 +88,7 @@ data! {
         TypeAndFlags: u32,
     }
 
-    /// `ParamTypeDesc` (typedesc.h): a pointer or a reference.
+    /// `ParamTypeDesc` (typedesc.h): a pointer or byref type.
     ParamTypeDesc {
         TypeArg: Addr,
     }
@@ -102,7 +102,7 @@ data! {
     /// `FnPtrTypeDesc` (typedesc.h): a function pointer.
     FnPtrTypeDesc {
         NumArgs: u32,
-        /// The type of the result, then those of the arguments.
+        /// The return type, then the parameter types.
         RetAndArgTypes: Inline,
     }
 }

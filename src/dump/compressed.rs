@@ -1,4 +1,4 @@
-//! Compressed dumps: decompressed into an unlinked temporary file, or into one that a cache keeps, which is then mapped.
+//! Compressed dumps, which are decompressed into an unlinked temporary file or into a file of a cache, and then mapped.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -10,20 +10,20 @@ use super::temp::reason;
 use super::{Bytes, Compression, DumpError, OpenOptions};
 use crate::base::{Progress, cancel, len64, plural, thousands};
 
-/// Keeps what compressed dumps were decompressed to, for those who open them again.
+/// Keeps decompressed dumps for later openings of the same file.
 pub trait Cache: Debug + Send + Sync {
-    /// What is kept for these bytes, a compressed dump.
+    /// Looks up the decompressed dump for the contents of a compressed file.
     fn find(&self, compressed: &[u8]) -> Found;
 }
 
-/// What a [`Cache`] has.
+/// The result of a look-up in a [`Cache`].
 #[derive(Debug)]
 pub enum Found {
     /// The file with the decompressed dump.
     Kept(File),
-    /// None, but it keeps what is written to this.
+    /// The cache has no such file, and keeps what is written to this draft.
     New(Box<dyn Draft>),
-    /// None, and it keeps none.
+    /// The cache has no such file and does not keep one.
     None,
 }
 
@@ -32,31 +32,31 @@ pub trait Draft: Debug {
     /// The file, empty.
     fn file(&self) -> &File;
 
-    /// The same file, open for reading only.
+    /// Opens the same file for reading only.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// The file cannot be opened.
     fn reader(&self) -> io::Result<File>;
 
-    /// Its folder, for messages.
+    /// The folder of the file, for messages.
     fn folder(&self) -> PathBuf;
 
-    /// Keeps the file, which has all of the dump.
+    /// Keeps the file, which contains the whole dump.
     fn keep(self: Box<Self>);
 }
 
-/// Size of the buffer for decompressed data, in bytes. What a decoder has written to it before it meets damage is lost.
+/// Size of the buffer for decompressed data, in bytes. When a decoder fails, the output that is still in this buffer is lost.
 const BUFFER: usize = 128 << 10;
-/// Bytes of compressed data that a decoder is given at once: places of damage are that exact.
+/// Bytes of compressed data that a decoder is given at once, which bounds the error of reported offsets of damage.
 const INPUT: usize = 64 << 10;
 
 /// The largest window that libzstd accepts: 2 GiB on 64-bit hosts, as `zstd --long=31` writes.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
-/// The window that every decoder accepts by default, 128 MiB: all levels of compression without `--long` need less.
+/// The window that every decoder accepts by default, 128 MiB: all compression levels without `--long` need less.
 const WINDOW: u64 = 128 << 20;
-/// The window of all levels but those of `--ultra`, which is always accepted.
+/// The window of all levels except `--ultra`, which is always accepted.
 const SMALL_WINDOW: u64 = 8 << 20;
-/// Bytes of window for each compressed byte beyond that. Without a bound, a frame of a few bytes may ask for the largest.
+/// Bytes of window allowed for each compressed byte. Without this limit, a frame of a few bytes could require the largest window.
 const WINDOW_FACTOR: u64 = 16;
 
 /// The result of decompression.
@@ -68,11 +68,11 @@ pub(super) struct Decompressed {
     pub(super) damage: Option<Damage>,
 }
 
-/// Damage of compressed data, or what follows it.
+/// Damage of compressed data, or extra data after it.
 #[derive(Debug)]
 pub(super) struct Damage {
     pub(super) kind: DamageKind,
-    /// A sentence without its end, which names the place.
+    /// A sentence without its end, which contains the offset.
     pub(super) text: String,
     /// The decoder's error.
     source: io::Error,
@@ -81,24 +81,24 @@ pub(super) struct Damage {
 /// Kinds of damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DamageKind {
-    /// The file ends early. What was decompressed is right.
+    /// The file ends early. The decompressed data is correct.
     Cut,
-    /// Bytes are wrong. What was decompressed may be wrong before the place where that was noticed.
+    /// Bytes are wrong. Decompressed data before the point of detection may be wrong as well.
     Wrong,
-    /// The compressed data has ended, and something else follows.
+    /// The compressed data has ended, and other data follows.
     Trailing,
 }
 
 impl Damage {
-    /// Damage that the decoder met at the byte `at` of the file, after it had written `written` bytes.
+    /// Damage that the decoder found at byte `at` of the file, after it had written `written` bytes.
     fn new(source: io::Error, format: Compression, at: u64, written: u64) -> Damage {
         let (name, cause, at_text) = (format.name(), source.to_string(), thousands(at));
-        // The names of these errors are those of zstd and flate2.
+        // These error names come from zstd and flate2.
         let no_header = cause == "Unknown frame descriptor" || cause == "invalid gzip header";
         let (kind, text) = if source.kind() == io::ErrorKind::UnexpectedEof {
             (DamageKind::Cut, format!("the {name} data ends early, with the file at byte {at_text}"))
         } else if no_header && written > 0 {
-            (DamageKind::Trailing, format!("what follows the {name} data at byte {at_text} of the file is not {name} data"))
+            (DamageKind::Trailing, format!("the data after the {name} data, at byte {at_text} of the file, is not {name} data"))
         } else if cause.contains("checksum") {
             (DamageKind::Wrong, format!("the {name} data is damaged before byte {at_text} of the file: its checksum does not match"))
         } else {
@@ -107,23 +107,23 @@ impl Damage {
         Damage { kind, text, source }
     }
 
-    /// The damage as an error, where too little was decompressed.
+    /// The damage as an error, for when too little was decompressed.
     pub(super) fn into_error(self) -> io::Error {
         io::Error::new(self.source.kind(), self.text)
     }
 
-    /// Sentence about the damage and the `bytes` bytes that were decompressed.
+    /// A sentence about the damage and the `bytes` bytes that were decompressed.
     pub(super) fn consequence(&self, bytes: u64) -> String {
         let bytes = plural(bytes, "byte");
         match self.kind {
             DamageKind::Cut => format!("{}; {bytes} were decompressed", self.text),
-            DamageKind::Wrong => format!("{}; {bytes} were decompressed, and part of them may be wrong", self.text),
+            DamageKind::Wrong => format!("{}; {bytes} were decompressed, and some of them may be wrong", self.text),
             DamageKind::Trailing => format!("{}, and is ignored; {bytes} were decompressed", self.text),
         }
     }
 }
 
-/// Decompresses `compressed`, the contents of `path`, into a temporary file in `TMPDIR`, unless the cache has what it contains.
+/// Decompresses `compressed`, the contents of `path`, into a temporary file in `TMPDIR`, or takes the result from the cache.
 pub(super) fn decompress(compressed: &[u8], format: Compression, path: &Path, options: &OpenOptions) -> Result<Decompressed, DumpError> {
     let limit = options.limits.decompressed_bytes;
     let too_large = || DumpError::DecompressedTooLarge { path: path.to_owned(), limit };
@@ -164,7 +164,8 @@ fn unpack(
         return Ok(first);
     }
     drop(first);
-    // A window takes no more memory than was decompressed into it: a small dump may declare any.
+    // The window takes no more memory than the decompressed data, which is limited here, since a small dump may declare a window of any
+    // size.
     let whole = Decoding { limit: window.min(limit), window_log: WINDOW_LOG_MAX, ..small }.run();
     whole.map_err(|e| match e {
         DumpError::DecompressedTooLarge { path, .. } if window < limit => DumpError::WindowTooLarge { path, limit: window },
@@ -177,26 +178,26 @@ fn wants_window(e: &io::Error) -> bool {
     e.to_string().contains("requires too much memory")
 }
 
-/// A decompression to be run.
+/// A decompression and its settings.
 struct Decoding<'a> {
     compressed: &'a [u8],
     format: Compression,
     path: &'a Path,
     progress: &'a Reporting<'a>,
-    /// Most bytes to write.
+    /// Maximum number of bytes to write.
     limit: u64,
-    /// Where to, if not to a file of its own.
+    /// The file to write to; `None` for a temporary file.
     draft: Option<&'a dyn Draft>,
     /// Base 2 logarithm of the largest window.
     window_log: u32,
 }
 
 impl Decoding<'_> {
-    /// An empty file.
+    /// An empty file to write to.
     fn file(&self) -> io::Result<File> {
         let Some(draft) = self.draft else { return tempfile::tempfile().map_err(reason) };
         let mut file = draft.file().try_clone()?;
-        // A second attempt begins again.
+        // The file has data if this is the second attempt.
         file.set_len(0)?;
         file.rewind()?;
         Ok(file)
@@ -242,14 +243,14 @@ impl Decoding<'_> {
             file.write_all(buffer.get(..got).unwrap_or(&[])).map_err(|e| out_failed(e, written))?;
             written = next;
         };
-        // Through a handle that can write, Windows maps it so that it could be written to. Wine renames no such file.
+        // Windows maps a file through a writable handle as writable, and Wine does not rename such a file.
         let kept = self.draft.map(Draft::reader).transpose().map_err(|e| out_failed(e, written))?;
         let bytes = Bytes::map_file(kept.as_ref().unwrap_or(&file)).map_err(|e| out_failed(e, written))?;
         Ok(Decompressed { bytes, damage })
     }
 }
 
-/// Size declared by the first zstd frame. Allows refusing an oversized dump before it fills the disk.
+/// The size that the first zstd frame declares. An oversized dump can thus be refused before it fills the disk.
 fn declared_size(compressed: &[u8], format: Compression) -> Option<u64> {
     match format {
         Compression::Zstd => zstd::zstd_safe::get_frame_content_size(compressed).ok().flatten(),

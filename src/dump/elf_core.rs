@@ -29,10 +29,10 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
 
     let mut memory = memory(&headers, shape, file.len());
     if memory.file_exceeds_memory > 0 {
-        oddities.push(format!(
-            "{} program headers have a file size larger than their memory size; the excess is ignored",
-            memory.file_exceeds_memory
-        ));
+        oddities.push(match memory.file_exceeds_memory {
+            1 => "a program header has a file size larger than its memory size; the excess is ignored".into(),
+            n => format!("{n} program headers have a file size larger than their memory size; the excess is ignored"),
+        });
     }
     let mut notes = CoreNotes::default();
     for segment in note_segments(&file, &headers, limits) {
@@ -53,13 +53,14 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         notes.oddities.push(format!("only the first {} modules are listed", limits.modules));
     }
     oddities.append(&mut notes.oddities);
-    // The program headers of a trimmed core cover only what was kept; its note lists all mappings.
+    // The program headers of a trimmed core cover only the memory that was kept; its note lists all mappings.
     if let Some(own) = &mut notes.trimmed {
         memory.regions = std::mem::take(&mut own.regions);
         memory.uncaptured = own.uncaptured;
     }
     let header_of_createdump = header.e_ident.get(7) == Some(&ELFOSABI_GNU);
-    // createdump of old releases adds no page, and puts SIGABRT into the first thread whether the process ends or not, without NT_SIGINFO.
+    // Old releases of createdump write no diagnostics page, and set SIGABRT for the first thread even if the process goes on; they write no
+    // NT_SIGINFO.
     let has_page = || memory.regions.iter().any(|r| diag_page_places(class).contains(&r.range.start.0));
     let is_old = header_of_createdump && !notes.has_signal_info() && !has_page();
     let crash = if is_old { None } else { notes.crash() };
@@ -105,19 +106,19 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
 
 /// A segment of notes.
 pub(super) struct NoteSegment<'a> {
-    /// What of it is read.
+    /// The bytes of the segment that are read.
     pub(super) data: Fields<'a>,
-    /// Alignment of its notes.
+    /// Alignment of the notes in the segment.
     pub(super) align: u64,
-    /// Bytes that the file holds.
+    /// Number of bytes that the file contains.
     have: u64,
-    /// Bytes that its header declares.
+    /// Number of bytes that the header declares.
     declared: u64,
-    /// Bytes of notes that are read in all.
+    /// Maximum number of bytes of notes read from all segments.
     max: u64,
 }
 
-/// The segments of notes. Without a bound on all of them, overlapping ones would multiply the memory that a small file can demand.
+/// The note segments. Without a limit on their total size, overlapping segments would multiply the memory that a small file can demand.
 pub(super) fn note_segments<'a>(file: &Fields<'a>, headers: &[ProgramHeader], limits: &Limits) -> impl Iterator<Item = NoteSegment<'a>> {
     let file = *file;
     let max = limits.note_bytes.min(file.len());
@@ -143,7 +144,7 @@ pub(super) fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
     })
 }
 
-/// Fixed addresses, which no process maps, where createdump adds a page. 64-bit: Linux and newer macOS, older macOS.
+/// Fixed addresses, outside of any mapping, where createdump adds its diagnostics page. 64-bit: Linux and newer macOS, older macOS.
 pub(crate) fn diag_page_places(ptr: PtrSize) -> &'static [u64] {
     match ptr {
         PtrSize::Eight => &[0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000],
@@ -174,7 +175,7 @@ fn arch(machine: u16, class: PtrSize) -> Arch {
     }
 }
 
-/// The program headers, as many as the file holds.
+/// The program headers that the file contains.
 ///
 /// Does not use `Elf::parse`, which trusts `e_phnum` and reads only 65,535 headers of a larger core (goblin 0.10.7,
 /// measured; the core of golang/go#78217 has 74,525).
@@ -220,7 +221,7 @@ pub(super) fn program_headers(
     ProgramHeader::parse(file.bytes, offset, count, ctx).map_err(|e| malformed(format!("invalid program headers: {e}")))
 }
 
-/// The program header count when it does not fit into `e_phnum`.
+/// The number of program headers where it exceeds `e_phnum`.
 fn extended_count(file: &Fields<'_>, header: &Header, shape: Shape, entry: u64, oddities: &mut Vec<String>) -> u64 {
     let info_at = match shape.ptr {
         PtrSize::Four => 28,
@@ -272,7 +273,7 @@ fn memory(headers: &[ProgramHeader], shape: Shape, file_len: u64) -> Memory {
         if load.p_filesz > load.p_memsz {
             memory.file_exceeds_memory = memory.file_exceeds_memory.saturating_add(1);
         }
-        // Absent is not zero: memory beyond p_filesz was not captured.
+        // Absent is not zero: memory past p_filesz was not captured.
         let declared = load.p_filesz.min(mapped);
         if declared == 0 {
             memory.uncaptured = memory.uncaptured.saturating_add(u64::from(mapped > 0));

@@ -50,7 +50,7 @@ pub(super) fn modules(files: &[FileMapping], limits: &Limits) -> Vec<Module> {
     modules
 }
 
-/// The largest pages that segments are aligned to.
+/// The largest page size that segments are aligned to.
 const LARGEST_PAGE: u64 = 1 << 16;
 
 /// A module that further mappings may extend.
@@ -78,7 +78,7 @@ impl Open {
             let differs = first < from_base || file.range.len() != first;
             return self.mappings == 1 && from_base <= PE_FIRST_SECTION && differs;
         }
-        // An image is never smaller in memory than in the file. A page that two segments share is mapped twice, on arm64 up to 64 KiB of them.
+        // An image is at least as large in memory as in the file. A page shared by two segments is mapped twice; on arm64, up to 64 KiB.
         file.file_offset.saturating_add(LARGEST_PAGE) > self.offset
             && gap <= MAX_GAP
             && from_base.saturating_add(LARGEST_PAGE) >= file.file_offset
@@ -91,7 +91,7 @@ impl Open {
     }
 }
 
-/// Whether the path is one that the kernel gives to memory not backed by a regular file.
+/// Whether the kernel uses the path for memory that is not backed by a regular file.
 fn is_pseudo(path: &str) -> bool {
     let device = path.starts_with("/dev/") && !path.starts_with("/dev/shm/");
     device
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_is_one_module_and_pseudo_files_are_none() {
+    fn a_library_is_one_module_and_pseudo_files_are_not_modules() {
         let files = [
             map(0x1000_0000, 0x100b_d000, 0, "/app/lib.so"),
             map(0x100b_d000, 0x100b_e000, 0xb_d000, "/app/lib.so"),
@@ -144,7 +144,7 @@ mod tests {
     fn a_single_file_host_stays_one_module() {
         let p = "/app/single";
         let mut files = vec![map(0x5500_0000_0000, 0x5500_0010_0000, 0, p), map(0x5500_0010_0000, 0x5500_0090_0000, 0x10_0000, p)];
-        // Assemblies of the bundle, each mapped from its offset in the host, in no order.
+        // Assemblies of the bundle, each mapped from its offset in the host, in arbitrary order.
         for i in 0..50u64 {
             files.push(map(0x7f00_0000_0000 + i * 0x10_0000, 0x7f00_0000_8000 + i * 0x10_0000, (99 - i) * 0x10_0000, p));
         }

@@ -22,9 +22,9 @@ pub(super) struct CoreNotes {
     pub(super) auxv: Vec<(u64, u64)>,
     /// Process id (NT_PRPSINFO).
     pub(super) pid: Option<u32>,
-    /// Name of the program (NT_PRPSINFO).
+    /// Program name (NT_PRPSINFO).
     pub(super) process_name: Option<String>,
-    /// Its command line, of which that note has 80 bytes.
+    /// Command line (NT_PRPSINFO), cut at 80 bytes.
     pub(super) command_line: Option<String>,
     /// The note that `gcdump trim` adds.
     pub(super) trimmed: Option<TrimNote>,
@@ -35,13 +35,13 @@ pub(super) struct CoreNotes {
 
 /// Owner of the note that `gcdump trim` adds.
 pub(super) const TRIM_OWNER: &[u8] = b"gcdump\0";
-/// Type of that note.
+/// Type of the note that `gcdump trim` adds.
 pub(super) const NT_TRIM: u32 = 1;
-/// Size in bytes of a region in that note: start, end, permissions as in `p_flags`.
+/// Size in bytes of a region in the note of `gcdump trim`: start, end, permissions as in `p_flags`.
 const TRIM_REGION: u64 = 24;
 
-/// What a trimmed core records about its original: flags (1: redacted), the number of mappings of which nothing was
-/// captured, then the mappings. All fields are 64-bit, in the byte order of the file.
+/// Facts about the original of a trimmed core: flags (1: redacted), the number of mappings without captured bytes, then the mappings. All
+/// fields are 64-bit, in the byte order of the file.
 #[derive(Debug)]
 pub(super) struct TrimNote {
     pub(super) redacted: bool,
@@ -87,14 +87,14 @@ pub(super) struct RawNote<'a> {
     pub(super) desc: &'a [u8],
     /// Declared size of the description in bytes.
     desc_len: u64,
-    /// Whether the owner is "CORE". "GNU" notes hold build ids, "LINUX" notes further register sets.
+    /// Whether the owner is "CORE". "GNU" notes contain build IDs, "LINUX" notes further register sets.
     pub(super) core: bool,
 }
 
-/// Alignment of the descriptions and ends of notes in a segment: 4 bytes, also in 64-bit cores, or 8 in a segment that is aligned to 8
-/// (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). There are writers that align the segment but not the notes.
+/// Alignment in bytes of the descriptions and ends of notes in a segment: 4, also in 64-bit cores, or 8 in a segment that is aligned to 8
+/// (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). Some writers align the segment to 8 but not its notes.
 pub(super) fn note_alignment(data: &Fields<'_>, segment: u64) -> u64 {
-    // The owner of a note ends with a NUL. What follows a note that was read with the wrong padding has none.
+    // The owner name of a note ends with a NUL. Notes read with the wrong alignment fail this check.
     let readable = |align: u64| raw_notes(data, align).take_while(|n| n.owner.last() == Some(&0) && n.desc_len <= data.len()).count();
     if segment == 8 && readable(8) >= readable(4) { 8 } else { 4 }
 }
@@ -139,16 +139,16 @@ pub(super) fn read_notes(data: Fields<'_>, align: u64, (shape, arch): (Shape, Ar
     }
 }
 
-/// Offset of the signal in `struct elf_prstatus`: 16 bits.
+/// Offset of the 16-bit signal number in `struct elf_prstatus`.
 pub(super) const SIGNAL_OF_THREAD: u64 = 12;
-/// Bytes of the name in `struct elf_prpsinfo`.
+/// Size in bytes of the name in `struct elf_prpsinfo`.
 pub(super) const NAME_BYTES: u64 = 16;
 /// Key of the last entry of the auxiliary vector (`elf.h`).
 pub(super) const AT_NULL: u64 = 0;
-/// Keys of the entries that readers look at: the program's headers, the loader, the entry point, the program's path, the kernel's library.
+/// Keys that readers use: AT_PHDR, AT_BASE, AT_ENTRY, AT_EXECFN and AT_SYSINFO_EHDR.
 pub(super) const AUXV_READ: [u64; 5] = [3, 7, 9, 31, 33];
 
-/// Offset of the thread's id in `struct elf_prstatus`: 32 bits.
+/// Offset of the 32-bit thread ID in `struct elf_prstatus`.
 pub(super) fn thread_id_at(shape: Shape) -> u64 {
     match shape.ptr {
         PtrSize::Four => 24,
@@ -156,7 +156,7 @@ pub(super) fn thread_id_at(shape: Shape) -> u64 {
     }
 }
 
-/// Offset of the address in `siginfo_t`.
+/// Offset of the fault address in `siginfo_t`.
 pub(super) fn address_of_signal(shape: Shape) -> u64 {
     match shape.ptr {
         PtrSize::Four => 12,
@@ -172,17 +172,17 @@ pub(super) fn registers_at(shape: Shape) -> u64 {
     }
 }
 
-/// Offsets of process id and name in a `struct elf_prpsinfo` of `len` bytes. The command line follows the 16-byte name.
+/// Offsets of the process ID and the name in a `struct elf_prpsinfo` of `len` bytes. The command line follows the 16-byte name.
 pub(super) fn process_at(shape: Shape, len: u64) -> (u64, u64) {
     match (shape.ptr, len) {
         (PtrSize::Eight, _) => (24, 40),
-        // User ids are 16-bit on x86 and arm, 32-bit elsewhere.
+        // User IDs are 16-bit on x86 and arm, 32-bit elsewhere.
         (PtrSize::Four, 128..) => (16, 32),
         (PtrSize::Four, _) => (12, 28),
     }
 }
 
-/// Decodes `struct elf_prstatus`: signal, ids, times, then the general-purpose registers.
+/// Decodes `struct elf_prstatus`: signal, IDs, times, then the general-purpose registers.
 fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let registers_at = registers_at(shape);
     let word = shape.ptr.bytes();
@@ -199,7 +199,7 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let known = !names.is_empty();
     let general = names.iter().zip(0u64..).filter_map(|(name, i)| Some((*name, register(i)?)));
     let mut general = named(general);
-    // On x64 and x86 the stack pointer is not among the leading registers.
+    // On x64 and x86, the stack pointer is not among the leading registers.
     if matches!(arch, Arch::X64 | Arch::X86) {
         let name = if arch == Arch::X64 { "rsp" } else { "esp" };
         general.extend(register(sp).map(|value| Register { name, value }));
@@ -217,7 +217,7 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     })
 }
 
-/// Decodes `struct elf_prpsinfo`: process id, 16 bytes of name, 80 bytes of command line.
+/// Decodes `struct elf_prpsinfo`: process ID, 16 bytes of name, 80 bytes of command line.
 fn process(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     let (pid_at, name_at) = process_at(shape, desc.len());
     let text = |at: u64, len: u64| {
@@ -226,9 +226,9 @@ fn process(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes)
     };
     out.pid = out.pid.or_else(|| desc.u32(pid_at).filter(|pid| *pid != 0));
     let some = |text: String| Some(text.trim().to_owned()).filter(|text| !text.is_empty());
-    // createdump writes no command line.
+    // createdump does not write a command line.
     let line = some(text(name_at + NAME_BYTES, 80));
-    // The kernel cuts the name, and the program's path may have all of it.
+    // The kernel truncates the name; the first word of the command line may contain all of it.
     let program = line.as_deref().and_then(|line| line.split_whitespace().next()).map(file_name);
     let name = match (some(text(name_at, NAME_BYTES)), program) {
         (Some(name), Some(program)) if program.starts_with(&name) => Some(program.to_owned()),
@@ -294,7 +294,10 @@ fn files(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
         out.files.push(FileMapping { range, file_offset: offset.saturating_mul(page), path });
     }
     if unnamed > 0 {
-        out.oddities.push(format!("{unnamed} mapped files have no name"));
+        out.oddities.push(match unnamed {
+            1 => "a mapped file has no name".into(),
+            n => format!("{n} mapped files have no name"),
+        });
     }
 }
 
@@ -305,7 +308,7 @@ fn string(bytes: &[u8], limits: &Limits) -> String {
 }
 
 impl CoreNotes {
-    /// Whether there is an NT_SIGINFO.
+    /// Whether the core has an NT_SIGINFO note.
     pub(super) fn has_signal_info(&self) -> bool {
         !self.signals.is_empty()
     }
@@ -348,7 +351,7 @@ fn ends_process(signal: u32) -> bool {
 }
 
 impl Crash {
-    /// Name of what raised the signal (`siginfo.h` of Linux); `None` without a record, or for other values.
+    /// Name of the source of the signal (`siginfo.h` of Linux); `None` if it is not recorded, or for other values.
     pub(crate) fn signal_code_name(&self) -> Option<&'static str> {
         let code = self.signal_code?;
         let names: &[&'static str] = match self.code {
@@ -368,11 +371,12 @@ impl Crash {
         }
     }
 
-    /// Whether the processor raised it at an instruction, rather than a program that sent a signal or threw an exception.
+    /// Whether the processor raised the signal or exception at an instruction, as opposed to a program that sent a signal or threw an
+    /// exception.
     pub(crate) fn is_fault(&self) -> bool {
         match self.signal_code {
             Some(code) => matches!(self.code, 4 | 5 | 7 | 8 | 11) && code > 0,
-            // Windows: errors of the operating system (`NTSTATUS`); those of programs have bit 29.
+            // Windows: `NTSTATUS` errors of the operating system. Codes that programs define have bit 29 set.
             None => self.code >> 28 == 0xc,
         }
     }

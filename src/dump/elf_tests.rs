@@ -133,7 +133,7 @@ impl Core {
     }
 }
 
-/// A core with one of everything.
+/// A core with one of each kind of contents.
 pub(in crate::dump) fn small_core(ptr: PtrSize, endian: Endian, machine: u16) -> Vec<u8> {
     let mut core = Core::new(ptr, endian, machine);
     let mut prpsinfo = vec![0; if ptr == PtrSize::Eight { 24 } else { 12 }];
@@ -180,7 +180,7 @@ fn reads_all_shapes() {
         assert_eq!((dump.facts.arch, dump.facts.os), (arch, Os::Linux));
         assert_eq!((dump.facts.pid, dump.facts.process_name.as_deref()), (Some(4711), Some("app")), "{arch:?}");
         assert_eq!((dump.facts.uncaptured_mappings, dump.facts.truncated_bytes), (1, 0));
-        // The file has 0x40 of the 0x3000 bytes: the rest is absent.
+        // The file contains 0x40 of the 0x3000 bytes; the rest is absent.
         assert_eq!(dump.ranges.iter().map(|r| (r.start.0, r.len)).collect::<Vec<_>>(), [(0x1_0000, 0x40), (0x8_0000, 0x80)]);
         assert_eq!(dump.bytes.range(dump.ranges[1].offset, 0x80).unwrap(), [0x22; 0x80]);
         assert_eq!(dump.regions.len(), 3);

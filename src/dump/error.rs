@@ -60,7 +60,7 @@ pub enum DumpError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// A description of the damage.
         what: String,
         /// Offset in the (decompressed) file.
         offset: u64,
@@ -85,7 +85,7 @@ pub enum DumpError {
         /// The underlying error.
         source: io::Error,
     },
-    /// There can be no file for the decompressed dump.
+    /// A file for the decompressed dump cannot be made.
     #[error("cannot decompress {}: cannot write a temporary file in {}", path.display(), directory.display())]
     NoTemporaryFile {
         /// The compressed file.

@@ -1,4 +1,4 @@
-//! Decodes integers from raw bytes in the byte order of the dump. Reading past the end gives `None`, never zero.
+//! Decodes integers from raw bytes in the byte order of the dump. Reading past the end returns `None`, never zero.
 
 use crate::base::{Endian, PtrSize, Shape};
 

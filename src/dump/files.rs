@@ -1,14 +1,14 @@
-//! Files that are opened to be read. A dump, and what belongs to one, is a regular file: opening a pipe waits until something writes to it, and
-//! opening a device may do anything.
+//! Opens files for reading. A dump, and each file that belongs to one, must be a regular file: opening a FIFO blocks until something writes
+//! to it, and opening a device may have side effects.
 
 use std::fs::{self, File, FileType};
 use std::io;
 use std::path::Path;
 
-/// Opens the regular file at `path`, without waiting for anything: it may have become a pipe since it was looked at.
+/// Opens the regular file at `path`. Does not block, even if a FIFO has replaced the file since its type was checked.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] for anything else, and the errors of the system.
+/// [`io::ErrorKind::InvalidInput`] if it is not a regular file, and the errors of the system.
 pub(crate) fn regular(path: &Path) -> io::Result<File> {
     checked(fs::metadata(path)?.file_type())?;
     let file = open(path)?;
@@ -20,7 +20,7 @@ pub(crate) fn regular(path: &Path) -> io::Result<File> {
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
-    // Reads of a regular file do not know the difference.
+    // The flags do not affect reads of a regular file.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
@@ -50,10 +50,10 @@ fn name(kind: FileType) -> &'static str {
     if kind.is_dir() { "a folder" } else { "a device" }
 }
 
-/// Whether two paths are one file, under whichever names. Neither is opened.
+/// Whether two paths name the same file. Neither file is opened.
 ///
 /// # Errors
-/// Errors of the system, where one of them is not there.
+/// Errors of the system, for example if one of them does not exist.
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
@@ -71,7 +71,7 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Things that may have the path of a dump, an index, an overlay, a module or symbols: each is refused at once, in words.
+    /// Each kind of thing that may have the path of a dump, an index, an overlay, a module or symbols is refused at once, with its name.
     #[test]
     fn only_regular_files_are_opened() {
         let folder = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ mod tests {
         }
         assert!(regular(Path::new("/dev/zero")).unwrap_err().to_string().contains("a device"));
         assert_eq!(io::read_to_string(regular(&at("file")).unwrap()).unwrap(), "contents");
-        // A pipe that took the place of a file between the look and the opening.
+        // A FIFO that replaces a file between the check and the opening.
         assert!(checked(open(&at("pipe")).unwrap().metadata().unwrap().file_type()).is_err());
         assert!(is_same(&at("file"), &at("../").join(folder.path().file_name().unwrap()).join("file")).unwrap());
         assert!(!is_same(&at("file"), &at("pipe")).unwrap());

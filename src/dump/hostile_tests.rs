@@ -15,7 +15,7 @@ fn open_vec(bytes: Vec<u8>) -> Result<DumpFile, DumpError> {
     open_bytes(Bytes::Owned(bytes), Path::new("some/file"), &OpenOptions::default())
 }
 
-/// The heads of real dumps: everything that is parsed, with little of the memory.
+/// The beginnings of real dumps: everything that is parsed, and little of the memory.
 fn real_samples() -> Vec<Vec<u8>> {
     let names = ["net10-wks-wait-kernel", "net10-wks-crash-heap", "win-net10-wks-crash-full", "win-net10-wks-basics-mini"];
     let paths = names.iter().map(|n| super::real_tests::folder().join(format!("{n}.dmp")));
@@ -155,7 +155,7 @@ fn compressed_dumps_round_trip() {
 }
 
 #[test]
-fn damaged_compression_keeps_what_was_decompressed() {
+fn data_decompressed_before_the_damage_is_kept() {
     let mut plain = small_core(PtrSize::Eight, LE, 62);
     let mut state = 1u64;
     // Incompressible memory, and enough of it that some is decompressed before the cut.
@@ -170,12 +170,12 @@ fn damaged_compression_keeps_what_was_decompressed() {
     }
 }
 
-/// Wrong bytes are not a cut, and what follows the compressed data is neither.
+/// Wrong bytes are distinguished from a cut, and extra data from both.
 #[test]
-fn damage_within_compressed_data_is_told_from_a_cut() {
+fn damage_within_compressed_data_is_distinguished_from_a_cut() {
     let mut plain = small_core(PtrSize::Eight, LE, 62);
     let mut state = 1u64;
-    // Text, which deflate and zstd take apart.
+    // Text, which deflate and zstd compress.
     plain.extend((0..400_000).flat_map(|_| format!("{:x} ", next(&mut state) % 5000).into_bytes()));
     let checked = |bytes: &[u8]| {
         let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();
@@ -198,7 +198,7 @@ fn damage_within_compressed_data_is_told_from_a_cut() {
             // One byte, and a page of zeros.
             for range in [at..at + 1, at..at + 4096] {
                 wrong[range].iter_mut().for_each(|byte| *byte ^= 0x55);
-                // A byte of zstd without a checksum may go unnoticed.
+                // A wrong byte may go unnoticed in zstd data without a checksum.
                 let dump = open_vec(wrong.clone()).unwrap();
                 let Some(damage) = dump.facts.damage.as_ref() else {
                     assert_eq!(what, "zstd without a checksum", "{at}: {:?}", dump.facts.oddities);
@@ -212,7 +212,7 @@ fn damage_within_compressed_data_is_told_from_a_cut() {
         }
         let dump = open_vec([&packed[..], b"padding of a tape"].concat()).unwrap();
         assert_eq!(&dump.bytes[..], &plain[..], "{what}");
-        assert!(dump.facts.damage.is_none() && dump.facts.oddities[0].contains(&format!("what follows the {name} data")), "{what}");
+        assert!(dump.facts.damage.is_none() && dump.facts.oddities[0].contains(&format!("the data after the {name} data")), "{what}");
     }
     let mut early = gzip(&plain);
     early[40..60].fill(0xff);

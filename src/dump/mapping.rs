@@ -1,4 +1,4 @@
-//! What the system maps for this process: the contents of files, and memory for large arrays. Holds the library's only `unsafe` code.
+//! Memory mappings of this process: the contents of files, and memory for large arrays. Contains the library's only `unsafe` code.
 
 use std::fmt;
 use std::fs::File;
@@ -10,7 +10,7 @@ use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use super::files::regular;
 
-/// The largest base page size of any host.
+/// The largest base page size of the supported hosts.
 #[cfg(unix)]
 const RELEASED_PAGE: u64 = 64 << 10;
 
@@ -92,14 +92,14 @@ impl Bytes {
     }
 }
 
-/// Maps a file to be read and written. Nothing else may have it: it was made by this process, and has no name. Its blocks must be
-/// allocated: where a disk is full, writing to the mapping ends the process.
+/// Maps a file for reading and writing. The file must be this process's own, without a name, so that nothing else accesses it. Its blocks
+/// must be allocated: when the disk is full, writing to the mapping would end the process.
 ///
 /// # Errors
 /// Fails if the file cannot be mapped.
 #[allow(unsafe_code)]
 pub(super) fn map_own(file: &File) -> io::Result<MmapMut> {
-    // SAFETY: only the region that owns `file` knows it (see above): no other mapping, and nobody who truncates or writes it.
+    // SAFETY: only the region that owns `file` accesses it (see above), so there is no other mapping, and nothing truncates or writes it.
     unsafe { MmapMut::map_mut(file) }
 }
 

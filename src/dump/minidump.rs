@@ -1,9 +1,8 @@
 //! Minidumps: header, stream directory, system info, threads, exception. Either byte order; Windows writes little endian.
 //!
-//! The `minidump` crate decodes system info, contexts and exceptions, stream by stream. The directory and the lists are
-//! read here, because the crate discards a whole list for one bad entry (a truncated dump then has no memory at all,
-//! measured), drops overlapping ranges, and copies a string per module from anywhere in the file, which lets a hostile
-//! file demand terabytes.
+//! The `minidump` crate decodes system info, contexts and exceptions, stream by stream. The directory and the lists are read here, because
+//! the crate discards a whole list for one bad entry (measured: a truncated dump then has no memory at all), drops overlapping ranges, and
+//! copies a string per module from anywhere in the file, which lets a hostile file demand terabytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -51,7 +50,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
         arch,
         shape,
         pid,
-        // Minidumps record no command line; the executable is the first module.
+        // Minidumps record no command line. The executable is the first module.
         process_name: modules.first().map(|m| m.file_name().to_owned()).filter(|n| !n.is_empty()),
         command_line: None,
         time: file.u32(20).filter(|t| *t != 0).map(u64::from),
@@ -168,12 +167,15 @@ fn threads(reading: &mut Reading<'_>, system: Option<&MinidumpSystemInfo>) -> Ve
         threads.push(thread);
     }
     if no_context > 0 {
-        reading.oddities.push(format!("the registers of {no_context} threads are unreadable"));
+        reading.oddities.push(match no_context {
+            1 => "the registers of a thread are unreadable".into(),
+            n => format!("the registers of {n} threads are unreadable"),
+        });
     }
     threads
 }
 
-/// A thread of which nothing but its id is known.
+/// A thread with nothing but its ID.
 fn blank(id: u32) -> OsThread {
     OsThread {
         id,
@@ -242,9 +244,9 @@ fn registers(context: &MinidumpContext, thread: &mut OsThread) {
     thread.registers = general;
 }
 
-/// The exception that the dump was written for. Dumps on request have no such stream, or an empty one.
+/// The exception that the dump was written for. Dumps written on request have no exception stream, or an empty one.
 fn exception(reading: &mut Reading<'_>, os: Os, system: Option<&MinidumpSystemInfo>) -> Option<Crash> {
-    /// Written by Breakpad into Linux dumps on request.
+    /// Code that Breakpad writes into Linux dumps on request.
     const DUMP_REQUESTED: u32 = 0xffff_ffff;
     let stream = reading.stream(stream::EXCEPTION, "exception")?;
     let exception = match MinidumpException::read(stream.bytes, &[], file_endian(stream.endian), None) {
@@ -262,7 +264,7 @@ fn exception(reading: &mut Reading<'_>, os: Os, system: Option<&MinidumpSystemIn
     let count = usize::try_from(record.number_parameters).unwrap_or(usize::MAX);
     let information = record.exception_information;
     let parameters: Vec<u64> = information.into_iter().take(count).map(|p| p & reading.max_address).collect();
-    // Access violation and in-page error: the second parameter is the address accessed.
+    // For an access violation and an in-page error, the second parameter is the address accessed.
     let accessed = if matches!(code, 0xc000_0005 | 0xc000_0006) { parameters.get(1).copied() } else { None };
     let name = match os {
         Os::Linux => signal_name(code),

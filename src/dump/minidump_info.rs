@@ -1,4 +1,4 @@
-//! Minidumps: modules, thread names, process id.
+//! Minidumps: modules, thread names, process ID.
 
 use super::Module;
 use super::fields::Fields;
@@ -6,8 +6,8 @@ use super::minidump_reading::{Reading, stream};
 use crate::base::hash::Map;
 use crate::base::{Endian, Limits, utf16};
 
-/// Total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB; without a bound on the
-/// total, many entries could share one long string and multiply it.
+/// Maximum total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB; without a limit on the total,
+/// many entries could share one long string and multiply it.
 const MAX_STRINGS: u64 = 64 << 20;
 
 /// Reads strings within a budget.
@@ -17,7 +17,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
-    /// A full budget.
+    /// An unused budget.
     pub(super) fn new(limits: &Limits, file: Fields<'_>) -> Strings {
         Strings { each: limits.string_bytes, left: MAX_STRINGS.min(file.len()) }
     }
@@ -65,7 +65,10 @@ pub(super) fn modules(reading: &mut Reading<'_>, strings: &mut Strings) -> Vec<M
         });
     }
     if unnamed > 0 {
-        reading.oddities.push(format!("{unnamed} modules have no readable name"));
+        reading.oddities.push(match unnamed {
+            1 => "a module has no readable name".into(),
+            n => format!("{n} modules have no readable name"),
+        });
     }
     modules
 }
@@ -80,7 +83,7 @@ fn version(signature: Option<u32>, high: Option<u32>, low: Option<u32>) -> Optio
     Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]), u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])])
 }
 
-/// The build id from a CodeView record. `RSDS`: GUID and age of the PDB, 20 bytes verbatim. `BpEL`: GNU build id (ELF).
+/// The build ID from a CodeView record. `RSDS`: GUID and age of the PDB, 20 bytes verbatim. `BpEL`: GNU build ID (ELF).
 fn build_id(file: Fields<'_>, len: u32, at: u32) -> Option<Vec<u8>> {
     const MAX_BUILD_ID: u64 = 64;
     let record = Fields::new(file.slice(u64::from(at), u64::from(len))?, file.endian);
@@ -92,7 +95,7 @@ fn build_id(file: Fields<'_>, len: u32, at: u32) -> Option<Vec<u8>> {
     Some(id.to_vec())
 }
 
-/// Thread names by thread id.
+/// Thread names by thread ID.
 pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> Map<u32, String> {
     const ENTRY: u64 = 12;
     let mut names = Map::default();
@@ -109,7 +112,7 @@ pub(super) fn thread_names(reading: &mut Reading<'_>, strings: &mut Strings) -> 
     names
 }
 
-/// The process id and when it was started, in seconds since 1970, where the MiscInfo stream declares them.
+/// The process ID and the start time in seconds since 1970, where the MiscInfo stream declares them.
 pub(super) fn process(reading: &mut Reading<'_>) -> (Option<u32>, Option<u64>) {
     const HAS_PROCESS_ID: u32 = 1;
     const HAS_PROCESS_TIMES: u32 = 2;

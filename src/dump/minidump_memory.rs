@@ -25,7 +25,10 @@ pub(super) fn memory_lists(reading: &mut Reading<'_>) -> MemoryLists {
     }
     let overlaps = overlaps(&memory.ranges);
     if overlaps > 0 {
-        reading.oddities.push(format!("{overlaps} captured ranges overlap others"));
+        reading.oddities.push(match overlaps {
+            1 => "a captured range overlaps others".into(),
+            n => format!("{n} captured ranges overlap others"),
+        });
     }
     memory
 }
@@ -89,14 +92,14 @@ fn overlaps(ranges: &[CapturedRange]) -> usize {
     count
 }
 
-/// What MemoryInfoList describes.
+/// The contents of MemoryInfoList.
 #[derive(Debug, Default)]
 pub(super) struct Regions {
-    /// Regions with memory.
+    /// Committed regions.
     pub(super) committed: Vec<MappedRegion>,
     /// Regions that are only reserved.
     pub(super) reserved: Vec<MappedRegion>,
-    /// Bytes with memory; `None` without such a list.
+    /// Number of committed bytes; `None` if there is no such list.
     pub(super) mapped_bytes: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! A minidump while it is read: its streams, and their lists.
+//! Access to the streams of a minidump, and to the lists in them.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ pub(super) mod stream {
     pub(in crate::dump) const MISC: u32 = 15;
     pub(in crate::dump) const MEMORY_INFO: u32 = 16;
     pub(in crate::dump) const THREAD_NAMES: u32 = 24;
-    /// Written by `gcdump trim`: 32-bit flags, 1 for redacted. Types above 0xffff are reserved for applications.
+    /// Written by `gcdump trim`: 32-bit flags; 1 means redacted. Types above 0xffff are reserved for applications.
     pub(in crate::dump) const TRIM: u32 = 0x6763_0001;
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Reading<'a> {
     pub(super) file: Fields<'a>,
     /// The highest address. Masks the sign extension of addresses in 32-bit dumps.
     pub(super) max_address: u64,
-    /// Caps on what is read.
+    /// Limits on what is read.
     pub(super) limits: &'a Limits,
     /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
@@ -46,8 +46,7 @@ impl<'a> Reading<'a> {
         Some(bytes)
     }
 
-    /// Offset and number of the entries of a list that starts with a 32-bit count. Some writers align the entries to
-    /// 8 bytes.
+    /// Offset and number of the entries of a list that starts with a 32-bit count. Some writers align the entries to 8 bytes.
     pub(super) fn list(&mut self, stream: Fields<'_>, entry: u64, name: &str) -> (u64, u64) {
         let Some(declared) = stream.u32(0).map(u64::from) else {
             if stream.len() > 0 {
@@ -76,7 +75,7 @@ impl<'a> Reading<'a> {
     }
 }
 
-/// Reads the stream directory. Of streams with equal types, the first wins.
+/// Reads the stream directory. The first of several streams with equal types wins.
 fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
     const HEADER: u64 = 32;
     const ENTRY: u64 = 12;

@@ -29,7 +29,7 @@ impl Mini {
         at
     }
 
-    /// `fields` are (value, bytes).
+    /// `fields` are (value, size in bytes).
     pub(in crate::dump) fn stream(&mut self, kind: u32, fields: &[(u64, usize)]) {
         let mut out = Vec::new();
         for (value, len) in fields {
@@ -73,7 +73,7 @@ impl Mini {
     }
 }
 
-/// A minidump with one of everything; 0x180 bytes of memory at its end.
+/// A minidump with one of each kind of contents, and 0x180 bytes of memory at its end.
 pub(in crate::dump) fn small_mini(endian: Endian) -> Vec<u8> {
     let mut mini = Mini::new(endian, 9);
     let name = mini.string("C:\\app\\lab.exe");
@@ -161,7 +161,7 @@ fn truncated_memory_is_clamped() {
     let dump = open(mini.build(&[0; 0x100])).unwrap();
     assert_eq!(dump.ranges.len(), 2);
     assert_eq!(dump.facts.oddities.len(), 3, "{:?}", dump.facts.oddities);
-    assert!(dump.facts.oddities[2].contains("1 captured ranges overlap"));
+    assert!(dump.facts.oddities[2].contains("a captured range overlaps others"));
 }
 
 #[test]

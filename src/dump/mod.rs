@@ -1,4 +1,4 @@
-//! Parses a dump file into captured ranges, modules, threads and facts. Knows nothing of .NET.
+//! Parses a dump file into captured ranges, modules, threads and facts. Knows nothing about .NET.
 //!
 //! Every container reduces to one table of *(target address, length, file offset)*: [`DumpFile::ranges`]. Memory that was
 //! mapped but not captured is absent from that table; nothing is ever substituted for it.
@@ -9,11 +9,11 @@
 //! | `elf_core`, `elf_notes`, `elf_modules` | ELF cores by createdump, the kernel and gdb |
 //! | `minidump`, `minidump_info`, `minidump_memory` | Windows minidumps |
 //! | `snapshot` | `.gcdump` files: heap snapshots |
-//! | `stacks` | where the threads' stacks are |
+//! | `stacks` | the bounds of the threads' stacks |
 //! | `write` | lays out trimmed dumps |
 //! | `temp` | writes large arrays to temporary files |
 //!
-//! What each writer puts into its dumps: `docs/internals/containers.md`.
+//! `docs/internals/containers.md` says what each writer puts into its dumps.
 
 mod compressed;
 mod elf_core;
@@ -77,8 +77,8 @@ pub struct DumpFile {
     pub ranges: Vec<CapturedRange>,
     /// The address space, captured or not. Empty if the container does not describe it.
     pub regions: Vec<MappedRegion>,
-    /// Address space that is reserved and holds no memory. Minidumps with a memory info list; ELF cores have it among the regions,
-    /// without any permission.
+    /// Address space that is reserved without memory, from the memory info list of a minidump. ELF cores list it among the regions, without
+    /// any permission.
     pub reserved: Vec<MappedRegion>,
     /// Loaded images: the module list of a minidump, or derived from NT_FILE in an ELF core.
     pub modules: Vec<Module>,
@@ -90,12 +90,12 @@ pub struct DumpFile {
     pub crash: Option<Crash>,
     /// NT_AUXV entries, *(type, value)*. Empty for minidumps.
     pub auxv: Vec<(u64, u64)>,
-    /// The objects of a heap snapshot, which has nothing else of the process.
+    /// The objects of a heap snapshot, which contains nothing else of the process.
     pub snapshot: Option<Arc<Snapshot>>,
 }
 
 impl DumpFile {
-    /// Where the kernel mapped its library, `[vdso]` (ELF cores).
+    /// The mapping of the kernel's library, `[vdso]` (ELF cores).
     pub(crate) fn kernel_library(&self) -> Option<AddrRange> {
         /// `AT_SYSINFO_EHDR`.
         const LIBRARY: u64 = 33;
@@ -103,7 +103,7 @@ impl DumpFile {
         self.regions.iter().map(|r| r.range).find(|range| range.contains(at))
     }
 
-    /// Mappings of the runtime's executable allocator, which gives this name to the memory that it maps twice (`doublememorymapper.cpp`).
+    /// Mappings of the runtime's executable allocator, which gives this name to memory that it maps twice (`doublememorymapper.cpp`).
     pub(crate) fn double_mapped(&self) -> impl Iterator<Item = AddrRange> {
         self.files.iter().filter(|f| f.path.starts_with("/memfd:doublemapper")).map(|f| f.range)
     }
@@ -111,7 +111,7 @@ impl DumpFile {
 
 #[cfg(any(test, feature = "internals"))]
 impl DumpFile {
-    /// Takes `hole` out of the captured memory, as a dump that does not have it has it.
+    /// Removes `hole` from the captured memory, to simulate a dump without it.
     pub fn remove(&mut self, hole: AddrRange) {
         let around = |r: &CapturedRange| {
             let end = r.start.plus(r.len);
@@ -139,13 +139,13 @@ pub struct DumpFacts {
     pub os: Os,
     /// Architecture of the process.
     pub arch: Arch,
-    /// Pointer size and byte order. `None` if the container does not tell: a minidump of an unknown architecture.
+    /// Pointer size and byte order. `None` for a minidump of an unknown architecture.
     pub shape: Option<Shape>,
-    /// Process id.
+    /// Process ID.
     pub pid: Option<u32>,
     /// Name of the process.
     pub process_name: Option<String>,
-    /// Its command line, if recorded: contents, which [`InfoReport`](crate::model::InfoReport) hides where they are to be hidden.
+    /// Command line, if recorded. It is user data, which [`InfoReport`](crate::model::InfoReport) hides if contents are to be hidden.
     pub command_line: Option<String>,
     /// When the dump was written, in seconds since 1970. Minidumps only.
     pub time: Option<u64>,
@@ -155,17 +155,17 @@ pub struct DumpFacts {
     pub file_bytes: u64,
     /// Captured memory in bytes.
     pub captured_bytes: u64,
-    /// Mapped memory in bytes, captured or not. `None` if the container does not tell.
+    /// Mapped memory in bytes, captured or not. `None` if the container does not record it.
     pub mapped_bytes: Option<u64>,
     /// Bytes of memory that the dump declares but the truncated file does not hold.
     pub truncated_bytes: u64,
-    /// Damage of the compressed data, after which what was decompressed may be wrong.
+    /// Damage of the compressed data, which makes all decompressed bytes unreliable.
     pub damage: Option<String>,
     /// `MINIDUMP_TYPE` flags of a minidump's header.
     pub minidump_flags: Option<u64>,
     /// Whether the header of an ELF core is that of createdump, of any release: `EI_OSABI` is 3 (GNU/Linux). Kernels and gdb write 0.
     pub header_of_createdump: bool,
-    /// Mappings of an ELF core of which nothing was captured. Kernel cores have many, createdump writes none.
+    /// Number of mappings of an ELF core without captured bytes. Kernel cores have many; createdump writes none.
     pub uncaptured_mappings: u64,
     /// Set if `gcdump trim` wrote this dump.
     pub trimmed: Option<Trimmed>,
@@ -177,13 +177,13 @@ pub struct DumpFacts {
 const WITH_FULL_MEMORY: u64 = 0x2;
 
 impl DumpFacts {
-    /// Whether the container states that it holds all memory of the process. Only minidumps tell.
+    /// Whether the container states that it holds all memory of the process. Only minidumps record this.
     pub(crate) fn states_all_memory(&self) -> bool {
         self.minidump_flags.is_some_and(|flags| flags & WITH_FULL_MEMORY != 0)
     }
 }
 
-/// How `gcdump trim` changed the dump that it copied.
+/// How `gcdump trim` changed the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trimmed {
     /// Whether the contents of strings and arrays were overwritten.
@@ -204,7 +204,7 @@ pub struct CapturedRange {
 /// A mapped region of the address space, captured or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappedRegion {
-    /// Its addresses.
+    /// The addresses of the region.
     pub range: AddrRange,
     /// Whether it is readable.
     pub read: bool,
@@ -212,23 +212,23 @@ pub struct MappedRegion {
     pub write: bool,
     /// Whether it is executable.
     pub execute: bool,
-    /// What it was mapped from. `None` if the container does not tell: ELF cores list file mappings apart.
+    /// What the region was mapped from. `None` in ELF cores, which list file mappings separately.
     pub backing: Option<Backing>,
-    /// Start of the allocation that it is a part of. Minidumps only.
+    /// Start of the allocation that contains the region. Minidumps only.
     pub allocation: Option<Addr>,
 }
 
 impl MappedRegion {
-    /// Whether the process could read, write or execute it.
+    /// Whether the process could read, write or execute the region.
     pub(crate) fn is_accessible(&self) -> bool {
         self.read || self.write || self.execute
     }
 }
 
-/// What memory was mapped from (`MEMORY_BASIC_INFORMATION::Type`).
+/// The kind of mapping (`MEMORY_BASIC_INFORMATION::Type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
-    /// Of this process alone.
+    /// Memory private to the process.
     Private,
     /// A section: a file, or memory that may be shared or mapped twice.
     Section,
@@ -249,13 +249,13 @@ pub struct Module {
     pub timestamp: Option<u32>,
     /// File version *(major, minor, build, revision)*, if a minidump records it.
     pub version: Option<[u16; 4]>,
-    /// Build id from a minidump's module record: GUID and age of the PDB (PE; 20 bytes, verbatim), or the GNU build id
-    /// (ELF). In ELF cores it is only in the captured image.
+    /// Build ID from a minidump's module record: GUID and age of the PDB (PE; 20 bytes, verbatim), or the GNU build ID (ELF). In ELF cores,
+    /// only the captured image contains it.
     pub build_id: Option<Vec<u8>>,
 }
 
 impl Module {
-    /// The last component of the path, whichever slashes it uses.
+    /// The last component of the path. Both kinds of slash separate components.
     pub fn file_name(&self) -> &str {
         file_name(&self.path)
     }
@@ -264,9 +264,9 @@ impl Module {
 /// An NT_FILE entry: part of a file mapped into memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileMapping {
-    /// Where it is mapped.
+    /// The addresses of the mapping.
     pub range: AddrRange,
-    /// Offset in the file, in bytes.
+    /// Offset of the mapping in the file, in bytes.
     pub file_offset: u64,
     /// Path as the process knew it, without " (deleted)".
     pub path: String,
@@ -275,16 +275,16 @@ pub struct FileMapping {
 /// A general-purpose register of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register {
-    /// Its name, as debuggers print it: `rbx`, `x19`.
+    /// The register's name as debuggers print it: `rbx`, `x19`.
     pub name: &'static str,
-    /// Its value when the dump was taken.
+    /// The register's value when the dump was taken.
     pub value: u64,
 }
 
 /// An operating system thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OsThread {
-    /// Operating system thread id.
+    /// Operating system thread ID.
     pub id: u32,
     /// Instruction pointer.
     pub instruction_pointer: Option<Addr>,
@@ -292,7 +292,7 @@ pub struct OsThread {
     pub stack_pointer: Option<Addr>,
     /// The general-purpose registers, stack pointer included, for conservative root scanning.
     pub registers: Vec<Register>,
-    /// Base of thread-local storage (`fs_base`; x64 Linux only). The C library places it at the top of the stacks it allocates.
+    /// Base of thread-local storage (`fs_base`; x64 Linux only). The C library places it at the top of the stacks that it allocates.
     pub thread_base: Option<Addr>,
     /// Signal that the thread was handling (ELF `pr_cursig`), 0 if none.
     pub signal: u32,
@@ -307,7 +307,7 @@ pub struct OsThread {
 /// Why the process ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crash {
-    /// The crashing thread's id.
+    /// ID of the crashing thread.
     pub thread: Option<u32>,
     /// Signal number (ELF) or exception code (minidump).
     pub code: u32,

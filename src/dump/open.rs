@@ -11,17 +11,17 @@ use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
 use crate::base::{Limits, Progress};
 
-/// Oddities kept per dump.
+/// Maximum number of oddities kept per dump.
 const MAX_ODDITIES: usize = 50;
 
 /// How to open a dump.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// Caps on what is read from the dump.
+    /// Limits on what is read from the dump.
     pub limits: Limits,
     /// Progress reporting for decompression and heap walks.
     pub progress: Option<Arc<dyn Progress>>,
-    /// Keeps what compressed dumps are decompressed to.
+    /// Cache for decompressed dumps.
     pub cache: Option<Arc<dyn Cache>>,
     /// Read the file into memory instead of mapping it, for file systems that do not support mapping.
     pub no_mmap: bool,
@@ -30,8 +30,8 @@ pub struct OpenOptions {
 /// Opens the dump at `path`. Format and compression are detected from the contents, never from the name.
 ///
 /// # Errors
-/// Fails if the file cannot be read, is not a dump, or does not have the structures without which nothing of it can be read. Other
-/// damage is not an error: everything readable is kept, and [`DumpFacts::oddities`](super::DumpFacts::oddities) and
+/// Fails if the file cannot be read, is not a dump, or is missing structures that are essential. Other damage is not an error: everything
+/// readable is kept, and [`DumpFacts::oddities`](super::DumpFacts::oddities) and
 /// [`DumpFacts::truncated_bytes`](super::DumpFacts::truncated_bytes) report the rest.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     let io = |source| DumpError::Io { path: path.to_owned(), source };
@@ -45,7 +45,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<DumpFile, DumpError> {
     open_file(&regular(path).map_err(io)?, path, options)
 }
 
-/// Opens a dump from a file that is open already. `path` is where it was found: see [`open_bytes`].
+/// Opens a dump from an open file. `path` is the path of the file: see [`open_bytes`].
 ///
 /// # Errors
 /// See [`open`].
@@ -87,7 +87,7 @@ pub fn open_bytes(bytes: Bytes, path: &Path, options: &OpenOptions) -> Result<Du
             let facts = &mut dump.facts;
             facts.compression = Some(compression);
             if let Some(damage) = damage {
-                // A dump that is whole needs nothing of what follows.
+                // A complete dump does not need the data after it.
                 let is_wrong = match damage.kind {
                     DamageKind::Wrong => true,
                     DamageKind::Trailing => facts.truncated_bytes > 0,
@@ -122,7 +122,7 @@ fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Re
         FileKind::GcdumpTrace => super::snapshot::read(Arc::new(bytes), path),
         kind => Err(DumpError::NotADump { path: path.to_owned(), kind }),
     }?;
-    // Each broken note or segment adds a sentence; a hostile file has millions.
+    // Each broken note or segment adds a sentence, and a hostile file may have millions.
     let oddities = &mut dump.facts.oddities;
     let more = oddities.len().saturating_sub(MAX_ODDITIES);
     if more > 0 {

@@ -22,7 +22,7 @@ fn dump(name: &str) -> Option<DumpFile> {
         (open(&path, &OpenOptions::default()).unwrap(), start.elapsed())
     };
     let (mut dump, mut took) = timed();
-    // The first one may have waited for a disk.
+    // The first attempt may have waited for a disk.
     if took > Duration::from_secs(1) {
         (dump, took) = timed();
     }
@@ -38,7 +38,7 @@ fn names() -> Vec<String> {
     };
     let mut names: Vec<String> =
         entries.filter_map(|e| e.unwrap().file_name().to_str().and_then(|n| n.strip_suffix(".dmp")).map(str::to_owned)).collect();
-    // Those of other machines, and of programs that say by their names neither how they ended nor what is in them.
+    // Excludes dumps of other machines, and of programs whose names say neither how they ended nor what they contain.
     names.retain(|name| {
         !["arm64", "web11", "dmg-", "alien", "net10trim", "-busy", "-enc-", "-nested", "-monitors-", "-taskdeadlock-", "-asyncliverasync-"]
             .iter()
@@ -70,7 +70,7 @@ fn all_dumps_open() {
         for thread in dump.threads.iter().filter(|_| !windows) {
             let (sp, base) = (thread.stack_pointer.unwrap(), thread.thread_base.unwrap());
             let mapping = dump.regions.iter().find(|r| r.range.contains(sp)).unwrap();
-            // A stack that has overflowed: the handler runs on the signal stack.
+            // After a stack overflow, the handler runs on the signal stack.
             let own = Some(thread.id) != dump.facts.pid && !name.contains("overflowthread");
             assert!(!own || (sp < base && mapping.range.contains(base)), "{name}: thread {}: {sp} {base} {:?}", thread.id, mapping.range);
         }
@@ -105,19 +105,19 @@ fn agrees_with_clrmd() {
         let Some(dump) = dump(name) else { continue };
         let Some(answer) = answer(name) else { continue };
         let info = &answer["info"];
-        // ClrMD has no process id for gdb's cores.
+        // ClrMD finds no process ID in gdb's cores.
         let pid = info["pid"].as_u64().unwrap_or(0);
         assert!(pid == 0 || u64::from(dump.facts.pid.unwrap()) == pid, "{name}: {pid}");
         let file_name = |v: &serde_json::Value| v.as_str().unwrap_or("").rsplit(['/', '\\']).next().unwrap().to_owned();
         let bases = |file: &str| dump.modules.iter().filter(|m| m.file_name() == file).map(|m| m.base.0).collect::<Vec<_>>();
-        // Of size 0: ClrMD lists a mapping in the middle of an image as a module of its own.
+        // Modules of size 0: ClrMD lists a mapping in the middle of an image as a separate module.
         let native = list(&info["native_modules"]).into_iter().filter(|m| m["size"] != 0);
         let native = native.map(|m| (hex(&m["base"]), file_name(&m["file"])));
         let managed = list(&info["modules"])
             .into_iter()
             .filter(|m| !m["image_base"].is_null() && m["pe"] == true)
             .map(|m| (hex(&m["image_base"]), file_name(&m["name"])));
-        // An assembly that the runtime laid out itself lies in anonymous memory.
+        // An assembly that the runtime laid out itself is in anonymous memory.
         let mapped = |base: u64| dump.files.is_empty() || dump.files.iter().any(|f| f.range.contains(Addr(base)));
         let managed = managed.filter(|(base, _)| mapped(*base));
         let mut compared = 0;

@@ -1,7 +1,7 @@
 //! `.gcdump` files of `dotnet-gcdump`, PerfView and gcdump itself: the objects of a heap by type, size and reference.
 //!
-//! A stream of PerfView's FastSerialization with an object `GCHeapDump`, whose `Graphs.MemoryGraph` has the nodes in a blob of packed
-//! numbers (`docs/internals/exports.md`). Nodes are decoded when they are asked for.
+//! The file is a stream of PerfView's FastSerialization with an object `GCHeapDump`, whose `Graphs.MemoryGraph` has the nodes in a blob of
+//! packed numbers (`docs/internals/exports.md`). Nodes are decoded on access.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,25 +25,25 @@ pub(crate) mod tag {
     pub(crate) const STRING: u8 = 13;
 }
 
-/// 1970 in ticks of 100 ns since the year 1.
+/// The Unix epoch in ticks of 100 ns since the year 1.
 pub(crate) const EPOCH: i64 = 621_355_968_000_000_000;
-/// How gcdump begins the log of the collection in a file whose objects, references or roots are not all; behind it is the reason.
+/// Prefix of the collection log that gcdump writes into a file with missing objects, references or roots. The reason follows it.
 pub(crate) const PARTIAL: &str = "partial: ";
-/// Most characters of the reason that are kept.
+/// Maximum number of characters of the reason that are kept.
 const MAX_REASON: usize = 1024;
-/// What it begins with.
+/// The beginning of the file.
 pub(crate) const SIGNATURE: &str = "!FastSerialization.1";
-/// Objects within each other: what other tools add is skipped, and might be nested.
+/// Maximum nesting of objects: unknown objects of other tools are skipped and may be nested.
 const MAX_DEPTH: u32 = 16;
 
 /// A type of a snapshot.
 #[derive(Clone, Debug)]
 pub struct SnapshotType {
-    /// Its name, as the writer has it.
+    /// The type's name, as the writer recorded it.
     pub name: String,
-    /// Size of those nodes that do not tell their own.
+    /// Size in bytes of nodes without their own size.
     pub size: u64,
-    /// Path of its module.
+    /// Path of the type's module.
     pub module: Option<String>,
 }
 
@@ -55,13 +55,13 @@ pub struct Snapshot {
     pub types: Vec<SnapshotType>,
     /// Number of nodes.
     pub nodes: u32,
-    /// The node from which roots hang.
+    /// The node that refers to the roots.
     pub root: u32,
-    /// Each node stands for this many of its kind, in a sample of a heap; 1 in a whole one.
+    /// Number of objects that each node represents: more than 1 in a sample of a heap.
     pub sampling: f32,
-    /// Who wrote it.
+    /// The tool that wrote the file.
     pub tool: Option<String>,
-    /// Why it is not all of the heap, if gcdump wrote it and knew.
+    /// Why the file does not contain the whole heap, if gcdump wrote it and recorded a reason.
     pub loss: Option<String>,
     offsets: usize,
     blob: (usize, usize),
@@ -71,9 +71,9 @@ pub struct Snapshot {
 /// A node.
 #[derive(Clone, Copy, Debug)]
 pub struct SnapshotNode<'s> {
-    /// Index of its type.
+    /// Index of the node's type.
     pub ty: usize,
-    /// Its size in bytes.
+    /// Size of the node in bytes.
     pub size: u64,
     own: u32,
     nodes: u32,
@@ -82,7 +82,7 @@ pub struct SnapshotNode<'s> {
 }
 
 impl SnapshotNode<'_> {
-    /// The nodes that it refers to; ends early where the file is damaged.
+    /// The nodes that this node refers to; ends early if the file is damaged.
     pub fn children(&self) -> impl Iterator<Item = u32> {
         let (own, nodes, mut rest) = (i64::from(self.own), self.nodes, self.rest);
         let next = move || Some(i64::from(packed(&mut rest)?));
@@ -91,13 +91,13 @@ impl SnapshotNode<'_> {
             .map_while(move |by| u32::try_from(own.checked_add(by)?).ok().filter(|child| *child < nodes))
     }
 
-    /// How many of its children the file should tell.
+    /// The number of references that the file declares for this node.
     pub fn child_count(&self) -> u32 {
         self.children
     }
 }
 
-/// A number in 1 to 5 bytes, 7 bits each, the most significant first; bit 6 of the first is the sign.
+/// Decodes a number of 1 to 5 bytes, 7 bits each, most significant first; bit 6 of the first byte is the sign.
 fn packed(rest: &mut &[u8]) -> Option<i32> {
     let mut value = 0i32;
     for place in 0..5 {
@@ -113,7 +113,7 @@ fn packed(rest: &mut &[u8]) -> Option<i32> {
 }
 
 impl Snapshot {
-    /// The node with this number; `None` if it is damaged.
+    /// The node at `index`; `None` if it is damaged.
     pub fn node(&self, index: u32) -> Option<SnapshotNode<'_>> {
         let at = self.offsets.checked_add(usize::try_from(index).ok()?.checked_mul(4)?)?;
         let offset = u32::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
@@ -126,12 +126,12 @@ impl Snapshot {
         Some(SnapshotNode { ty, size, own: index, nodes: self.nodes, children, rest })
     }
 
-    /// More references than all nodes together have: each takes at least a byte, and no other node has that.
+    /// An upper bound on the number of references of all nodes: each takes at least one byte of the blob.
     pub fn most_references(&self) -> u64 {
         len64(self.blob.1.saturating_sub(self.blob.0))
     }
 
-    /// Its address; 0 for what is no object.
+    /// The address of the node; 0 if it is not an object.
     pub fn address(&self, index: u32) -> u64 {
         let at = usize::try_from(index).ok().and_then(|i| self.addresses.checked_add(i.checked_mul(8)?));
         at.and_then(|at| self.bytes.get(at..)?.first_chunk()).map_or(0, |bytes| u64::from_le_bytes(*bytes))
@@ -186,7 +186,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path) -> Result<DumpFile, DumpError
     })
 }
 
-/// What the file says of the process.
+/// Facts about the process.
 struct About {
     is_64: bool,
     time: Option<u64>,
@@ -197,18 +197,18 @@ struct About {
 /// A class of the stream: its name, and the oldest version of a reader that can read it.
 #[derive(Clone)]
 struct Class {
-    /// Shared: each object names its class, and all of them may name a long one.
+    /// Shared, because each object names its class, and all of them may name a class with a long name.
     name: Arc<str>,
     minimum: i32,
 }
 
-/// What is wrong with the file.
+/// The error is a description of the damage.
 type Read<T> = Result<T, &'static str>;
 
 struct Stream<'b> {
     bytes: &'b [u8],
     at: usize,
-    /// By the place where each was defined.
+    /// Classes by the offset of their definition.
     classes: Map<usize, Class>,
 }
 
@@ -238,21 +238,21 @@ impl Stream<'_> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// A number of things that take at least `each` bytes.
+    /// Reads a count of items that take at least `each` bytes.
     fn count(&mut self, each: usize) -> Read<usize> {
         let n = usize::try_from(self.int()?).map_err(|_| "a count is negative")?;
         let left = self.bytes.len().saturating_sub(self.at);
         if n.saturating_mul(each) > left { Err(CUT) } else { Ok(n) }
     }
 
-    /// Skips `n` things of `each` bytes.
+    /// Skips `n` items of `each` bytes.
     fn skip(&mut self, n: usize, each: usize) -> Read<usize> {
         let from = self.at;
         self.take(n.checked_mul(each).ok_or(CUT)?)?;
         Ok(from)
     }
 
-    /// UTF-16 units, each in the form of UTF-8; `None` for null.
+    /// Reads a string, whose UTF-16 units are each encoded like UTF-8; `None` for null.
     fn text(&mut self) -> Read<Option<String>> {
         let n = self.int()?;
         if n == -1 {
@@ -274,37 +274,37 @@ impl Stream<'_> {
         Ok(Some(utf16(units)))
     }
 
-    /// The class of an object that begins here; `None` for null.
+    /// Reads the class of the object that begins here; `None` for null.
     fn begin(&mut self) -> Read<Option<Class>> {
         match self.byte()? {
             tag::NULL => return Ok(None),
             tag::BEGIN | tag::BEGIN_PRIVATE => {}
-            _ => return Err("an object is expected"),
+            _ => return Err("expected an object"),
         }
         let at = self.at;
         match self.byte()? {
             tag::REFERENCE => {
                 let label = u32::from_le_bytes(self.array()?);
                 let class = usize::try_from(label).ok().and_then(|l| self.classes.get(&l));
-                class.cloned().map(Some).ok_or("an object is of no known class")
+                class.cloned().map(Some).ok_or("the class of an object is not defined")
             }
             tag::BEGIN => {
                 if self.byte()? != tag::NULL {
-                    return Err("a class is expected");
+                    return Err("expected a class");
                 }
                 let (_version, minimum) = (self.int()?, self.int()?);
                 let class = Class { name: self.text()?.unwrap_or_default().into(), minimum };
                 if self.byte()? != tag::END {
-                    return Err("the end of a class is expected");
+                    return Err("expected the end of a class");
                 }
                 self.classes.insert(at, class.clone());
                 Ok(Some(class))
             }
-            _ => Err("a class is expected"),
+            _ => Err("expected a class"),
         }
     }
 
-    /// Skips the fields that newer writers append, to the end of the object; the last text among them.
+    /// Skips the fields that newer writers append, to the end of the object. Returns the last string among them.
     fn end(&mut self, depth: u32) -> Read<Option<String>> {
         let mut last = None;
         loop {
@@ -327,7 +327,7 @@ impl Stream<'_> {
         }
     }
 
-    /// Goes to what a forward reference names: the table of these lies at the end of the file.
+    /// Follows a forward reference. The table of their targets is at the end of the file.
     fn forward(&mut self) -> Read<()> {
         let index = usize::try_from(self.int()?).map_err(|_| "a forward reference is negative")?;
         let word = |at: usize| -> Read<usize> {
@@ -336,13 +336,13 @@ impl Stream<'_> {
         };
         let table = word(word(self.bytes.len().checked_sub(4).ok_or(CUT)?)?)?;
         if index >= word(table)? {
-            return Err("a forward reference names nothing");
+            return Err("a forward reference is not in the table");
         }
         let place = index.checked_mul(4).and_then(|i| table.checked_add(4)?.checked_add(i)).ok_or(CUT)?;
         let to = word(place)?;
-        // Backwards would be a loop.
+        // A jump back could loop.
         if to < self.at {
-            return Err("a forward reference leads back");
+            return Err("a forward reference points backwards");
         }
         self.at = to;
         Ok(())
@@ -363,7 +363,7 @@ impl Stream<'_> {
         let is_64 = self.byte()? != 0;
         snapshot.sampling = f32::from_le_bytes(self.array()?);
         self.take(4)?;
-        // JavaScript's heap has no fields.
+        // The heap of a JavaScript engine, whose fields are skipped.
         if self.begin()?.is_some() {
             self.end(0)?;
         }
@@ -389,7 +389,7 @@ impl Stream<'_> {
             return Err("the graph is missing");
         }
         self.long()?;
-        let root = u32::try_from(self.int()?).map_err(|_| "the root is no node")?;
+        let root = u32::try_from(self.int()?).map_err(|_| "the root index is out of range")?;
         let mut types = Vec::new();
         for _ in 0..self.count(12)? {
             let name = self.text()?.unwrap_or_default();
@@ -400,24 +400,24 @@ impl Stream<'_> {
         let offsets = self.skip(count, 4)?;
         let length = self.count(1)?;
         let blob = self.skip(length, 1)?;
-        // Names that are looked up later, of modules that PerfView knows and the file does not.
+        // Deferred names, of types in modules that PerfView would look up.
         if class.minimum >= 1 {
             self.forward()?;
         }
         if self.count(8)? != count {
-            return Err("nodes and addresses differ in number");
+            return Err("the numbers of nodes and of addresses differ");
         }
         let addresses = self.skip(count, 8)?;
         self.end(0)?;
         let nodes = u32::try_from(count).map_err(|_| "there are too many nodes")?;
         if root >= nodes {
-            return Err("the root is no node");
+            return Err("the root index is out of range");
         }
         let blob = (blob, blob.saturating_add(length));
         Ok(Snapshot { bytes: Arc::clone(bytes), types, nodes, root, sampling: 1.0, tool: None, loss: None, offsets, blob, addresses })
     }
 
-    /// The bounds of generations, which are not kept.
+    /// Skips the bounds of the generations.
     fn segments(&mut self) -> Read<()> {
         if self.begin()?.is_none() {
             return Ok(());

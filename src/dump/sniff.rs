@@ -6,7 +6,7 @@ use crate::base::Endian;
 /// Number of leading bytes that [`sniff`] looks at.
 pub(super) const SNIFF_BYTES: usize = 4096;
 
-/// A file's format, as far as its first bytes tell.
+/// A file's format, as detected from its first bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FileKind {
@@ -53,7 +53,7 @@ pub enum FileKind {
     Text,
     /// An empty file.
     Empty,
-    /// Too short to tell.
+    /// Too short to detect the format.
     TooShort,
     /// A directory.
     Directory,
@@ -69,12 +69,12 @@ impl FileKind {
         matches!(self, FileKind::ElfCore | FileKind::Minidump)
     }
 
-    /// Whether gcdump decompresses such files, and opens what is in them.
+    /// Whether gcdump decompresses such files and opens their contents.
     pub(crate) fn is_compressed(self) -> bool {
         matches!(self, FileKind::Zstd | FileKind::Gzip)
     }
 
-    /// A predicate to follow the file's name: what it is, and what to do about it.
+    /// A predicate that follows the file's name: what the file is, and what to do about it.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             FileKind::ElfCore => "is an ELF core dump",

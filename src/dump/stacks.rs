@@ -1,14 +1,14 @@
-//! Stack bounds and threads by id. Indexed: a dump may have ten thousand threads.
+//! Stack bounds, and threads by ID. Indexed, because a dump may have ten thousand threads.
 
 use std::collections::HashMap;
 
 use super::{DumpFile, OsThread};
 use crate::base::{Addr, AddrRange, PAGE};
 
-/// Most bytes of the guard of a stack.
+/// Maximum size in bytes of a stack's guard region.
 const GUARD: u64 = 1 << 20;
 
-/// The threads of a dump by id, and the memory around their stack pointers.
+/// The threads of a dump by ID, and the memory around their stack pointers.
 #[derive(Debug)]
 pub(crate) struct ThreadStacks<'d> {
     threads: HashMap<u64, &'d OsThread>,
@@ -21,7 +21,7 @@ pub(crate) struct ThreadStacks<'d> {
 }
 
 impl<'d> ThreadStacks<'d> {
-    /// Indexes the threads, regions and ranges of `dump`. Of threads with equal ids, the first wins.
+    /// Indexes the threads, regions and ranges of `dump`. The first of several threads with equal IDs wins.
     pub(crate) fn new(dump: &'d DumpFile) -> ThreadStacks<'d> {
         let mut threads = HashMap::with_capacity(dump.threads.len());
         for thread in &dump.threads {
@@ -41,7 +41,7 @@ impl<'d> ThreadStacks<'d> {
         }
     }
 
-    /// The thread with operating system id `id`.
+    /// The thread with the operating system ID `id`.
     pub(crate) fn thread(&self, id: u64) -> Option<&'d OsThread> {
         self.threads.get(&id).copied()
     }
@@ -52,7 +52,7 @@ impl<'d> ThreadStacks<'d> {
         at(&self.mapped, pointer).or_else(|| at(&self.captured, pointer))
     }
 
-    /// The mapping around `pointer`, or the next one: a stack that has overflowed ends in its guard.
+    /// The mapping around `pointer`, or the next one: after a stack overflow, the pointer is in the guard region.
     pub(crate) fn at_or_after(&self, pointer: Addr) -> Option<AddrRange> {
         let next = |sorted: &[AddrRange]| sorted.get(sorted.partition_point(|r| r.start <= pointer)).copied();
         let list = if self.mapped.is_empty() { &self.captured } else { &self.mapped };
@@ -72,8 +72,8 @@ impl<'d> ThreadStacks<'d> {
         })
     }
 
-    /// The own stack of a thread that runs on another one, as signal handlers do. The C library lays thread-local storage on top of the stacks
-    /// that it allocates; on that of the first thread, the kernel has put random bytes (`AT_RANDOM`).
+    /// The original stack of a thread that runs on another one, as signal handlers do. The C library places thread-local storage at the top
+    /// of the stacks that it allocates; at the top of the first thread's stack, the kernel places random bytes (`AT_RANDOM`).
     pub(crate) fn left(&self, dump: &DumpFile, thread: &OsThread) -> Option<AddrRange> {
         const AT_RANDOM: u64 = 25;
         let pointer = thread.stack_pointer?;
@@ -84,8 +84,8 @@ impl<'d> ThreadStacks<'d> {
         (!own.contains(pointer)).then(|| AddrRange::new(own.start, end))
     }
 
-    /// All of the stack of `thread` that is mapped, unused parts below the stack pointer included: up to `base` where the runtime
-    /// tells it. The C library lays thread-local storage on top of the stacks that it allocates.
+    /// The whole mapped stack of `thread`, including unused parts below the stack pointer, up to `base` if the runtime recorded it. The C
+    /// library places thread-local storage at the top of the stacks that it allocates.
     pub(crate) fn whole(&self, thread: &OsThread, base: Option<Addr>) -> Option<AddrRange> {
         let Some(pointer) = thread.stack_pointer else { return thread.stack };
         let around = self.around(pointer)?;
@@ -94,7 +94,8 @@ impl<'d> ThreadStacks<'d> {
         let known = |top: Addr| (pointer < top && top <= end).then_some(top);
         let storage = || known(thread.thread_base?.plus(PAGE).align_down(PAGE));
         let top = base.and_then(known).or_else(storage).unwrap_or(end);
-        // In a mapping of several stacks, from the pointer of the next lower one.
+        // If the mapping contains several stacks, the stack pointer of the next lower thread bounds this one, whose unused part is left
+        // out.
         let below = self.pointers.partition_point(|p| *p < pointer).checked_sub(1).and_then(|i| self.pointers.get(i));
         let start = below.filter(|p| around.contains(**p)).map_or(around.start, |_| pointer.align_down(PAGE));
         Some(AddrRange::new(start, top))

@@ -1,4 +1,4 @@
-//! Large arrays in temporary files, which are mapped: their pages can be written to the disk and taken back at any time.
+//! Large arrays in mapped temporary files, whose pages the system can write to the disk and reload at any time.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -11,14 +11,14 @@ use super::mapping::map_own;
 use crate::base::cancel::check;
 use crate::base::{Files, NoRoom, Region};
 
-/// Temporary files in the folder for such files: `TMPDIR`. They have no name, so that none is left behind, however the process ends.
+/// Makes temporary files in `TMPDIR`. They have no name, so that none remains, however the process ends.
 #[derive(Debug)]
 pub struct TempFiles {
     folder: PathBuf,
 }
 
 impl TempFiles {
-    /// In the folder that the system, or `TMPDIR`, says.
+    /// Temporary files in the system's folder for them, or in `TMPDIR`.
     pub fn new() -> TempFiles {
         TempFiles { folder: std::env::temp_dir() }
     }
@@ -38,7 +38,7 @@ impl Files for TempFiles {
     }
 }
 
-/// The reason of an error of `tempfile`, without the name of the file, which means nothing to the user.
+/// The cause of an error of the `tempfile` crate, without the name of the file, which means nothing to the user.
 pub(crate) fn reason(e: io::Error) -> io::Error {
     let text = e.to_string();
     match text.split_once(" at path ") {
@@ -53,7 +53,7 @@ fn no_room(folder: &std::path::Path, bytes: u64, source: io::Error) -> NoRoom {
 
 #[derive(Debug)]
 struct TempFile {
-    /// `None` while it is empty.
+    /// `None` while the file is empty.
     map: Option<MmapMut>,
     file: File,
     len: u64,
@@ -71,7 +71,7 @@ impl Region for TempFile {
 
     fn grow(&mut self, bytes: usize) -> Result<(), NoRoom> {
         let len = u64::try_from(bytes).unwrap_or(u64::MAX);
-        // Windows lets no file grow that is mapped.
+        // Windows cannot grow a mapped file.
         self.map = None;
         let mapped = allocate(&mut self.file, self.len, len).and_then(|()| map_own(&self.file));
         self.map = Some(mapped.map_err(|source| no_room(&self.folder, len, source))?);
@@ -80,7 +80,7 @@ impl Region for TempFile {
     }
 }
 
-/// Makes a file longer, with blocks of the disk for all that is new.
+/// Grows a file, and allocates disk blocks for the new part.
 fn allocate(file: &mut File, from: u64, to: u64) -> io::Result<()> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     loop {
@@ -89,7 +89,7 @@ fn allocate(file: &mut File, from: u64, to: u64) -> io::Result<()> {
         match fallocate(&*file, FallocateFlags::empty(), from, to.saturating_sub(from)) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => check(),
-            // Not every file system can.
+            // Not supported by every file system.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => break,
             Err(e) => return Err(e.into()),
         }
@@ -97,7 +97,7 @@ fn allocate(file: &mut File, from: u64, to: u64) -> io::Result<()> {
     write_zeros(file, from, to)
 }
 
-/// What allocates blocks everywhere.
+/// Allocates blocks by writing zeros, which works on every file system.
 fn write_zeros(file: &mut File, from: u64, to: u64) -> io::Result<()> {
     static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
     file.seek(SeekFrom::Start(from))?;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn written_bytes_are_read_back() {
         const ITEMS: u32 = 100_000;
         let mut pushed = Buffer::new(&files());
         (0..ITEMS).for_each(|n| pushed.push(n));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_allocated_without_the_help_of_the_system() {
+    fn blocks_are_allocated_by_writing_zeros() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"kept").unwrap();
         write_zeros(&mut file, 4, 200_000).unwrap();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_has_no_room() {
+    fn a_missing_folder_has_no_room() {
         let nowhere = TempFiles { folder: "/nowhere/at/all".into() };
         let store = Store::in_files(Arc::new(nowhere));
         let full = crate::base::store::caught(|| Buffer::<u64>::zeroed(&store, 1 << 20).len()).unwrap_err();

@@ -1,6 +1,6 @@
 //! `.gcdump`: heap snapshots of PerfView, Visual Studio and `dotnet-gcdump`.
 //!
-//! The bytes are those that PerfView's own reader takes (`docs/internals/exports.md`): a stream of its FastSerialization with one
+//! The format is the one that PerfView's own reader accepts (`docs/internals/exports.md`): a stream of its FastSerialization with one
 //! `Graphs.MemoryGraph`. Free space has no nodes.
 
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::dump::snapshot::{self as stream, tag};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Generation, RootKind, SegmentModel};
 
-/// Names that viewers of the format know.
+/// Names that viewers of the format recognize.
 mod form {
     pub(super) const ROOT: &str = "[.NET Roots]";
     pub(super) const STATICS: &str = "[static vars]";
@@ -30,7 +30,8 @@ mod form {
     pub(super) const LEFT_OUT: &str = "[objects left out]";
     pub(super) const STATIC: &str = "[static var ";
 
-    /// Objects larger than this have a type of their own, as `dotnet-gcdump` has it: without it, the two do not compare.
+    /// Objects larger than these limits have separate types, as in `dotnet-gcdump`. Without them, files of the two
+    /// programs could not be compared.
     pub(super) const SIZES: [(u64, &str); 6] = [
         (100_000_000, " (Bytes > 100M)"),
         (10_000_000, " (Bytes > 10M)"),
@@ -41,20 +42,20 @@ mod form {
     ];
 }
 
-/// What the file says besides the graph.
+/// Contents of the file besides the graph.
 #[derive(Clone, Debug, Default)]
 pub struct About {
-    /// When the heap was captured, in seconds since 1970.
+    /// Time at which the heap was captured, in seconds since 1970.
     pub time: Option<u64>,
     /// Name of the process.
     pub process: String,
-    /// Its id.
+    /// Process id.
     pub process_id: Option<u32>,
-    /// Whether to tell generations. Readers before 2022 refuse such files.
+    /// Whether to write generations. Readers before 2022 reject such files.
     pub generations: bool,
 }
 
-/// A group of roots in the file: its node and that above it.
+/// The node of a group of roots in the file, and its parent.
 struct GroupNode {
     name: &'static str,
     under: &'static str,
@@ -74,35 +75,35 @@ fn group_node(kind: GroupKind) -> Option<GroupNode> {
         }
         GroupKind::Frozen => (form::FROZEN, form::OTHER),
         GroupKind::Through => (form::THROUGH, form::OTHER),
-        // What nothing holds hangs on nothing.
+        // Unreachable objects have no parent.
         GroupKind::Unreachable => return None,
     };
     Some(GroupNode { name, under })
 }
 
-/// A node that is no object: its children are other such nodes, then objects.
-struct Invented {
+/// A node that is not an object: its children are other such nodes, then objects.
+struct SyntheticNode {
     name: Arc<str>,
     size: u64,
     nodes: Vec<u32>,
     objects: Vec<ObjectId>,
 }
 
-impl Invented {
-    fn new(name: Arc<str>) -> Invented {
-        Invented { name, size: 0, nodes: Vec::new(), objects: Vec::new() }
+impl SyntheticNode {
+    fn new(name: Arc<str>) -> SyntheticNode {
+        SyntheticNode { name, size: 0, nodes: Vec::new(), objects: Vec::new() }
     }
 }
 
-/// Invented nodes, the root first.
+/// Nodes that are not objects, starting with the root.
 struct Roots {
-    nodes: Vec<Invented>,
+    nodes: Vec<SyntheticNode>,
     by_name: Map<Arc<str>, u32>,
 }
 
 impl Roots {
     fn of(part: &Part<'_>) -> Roots {
-        let mut roots = Roots { nodes: vec![Invented::new(form::ROOT.into())], by_name: Map::default() };
+        let mut roots = Roots { nodes: vec![SyntheticNode::new(form::ROOT.into())], by_name: Map::default() };
         for group in &part.groups {
             let Some(place) = group_node(group.kind) else { continue };
             let above = if place.under == form::ROOT { 0 } else { roots.below(0, place.under) };
@@ -124,18 +125,18 @@ impl Roots {
         roots
     }
 
-    fn node(&mut self, at: u32) -> Option<&mut Invented> {
+    fn node(&mut self, at: u32) -> Option<&mut SyntheticNode> {
         self.nodes.get_mut(usize::try_from(at).ok()?)
     }
 
-    /// The node with this name, made below `above` if it is new.
+    /// Returns the node with this name, created below `above` if it is new.
     fn below(&mut self, above: u32, name: &str) -> u32 {
         if let Some(known) = self.by_name.get(name) {
             return *known;
         }
         let new = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         let name: Arc<str> = name.into();
-        self.nodes.push(Invented::new(Arc::clone(&name)));
+        self.nodes.push(SyntheticNode::new(Arc::clone(&name)));
         self.by_name.insert(name, new);
         if let Some(above) = self.node(above) {
             above.nodes.push(new);
@@ -144,18 +145,18 @@ impl Roots {
     }
 }
 
-/// Types of the file.
+/// Types in the file.
 struct Types {
     /// Name, size of the first node, module.
     list: Vec<(Arc<str>, i32, Option<Box<str>>)>,
-    /// Of objects, by type and class of size.
+    /// Types of objects, by type and size class.
     of: Map<(Option<TypeIndex>, usize), i32>,
-    invented: Map<Arc<str>, i32>,
+    synthetic: Map<Arc<str>, i32>,
 }
 
 impl Types {
     fn new() -> Types {
-        Types { list: vec![("UNDEFINED".into(), 0, None)], of: Map::default(), invented: Map::default() }
+        Types { list: vec![("UNDEFINED".into(), 0, None)], of: Map::default(), synthetic: Map::default() }
     }
 
     fn add(&mut self, name: Arc<str>, size: i32, module: Option<String>) -> i32 {
@@ -178,17 +179,17 @@ impl Types {
         index
     }
 
-    fn of_invented(&mut self, name: &Arc<str>, size: i32) -> i32 {
-        if let Some(known) = self.invented.get(name) {
+    fn of_synthetic(&mut self, name: &Arc<str>, size: i32) -> i32 {
+        if let Some(known) = self.synthetic.get(name) {
             return *known;
         }
         let index = self.add(Arc::clone(name), size, None);
-        self.invented.insert(Arc::clone(name), index);
+        self.synthetic.insert(Arc::clone(name), index);
         index
     }
 }
 
-/// The nodes: their offsets in the blob, and the blob.
+/// The nodes: their offsets in the blob, and the blob itself.
 struct Nodes {
     types: Types,
     offsets: Vec<u32>,
@@ -221,7 +222,7 @@ impl Nodes {
         for child in children {
             packed(&mut self.blob, i32::try_from(i64::from(child).saturating_sub(own)).map_err(|_| too_large())?);
         }
-        // The format counts bytes and nodes with 31 bits.
+        // The format has 31-bit byte and node numbers.
         if i32::try_from(self.blob.len()).is_err() { Err(too_large()) } else { Ok(()) }
     }
 }
@@ -233,7 +234,7 @@ fn too_large() -> io::Error {
 /// Writes `part` to `out`.
 ///
 /// # Errors
-/// Those of `out`; [`io::ErrorKind::InvalidInput`] if the graph exceeds the 31-bit numbers of the format.
+/// Errors of `out`; [`io::ErrorKind::InvalidInput`] if the graph exceeds the 31-bit numbers of the format.
 pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<Written> {
     let roots = Roots::of(part);
     let first = u32::try_from(roots.nodes.len()).map_err(|_| too_large())?;
@@ -269,7 +270,7 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     }
     to.bytes(&[tag::BYTE, u8::from(part.heap.memory().ptr_bytes() == 8), tag::END])?;
     to.bytes(&[u8::from(part.heap.memory().ptr_bytes() == 8)])?;
-    // Nothing was sampled.
+    // The graph was not sampled.
     to.bytes(&1f32.to_le_bytes())?;
     to.bytes(&1f32.to_le_bytes())?;
     to.bytes(&[tag::NULL])?;
@@ -278,7 +279,7 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     } else {
         to.bytes(&[tag::NULL])?
     };
-    // Viewers show the log of the collection, if they show it, and take nothing from it.
+    // Viewers only display the log of the collection, if at all.
     let clipped = || (nodes.clipped > 0).then(|| "sizes are cut to the largest that the format holds".into());
     match part.first_loss().or_else(clipped) {
         Some(loss) => to.text(&format!("{}{loss}", stream::PARTIAL))?,
@@ -293,7 +294,7 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     to.int64(i64::try_from(committed).unwrap_or(i64::MAX))?;
     to.int64(0)?;
     to.int(0)?;
-    // What newer readers look for: no interop, and who wrote the file.
+    // Fields that newer readers look for: no interop data, and the program that wrote the file.
     to.bytes(&[tag::SKIP])?;
     to.int(0)?;
     to.bytes(&[tag::NULL])?;
@@ -310,16 +311,17 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     Ok(Written { nodes: len64(nodes.offsets.len()), edges: nodes.edges, clipped: nodes.clipped })
 }
 
-/// Makes the nodes: invented ones, `objects` objects from node `first` on, and what is left out below them.
+/// Creates the nodes: those that are not objects, `objects` objects from node `first` on, and the sums of omitted
+/// objects below them.
 fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Result<Nodes> {
     let all = usize::try_from(first.saturating_add(objects)).unwrap_or(0).saturating_add(part.rests.len());
-    // A node that no offset may name begins the blob.
+    // The blob begins with a node that no offset may refer to.
     let blob = vec![0, 0];
     let mut nodes = Nodes { types: Types::new(), offsets: Vec::with_capacity(all), blob, bytes: 0, edges: 0, clipped: 0 };
     let number = |id: ObjectId| part.number_of(id).map_or(0, |n| n.saturating_add(first));
     for node in &roots.nodes {
         let size = nodes.clip(node.size);
-        let ty = nodes.types.of_invented(&node.name, size);
+        let ty = nodes.types.of_synthetic(&node.name, size);
         let children: Vec<u32> = node.nodes.iter().copied().chain(node.objects.iter().map(|id| number(*id))).collect();
         nodes.add(ty, size, children.into_iter())?;
     }
@@ -340,13 +342,13 @@ fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Re
     let left_out: Arc<str> = form::LEFT_OUT.into();
     for (_, sum) in rests() {
         let size = nodes.clip(sum.bytes);
-        let ty = nodes.types.of_invented(&left_out, size);
+        let ty = nodes.types.of_synthetic(&left_out, size);
         nodes.add(ty, size, std::iter::empty::<u32>())?;
     }
     Ok(nodes)
 }
 
-/// A number in 1 to 5 bytes, 7 bits each, the most significant first; bit 6 of the first is the sign.
+/// Appends a number in 1 to 5 bytes with 7 bits each, the most significant first; bit 6 of the first byte is the sign.
 fn packed(to: &mut Vec<u8>, n: i32) {
     let mut more =
         (1..5u32).take_while(|bytes| n.checked_shr(bytes.saturating_mul(7).saturating_sub(1)).is_some_and(|top| top != 0 && top != -1));
@@ -357,7 +359,7 @@ fn packed(to: &mut Vec<u8>, n: i32) {
     }
 }
 
-/// A stream that knows where it is.
+/// A stream that tracks its position.
 struct Stream<'o> {
     out: &'o mut dyn Write,
     at: u64,
@@ -381,7 +383,7 @@ impl Stream<'_> {
         self.int(i32::try_from(n).map_err(|_| too_large())?)
     }
 
-    /// The number of UTF-16 units, then each of them in the form of UTF-8: surrogates one by one.
+    /// Writes the number of UTF-16 units, then each unit encoded as UTF-8, even single surrogates.
     fn text(&mut self, text: &str) -> io::Result<()> {
         self.count(text.encode_utf16().count())?;
         let mut bytes = Vec::with_capacity(text.len());
@@ -404,12 +406,12 @@ impl Stream<'_> {
         self.bytes(&[tag::END])
     }
 
-    /// Where the stream is.
+    /// Returns the position in the stream.
     fn label(&self) -> io::Result<u32> {
         u32::try_from(self.at).map_err(|_| too_large())
     }
 
-    /// The segments, with the end of each generation in them.
+    /// Writes the segments, with the end of each generation in them.
     fn generations(&mut self, part: &Part<'_>) -> io::Result<()> {
         let segments = part.heap.segments();
         self.begin("DotNetHeapInfo", 0, 0)?;
@@ -426,7 +428,7 @@ impl Stream<'_> {
     }
 }
 
-/// Start, end, and the ends of generations 0 to 4: a reader takes the last one that lies above an address.
+/// Returns start, end, and the ends of generations 0 to 4: a reader uses the last one above an address.
 fn ends(segment: &SegmentModel) -> [u64; 7] {
     let (start, end) = (segment.start.0, segment.allocated.0);
     let generation = |g: Generation| segment.parts.iter().find(|p| p.generation == g).map_or(start, |p| p.start.0);

@@ -1,8 +1,8 @@
 //! `.heapsnapshot`: heap snapshots of Chrome's DevTools.
 //!
-//! Form and meaning were taken from snapshots of Chromium 156 and from its reader (`docs/internals/exports.md`). What follows from the
-//! reader: only synthetic nodes hang on the root, or sizes of arrays would move into their owners; every object is of the type
-//! `object`, whose class is its name; a weak edge holds nothing.
+//! The format was derived from snapshots of Chromium 156 and from its reader (`docs/internals/exports.md`). The reader implies the following: the
+//! root may only have synthetic nodes as children, or sizes of arrays would be added to their owners; every object has the type `object`, with its
+//! class as its name; a weak edge does not keep its target alive.
 
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
@@ -18,14 +18,14 @@ use crate::session::{FieldNames, FieldPlace};
 /// Numbers per node and per edge.
 const NODE_FIELDS: u64 = 6;
 
-/// Types of nodes, by their place in the list of the header.
+/// Types of nodes, by their index in the list of the header.
 mod node {
     pub(super) const STRING: u64 = 2;
     pub(super) const OBJECT: u64 = 3;
     pub(super) const SYNTHETIC: u64 = 9;
 }
 
-/// Types of edges, by their place in the list of the header.
+/// Types of edges, by their index in the list of the header.
 mod edge {
     pub(super) const ELEMENT: u64 = 1;
     pub(super) const PROPERTY: u64 = 2;
@@ -35,12 +35,14 @@ mod edge {
 
 const META: &str = r#"{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count","detachedness"],"node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic","concatenated string","sliced string","symbol","bigint","object shape"],"string","number","number","number","number"],"edge_fields":["type","name_or_index","to_node"],"edge_types":[["context","element","property","internal","hidden","shortcut","weak"],"string_or_number","node"]},"#;
 
-/// Elements of arrays of structures that keep the name of their field (`[3].key`): each name is a string of the file.
+/// Number of elements of arrays of structures that keep the name of their field (`[3].key`): each name is a string in
+/// the file.
 const NAMED_ELEMENTS: u64 = 1000;
-/// Most characters of a string's contents.
+/// Maximum number of characters of a string's contents.
 const CONTENT_CHARS: u32 = 1000;
 
-/// Ids of nodes: objects have odd ones, from here on, as V8's objects; what is left out below an object has the next.
+/// Ids of nodes: objects have odd ids from this number on, like V8's objects. The sum of the objects omitted below an
+/// object has the next id.
 const FIRST_ID: u64 = 1 << 12;
 
 /// Options of the format.
@@ -50,7 +52,7 @@ pub struct Options {
     pub contents: bool,
 }
 
-/// The strings of the file, each once.
+/// The strings of the file, without duplicates.
 #[derive(Default)]
 struct Strings {
     known: Map<String, u64>,
@@ -70,7 +72,7 @@ impl Strings {
     }
 }
 
-/// Writes lists of numbers, with a comma between them and a line for each record.
+/// Writes lists of numbers, separated by commas, with one line per record.
 struct Numbers<'o> {
     out: &'o mut dyn Write,
     buffer: Vec<u8>,
@@ -104,7 +106,7 @@ impl<'o> Numbers<'o> {
 /// Writes `part` to `out`.
 ///
 /// # Errors
-/// Those of `out`; [`io::ErrorKind::InvalidInput`] if the heap has more objects than the format can number.
+/// Errors of `out`; [`io::ErrorKind::InvalidInput`] if the heap has more objects than the format can number.
 pub fn write(part: &Part<'_>, ids: &Ids, options: Options, out: &mut dyn Write) -> io::Result<Written> {
     Snapshot { part, ids, options, strings: Strings::default(), first: 2u64.saturating_add(len64(part.groups.len())), clipped: 0 }
         .write(out)
@@ -115,7 +117,7 @@ struct Snapshot<'p, 'h> {
     ids: &'p Ids,
     options: Options,
     strings: Strings,
-    /// Number of the first object's node: the root, its `(GC roots)` and the groups come before.
+    /// Index of the first object's node. The root, its `(GC roots)` and the groups come before.
     first: u64,
     clipped: u64,
 }
@@ -125,7 +127,7 @@ impl Snapshot<'_, '_> {
         let part = self.part;
         let nodes = self.first.saturating_add(part.sum.count).saturating_add(len64(part.rests.len()));
         let edges = self.count_edges();
-        // DevTools reads numbers of 32 bits.
+        // DevTools reads 32-bit numbers.
         let largest = self.ids.largest(part.graph.len()).saturating_mul(2).saturating_add(FIRST_ID).max(nodes.saturating_mul(NODE_FIELDS));
         if largest > u64::from(u32::MAX) || edges > u64::from(u32::MAX) {
             return Err(io::Error::new(
@@ -148,7 +150,7 @@ impl Snapshot<'_, '_> {
         Ok(Written { nodes, edges, clipped: self.clipped })
     }
 
-    /// Groups that hang on the root itself, and those below `(GC roots)`.
+    /// Whether the parent of a group is the root itself rather than `(GC roots)`.
     fn at_root(kind: GroupKind) -> bool {
         kind == GroupKind::Unreachable
     }
@@ -201,13 +203,13 @@ impl Snapshot<'_, '_> {
         FIRST_ID.saturating_add(1).saturating_add(self.ids.number(id).saturating_mul(2))
     }
 
-    /// The string of an object's type.
+    /// Returns the string index of an object's type name.
     fn class(&mut self, id: ObjectId, types: &mut IndexVec<TypeIndex, Option<u64>>) -> u64 {
         let Some(slot) = self.part.graph.type_index(id).and_then(|t| types.slot(t)) else { return self.strings.index("?".into()) };
         *slot.get_or_insert_with(|| self.strings.index(class_name(&self.part.graph.type_name(&self.part.namer, id))))
     }
 
-    /// The text of a string, if contents are asked for.
+    /// Returns the text of a string, if contents are requested.
     fn content(&self, id: ObjectId) -> Option<String> {
         if !self.options.contents || !self.part.graph.kind(id)?.is_string {
             return None;
@@ -263,12 +265,12 @@ impl Snapshot<'_, '_> {
         to.flush()
     }
 
-    /// The node of an exported object.
+    /// Returns the node of an exported object.
     fn node(&self, id: ObjectId) -> u64 {
         self.first.saturating_add(self.part.number_of(id).map_or(0, u64::from))
     }
 
-    /// Type and name of an edge.
+    /// Returns type and name of an edge.
     fn name(&mut self, edge: Edge) -> (u64, u64) {
         let (kind, text) = match edge.via {
             Via::Reference(Some(FieldPlace::Element(index, behind)))
@@ -286,7 +288,7 @@ impl Snapshot<'_, '_> {
     }
 }
 
-/// Ids of groups: the same in every file.
+/// Returns the id of a group, which is the same in every file.
 fn group_id(kind: GroupKind) -> u64 {
     let place = match kind {
         GroupKind::Roots(kind) => RootKind::ALL.iter().position(|k| *k == kind).map_or(0, len64).saturating_add(8),
@@ -297,8 +299,8 @@ fn group_id(kind: GroupKind) -> u64 {
     place.saturating_mul(2).saturating_add(5)
 }
 
-/// A type's name as DevTools takes it: it cuts names that begin with `<` at their first space, and gives objects of the class `Object`
-/// names made of their fields.
+/// Returns the name of a type in a form for DevTools, which truncates names that begin with `<` at their first space, and names objects of the class
+/// `Object` after their fields.
 fn class_name(name: &str) -> String {
     match name {
         "Object" => "Object ".into(),

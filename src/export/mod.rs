@@ -1,4 +1,4 @@
-//! Files for other tools. Those that hold the graph are written from one view of it, [`Part`], so that they agree with `retained`; tables
+//! Files for other tools. Formats with the graph are written from one view of it, [`Part`], so that they agree with `retained`; tables are written
 //! from the walk and from the answers of commands. A format is one file of this floor.
 
 pub mod gcdump;
@@ -10,33 +10,33 @@ use crate::base::IndexVec;
 use crate::gc::ObjectId;
 pub use part::{Part, Scope};
 
-/// What was written.
+/// Numbers of written items.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Written {
-    /// Nodes: objects, groups of roots, and sums of what is left out.
+    /// Number of nodes: objects, groups of roots, and sums of omitted objects.
     pub nodes: u64,
-    /// Edges between them.
+    /// Number of edges between them.
     pub edges: u64,
-    /// Sizes that the format cannot hold, cut to the largest that it can.
+    /// Number of sizes that were clipped to the largest one the format can hold.
     pub clipped: u64,
 }
 
-/// Numbers of objects that hold for two dumps of one process: viewers compare by them.
+/// Numbers of objects that are valid for two dumps of one process, so that viewers can compare them.
 #[derive(Clone, Debug, Default)]
 pub struct Ids {
-    /// Objects of the dump before.
+    /// Number of objects in the earlier dump.
     earlier: u64,
-    /// By object: which object of the dump before it is.
+    /// For each object, the matching object of the earlier dump.
     was: IndexVec<ObjectId, Option<ObjectId>>,
 }
 
 impl Ids {
-    /// Numbers for a dump whose objects were, where known, those of an earlier one with `earlier` objects.
+    /// Creates numbers for a dump. `was` has the known objects of an earlier dump with `earlier` objects.
     pub fn since(earlier: u32, was: IndexVec<ObjectId, Option<ObjectId>>) -> Ids {
         Ids { earlier: earlier.into(), was }
     }
 
-    /// The number of an object, from 0: that of the dump before, or one above all of those.
+    /// Returns the number of an object, from 0: that in the earlier dump, or one above all of those.
     pub fn number(&self, id: ObjectId) -> u64 {
         use crate::base::Index;
         match self.was.get(id) {
@@ -45,7 +45,7 @@ impl Ids {
         }
     }
 
-    /// The largest number of a heap with this many objects.
+    /// Returns the largest number of a heap with this many objects.
     pub fn largest(&self, objects: u32) -> u64 {
         self.earlier.saturating_add(objects.into())
     }

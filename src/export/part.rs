@@ -1,8 +1,9 @@
-//! What is exported of a heap graph: the graph of `retained`, whole or cut so that every retained size stays true.
+//! The exported part of a heap graph: the graph of `retained`, complete or reduced such that all retained sizes stay
+//! correct.
 //!
-//! A cut graph keeps a set of objects that holds the dominators of each member. What is left out below a kept object is summed up in one
-//! [`Rest`] that hangs on it, and an object whose holders were all left out hangs on its dominator. So the dominators of the kept
-//! objects are what they were, and so are their retained sizes.
+//! A reduced graph keeps a set of objects that contains the dominators of each member. The objects omitted below a kept object are summed up in a
+//! [`Rest`] below it, and an object whose holders were all omitted becomes a child of its dominator. So the dominators of the kept objects do not
+//! change, and neither do their retained sizes.
 
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64};
@@ -11,14 +12,14 @@ use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet, RawRoot};
 use crate::model::{Generation, RootKind, Stacks, Sum};
 use crate::session::{Error, FieldNames, FieldPlace, Heap, Namer};
 
-/// What to export.
+/// Scope of an export.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scope {
-    /// Which stack values count as roots.
+    /// Stack values that are treated as roots.
     pub stacks: Stacks,
-    /// Also objects that no root reaches.
+    /// Whether unreachable objects are included.
     pub unreachable: bool,
-    /// Only what the object at or around this address dominates, and its own dominators.
+    /// Only the objects dominated by the object that contains this address, and its dominators.
     pub under: Option<Addr>,
     /// Only objects that retain at least this many bytes.
     pub min_retained: u64,
@@ -30,11 +31,11 @@ impl Scope {
     }
 }
 
-/// What holds exported objects, besides other objects.
+/// A holder of exported objects that is not an object.
 pub struct Group {
-    /// What it is.
+    /// Kind of the group.
     pub kind: GroupKind,
-    /// What it holds.
+    /// Objects that the group holds.
     pub links: Vec<Link>,
 }
 
@@ -45,14 +46,14 @@ pub enum GroupKind {
     Roots(RootKind),
     /// Objects that are never freed.
     Frozen,
-    /// Objects whose roots hold them through others that are left out.
+    /// Objects whose roots hold them through omitted objects.
     Through,
-    /// Objects that no root reaches.
+    /// Unreachable objects.
     Unreachable,
 }
 
 impl GroupKind {
-    /// Its name: `static`, `frozen`.
+    /// Returns the name of the group: `static`, `frozen`.
     pub fn name(self) -> &'static str {
         match self {
             GroupKind::Roots(kind) => kind.name(),
@@ -68,31 +69,31 @@ impl GroupKind {
 pub struct Link {
     /// The object.
     pub to: ObjectId,
-    /// Index of the root in the graph's list, if it is one.
+    /// Index of the root in the graph's list, if the link is a root.
     pub root: Option<usize>,
-    /// Whether dominance starts there: a stack value holds only what nothing else does.
+    /// Whether dominance starts there: a stack value only holds objects that nothing else holds.
     pub holds: bool,
 }
 
-/// Objects left out below a kept one, or below none.
+/// Objects omitted below a kept object, or outside of all kept ones.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
     /// The kept object that dominates them.
     pub under: Option<ObjectId>,
-    /// Their number and bytes.
+    /// Number and size of the objects.
     pub sum: Sum,
 }
 
-/// What one object holds another by.
+/// Ways in which an object holds another.
 #[derive(Clone, Debug)]
 pub enum Via {
-    /// A reference; `None` if the dump does not name its place.
+    /// A reference; `None` if the dump does not have the name of its field.
     Reference(Option<FieldPlace>),
     /// A dependent handle.
     Dependent,
-    /// The loader allocator of its collectible type.
+    /// The loader allocator of a collectible type.
     Allocator,
-    /// Objects that are left out.
+    /// Omitted objects.
     Through,
 }
 
@@ -101,9 +102,9 @@ pub enum Via {
 pub struct Edge {
     /// The object held.
     pub to: ObjectId,
-    /// By what.
+    /// How it is held.
     pub via: Via,
-    /// Whether it keeps the object alive: a reference from garbage into the living does not.
+    /// Whether the edge keeps the object alive: a reference from garbage to a live object does not.
     pub holds: bool,
 }
 
@@ -111,24 +112,24 @@ pub struct Edge {
 pub struct Part<'h> {
     /// The heap.
     pub heap: &'h Heap,
-    /// Its graph.
+    /// Graph of the heap.
     pub graph: &'h HeapGraph,
-    /// Who dominates whom.
+    /// Dominator tree of the heap.
     pub tree: &'h DominatorTree,
     /// Names for the answer.
     pub namer: Namer,
     /// Groups with at least one object, in order of root kinds.
     pub groups: Vec<Group>,
-    /// What is left out, in the order of the objects above it.
+    /// Sums of omitted objects, in the order of their parents.
     pub rests: Vec<Rest>,
     /// The exported objects.
     pub sum: Sum,
-    /// References between them.
+    /// Number of references between these objects.
     pub references: u64,
     notes: Collector,
-    /// By object: its number among those that are exported, or [`LEFT_OUT`].
+    /// Number of each object among the exported ones, or [`LEFT_OUT`].
     numbers: IndexVec<ObjectId, u32>,
-    /// Dominator and object, where no holder of the object is left; sorted.
+    /// Dominator and object, for objects whose holders were all omitted; sorted.
     through: Vec<(Option<ObjectId>, ObjectId)>,
 }
 
@@ -141,7 +142,7 @@ impl std::fmt::Debug for Part<'_> {
 }
 
 impl<'h> Part<'h> {
-    /// The part of `heap` that `scope` asks for.
+    /// The subgraph selected by `scope`.
     ///
     /// # Errors
     /// [`Error::NoObject`] if there is no object at the address, [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
@@ -179,7 +180,7 @@ impl<'h> Part<'h> {
         Ok(part)
     }
 
-    /// The objects that are exported.
+    /// Returns the exported objects.
     fn kept(&self, scope: &Scope) -> Result<ObjectSet, Error> {
         let mut kept = self.graph.edges.no_objects();
         let wanted = |id: &ObjectId| self.tree.is_reachable(*id) && self.tree.retained(*id) >= scope.min_retained;
@@ -187,7 +188,7 @@ impl<'h> Part<'h> {
             let found = self.graph.index.containing(self.heap.walker(), at);
             let (top, _) = found.ok_or_else(|| Error::NoObject(at).given(&self.notes.notes()))?;
             if !self.tree.is_reachable(top) {
-                return Err(Error::Nothing(format!("no root reaches the object at {at}: it dominates nothing")));
+                return Err(Error::Nothing(format!("no root reaches the object at {at}, so it dominates nothing")));
             }
             kept.extend(self.tree.chain(top));
             kept.insert(top);
@@ -211,7 +212,7 @@ impl<'h> Part<'h> {
         }
     }
 
-    /// Sums up what is left out, and finds the objects whose holders are.
+    /// Sums up the omitted objects, and finds the kept objects whose holders were omitted.
     fn cut(&mut self, kept: &ObjectSet, starts: &[ObjectId]) {
         let mut held = self.graph.edges.no_objects();
         held.extend(starts.iter().copied().filter(|id| self.tree.dominator(*id).is_none()));
@@ -255,7 +256,7 @@ impl<'h> Part<'h> {
         self.groups = groups;
     }
 
-    /// Unreachable objects from which all others are reached: those that nothing refers to, and one of each cycle.
+    /// Returns unreachable objects from which all others are reachable: those without referrers, and one of each cycle.
     fn garbage_tops(&self) -> Vec<ObjectId> {
         let edges = &self.graph.edges;
         let dead = |id: &ObjectId| !self.tree.is_reachable(*id);
@@ -284,7 +285,7 @@ impl<'h> Part<'h> {
         tops
     }
 
-    /// The exported objects, ascending.
+    /// Returns the exported objects, ascending.
     pub fn objects(&self) -> impl Iterator<Item = ObjectId> {
         self.graph.ids().filter(|id| {
             check_at(id.as_u32());
@@ -292,45 +293,45 @@ impl<'h> Part<'h> {
         })
     }
 
-    /// The number of an object among those that are exported, from 0.
+    /// Returns the number of an object among the exported ones, from 0.
     pub fn number_of(&self, id: ObjectId) -> Option<u32> {
         self.numbers.get(id).copied().filter(|n| *n != LEFT_OUT)
     }
 
-    /// A root of the graph.
+    /// Returns a root of the graph.
     pub fn root(&self, index: usize) -> Option<&RawRoot> {
         self.graph.roots.roots.get(index)
     }
 
-    /// The exported objects that an exported object refers to.
+    /// Returns the exported objects that an exported object refers to.
     fn successors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         let own = self.number_of(id).is_some();
         self.graph.edges.successors(id).filter(move |to| own && self.number_of(*to).is_some())
     }
 
-    /// The objects that hang on `id` because their holders are left out.
+    /// Returns the objects that are children of `id` because their holders were omitted.
     pub fn through(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         let from = self.through.partition_point(|(above, _)| *above < Some(id));
         self.through.iter().skip(from).take_while(move |(above, _)| *above == Some(id)).map(|(_, to)| *to)
     }
 
-    /// Number of [`Part::edges`] of an exported object.
+    /// Returns the number of [`Part::edges`] of an exported object.
     pub fn edge_count(&self, id: ObjectId) -> u64 {
         len64(self.held(id).count())
     }
 
-    /// The targets of the edges of an exported object.
+    /// Returns the targets of the edges of an exported object.
     pub fn held(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.successors(id).chain(self.through(id))
     }
 
-    /// The edges of an exported object, in the order of [`Part::held`].
+    /// Visits the edges of an exported object, in the order of [`Part::held`].
     pub fn edges(&self, id: ObjectId, names: &mut FieldNames<'_, TypeIndex>, mut visit: impl FnMut(Edge)) {
         let Some((index, kind)) = self.graph.type_index(id).and_then(|t| Some((t, self.graph.types.get(t)?))) else { return };
         let mut vias: Vec<Option<FieldPlace>> = Vec::new();
         let object = self.heap.walker().again(self.graph.address(id), kind, self.graph.size(id), Generation::Gen2);
         object.references(|offset, to| {
-            // What the graph ignores has no edge.
+            // References that the graph ignores have no edge.
             if self.graph.index.id_of(to).is_some() {
                 vias.push(names.at(index, kind, offset));
             }
@@ -339,7 +340,7 @@ impl<'h> Part<'h> {
         let alive = self.tree.is_reachable(id);
         let mut targets = self.graph.edges.successors(id).peekable();
         while let Some(to) = targets.next() {
-            // The graph adds what the runtime keeps behind what the object refers to, the loader allocator last.
+            // The graph appends edges that are not fields after the object's references, the loader allocator last.
             let added = if kind.is_collectible && targets.peek().is_none() { Via::Allocator } else { Via::Dependent };
             let via = vias.next().unwrap_or(added);
             if self.number_of(to).is_some() {
@@ -349,7 +350,7 @@ impl<'h> Part<'h> {
         self.through(id).for_each(|to| visit(Edge { to, via: Via::Through, holds: true }));
     }
 
-    /// What the graph and the names in it lack first.
+    /// Returns the first note about data missing from the graph or its names.
     pub fn first_loss(&self) -> Option<String> {
         let all = Collector::new();
         all.extend(&self.notes.notes());
@@ -357,12 +358,12 @@ impl<'h> Part<'h> {
         all.into_notes().first_loss().map(|note| note.message.clone())
     }
 
-    /// The collector of the answer's notes.
+    /// Returns the collector of the answer's notes.
     pub fn notes(&self) -> &Collector {
         &self.notes
     }
 
-    /// The answer, with the notes about names.
+    /// Returns the answer, with the notes about names.
     pub fn finish<T>(self, data: T) -> Answer<T> {
         self.namer.note(&self.notes);
         self.notes.finish(data)

@@ -1,4 +1,4 @@
-//! Segment lists, link by link, to locate a broken link. [`Gc::segments`] keeps everything readable instead.
+//! Walks segment lists link by link, to locate a broken link. [`Gc::segments`] returns all readable segments instead.
 
 use std::collections::HashSet;
 
@@ -26,13 +26,13 @@ pub enum ListEnd {
 /// One list of segments.
 #[derive(Clone, Debug)]
 pub struct SegmentList {
-    /// Index of its heap.
+    /// Index of the heap.
     pub heap: u64,
-    /// Its generation.
+    /// Generation of the list.
     pub generation: Generation,
-    /// Addresses of its segments, in list order.
+    /// Addresses of the segments, in list order.
     pub segments: Vec<Addr>,
-    /// How it ends.
+    /// How the list ends.
     pub end: ListEnd,
     /// Address of the last link: in the last segment, or in the generation table.
     pub link: Addr,
@@ -40,14 +40,14 @@ pub struct SegmentList {
     pub target: Addr,
 }
 
-/// What a heap records about its segments outside the lists.
+/// Facts that a heap records about its segments outside the lists.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapClaims {
     /// Index of the heap.
     pub heap: u64,
     /// The current allocation segment.
     pub ephemeral: Option<Addr>,
-    /// Segments build: allocation starts of generations 0 and 1 within it.
+    /// With segments: allocation starts of generations 0 and 1 within `ephemeral`.
     pub starts: Option<(Addr, Addr)>,
 }
 
@@ -55,16 +55,16 @@ pub struct HeapClaims {
 struct ListedSegments {
     /// The first segments of all lists.
     heads: HashSet<Addr>,
-    /// Object ranges of those segments.
+    /// Object ranges of the segments in `heads`.
     taken: Vec<AddrRange>,
     seen: HashSet<Addr>,
 }
 
 impl Gc {
-    /// Every segment list. Adds no notes.
+    /// Every segment list, without notes.
     pub fn segment_lists(&self) -> Vec<SegmentList> {
         let soh = self.facts().oldest();
-        // The segments build links all small-object segments into the list of generation 2.
+        // With segments, all small-object segments are on the list of generation 2.
         let first = if self.facts().regions { 0 } else { soh };
         let mut places = Vec::new();
         for heap in &self.facts().heaps {
@@ -74,7 +74,7 @@ impl Gc {
                 places.extend(self.generation.place(entry, data::Generation::StartSegment).map(|link| (*heap, kind, link)));
             }
         }
-        // A link to the head of another list is the bad link; that list itself is sound.
+        // A link to the head of another list is a bad link; that list itself is sound.
         let heads: HashSet<Addr> = places.iter().filter_map(|(.., link)| self.memory.ptr(*link).ok()).collect();
         let taken = heads.iter().filter_map(|at| self.objects_of_segment(*at)).collect();
         let mut known = ListedSegments { heads, taken, seen: HashSet::new() };
@@ -104,7 +104,7 @@ impl Gc {
                 break ListEnd::NoSegment;
             }
             let (Ok(raw), Ok(next)) = (self.raw_segment(target), self.segment.at(target, HeapSegment::Next)) else { break ListEnd::Absent };
-            // One bound out of order is a damaged segment; all of them means it is not a segment.
+            // A segment with one bound out of order is damaged; with all of them out of order, it is not a segment.
             let order = [raw.mem <= raw.allocated, raw.allocated <= raw.committed, raw.committed <= raw.reserved, raw.mem < raw.reserved];
             if raw.mem.is_null() || order.iter().filter(|fits| !**fits).count() > 2 {
                 break ListEnd::NoSegment;
@@ -118,7 +118,7 @@ impl Gc {
         list
     }
 
-    /// What each heap records about its segments outside the lists. Adds no notes.
+    /// The facts that each heap records about its segments outside the lists, without notes.
     pub fn heap_claims(&self) -> Vec<HeapClaims> {
         let claims = |heap: &HeapId| {
             let ephemeral = self.heap_field(*heap, GCHeap::EphemeralHeapSegment);
@@ -131,7 +131,7 @@ impl Gc {
         self.facts().heaps.iter().map(claims).collect()
     }
 
-    /// Owner recorded in the segment at `segment`; only server GC records one.
+    /// Address of the `gc_heap` recorded in the segment at `segment`; only server GC records one.
     pub fn segment_owner(&self, segment: Addr) -> Option<Addr> {
         self.segment.get(&self.memory, segment, HeapSegment::Heap)
     }

@@ -58,10 +58,10 @@ impl Cards {
 }
 
 impl Gc {
-    /// Notes about what the card tables lack because the descriptor has it in a form that cannot be used.
+    /// Notes about the parts of card tables that the descriptor describes in an unusable form.
     pub fn card_losses(&self) -> Notes {
         let d = self.descriptor.scope();
-        // Only asked for here: `cards` reads it again.
+        // Read only for the losses: `cards` reads these again.
         let _ = (card_table_info(&d), d.number("CardTableInfoSize"), d.pointer("BookkeepingStart"));
         let mut notes = d.losses();
         if let Some(e) = self.places.unusable(GCHeap::CardTable) {
@@ -96,9 +96,9 @@ impl Gc {
         Ok(cards)
     }
 
-    /// Where the card table may begin, if it is the only one in use: after the header of the bookkeeping memory, of which .NET 11
-    /// gives the size of the published fields only. After growth the old table stays in use until the next collection and its cards
-    /// count too, so neither table is conclusive on its own.
+    /// The range in which the card table may begin if it is the only one in use: after the header of the bookkeeping memory. .NET 11 gives only the
+    /// size of the header's published fields. After growth the old table stays in use until the next collection and its cards count too, so neither
+    /// table is conclusive on its own.
     fn bookkeeping_header(&self) -> Result<AddrRange, &'static str> {
         let info = card_table_info(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let header = self.descriptor.number("CardTableInfoSize").map_err(|_| "the descriptor does not describe the bookkeeping memory")?;

@@ -4,7 +4,7 @@ use super::walk::{SegmentIndex, Walker};
 use crate::base::{Collector, Count, NoteKind, plural, share};
 use crate::model::{CoverageModel, GapKind, WalkModel};
 
-/// Notes ranges without objects, and walks that ended early.
+/// Adds notes for ranges without objects, and for walks that ended early.
 pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], notes: &Collector) {
     for (i, walk) in walks {
         let Some(segment) = heap.segment(*i) else { continue };
@@ -14,8 +14,8 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
         }
         for gap in &walk.gaps {
             let (kind, what) = match gap.kind {
-                GapKind::InAllocation => (NoteKind::InAllocation, "are an object in allocation"),
-                GapKind::Corrupt => (NoteKind::Invalid, "hold no object and were skipped"),
+                GapKind::InAllocation => (NoteKind::InAllocation, "belong to an object in allocation"),
+                GapKind::Corrupt => (NoteKind::Invalid, "do not hold objects and were skipped"),
                 GapKind::Absent => continue,
             };
             notes.add(kind, gap.range.start, format!("{name}: {} at {} {what}", plural(gap.bytes, "byte"), gap.range.start));
@@ -23,7 +23,8 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
     }
 }
 
-/// Notes that the references of some objects are not known, for the GCDesc of their types is not. Where memory is missing, failed reads tell it.
+/// Adds a note for `objects` whose references are unknown because the GCDesc of their types is damaged. Missing memory is reported by
+/// the failed reads.
 pub(crate) fn note_unknown(heap: &Walker, objects: u64, notes: &Collector) {
     if objects > 0 {
         let what = format!("the references of {} are not known: a GCDesc is damaged", plural(objects, "object"));
@@ -32,7 +33,7 @@ pub(crate) fn note_unknown(heap: &Walker, objects: u64, notes: &Collector) {
     }
 }
 
-/// How much of the allocated memory of the walked segments was walked.
+/// The share of the allocated memory of the walked segments that was walked.
 pub(crate) fn coverage(heap: &Walker, walks: &[(SegmentIndex, WalkModel)]) -> CoverageModel {
     let mut c = CoverageModel::default();
     for (i, walk) in walks {

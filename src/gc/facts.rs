@@ -7,16 +7,16 @@ use crate::data;
 use crate::memory::Memory;
 use crate::model::{GcPhase, GcState};
 
-/// Facts about the garbage collector. `None`: not published by this runtime, or not in the dump.
+/// Facts about the garbage collector. A fact is `None` if this runtime does not publish it or it is not in the dump.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Identifiers published by the GC (`GCIdentifiers`).
     pub identifiers: Vec<String>,
-    /// Server GC; workstation otherwise.
+    /// Whether the GC is server GC; workstation GC otherwise.
     pub server: bool,
-    /// Regions; segments otherwise.
+    /// Whether the heap uses regions; segments otherwise.
     pub regions: bool,
-    /// Built with background collection.
+    /// Whether the GC was built with background collection.
     pub background: bool,
     /// The heaps.
     pub heaps: Vec<HeapId>,
@@ -28,7 +28,7 @@ pub struct Facts {
     pub total_generations: u64,
     /// Whether the heap structures were valid; `Some(false)` during the plan phase of a collection.
     pub structures_valid: Option<bool>,
-    /// The runtime's thread that suspended the others; null if none did.
+    /// The runtime thread that suspended the others; null if no thread did.
     pub suspended_by: Option<Addr>,
     /// Phase of the GC when the dump was taken.
     pub phase: Option<GcPhase>,
@@ -69,7 +69,7 @@ impl Facts {
         }
     }
 
-    /// Oldest generation of the small object heap: the usual one if the GC does not tell. At most the number of generations.
+    /// Oldest generation of the small object heap, or the usual one if the GC does not publish it. At most the number of generations.
     pub(super) fn oldest(&self) -> u64 {
         self.max_generation.unwrap_or(OLDEST).min(self.total_generations)
     }
@@ -96,7 +96,11 @@ impl Facts {
         let structures_valid = through("StructureInvalidCount").and_then(|a| memory.i32(a).ok()).map(|n| n == 0);
         let max_generation = through("MaxGeneration").and_then(|a| Some((a, memory.u32(a).ok().map(u64::from)?)));
         if let Some((at, n)) = max_generation.filter(|(_, n)| *n >= total) {
-            notes.add(NoteKind::Invalid, at, format!("the GC's oldest generation is {n}, of {total} in all; assuming {OLDEST}"));
+            notes.add(
+                NoteKind::Invalid,
+                at,
+                format!("the GC reports {n} as its oldest generation, but has only {total}; assuming {OLDEST}"),
+            );
         }
         let mut facts = Facts {
             server,
@@ -148,10 +152,10 @@ impl Facts {
     }
 }
 
-/// Null entries of the heap list that have notes of their own; more share one.
+/// Number of null entries of the heap list that get separate notes; if there are more, they share one.
 const FEW_HEAPS: usize = 8;
 
-/// The heaps of server GC, of which the runtime reports `count`.
+/// The heaps of server GC. `count` is the number that the runtime reports.
 fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, count: Option<i32>) -> Result<Vec<HeapId>, ContractError> {
     let variable = d.pointer("Heaps")?;
     let reported_at = d.pointer("NumHeaps").ok();
@@ -160,7 +164,7 @@ fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, co
         return Ok(Vec::new());
     };
     let Some(count) = u64::try_from(reported).ok().filter(|n| *n > 0) else {
-        notes.add(NoteKind::Invalid, reported_at, format!("the GC reports {reported} heaps"));
+        notes.add(NoteKind::Invalid, reported_at, format!("the GC reports an invalid number of heaps: {reported}"));
         return Ok(Vec::new());
     };
     let array = match memory.ptr(variable) {
@@ -170,11 +174,11 @@ fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, co
             return Ok(Vec::new());
         }
     };
-    // An impossible count says nothing about where the list ends: it is read as far as it leads to heaps.
+    // An impossible count does not say where the list ends, so entries are read as long as they lead to heaps.
     let possible = count <= limits.gc_heaps;
     if !possible {
         let what = format!(
-            "the GC reports {count} heaps; only the first {} are read, and none after the first that is null or not in the dump",
+            "the GC reports {count} heaps; at most the first {} are read, up to the first one that is null or not in the dump",
             limits.gc_heaps
         );
         notes.add(NoteKind::LimitHit, reported_at, what);
@@ -197,10 +201,10 @@ fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, co
         notes.add(
             NoteKind::Invalid,
             first.1,
-            format!("{} of {count} GC heaps have a null address, the first is heap {}", null.len(), first.0),
+            format!("{} of {count} GC heaps have a null address; the first is heap {}", null.len(), first.0),
         );
     } else {
-        null.iter().for_each(|(index, at)| notes.add(NoteKind::Invalid, *at, format!("GC heap {index}: null address")));
+        null.iter().for_each(|(index, at)| notes.add(NoteKind::Invalid, *at, format!("GC heap {index} has a null address")));
     }
     Ok(out)
 }

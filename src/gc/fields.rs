@@ -1,4 +1,4 @@
-//! The structures of the GC, bound once, and where the GC keeps what it has of each heap.
+//! The structures of the GC, bound once, and the locations of the fields of each heap.
 
 use super::heap_id::HeapId;
 use crate::base::Addr;
@@ -8,15 +8,15 @@ use crate::data::{
     HandleTableBucket, HandleTableMap, Structure, TableSegment, bind,
 };
 
-/// Binds the header of the bookkeeping memory.
+/// Binds the header of the bookkeeping memory (`CardTableInfo`).
 ///
 /// # Errors
-/// [`ContractError`] if the descriptor does not have all of it.
+/// [`ContractError`] if the descriptor does not have all of its fields.
 pub(super) fn card_table_info(d: &Descriptor) -> Result<Bound<CardTableInfo>, ContractError> {
     bind!(d, CardTableInfo { Recount, Size, NextCardTable })
 }
 
-/// The records that the GC keeps of its collections.
+/// The structures of the GC's records of its collections.
 pub(super) struct RecordFields {
     pub(super) dynamic: Bound<GCDynamicData>,
     pub(super) dynamic_size: u64,
@@ -47,7 +47,7 @@ impl RecordFields {
     }
 }
 
-/// Handle tables, and their constants.
+/// The structures of handle tables, and their constants.
 pub(super) struct HandleFields {
     pub(super) map_at: Addr,
     pub(super) map: Bound<HandleTableMap>,
@@ -64,7 +64,7 @@ pub(super) struct HandleFields {
 }
 
 impl HandleFields {
-    /// Handle types of .NET 8, the internal one included. No later release has fewer.
+    /// Number of handle types in .NET 8, the internal one included. No later release has fewer.
     const FEWEST_TYPES: u64 = 12;
 
     pub(super) fn bind(d: &Descriptor) -> Result<HandleFields, ContractError> {
@@ -97,9 +97,10 @@ enum HeapField {
     Field(u64),
 }
 
-/// Where the fields of `gc_heap` are.
+/// The locations of the fields of `gc_heap`.
 pub(super) struct Places {
-    /// By [`Field::index`]; `None` if this build does not have the field, an error if the descriptor has it in a form that cannot be used.
+    /// Locations by [`Field::index`]; `None` if this build does not have the field, an error if the descriptor has it in a form that cannot
+    /// be used.
     places: Box<[Result<Option<HeapField>, ContractError>]>,
 }
 
@@ -125,7 +126,7 @@ impl Places {
         }
     }
 
-    /// Why a field cannot be used that the descriptor has.
+    /// Why a field that the descriptor has cannot be used.
     pub(super) fn unusable<T>(&self, field: Field<GCHeap, T>) -> Option<&ContractError> {
         self.places.get(field.index())?.as_ref().err()
     }
@@ -140,7 +141,7 @@ impl Places {
 /// table are embedded: the *address* is the item (contract `GC` reads a pointer there, which is wrong in every dump measured).
 ///
 /// # Errors
-/// [`ContractError::Unusable`].
+/// [`ContractError::Unusable`] if the descriptor has the field in a form that cannot be used.
 fn place(d: &Descriptor, server: bool, names: &str) -> Result<Option<HeapField>, ContractError> {
     let found = if server {
         d.offset(GCHeap::NAME, names).map(HeapField::Field)

@@ -1,9 +1,9 @@
 //! The finalization queue of each heap: objects whose finalizer has not run yet.
 //!
-//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. One array, split by
-//! the fill pointers into POH, LOH, gen2, gen1, gen0, critical ready, ready. The POH part starts with the array, whose address
-//! the contract does not publish, but the part is always empty. Collections move objects between parts; an object that is
-//! re-registered from a finalizer starts over in generation 0, whatever generation it is in by then.
+//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. The queue is one array, split
+//! by the fill pointers into POH, LOH, gen2, gen1, gen0, critical ready, ready. The POH part starts with the array, whose address
+//! the contract does not publish, but that part is always empty. Collections move objects between parts; an object that is
+//! re-registered from a finalizer starts over in the part of generation 0, whatever generation the object is in by then.
 
 use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, Disjoint, NoteKind};
@@ -19,7 +19,7 @@ pub struct FinalizerEntry {
     pub object: Addr,
     /// Registered or ready for finalization.
     pub state: FinalizerState,
-    /// Registered objects: generation of the queue part that holds them.
+    /// For registered objects, the generation of the queue part.
     pub generation: Option<Generation>,
 }
 
@@ -28,7 +28,7 @@ pub struct FinalizerEntry {
 pub struct FinalizerQueue {
     /// Index of the heap.
     pub heap: u64,
-    /// Its objects in queue order; null slots omitted.
+    /// Entries in queue order; null slots are omitted.
     pub entries: Vec<FinalizerEntry>,
     /// Whether the whole queue could be read.
     pub complete: bool,
@@ -53,7 +53,7 @@ impl Reading<'_> {
         };
         let Some(address) = self.needed(&what, self.memory.ptr(at)) else { return queue };
         if address.is_null() {
-            // Not created yet: the heap is still being initialized. A heap that has segments has its queue as well.
+            // The queue is not created yet if the heap is still being initialized. A heap with segments has a queue.
             queue.complete = !self.has_segments(heap);
             if !queue.complete {
                 self.notes.add(NoteKind::Invalid, at, format!("{what}: its address is null"));
@@ -70,7 +70,7 @@ impl Reading<'_> {
         if parts < 7 {
             // Before the POH existed, the first part held large objects.
             queue.complete = false;
-            self.notes.add(NoteKind::Missing, address, format!("{what}: the contract does not give the start of its large objects"));
+            self.notes.add(NoteKind::Missing, address, format!("{what}: the descriptor does not give the start of its large objects"));
         }
         for (index, bounds) in (1usize..).zip(fills.windows(2)) {
             let [from, to] = bounds else { continue };
@@ -116,7 +116,7 @@ impl Reading<'_> {
         true
     }
 
-    /// The fill pointers, all of them or none: the last ones say which parts are ready.
+    /// The fill pointers; `None` if any of them is missing, since the last ones delimit the ready lists.
     fn fill_pointers(&self, what: &str, address: Addr) -> Option<Vec<Addr>> {
         let layout = || {
             let offset = CFinalize::FillPointers.offset(&self.descriptor).ok()?;
@@ -127,7 +127,7 @@ impl Reading<'_> {
             return None;
         };
         if length > self.limits.per_heap_array {
-            self.notes.add(NoteKind::LimitHit, address, format!("{what}: not read, for it has {length} fill pointers"));
+            self.notes.add(NoteKind::LimitHit, address, format!("{what}: not read because it has {length} fill pointers"));
             return None;
         }
         let word = self.memory.ptr_bytes();

@@ -28,12 +28,12 @@ impl HandleFilter {
     }
 }
 
-/// What notes call them.
-const HANDLE_TABLES: &str = "handle tables";
+/// Name of handle tables in notes.
+pub(super) const HANDLE_TABLES: &str = "handle tables";
 /// Most blocks of a segment: their indices have 8 bits.
-const MAX_BLOCKS: u64 = 256;
+pub(super) const MAX_BLOCKS: u64 = 256;
 /// Most handles of a block. It has 64.
-const MAX_PER_BLOCK: u64 = 1024;
+pub(super) const MAX_PER_BLOCK: u64 = 1024;
 
 /// Types that every runtime supports (contract `GC`, `GetSupportedHandleTypes`).
 const ALWAYS: [HandleKind; 6] = [
@@ -46,17 +46,17 @@ const ALWAYS: [HandleKind; 6] = [
 ];
 
 impl Gc {
-    /// Handle types that the handle tables have room for, used or not. None, with notes, if the tables are not described.
+    /// Handle types that the handle tables have room for, used or not. Empty, with notes, if the tables are not described.
     pub fn handle_types(&self) -> Answer<Vec<HandleKind>> {
         Answer::new(self.types_of_handles().collect(), self.handle_losses.clone())
     }
 
-    fn types_of_handles(&self) -> impl Iterator<Item = HandleKind> {
+    pub(super) fn types_of_handles(&self) -> impl Iterator<Item = HandleKind> {
         let types = self.handles.as_ref().map_or(0, |h| h.types.saturating_sub(1));
         HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0))
     }
 
-    /// Handle types that the runtime supports by its own rule, and where its features are known from.
+    /// Handle types that the runtime supports by its own rule, and the source of its features.
     ///
     /// Ref-counted handles need COM, ComWrappers or Objective-C, cross references the Java bridge (contract `GC`,
     /// `GetSupportedHandleTypes`). .NET 11 publishes the features that are on, and no others (contract `FeatureFlags`). Up to
@@ -112,13 +112,13 @@ impl Reading<'_> {
         tables
     }
 
-    /// The words of all handle tables together: their lists and blocks lie side by side.
-    fn words_of_handles(&self) -> Disjoint {
+    /// The budget for words of all handle tables: their lists and blocks are disjoint.
+    pub(super) fn words_of_handles(&self) -> Disjoint {
         Disjoint::new(self.memory.dump_bytes(), self.memory.ptr_bytes())
     }
 
     /// Every handle table of every bucket.
-    fn handle_tables(&self, l: &HandleFields, words: &Disjoint) -> Vec<Addr> {
+    pub(super) fn handle_tables(&self, l: &HandleFields, words: &Disjoint) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
         let per_map = self.capped(None, HANDLE_TABLES, (l.buckets_per_map, self.limits.handle_buckets), "buckets per map");
         let (mut out, mut known) = (Vec::new(), HashSet::new());
@@ -161,7 +161,7 @@ impl Reading<'_> {
             return;
         }
         let slots = self.handle_slots();
-        // A few tell as much as all of a forged bucket.
+        // In a forged bucket all slots may be wrong, so they share one note.
         let (mut wrong, mut first) = (0u64, None);
         for slot in (0..slots).take_while(|_| words.take(1)) {
             let at = array.element(slot, word);
@@ -188,15 +188,15 @@ impl Reading<'_> {
         let literal = self.descriptor.number("TotalCpuCount").ok();
         let variable = || self.descriptor.pointer("TotalCpuCount").ok().and_then(|a| self.memory.u32(a).ok()).map(u64::from);
         let slots = literal.or_else(variable).or(self.facts.heap_count).unwrap_or(1);
-        // No GC has more heaps than processors: the slots that a probe finds before a bad one are not all.
+        // A GC never has more heaps than processors. A probe that stops at a bad slot may find too few slots.
         if let Some(heaps) = self.facts.heap_count.filter(|heaps| *heaps > slots) {
             self.notes.add(NoteKind::Invalid, None, format!("handle tables: {slots} per bucket are fewer than the {heaps} heaps"));
         }
         self.capped(None, HANDLE_TABLES, (slots, self.limits.handle_slots), "tables per bucket")
     }
 
-    /// The segments of a table: `seen` has those of all tables, which share none.
-    fn handle_segments(&self, l: &HandleFields, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
+    /// The segments of a table. `seen` has the segments of all tables, since tables share none.
+    pub(super) fn handle_segments(&self, l: &HandleFields, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
         let mut out = Vec::new();
         let Some(mut segment) = self.needed("handle table", l.table.read(&self.memory, table, HandleTable::SegmentList)) else {
             return out;
@@ -230,13 +230,26 @@ impl Reading<'_> {
         words: &Disjoint,
         visit: &mut impl FnMut(HandleModel),
     ) -> Result<(), ReadError> {
+        let values = l.segment.at(segment, TableSegment::RgValue)?;
+        self.handle_blocks(l, segment, filter, |kind, block, secondary| {
+            self.handle_block(l, values, (kind, block, secondary), words, visit)
+        })
+    }
+
+    /// Calls `each` for every block of the selected types in a segment until it returns false, with the block of secondary values.
+    pub(super) fn handle_blocks(
+        &self,
+        l: &HandleFields,
+        segment: Addr,
+        filter: &HandleFilter,
+        mut each: impl FnMut(HandleKind, u8, Option<u8>) -> bool,
+    ) -> Result<(), ReadError> {
         let blocks = usize::try_from(l.blocks.min(MAX_BLOCKS)).unwrap_or(0);
         let table = |field: Field<TableSegment, Inline>, len: usize| {
             self.memory.bytes(l.segment.at(segment, field)?, u64::try_from(len).unwrap_or(0))
         };
         let next = table(TableSegment::RgAllocation, blocks)?;
         let user_data = table(TableSegment::RgUserData, blocks)?;
-        let values = l.segment.at(segment, TableSegment::RgValue)?;
         let kinds: Vec<HandleKind> = self.types_of_handles().collect();
         let tails = table(TableSegment::RgTail, kinds.len())?;
         let invalid = |block: u8| u64::from(block) == l.block_invalid;
@@ -258,13 +271,13 @@ impl Reading<'_> {
                     self.bad_block(segment, *kind, block);
                     break;
                 };
-                // By another type, or the list does not lead back to its head.
+                // The block was listed by another type, or the list does not return to its head.
                 if std::mem::replace(listed, true) {
                     self.bad_block(segment, *kind, block);
                     break;
                 }
                 let secondary = (kind.has_secondary() && !invalid(*user)).then_some(*user);
-                if !self.handle_block(l, values, (*kind, block, secondary), words, visit) {
+                if !each(*kind, block, secondary) {
                     return Ok(());
                 }
                 block = *follower;
@@ -281,7 +294,7 @@ impl Reading<'_> {
         self.notes.add(NoteKind::Invalid, segment, what);
     }
 
-    /// Visits the handles of a block of the segment with `values`. Returns whether `words` were left for it.
+    /// Visits the handles of a block of the segment with `values`. Returns false if `words` is used up.
     fn handle_block(
         &self,
         l: &HandleFields,
@@ -303,7 +316,7 @@ impl Reading<'_> {
         }
         for k in 0..count {
             let address = first.element(k, word);
-            // Whoever takes a block into the list of its type has committed it (`handletablecore.cpp`).
+            // A block is committed before it is added to the list of its type (`handletablecore.cpp`).
             let object = match self.memory.ptr(address) {
                 Ok(object) => object,
                 Err(e) => {

@@ -1,4 +1,4 @@
-//! Names a GC heap.
+//! The identity of a GC heap.
 
 use crate::base::Addr;
 

@@ -1,4 +1,4 @@
-//! Allocation contexts, and everything that `GetHeapData` returns.
+//! Allocation contexts, and the items that `GetHeapData` returns.
 
 use super::{HeapId, Reading, names};
 use crate::base::missed::tried;
@@ -8,8 +8,8 @@ use crate::data::{self, Field, GCHeap, Inline};
 use crate::model::{AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationTableEntry, HeapDetail, NamedCount};
 
 impl Reading<'_> {
-    /// Every allocation context that holds memory or has counted any: per thread and per generation. The global one always,
-    /// where it is in the dump.
+    /// Every allocation context that holds memory or has a nonzero total, per thread and per generation. The global one is always
+    /// included if it is in the dump.
     pub(super) fn contexts(&self, threads: &[Thread]) -> Vec<AllocContextModel> {
         let row = |owner, owner_id, heap, c: AllocContext| AllocContextModel {
             owner,
@@ -22,7 +22,7 @@ impl Reading<'_> {
             allocated_bytes: c.bytes,
             allocated_bytes_uoh: c.bytes_uoh,
         };
-        // What is lost of the segments belongs to other answers.
+        // Damage to segments is reported by the answers that show them.
         let (segments, all) = tried(|| {
             let part = self.part();
             (part.segments(), part.notes.notes().complete() && !self.facts.moves_objects())
@@ -31,7 +31,7 @@ impl Reading<'_> {
         let check = |what: &str, c: &AllocContext| {
             let outside = !c.pointer.is_null() && !segments.iter().any(|s| s.start <= c.pointer && c.pointer <= s.reserved);
             if outside && all {
-                let what = format!("the allocation context of {what} is at {}, and no segment is there", c.pointer);
+                let what = format!("the allocation context of {what} is at {}, outside of all segments", c.pointer);
                 self.notes.add(NoteKind::Invalid, c.pointer, what);
             }
         };
@@ -49,7 +49,7 @@ impl Reading<'_> {
                 if let Some(c) = &context {
                     check(&format!("generation {generation} of heap {}", heap.index), c);
                     if c.pointer.is_null() != c.limit.is_null() && all {
-                        let what = format!("heap {}: generation {generation} has one end of an allocation context only", heap.index);
+                        let what = format!("heap {}: the allocation context of generation {generation} has only one bound", heap.index);
                         self.notes.add(NoteKind::Invalid, c.pointer, what);
                     }
                 }
@@ -63,8 +63,8 @@ impl Reading<'_> {
         out
     }
 
-    /// The heap of the `GCHeap` at `instance`, which has the address of its `gc_heap`.
-    fn heap_of_instance(&self, instance: Option<Addr>) -> Option<u64> {
+    /// Index of the heap of the `GCHeap` at `instance`, which points to its `gc_heap`.
+    pub(super) fn heap_of_instance(&self, instance: Option<Addr>) -> Option<u64> {
         let field = data::GCHeapInstance::GCHeap.offset(&self.descriptor).ok()?;
         let at = instance.filter(|a| !a.is_null())?.plus(field);
         let heap = tried(|| self.memory.ptr(at)).ok()?;
@@ -128,7 +128,7 @@ impl Reading<'_> {
         let entry = self.generation_entry(heap, generation);
         let ptr = |field| self.generation.get(&self.memory, entry?, field);
         let context = self.generation_context(heap, generation);
-        // The segments build has the youngest generations on one segment.
+        // With segments, the youngest generations share one segment.
         let youngest = tried(|| self.heap_field(heap, GCHeap::EphemeralHeapSegment));
         if let (Some(first), Some(ephemeral)) = (ptr(data::Generation::StartSegment), youngest)
             && !self.facts.regions
@@ -137,7 +137,7 @@ impl Reading<'_> {
             && !self.facts.moves_objects()
         {
             let what =
-                format!("heap {}: generation {generation} starts on segment {first}, not on the ephemeral one, {ephemeral}", heap.index);
+                format!("heap {}: generation {generation} starts on segment {first}, not on the ephemeral segment {ephemeral}", heap.index);
             self.notes.add(NoteKind::Invalid, entry, what);
         }
         GenerationTableEntry {
@@ -161,7 +161,7 @@ impl Reading<'_> {
         let length = self.capped(Some(address), &what, (length, self.limits.per_heap_array), "fill pointers");
         let read = |i| self.needed(&what, self.memory.ptr(address.plus(offset).element(i, word)));
         let fill_pointers: Vec<Addr> = (0..length).map_while(read).collect();
-        // The last two parts are the ready lists; everything before is registered.
+        // The last two parts are the ready lists; the entries before them are registered.
         let count = |from: Option<&Addr>, to: Option<&Addr>| to?.since(*from?).map(|bytes| bytes / word);
         let ready_from = fill_pointers.len().checked_sub(3).and_then(|i| fill_pointers.get(i));
         let complete = u64::try_from(fill_pointers.len()) == Ok(length);
@@ -189,7 +189,7 @@ impl Reading<'_> {
         let at = self.descriptor.pointer("GCGlobalMechanisms").ok().filter(|a| !a.is_null())?;
         let length = self.descriptor.number("GlobalMechanismsLength").ok()?;
         let word = self.memory.ptr_bytes();
-        // Not worth a partial answer: dumps without the runtime's data section lack it.
+        // Dumps without the runtime's data section do not have the counts, which does not make the answer partial.
         self.memory.bytes(at, length.min(self.limits.per_heap_array).saturating_mul(word)).ok()?;
         self.named_counts(at, length, names::GLOBAL_MECHANISMS, "global mechanisms")
     }

@@ -1,7 +1,7 @@
 //! Object index: a bitmap of object starts that maps any address to the object containing it, and every object to an id.
 //!
 //! Ids are dense, start at 0, follow segment and address order, and do not depend on the number of threads. Free space has
-//! none. The bitmap takes 1/64 of the heap size; a segment mostly absent from the dump uses a sorted list instead.
+//! no ids. The bitmap takes 1/64 of the heap size; a segment that is mostly absent from the dump uses a sorted list instead.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::base::{Addr, AddrRange, Answer, Array, Index, IndexVec, Indices, Note
 use crate::model::WalkModel;
 
 index_type! {
-    /// An object of the heap, free space not counted.
+    /// An object of the heap, not free space.
     pub struct ObjectId;
 }
 
 /// A segment with less than 1/32 of its bytes in the dump uses a list instead of a bitmap.
 const SPARSE: u64 = 32;
 
-/// Objects of one segment.
+/// The objects of one segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     pub(crate) start: u64,
@@ -31,16 +31,16 @@ pub(crate) struct Part {
     pub(crate) starts: Starts,
 }
 
-/// Where the objects of a segment start.
+/// The starts of the objects of a segment.
 #[derive(Clone, Debug)]
 pub(crate) enum Starts {
-    /// One bit per word from the start of the segment, and what is known of each block.
+    /// One bit per word from the start of the segment, and the counts of each block of words.
     Bits { words: Array<u64>, blocks: Array<Counted> },
     /// Sorted addresses.
     List(Array<u64>),
 }
 
-/// [`Starts`] while they are collected.
+/// [`Starts`] under construction.
 #[derive(Debug)]
 enum Gathered {
     Bits(Vec<u64>),
@@ -56,7 +56,7 @@ impl Default for Gathered {
 /// Start addresses of all objects of a heap. Immutable once built.
 #[derive(Debug)]
 pub struct ObjectStarts {
-    /// By segment.
+    /// The objects of each segment.
     parts: IndexVec<SegmentIndex, Part>,
     by_address: ByAddress,
     /// Log2 of the pointer size: shifts a byte offset to a bit index.
@@ -67,19 +67,20 @@ pub struct ObjectStarts {
 /// Finds the segment of an address.
 #[derive(Debug)]
 struct ByAddress {
-    /// Where each segment starts, ascending.
+    /// Start address of each segment, ascending.
     starts: Vec<(u64, SegmentIndex)>,
-    /// Bounds of all segments.
+    /// Lowest address of all segments.
     lowest: u64,
+    /// End of all segments.
     highest: u64,
-    /// The addresses from the lowest to the highest in equal slots, of this many bits.
+    /// Log2 of the size of a slot; the addresses from the lowest to the highest are divided into equal slots.
     slot: u32,
-    /// How many segments start at or before the beginning of each slot, and at or before the end of the last one.
+    /// Number of segments that start at or before the beginning of each slot, and at or before the end of the last one.
     before: Vec<u32>,
 }
 
 impl ByAddress {
-    /// Slots for each segment: regions are of one size, most of them.
+    /// Slots per segment. Most regions have the same size.
     const SLOTS: usize = 4;
 
     fn of(parts: &IndexVec<SegmentIndex, Part>) -> ByAddress {
@@ -95,7 +96,7 @@ impl ByAddress {
         ByAddress { before: before.collect(), starts, lowest, highest, slot }
     }
 
-    /// The last segment that starts at or before `address`, if one ends behind it.
+    /// The last segment that starts at or before `address`, if `address` is below the end of all segments.
     #[inline]
     fn find(&self, address: u64) -> Option<SegmentIndex> {
         if address < self.lowest || address >= self.highest {
@@ -108,7 +109,7 @@ impl ByAddress {
     }
 }
 
-/// Visitor that collects object starts. Pass all of them to [`ObjectStarts::new`].
+/// Visitor that collects object starts. Pass all visitors of a walk to [`ObjectStarts::new`].
 #[derive(Debug)]
 pub struct StartsVisitor {
     shift: u32,
@@ -123,7 +124,7 @@ struct Found {
     objects: AddrRange,
     /// Words of the segment's bitmap; `None` for a list.
     bitmap: Option<usize>,
-    /// The first of them that is in `starts`.
+    /// Index of the bitmap's first word that is in `starts`.
     first_word: usize,
     starts: Gathered,
 }
@@ -178,7 +179,7 @@ impl Visitor for StartsVisitor {
 }
 
 impl Found {
-    /// The pieces of a segment as one: its objects, and where they start.
+    /// Joins the pieces of a segment. Returns the range of its objects, and their starts.
     fn join(mut pieces: Vec<Found>) -> Option<(AddrRange, Gathered)> {
         let first = pieces.first()?;
         let (objects, bitmap) = (first.objects, first.bitmap);
@@ -228,7 +229,7 @@ impl Part {
             }
             Starts::List(list) => u32::try_from(list.binary_search(&address.0).ok()?).ok()?,
         };
-        // Bits from a file may be more than it says.
+        // A bitmap read from a file may have more bits than its count.
         self.id(n).filter(|_| n < self.count)
     }
 
@@ -262,7 +263,7 @@ impl Part {
                 let Some(counted) = blocks.get(word / BLOCK_WORDS) else { return self.count };
                 // Bits up to and including this one.
                 let last = words.get(word).map_or(0, |w| (w & (u64::MAX >> (63 - bit % 64))).count_ones());
-                // Those of a file may be more than it says.
+                // A bitmap read from a file may have more bits than its count.
                 before_word(counted, word).wrapping_add(last).min(self.count)
             }
         }
@@ -295,7 +296,7 @@ impl Part {
 }
 
 impl ObjectStarts {
-    /// Combines the visitors of a walk of `heap`. Objects beyond 2³² get no id; a note says so.
+    /// Combines the visitors of a walk of `heap`. Objects beyond 2³² do not get an id; a note says so.
     pub fn new(heap: &Walker, visitors: impl IntoIterator<Item = StartsVisitor>) -> Answer<ObjectStarts> {
         let mut notes = Notes::new();
         let mut segments: BTreeMap<SegmentIndex, Vec<Found>> = BTreeMap::new();
@@ -313,13 +314,13 @@ impl ObjectStarts {
         Answer::new(ObjectStarts::of_parts(heap.memory().ptr_bytes(), out), notes)
     }
 
-    /// The objects of these segments, which follow each other in numbers, in a process with pointers of `ptr_bytes`.
+    /// The objects of segments with consecutive ids, in a process with pointers of `ptr_bytes` bytes.
     pub(crate) fn of_parts(ptr_bytes: u64, parts: IndexVec<SegmentIndex, Part>) -> ObjectStarts {
         let len = parts.iter().map(|p| p.first.saturating_add(p.count)).max().unwrap_or(0);
         ObjectStarts { by_address: ByAddress::of(&parts), parts, shift: ptr_bytes.max(1).ilog2(), len }
     }
 
-    /// Blocks of a bitmap with this many words.
+    /// Number of blocks of a bitmap with this many words.
     pub(crate) fn blocks(words: usize) -> usize {
         words.div_ceil(BLOCK_WORDS)
     }
@@ -335,16 +336,16 @@ impl ObjectStarts {
         (ObjectStarts::new(heap, walked.visitors), walked.segments)
     }
 
-    /// Objects at these addresses, which must rise.
+    /// Objects at these addresses, which must be ascending.
     pub(crate) fn listed(addresses: Array<u64>) -> ObjectStarts {
-        // Where the last object ends is its size's business.
+        // The list does not have the end of the last object; callers check its size.
         let (start, end) = (addresses.first().copied().unwrap_or(0), u64::MAX);
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
         let part = Part { start, end, first: 0, count, starts: Starts::List(addresses) };
         ObjectStarts::of_parts(8, IndexVec::from(vec![part]))
     }
 
-    /// Memory that the starts take, in bytes.
+    /// Memory used by the starts, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let bytes = |part: &Part| match &part.starts {
             Starts::Bits { words, blocks } => size_of_val::<[u64]>(words).saturating_add(size_of_val::<[Counted]>(blocks)),
@@ -385,13 +386,13 @@ impl ObjectStarts {
         self.part_of(address)?.id_at(address, self.shift)
     }
 
-    /// The same, with a `hint` as for [`ObjectStarts::is_start`].
+    /// Id of the object that starts at `address`, with a `hint` as for [`ObjectStarts::is_start`].
     #[inline]
     pub(crate) fn id_near(&self, address: Addr, hint: &mut SegmentIndex) -> Option<ObjectId> {
         self.part_near(address, hint)?.id_at(address, self.shift)
     }
 
-    /// Id of the first object and number of objects of the segment with this index.
+    /// The objects of the segment with this index.
     pub fn of_segment(&self, segment: SegmentIndex) -> Option<Indices<ObjectId>> {
         self.parts.get(segment).map(|p| Indices::new(ObjectId::from_u32(p.first), p.count))
     }
@@ -439,8 +440,8 @@ impl ObjectStarts {
         part.select(id.checked_sub(part.first)?, self.shift).map(Addr)
     }
 
-    /// Id and start of the object that contains `address`. To the GC, an object extends from its method table pointer to that
-    /// of the next object: a reference just past an array's elements belongs to the array. `heap` is the walked heap.
+    /// Id and start of the object in the walked `heap` that contains `address`. To the GC, an object extends from its method table pointer
+    /// to that of the next object: a reference just past an array's elements belongs to the array.
     pub fn containing(&self, heap: &Walker, address: Addr) -> Option<(ObjectId, Addr)> {
         let (id, start) = self.before(address)?;
         if start == address {
@@ -479,8 +480,8 @@ mod tests {
     }
 
     #[test]
-    fn bits_and_lists_say_the_same() {
-        // Runs, gaps of many blocks, the first and the last bit.
+    fn bitmaps_and_lists_give_the_same_answers() {
+        // The bits have runs, gaps of many blocks, and the first and the last bit.
         let places: Vec<u64> = (0..4096u64).filter(|n| *n == 0 || *n == 4095 || n % 7 == 3 && !(700..2100).contains(n)).collect();
         let mut words = vec![0u64; 64];
         places.iter().for_each(|n| words[usize::try_from(n / 64).unwrap()] |= 1 << (n % 64));

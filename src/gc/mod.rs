@@ -11,6 +11,7 @@ mod coverage;
 mod facts;
 mod fields;
 mod finalizers;
+mod handle_memory;
 mod handles;
 mod heap_id;
 mod heaps;
@@ -45,14 +46,14 @@ pub use walk::{
 pub(crate) use walk::{min_object_size, object_alignment};
 
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, Progress};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, Progress, len64, plural};
 use crate::clr::objects::Objects;
-use crate::clr::threads::{ContextLayout, Thread};
+use crate::clr::threads::{AllocContext, ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure, bind};
 use crate::memory::{Image, Memory, ReadError};
 use crate::model::{
-    AllocContextModel, CarvedModel, GcLimitModel, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
+    AllocContextModel, CarvedModel, GcLimitModel, HandleMemory, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
 };
 use fields::{HandleFields, Places, RecordFields};
 pub use heap_id::HeapId;
@@ -61,7 +62,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Reader of the GC contract of one runtime.
 ///
-/// Each reader returns its data together with its own notes; calling it again returns the same.
+/// Each reader returns its data together with its own notes; repeated calls return equal results.
 pub struct Gc {
     memory: Arc<Memory>,
     descriptor: Arc<Descriptor>,
@@ -72,14 +73,14 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleFields>,
-    /// Why there are no `handles`, and what of the descriptor cannot be used for them.
+    /// Why `handles` is `None`, and items of the descriptor that handle tables need and that cannot be used.
     handle_losses: Notes,
     records: Option<RecordFields>,
-    /// What `records` does not have for the same reason.
+    /// Items of the descriptor that `records` needs and that cannot be used.
     record_losses: Notes,
     collections: Answer<Option<Collections>>,
     limit: OnceLock<Option<GcLimitModel>>,
-    /// The writable memory of the image of the GC.
+    /// Writable memory of the image that contains the GC.
     variables: Vec<AddrRange>,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
@@ -101,8 +102,8 @@ impl Gc {
     /// The contract read here.
     pub const CONTRACT: Contract = Contract::needed("GC", &["1"]);
 
-    /// Binds the contract and reads the [`Facts`]. `image` is that of the GC, where the records of its collections are; `threads` are
-    /// evidence of what it was doing.
+    /// Binds the contract and reads the [`Facts`]. `image` is the image that contains the GC and the records of its collections; `threads`
+    /// are evidence for the phase of the GC.
     ///
     /// # Errors
     /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor does not have an item required to
@@ -118,7 +119,7 @@ impl Gc {
         Self::CONTRACT.require(&d)?;
         let notes = Collector::new();
         let mut facts = Facts::read(memory, &d, &notes, limits)?;
-        // Only answers about handles and single items lose something by what these lack.
+        // Items missing here affect only answers about handles and about single fields.
         let (of_handles, of_records) = (descriptor.scope(), descriptor.scope());
         facts.suspended_by = phase::suspended_by(memory, &of_records);
         let handles = HandleFields::bind(&of_handles);
@@ -211,13 +212,13 @@ impl Gc {
         &self.facts
     }
 
-    /// The GC's records of its collections. `None` for a GC whose records have an unknown layout, and where they were not found; a note says
-    /// if they are not in the dump.
+    /// The GC's records of its collections. `None` if their layout is unknown, or if they were not found; a note says if they are not in
+    /// the dump.
     pub fn collections(&self) -> &Answer<Option<Collections>> {
         &self.collections
     }
 
-    /// The limit on what the GC commits; `None` where none was found.
+    /// The limit on the memory that the GC commits; `None` if no limit was found.
     pub fn limit(&self) -> Option<GcLimitModel> {
         *self.limit.get_or_init(|| tried(|| self.find_limit()))
     }
@@ -243,10 +244,15 @@ impl Gc {
         self.read(|r| r.regions())
     }
 
-    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read: their
-    /// method tables are left to the caller.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. Does not read the objects: finding their
+    /// method tables is up to the caller.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
         self.read(|r| r.walk_handles(filter, visit))
+    }
+
+    /// The memory of all handle tables: segments, and their blocks by type.
+    pub fn handle_blocks(&self) -> Answer<HandleMemory> {
+        self.read(|r| r.handle_blocks_in_use())
     }
 
     /// The finalization queue of every heap.
@@ -265,8 +271,8 @@ impl Gc {
         self.read(|r| r.oom())
     }
 
-    /// Every allocation context that holds memory or has counted any: per thread, per generation; the global one always, where it
-    /// is in the dump.
+    /// Every allocation context that holds memory or has a nonzero total, per thread and per generation. The global one is always
+    /// included if it is in the dump.
     pub fn contexts(&self, threads: &[Thread]) -> Answer<Vec<AllocContextModel>> {
         if self.carved.is_some() {
             return Answer::whole(Vec::new());
@@ -274,7 +280,12 @@ impl Gc {
         self.read(|r| r.contexts(threads))
     }
 
-    /// Everything else the GC publishes about a heap (`GetHeapData`).
+    /// Server GC: the heap that the GC prefers for the owner of `context`; `None` if the owner has not allocated anything, or if the heap is unknown.
+    pub fn home_heap(&self, context: &AllocContext) -> Option<u64> {
+        self.read(|r| r.heap_of_instance(context.home_heap)).data
+    }
+
+    /// The other items that the GC publishes about a heap (`GetHeapData`).
     pub fn detail(&self, heap: HeapId) -> Answer<HeapDetail> {
         if self.carved.is_some() {
             return Answer::whole(HeapDetail::default());
@@ -300,7 +311,7 @@ impl Gc {
     }
 }
 
-/// One read in progress: the GC, the descriptor in a scope of its own, and the notes collected so far.
+/// One read in progress: the GC, the descriptor in a separate scope, and the notes collected so far.
 struct Reading<'g> {
     gc: &'g Gc,
     descriptor: Arc<Descriptor>,
@@ -315,11 +326,11 @@ impl Deref for Reading<'_> {
     }
 }
 
-/// Damaged heaps that have notes of their own; more share one.
+/// Number of damaged heaps that get separate notes; the others share one.
 const FEW_HEAPS: usize = 8;
 
 impl Reading<'_> {
-    /// Notes a field of heaps that the descriptor has in a form that cannot be used.
+    /// Adds a note if the descriptor has `field` in a form that cannot be used.
     fn note_unusable<T>(&self, field: Field<GCHeap, T>) {
         if let Some(e) = self.places.unusable(field) {
             self.notes.add(NoteKind::Invalid, None, e.to_string());
@@ -332,14 +343,14 @@ impl Reading<'_> {
         self.needed(&format!("heap {}: {what}", heap.index), value)
     }
 
-    /// A part of this read, with notes of its own.
+    /// A part of this read with separate notes.
     fn part(&self) -> Reading<'_> {
         Reading { gc: self.gc, descriptor: Arc::clone(&self.descriptor), notes: Collector::new() }
     }
 
-    /// Reads `what` of each heap. A wrong number of heaps makes thousands of them, all damaged: a few tell as much.
+    /// Reads `what` of each heap. A wrong heap count yields thousands of damaged heaps, so only the first few get separate notes.
     fn each_heap<T>(&self, what: &str, mut read: impl FnMut(&Reading<'_>, HeapId) -> T) -> Vec<T> {
-        let (mut damaged, mut further) = (0usize, 0usize);
+        let (mut damaged, mut more) = (0usize, 0usize);
         let mut one = |heap: &HeapId| {
             let reading = self.part();
             let data = read(&reading, *heap);
@@ -348,21 +359,25 @@ impl Reading<'_> {
                 damaged = damaged.saturating_add(usize::from(!notes.complete()));
                 self.notes.extend(&notes);
             } else {
-                further.bump();
+                more.bump();
             }
             data
         };
         let out = self.facts.heaps.iter().map(&mut one).collect();
-        if further > 0 {
-            self.notes.add(NoteKind::Invalid, None, format!("the {what} of {further} further heaps cannot be read whole either"));
+        if more > 0 {
+            self.notes.add(
+                NoteKind::Invalid,
+                None,
+                format!("the {what} of {} cannot be read in full either", plural(len64(more), "more heap")),
+            );
         }
         out
     }
 
-    /// How many of the `declared` items of `what` are read, at most `most`; a note if not all are.
+    /// Number of the `declared` items of `what` to read, at most `most`; adds a note if that is not all of them.
     fn capped(&self, at: Option<Addr>, what: &str, (declared, most): (u64, u64), items: &str) -> u64 {
         if declared > most {
-            self.notes.add(NoteKind::LimitHit, at, format!("{what}: {declared} {items}, of which {most} are read"));
+            self.notes.add(NoteKind::LimitHit, at, format!("{what}: only the first {most} of {declared} {items} are read"));
         }
         declared.min(most)
     }

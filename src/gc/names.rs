@@ -59,7 +59,7 @@ pub(super) fn failed_call(fgm: i32) -> (FailedCall, Option<&'static str>) {
     }
 }
 
-/// Why a collection was started (`gc_reason`, gc.h); `None` for numbers that no release has.
+/// Why a collection was started (`gc_reason`, gc.h); `None` for numbers that no release uses.
 pub(super) fn gc_reason(reason: u32) -> Option<GcReason> {
     Some(match reason {
         0 => GcReason::AllocSoh,
@@ -84,7 +84,7 @@ pub(super) fn gc_reason(reason: u32) -> Option<GcReason> {
     })
 }
 
-/// Latency mode (`gc_pause_mode`, gcpriv.h); `None` for numbers that no release has.
+/// Latency mode (`gc_pause_mode`, gcpriv.h); `None` for numbers that no release uses.
 pub(super) fn latency_mode(mode: u32) -> Option<GcLatencyMode> {
     Some(match mode {
         0 => GcLatencyMode::Batch,

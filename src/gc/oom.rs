@@ -8,7 +8,7 @@ use crate::data::{Bound, Field, GCHeap, Kind, OomHistory, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::{GcLimitModel, OomModel, OomReason};
 
-/// A record that is read.
+/// An `oom_history` record that is being read.
 struct Record<'r> {
     fields: &'r Bound<OomHistory>,
     memory: &'r Memory,
@@ -31,7 +31,7 @@ impl Reading<'_> {
     /// The failure recorded by each heap.
     pub(super) fn oom(&self) -> Vec<OomModel> {
         self.note_unusable(GCHeap::OomData);
-        // Fails only where a field is needed.
+        // All fields are optional, so binding does not fail.
         let fields = bind!(&self.descriptor, OomHistory { Reason?, AllocSize?, Reserved?, Allocated?, GcIndex?, Fgm?, Size?, AvailablePagefileMb?, LohP? });
         let Ok(fields) = fields else { return Vec::new() };
         if !self.places.has(GCHeap::OomData) {
@@ -47,7 +47,7 @@ impl Reading<'_> {
         self.each_heap("out-of-memory histories", of_heap).into_iter().flatten().collect()
     }
 
-    /// The record of the heap; `None` if nothing of it is in the dump.
+    /// The record of the heap; `None` if none of its fields is in the dump.
     fn oom_of(&self, fields: &Bound<OomHistory>, heap: HeapId) -> Option<OomModel> {
         let at = self.places.at(heap, GCHeap::OomData)?;
         let record = Record { fields, memory: &self.memory, at, loss: Cell::new(None), any: Cell::new(false) };
@@ -74,7 +74,7 @@ impl Reading<'_> {
     }
 }
 
-/// The failure in words, from the fields that are known.
+/// A description of the failure, from the fields that are known.
 fn text(o: &OomModel, why: Option<&str>, call: Option<&str>, limit: Option<GcLimitModel>) -> String {
     match o.failed() {
         None => return "not known".into(),
@@ -82,7 +82,7 @@ fn text(o: &OomModel, why: Option<&str>, call: Option<&str>, limit: Option<GcLim
         Some(true) => {}
     }
     let after = o.gc_index.map_or_else(String::new, |n| format!(" after GC #{n}"));
-    // With this reason, the size is that of the budget and not what the program asked for (measured).
+    // With this reason, the size is that of the budget, not the size that the program requested (measured).
     let size = o.alloc_size.filter(|_| o.reason != Some(OomReason::Budget));
     let what = size.map_or_else(|| "An allocation".to_string(), |n| format!("{}-byte allocation", thousands(n)));
     let why = why.unwrap_or("the reason is not known");

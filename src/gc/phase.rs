@@ -1,13 +1,13 @@
 //! The phase of the GC when the dump was taken.
 //!
-//! Four witnesses, none of which knows all:
+//! Four sources of evidence, none of which covers every phase:
 //!
-//! * `StructureInvalidCount` counts the plan, relocate, compact and sweep phases of blocking collections, and nothing before or after.
-//! * `c_gc_state` is about background collections only.
-//! * The records of collections: the newest one is counted when it begins, and recorded when it ends.
-//! * `GCThread`, the runtime's thread that suspended the others. It is set before a collection begins, and for other purposes than
-//!   collections; threads of server GC are not threads of the runtime and do not appear there, but the flag of those that they suspend
-//!   does. A collection takes all allocation contexts away before it counts itself, so that a thread that has one disproves it.
+//! * `StructureInvalidCount` is set during the plan, relocate, compact and sweep phases of blocking collections, not before or after.
+//! * `c_gc_state` covers background collections only.
+//! * The records of collections: the newest collection is counted when it begins, and recorded when it ends.
+//! * `GCThread` is the runtime thread that suspended the others. It is set before a collection begins, and also for purposes other than
+//!   collections. Server GC threads are not runtime threads and never appear there, but the threads that they suspend are flagged.
+//!   A collection takes away all allocation contexts before it is counted, so a thread that has one shows that no collection runs.
 //!
 //! Evidence: `docs/internals/gc-structures.md#during-a-collection`.
 
@@ -18,14 +18,14 @@ use crate::contract::Descriptor;
 use crate::memory::Memory;
 use crate::model::{GcPhase, LastCollection};
 
-/// The runtime's thread that suspended the others; null if none did.
+/// The runtime thread that suspended the others; null if no thread did.
 pub(super) fn suspended_by(memory: &Memory, d: &Descriptor) -> Option<Addr> {
     let variable = d.pointer("GCThread").ok().filter(|a| !a.is_null())?;
     memory.ptr(variable).ok()
 }
 
 impl Gc {
-    /// Determines what the GC was doing, of which `threads` and the records of collections, which were found before, are evidence.
+    /// Determines the phase of the GC from `threads` and from the records of collections, which must have been searched for already.
     pub(super) fn determine_phase(&mut self, threads: &[Thread], notes: &Collector) {
         let blocking = self.collections.as_ref().and_then(|c| c.blocking);
         self.facts.phase = phase(&self.facts, blocking, threads, !self.descriptor.is_native_aot());
@@ -52,7 +52,7 @@ impl Gc {
                     NoteKind::GcInProgress,
                     None,
                     format!(
-                        "a blocking garbage collection{which} was at work when the dump was taken, and was not moving objects: the heap can \
+                        "a blocking garbage collection{which} was running when the dump was taken, but was not moving objects: the heap can \
                          be walked"
                     ),
                 );
@@ -68,7 +68,7 @@ impl Gc {
     }
 }
 
-/// `blocking` is what the records say of a blocking collection.
+/// The phase of the GC. `blocking`: whether a blocking collection was running according to the records.
 fn phase(facts: &Facts, blocking: Option<bool>, threads: &[Thread], coreclr: bool) -> Option<GcPhase> {
     if facts.structures_valid == Some(false) {
         return Some(GcPhase::Moving);
@@ -113,26 +113,26 @@ mod tests {
     }
 
     #[test]
-    fn each_witness_counts_for_what_it_knows() {
+    fn each_source_of_evidence_is_used_for_the_phases_that_it_covers() {
         let of = |server, valid, state, by, blocking| phase(&facts(server, valid, state, by), blocking, &[], true);
         let (ok, free, marks) = (Some(true), Some(2), Some(0));
-        // Structures that are not valid are those of a blocking collection, whatever else is known.
+        // Structures are invalid only during a blocking collection, whatever the other evidence says.
         assert_eq!(of(false, Some(false), free, Some(0), Some(false)), Some(GcPhase::Moving));
         assert_eq!(of(true, Some(false), marks, None, None), Some(GcPhase::Moving));
-        // Workstation GC: threads that are not suspended exclude a blocking collection.
+        // Workstation GC: if no thread is suspended, no blocking collection is running.
         assert_eq!(of(false, ok, free, Some(0), Some(true)), Some(GcPhase::None));
         assert_eq!(of(false, ok, free, Some(0), None), Some(GcPhase::None));
         assert_eq!(of(false, ok, free, Some(9), Some(true)), Some(GcPhase::Marking));
         assert_eq!(of(false, ok, free, Some(9), Some(false)), Some(GcPhase::Suspending));
         assert_eq!(of(false, ok, free, Some(9), None), None);
-        // Threads of server GC do not appear as those that suspend.
+        // Server GC threads never appear as the suspending thread.
         assert_eq!(of(true, ok, free, Some(0), Some(true)), Some(GcPhase::Marking));
         assert_eq!(of(true, ok, free, Some(0), None), None);
         assert_eq!(of(true, ok, free, Some(0), Some(false)), Some(GcPhase::None));
-        // A blocking collection may run in a background one.
+        // A blocking collection may run during a background one.
         assert_eq!(of(true, ok, marks, Some(0), Some(true)), Some(GcPhase::Marking));
         assert_eq!(of(true, ok, marks, Some(0), Some(false)), Some(GcPhase::Background));
-        // What is not known is not denied.
+        // Missing evidence leaves the phase unknown.
         assert_eq!(of(false, ok, None, Some(0), Some(false)), None);
         assert_eq!(of(false, None, free, None, Some(true)), None);
         assert_eq!(of(false, ok, free, None, None), None);

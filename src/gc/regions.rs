@@ -16,7 +16,7 @@ use crate::model::{RegionFields, RegionListModel, RegionModel, RegionSize};
 const SIZE_CLASSES: [RegionSize; 3] = [RegionSize::Basic, RegionSize::Large, RegionSize::Huge];
 
 impl Reading<'_> {
-    /// All lists in turn.
+    /// The regions of all lists.
     pub(super) fn regions(&self) -> Vec<RegionModel> {
         let mut out = Vec::new();
         self.note_unusable(GCHeap::FreeableSohSegment);
@@ -127,7 +127,7 @@ impl Reading<'_> {
                 });
             }
             let Some(next) = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::NextCardTable)) else { return };
-            // The structure begins a page; its size is larger than what .NET 11 says of it.
+            // The structure is at the start of a page; it is larger than the size that .NET 11 publishes.
             let page = next.align_down(PAGE);
             let is_header = |size: u64| (info_bytes..=LARGEST_HEADER).contains(&size);
             at = match next.minus(info_bytes) {

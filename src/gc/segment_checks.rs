@@ -1,14 +1,15 @@
-//! Words of segments that other words contradict.
+//! Fields of segments that contradict each other.
 //!
-//! Every rule held for the 1,330 segments and regions of 141 real dumps of .NET 8 to 11, workstation and server, CoreCLR and NativeAOT. What
-//! the runtime does not use of a frozen segment is not set, and is not checked.
+//! Every rule held for the 1,330 segments and regions of 141 real dumps of .NET 8 to 11, workstation and server, CoreCLR and NativeAOT.
+//! Fields of frozen segments that the runtime does not use are not set, and are not checked.
 
 use super::{Gc, Reading, names};
 use crate::base::{Collector, NoteKind, PAGE};
 use crate::model::{Generation, SegmentModel};
 
 impl Gc {
-    /// Notes figures and flags of `segments` that cannot be true: for answers that show them. What is read of objects does not depend on them.
+    /// Adds notes for figures and flags of `segments` that cannot be true, for answers that show them. Reading objects does not depend on
+    /// them.
     pub fn note_figures(&self, segments: &[SegmentModel], notes: &Collector) {
         for s in segments.iter().filter(|_| !self.facts.moves_objects() && self.carved.is_none()) {
             let add = |what: String| {
@@ -23,43 +24,43 @@ impl Gc {
             }
             for (what, at) in [("committed", s.committed), ("reserved", s.reserved)].into_iter().filter(|_| !frozen) {
                 if !at.is_aligned(PAGE) {
-                    add(format!("the end of its {what} memory, {at}, is not that of a page"));
+                    add(format!("the end of its {what} memory, {at}, is not at a page boundary"));
                 }
             }
             let background = s.background_allocated.filter(|at| !at.is_null() && !frozen);
             if let Some(at) = background.filter(|at| !(s.start <= *at && *at <= s.reserved && at.is_aligned(word))) {
-                add(format!("the end of the objects of a background collection, {at}, is not within it"));
+                add(format!("the end of the objects known to the background collection, {at}, is not within the segment"));
             }
         }
     }
 
-    /// A contradiction between the flags of a segment and the list that it is on.
+    /// The contradiction between the flags of a segment and its list, if there is one.
     fn wrong_flags(&self, s: &SegmentModel) -> Option<&'static str> {
         let has = |flag: u64| s.flags_value & flag != 0;
         Some(match s.generation {
-            Generation::Loh if !has(names::LOH) => "its flags do not say that it holds large objects, and it is on their list",
-            Generation::Poh if !has(names::POH) => "its flags do not say that it holds pinned objects, and it is on their list",
+            Generation::Loh if !has(names::LOH) => "it is on the list of large object segments, but does not have their flag",
+            Generation::Poh if !has(names::POH) => "it is on the list of pinned object segments, but does not have their flag",
             Generation::Frozen | Generation::Gen2 => return None,
-            _ if has(names::READONLY) => "its flags say that it is frozen, and it is on another list than frozen segments",
+            _ if has(names::READONLY) => "it has the flag of frozen segments, but is on another list",
             _ => return None,
         })
     }
 }
 
 impl Reading<'_> {
-    /// Notes segments of the oldest generation whose flags say that they are frozen, and whose structures say that the GC made them, or the
-    /// other way round. `own`: those of one heap.
+    /// Adds notes for segments of the oldest generation that have the flag of frozen segments although the GC created them, or the other
+    /// way round. `own` are the segments of one heap.
     pub(super) fn note_frozen(&self, own: &[SegmentModel]) {
-        // The GC makes all regions with the first object at the same distance from the start.
+        // In all regions that the GC creates, the first object is at the same offset.
         let basic = own.iter().find(|s| s.generation == Generation::Gen0);
         let made = |s: &SegmentModel| {
             if !self.facts.regions {
-                // The structure is on the page before the first object.
+                // The `heap_segment` is on the page before the first object.
                 return Some(s.start.since(s.address).is_some_and(|distance| distance > 0 && distance <= PAGE));
             }
             let offset = |s: &SegmentModel| s.start.since(s.start.align_down(PAGE));
             let alike = offset(s) == offset(basic?);
-            // Objects of an image may begin there by chance, and end anywhere.
+            // Objects of an image may start at this offset by chance, and end anywhere.
             (!alike || s.generation != Generation::Frozen || s.committed.is_aligned(PAGE) && s.reserved.is_aligned(PAGE)).then_some(alike)
         };
         for s in own.iter().filter(|_| !self.facts.moves_objects()) {
@@ -68,8 +69,8 @@ impl Reading<'_> {
                 continue;
             }
             let what = match made(s) {
-                Some(true) if frozen => "its flags say that it is frozen, and the GC made it for objects that it allocates",
-                Some(false) if !frozen => "its flags do not say that it is frozen, and the GC did not make it",
+                Some(true) if frozen => "it has the flag of frozen segments, but the GC created it",
+                Some(false) if !frozen => "it does not have the flag of frozen segments, but the GC did not create it",
                 _ => continue,
             };
             self.notes.add(NoteKind::Invalid, s.address, format!("heap {}: segment {}: {what}", s.heap, s.address));

@@ -24,7 +24,7 @@ pub(super) struct RawSegment {
     heap: Option<Addr>,
 }
 
-/// A segment list: its heap, its generation, its first segment.
+/// A segment list.
 #[derive(Clone, Copy)]
 struct List {
     heap: HeapId,
@@ -32,14 +32,14 @@ struct List {
     first: Addr,
 }
 
-/// What determines the end of allocation in a heap's current segment.
+/// Fields that determine the end of allocation in a heap's current segment.
 struct Youngest {
     ephemeral: Option<Addr>,
     alloc_allocated: Option<Addr>,
 }
 
 impl Gc {
-    /// Address of the generation table entry.
+    /// Address of the generation table entry of `generation`.
     pub(super) fn generation_entry(&self, heap: HeapId, generation: u64) -> Option<Addr> {
         let table = self.places.at(heap, GCHeap::GenerationTable)?;
         Some(table.element(generation, self.generation_size))
@@ -75,7 +75,7 @@ impl Reading<'_> {
         self.note_unusable(GCHeap::AllocAllocated);
         self.note_unusable(GCHeap::EphemeralHeapSegment);
         self.note_unusable(GCHeap::GenerationTable);
-        // All heads first: a list that runs into another one is known by its head.
+        // Reads the heads of all lists first: they show where one list runs into another.
         let read = |heap: &HeapId| {
             let reading = self.part();
             (reading.lists(*heap), reading.notes.into_notes())
@@ -90,7 +90,7 @@ impl Reading<'_> {
             for list in lists.iter().filter(|l| l.heap == heap) {
                 reading.follow(*list, &lists, &youngest, &mut seen, &mut own);
             }
-            reading.note_stray(heap, &youngest, &own);
+            reading.note_unlisted(heap, &youngest, &own);
             reading.note_frozen(&own);
             // Stable: keeps list order within a generation.
             own.sort_by_key(|s| s.generation);
@@ -99,14 +99,14 @@ impl Reading<'_> {
         let out: Vec<SegmentModel> = out.into_iter().flatten().collect();
         // Every heap has segments from its initialization on.
         if out.is_empty() && self.notes.notes().complete() {
-            self.notes.add(NoteKind::Missing, None, "no segment found");
+            self.notes.add(NoteKind::Missing, None, "no segment of the GC heap was found");
         }
         out
     }
 
     fn youngest(&self, heap: HeapId) -> Youngest {
         let (ephemeral, allocated) = ((GCHeap::EphemeralHeapSegment, "ephemeral segment"), (GCHeap::AllocAllocated, "end of allocation"));
-        // Every runtime has both. Without them nobody knows where the objects of the youngest segment end.
+        // Every runtime has both. Without them, the end of the objects in the youngest segment is unknown.
         for (field, what) in [ephemeral, allocated] {
             if !self.places.has(field) {
                 let what = format!("heap {}: the descriptor does not give the address of its {what}", heap.index);
@@ -116,25 +116,25 @@ impl Reading<'_> {
         Youngest { ephemeral: self.of_heap(heap, ephemeral.0, ephemeral.1), alloc_allocated: self.of_heap(heap, allocated.0, allocated.1) }
     }
 
-    /// Notes an ephemeral segment that is on no list: then no list ends at the end of allocation, and the youngest objects are not
-    /// read. Lists that were cut short have notes.
-    fn note_stray(&self, heap: HeapId, youngest: &Youngest, own: &[SegmentModel]) {
+    /// Adds a note for an ephemeral segment that is not on any list, in which case the youngest objects are not read. Lists that were cut
+    /// short have notes already.
+    fn note_unlisted(&self, heap: HeapId, youngest: &Youngest, own: &[SegmentModel]) {
         let Some(ephemeral) = youngest.ephemeral.filter(|e| !own.iter().any(|s| s.address == *e)) else { return };
         if !self.facts.moves_objects() && self.notes.notes().complete() {
-            let what = format!("heap {}: the ephemeral segment {ephemeral} is on no segment list", heap.index);
+            let what = format!("heap {}: the ephemeral segment {ephemeral} is not on any segment list", heap.index);
             self.notes.add(NoteKind::Invalid, self.places.at(heap, GCHeap::EphemeralHeapSegment), what);
         }
     }
 
-    /// The segment lists of a heap. Every generation has a segment from the heap's initialization on: a list without one has lost it.
+    /// The segment lists of a heap. Every generation has a segment once the heap is initialized, so an empty list is damage.
     fn lists(&self, heap: HeapId) -> Vec<List> {
         let soh = self.facts.oldest();
         let mut out = Vec::new();
-        // One note for all of a heap that is none.
+        // A heap that is not one gets a single note for all its generations.
         let (mut lost, mut lost_at) = (Vec::new(), None);
         for generation in 0..self.facts.total_generations {
-            // The segments build links all small-object segments into the list of generation 2. The lists of 0 and 1 start
-            // at the ephemeral segment; walking them would visit its objects three times (measured with libclrgc).
+            // With segments, all small-object segments are on the list of generation 2. The lists of generations 0 and 1 start
+            // at the ephemeral segment; walking them as well would visit its objects three times (measured with libclrgc).
             if !self.facts.regions && generation < soh {
                 continue;
             }
@@ -175,10 +175,10 @@ impl Reading<'_> {
                 self.notes.add(NoteKind::LimitHit, address, format!("{name} has a cycle"));
                 return;
             }
-            // A link to the head of another list is the bad link; that list itself is sound.
+            // A link to the head of another list is a bad link; that list itself is sound.
             let head = lists.iter().find(|l| l.first == address && address != first);
             if let Some(other) = head {
-                let what = format!("{name} runs into that of {} in heap {} at {address}", other.kind, other.heap.index);
+                let what = format!("{name} runs into the {} list of heap {} at {address}", other.kind, other.heap.index);
                 self.notes.add(NoteKind::Invalid, address, what);
                 return;
             }
@@ -188,7 +188,7 @@ impl Reading<'_> {
             }
             count.bump();
             if count > self.limits.segments_per_list {
-                let what = format!("{name} is longer than {}", self.limits.segments_per_list);
+                let what = format!("{name} has more than {} segments", self.limits.segments_per_list);
                 self.notes.add(NoteKind::LimitHit, address, what);
                 return;
             }
@@ -210,8 +210,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether the flags of the segment at `address` name another generation than its list does, and the list of that generation
-    /// holds it as well. The flags of LOH and POH agreed with the list in 243 of 243 segments, and no other segment had one.
+    /// Whether the segment at `address` has the flag of another generation than that of `list`, and is on the list of that generation too.
+    /// The LOH and POH flags agreed with the list in 243 of 243 segments, and no other segment had one of them.
     fn belongs_elsewhere(&self, name: &str, list: List, lists: &[List], address: Addr, flags: u64) -> bool {
         let claimed = [(names::LOH, Generation::Loh), (names::POH, Generation::Poh)].into_iter().find(|(bit, _)| flags & bit != 0);
         let Some((_, claimed)) = claimed.filter(|(_, g)| *g != list.kind && !self.facts.moves_objects()) else {
@@ -237,7 +237,7 @@ impl Reading<'_> {
 
     fn segment_model(&self, heap: HeapId, list: Generation, address: Addr, raw: &RawSegment, youngest: &Youngest) -> SegmentModel {
         let allocating = youngest.ephemeral == Some(address);
-        // Only the list of the oldest objects holds frozen segments.
+        // Only the list of generation 2 holds frozen segments.
         let generation = if raw.flags & names::READONLY != 0 && list == Generation::Gen2 {
             Generation::Frozen
         } else if !self.facts.regions && allocating {
@@ -245,7 +245,7 @@ impl Reading<'_> {
         } else {
             list
         };
-        // Essential: before the first GC, `Allocated` equals `Mem` while the allocator is already 4 MB further (measured).
+        // Before the first GC, `Allocated` equals `Mem` although the allocator is already 4 MB further (measured).
         let end = if allocating { youngest.alloc_allocated.unwrap_or(raw.allocated) } else { raw.allocated };
         self.check_order(heap, address, raw, end);
         let committed_from = committed_start(self.facts.regions, address, raw.mem);
@@ -273,7 +273,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Checks `mem ≤ end ≤ committed ≤ reserved`, which held for 645 of 645 segments of .NET 8 to 10.
+    /// Adds a note unless `mem ≤ end ≤ committed ≤ reserved`, which held for 645 of 645 segments of .NET 8 to 10.
     fn check_order(&self, heap: HeapId, address: Addr, raw: &RawSegment, end: Addr) {
         if !(raw.mem <= end && end <= raw.committed && raw.committed <= raw.reserved) {
             let what = format!(
@@ -323,8 +323,8 @@ pub(super) fn kind_of(generation: u64, oldest: u64) -> Option<Generation> {
     })
 }
 
-/// Start of the committed memory. The first object of a region lies shortly after its page-aligned start; a segment of the
-/// segments build has its `heap_segment` on the page before the first object.
+/// Start of the committed memory. The first object of a region lies shortly after its page-aligned start; with segments, the
+/// `heap_segment` is on the page before the first object.
 fn committed_start(regions: bool, address: Addr, mem: Addr) -> Addr {
     let header = mem.since(address).filter(|d| !regions && *d > 0 && *d <= PAGE);
     // Region starts are aligned to far more than a page on every platform.
@@ -336,7 +336,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_behind_the_oldest_generation_are_loh_and_poh() {
+    fn lists_after_the_oldest_generation_are_loh_and_poh() {
         let kinds: Vec<_> = (0..6).map(|g| kind_of(g, 2)).collect();
         let expected = [Generation::Gen0, Generation::Gen1, Generation::Gen2, Generation::Loh, Generation::Poh];
         assert_eq!(kinds[..5], expected.map(Some));
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn committed_memory_begins_at_the_page_or_at_the_structure() {
+    fn committed_memory_starts_at_the_page_of_the_first_object_or_at_the_heap_segment() {
         assert_eq!(committed_start(true, Addr(0x10), Addr(0x40_0028)), Addr(0x40_0000));
         assert_eq!(committed_start(false, Addr(0x40_0000), Addr(0x40_1000)), Addr(0x40_0000));
         assert_eq!(committed_start(false, Addr(0x10), Addr(0x40_0008)), Addr(0x40_0000));

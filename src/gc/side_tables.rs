@@ -1,7 +1,7 @@
-//! Card tables and mark arrays: which of their words stands for which part of the heap.
+//! Card tables and mark arrays: the part of the heap that each of their words covers.
 //!
-//! Source: `gcpriv.h`; `docs/internals/gc-structures.md#cards` and `#mark-array`. A bit of the card table covers 32 pointers, one
-//! of the mark array two, 32 bits to a word. Both pointers are biased: they lead to where the word of address 0 would be.
+//! Source: `gcpriv.h`; `docs/internals/gc-structures.md#cards` and `#mark-array`. A word has 32 bits. A bit of the card table covers 32
+//! pointers, a bit of the mark array covers two. Both pointers are biased: they lead to where the word of address 0 would be.
 
 use super::Gc;
 use crate::base::{Addr, AddrRange};
@@ -12,12 +12,12 @@ const WORD_BITS: u64 = 32;
 /// Bytes per word of a table.
 const WORD_BYTES: u64 = 4;
 
-/// A table beside the heap with bits for its addresses.
+/// A table outside the heap with bits for its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SideTable {
-    /// Which parts of older generations may hold references to younger ones.
+    /// The card table: parts of older generations that may hold references to younger ones.
     Cards,
-    /// Which objects a background collection has marked.
+    /// The mark array: objects that a background collection has marked.
     Marks,
 }
 
@@ -26,14 +26,14 @@ pub enum SideTable {
 pub struct SideTablePlace {
     /// The table.
     pub table: SideTable,
-    /// Its words for the whole reserved range of the heap.
+    /// The table's words for the whole reserved range of the heap.
     pub range: AddrRange,
     /// Addresses that the word covers; `None` for the biased pointer itself, which need not lie in the table.
     pub covers: Option<AddrRange>,
 }
 
 impl Gc {
-    /// The card table or mark array that `address` lies in, or is the biased pointer of.
+    /// The card table or mark array that contains `address`, or whose biased pointer is `address`.
     pub fn side_table(&self, address: Addr) -> Option<SideTablePlace> {
         let pointer = self.memory.ptr_bytes();
         let (lowest, highest) = (self.facts.lowest?, self.facts.highest?);

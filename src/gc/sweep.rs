@@ -1,7 +1,7 @@
 //! Liveness during a background sweep: dead objects not yet swept may refer to memory that is already free.
 //!
 //! Source: `gc_heap::background_object_marked` in `gc.cpp`; `docs/internals/gc-structures.md#mark-array`. One bit of the mark
-//! array covers 16 bytes on 64-bit targets and 8 on 32-bit ones, 32 bits to a word.
+//! array covers 16 bytes on 64-bit targets and 8 on 32-bit ones; a word has 32 bits.
 
 use super::Gc;
 use crate::base::{Addr, AddrRange};
@@ -52,12 +52,12 @@ impl Sweep {
     }
 
     /// Whether the collection marked the object at `address` in `segment`; `None` if its mark is not in the dump. Unmarked
-    /// objects may be live too: those allocated since.
+    /// objects that were allocated since may be live too.
     pub fn is_marked(&self, window: &mut Window<'_>, segment: &SegmentModel, address: Addr) -> Option<bool> {
         self.marked(window, self.heaps.iter().find(|h| h.heap == segment.heap)?, address)
     }
 
-    /// Records that the marks of the objects in `segment` are read.
+    /// Marks the words of the mark array for `segment` as read.
     pub(crate) fn touch(&self, memory: &Memory, segment: &SegmentModel) {
         let marks = self.heaps.iter().find(|h| h.heap == segment.heap).map(|h| h.marks);
         let word = |address| mark_place(marks?, self.pitch, address).map(|(word, _)| word);
@@ -87,7 +87,7 @@ impl Gc {
         (self.facts.state == Some(PLANNING)).then(|| {
             let heaps = self.facts.heaps.iter().map(|heap| -> Result<HeapSweep, &'static str> {
                 let read = |field| self.heap_field(*heap, field);
-                let absent = "a background collection was sweeping, and its mark array is not in the dump";
+                let absent = "a background collection was sweeping, but its mark array is not in the dump";
                 Ok(HeapSweep {
                     heap: heap.index,
                     marks: read(GCHeap::MarkArray).filter(|a| !a.is_null()).ok_or(absent)?,
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_stands_for_two_words() {
+    fn a_mark_covers_two_pointers() {
         // 64-bit: 16 bytes a bit, so 512 bytes a word.
         assert_eq!(mark_place(Addr(0x1000), 16, Addr(0x400)), Some((Addr(0x1008), 0)));
         assert_eq!(mark_place(Addr(0x1000), 16, Addr(0x418)), Some((Addr(0x1008), 1)));

@@ -1,4 +1,4 @@
-//! Time and memory on a graph of the size and form of a large heap. Not a test: `-- --ignored --nocapture`, in release.
+//! Measures time and memory on a graph with the size and shape of a large heap. Run it with `-- --ignored --nocapture`, in release.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -10,21 +10,21 @@ const NODES: u32 = 16_800_000;
 const EDGES: u32 = 18_900_000;
 const ROOTS: u32 = 1000;
 
-/// A figure of this process from the kernel, in MB.
+/// A figure in `/proc/self/status`, in MB.
 fn status(name: &str) -> u64 {
     let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = text.lines().find_map(|l| l.strip_prefix(name)).unwrap_or("0");
     line.split_whitespace().find_map(|w| w.parse::<u64>().ok()).unwrap_or(0) / 1024
 }
 
-/// Time this thread spent on a processor, in seconds: other work on the machine does not count.
+/// CPU time of this thread in seconds, which excludes other work on the machine.
 fn processor() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|w| w.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
 }
 
 fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    // Sets the peak back to what is in use now.
+    // Resets the peak to the memory in use now.
     let _ = std::fs::write("/proc/self/clear_refs", "5");
     let (start, used, before) = (Instant::now(), processor(), status("VmRSS:"));
     let out = work();
@@ -33,8 +33,8 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     out
 }
 
-/// Each node but the roots has one edge from an earlier one: the one before in the second quarter, which makes long
-/// lists, else mostly a near one. The edges left over go anywhere, every other one near. `scattered` renumbers all
+/// Each node but the roots has one edge from an earlier node: in the second quarter from the node before it, which makes long
+/// lists, else mostly from a near one. Half of the remaining edges lead to near nodes, half anywhere. `scattered` renumbers nodes
 /// within blocks of a million, so that neighbors in the graph are not neighbors in memory.
 fn heap(scattered: bool) -> Csr {
     let mut seed = 1u64;
@@ -62,7 +62,7 @@ fn heap(scattered: bool) -> Csr {
 }
 
 #[test]
-#[ignore = "a measurement of a minute"]
+#[ignore = "a benchmark that takes a minute"]
 fn dominators_of_a_large_heap() {
     for scattered in [false, true] {
         println!("--- {}", if scattered { "scattered" } else { "in allocation order" });

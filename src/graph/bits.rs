@@ -1,8 +1,8 @@
-//! A set of nodes, one bit each.
+//! A set of nodes with one bit per node.
 
 use crate::base::rank::{BLOCK_WORDS, Counted, before_word, count};
 
-/// A fixed-size set of indices below a bound, one bit each.
+/// A fixed-size set of indices below a bound, with one bit per index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BitSet {
     words: Vec<u64>,
@@ -15,7 +15,7 @@ impl BitSet {
         Self { words: vec![0; bound.div_ceil(64) as usize], bound }
     }
 
-    /// The set below `bound` whose members are the bits of `words`; what they lack is no member, what lies beyond is left out.
+    /// The set of the bits of `words` that are below `bound`. If there are too few words, the missing bits are taken as 0.
     pub fn of_words(bound: u32, words: &[u64]) -> Self {
         let mut set = Self::new(bound);
         set.words.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
@@ -27,22 +27,22 @@ impl BitSet {
         set
     }
 
-    /// The members as bits, 64 in a word, the smallest in the lowest bit of the first.
+    /// The members as bits, 64 per word; the smallest index is the lowest bit of the first word.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
 
-    /// The bound: indices from here up are never members.
+    /// The bound: all members are below it.
     pub fn bound(&self) -> u32 {
         self.bound
     }
 
-    /// Whether there is no member.
+    /// Whether the set is empty.
     pub fn is_empty(&self) -> bool {
         self.words.iter().all(|w| *w == 0)
     }
 
-    /// Adds an index; true when it was not a member before. At or above the bound it is not added: false.
+    /// Adds an index. Returns whether it is a new member; an index at or above the bound is not added.
     #[inline]
     pub fn set(&mut self, index: u32) -> bool {
         let bit = 1u64 << (index % 64);
@@ -55,7 +55,7 @@ impl BitSet {
         }
     }
 
-    /// Removes an index; true when it was a member.
+    /// Removes an index. Returns whether it was a member.
     pub fn clear(&mut self, index: u32) -> bool {
         let bit = 1u64 << (index % 64);
         self.words.get_mut((index / 64) as usize).is_some_and(|word| {
@@ -81,19 +81,19 @@ impl BitSet {
         BitIter { words: self.words.iter(), flip: 0, word: 0, next_base: 0, base: 0 }
     }
 
-    /// The indices below the bound that are no members, in increasing order.
+    /// The indices below the bound that are not members, in increasing order.
     pub fn iter_others(&self) -> impl Iterator<Item = u32> {
         let all = BitIter { words: self.words.iter(), flip: u64::MAX, word: 0, next_base: 0, base: 0 };
         all.take_while(|index| *index < self.bound)
     }
 
-    /// Memory held, in bytes.
+    /// Memory used, in bytes.
     pub fn bytes(&self) -> u64 {
         (self.words.capacity() * size_of::<u64>()) as u64
     }
 }
 
-/// Numbers the members of a [`BitSet`].
+/// The ranks of the members of a [`BitSet`].
 #[derive(Debug)]
 pub(super) struct Ranks<'s> {
     set: &'s BitSet,
@@ -117,7 +117,7 @@ impl<'s> Ranks<'s> {
         self.set.test(index)
     }
 
-    /// The number of members below the index, which may be the bound.
+    /// The number of members below `index`, which may equal the bound.
     #[inline]
     pub(super) fn before(&self, index: u32) -> u32 {
         let word = (index / 64) as usize;
@@ -144,7 +144,7 @@ impl<'a> IntoIterator for &'a BitSet {
 #[derive(Debug, Clone)]
 pub struct BitIter<'a> {
     words: std::slice::Iter<'a, u64>,
-    /// All ones where those that are no members are wanted.
+    /// All ones to iterate over the indices that are not members, else 0.
     flip: u64,
     word: u64,
     base: u32,

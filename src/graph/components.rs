@@ -1,17 +1,17 @@
-//! Strongly connected components: the cycles of a graph, and the order of what is left.
+//! Strongly connected components: the cycles of a graph, and the acyclic graph of the components.
 
 use super::{Csr, CsrBuilder, GraphError, NONE, ROOT, Rows, at, len32, put};
 use crate::base::Buffer;
 use crate::base::cancel::check_at;
 
-/// The strongly connected components of a graph, or of the part of it that a filter lets through.
+/// The strongly connected components of a graph, or of the subgraph of the nodes that a filter accepts.
 ///
-/// Components are indexed in reverse topological order: a component comes after every other one it can reach. So an
+/// Components are indexed in reverse topological order: a component comes after every other one that it can reach. So an
 /// edge between different components always goes from a larger index to a smaller one, component 0 has no edge to
-/// another component, and walking the indices upward meets targets before sources.
+/// another component, and ascending order visits targets before sources.
 #[derive(Debug)]
 pub struct Components {
-    /// Node to component; [`NONE`] for nodes that the filter left out.
+    /// Component by node; [`NONE`] for nodes that the filter rejected.
     of: Buffer<u32>,
     count: u32,
 }
@@ -19,7 +19,7 @@ pub struct Components {
 /// A node whose edges are being followed.
 struct Frame {
     node: u32,
-    /// Its index in order of discovery, from 1.
+    /// Index of the node in order of discovery, from 1.
     index: u32,
     /// The smallest index reached so far.
     low: u32,
@@ -33,14 +33,14 @@ impl Components {
         Self::compute_where(graph, |_| true)
     }
 
-    /// The components of the graph that is left when only the nodes with `include` stay.
+    /// The components of the subgraph of the nodes for which `include` returns true.
     ///
     /// D. Pearce, "A Space-Efficient Algorithm for Finding Strongly Connected Components" (2016), iterative:
     /// O(n + m) time, 4 bytes per node, 4 per node of unfinished components and 20 per node on the search path.
     pub fn compute_where(graph: &Csr, include: impl Fn(u32) -> bool) -> Self {
         let rows = graph.rows();
-        // 0: not seen. Small: index of discovery, or the smallest one reached. Large: `ROOT` minus the component;
-        // larger than any index of discovery in use, as these are given back when a component is complete.
+        // 0: not seen. Small: index of discovery, or the smallest one reached. Large: `ROOT` minus the component, which is
+        // larger than any index of discovery in use because these are reused when a component is complete.
         let mut marks = Buffer::<u32>::zeroed(graph.store(), graph.nodes() as usize);
         let mark: &mut [u32] = &mut marks;
         let (mut frames, mut unfinished): (Vec<Frame>, Vec<u32>) = (Vec::new(), Vec::new());
@@ -59,7 +59,7 @@ impl Components {
                 if frame.edge < frame.end {
                     let target = rows.item(frame.edge);
                     match at(mark, target) {
-                        // Comes back to the same edge once the target is done.
+                        // Returns to this edge when the target is complete.
                         0 if include(target) => enter = Some(target),
                         0 => frame.edge += 1,
                         reached => {
@@ -88,7 +88,7 @@ impl Components {
         Self { of: marks, count }
     }
 
-    /// The component of a node; `None` when the filter left it out.
+    /// The component of a node; `None` if the filter rejected it.
     pub fn of(&self, node: u32) -> Option<u32> {
         self.of.get(node as usize).copied().filter(|component| *component != NONE)
     }
@@ -109,14 +109,14 @@ impl Components {
         sizes
     }
 
-    /// The nodes of each component, in increasing order. 4 bytes per component and 4 per node.
+    /// The nodes of each component, in increasing order. Uses 4 bytes per component and 4 per node.
     pub fn members(&self) -> Rows {
-        // Nodes left out have a row beyond the last, where the sort drops them.
+        // Rejected nodes have a row beyond the last, which the sort drops.
         Rows::sorted(self.of.store(), self.count, self.of.iter().copied().zip(0..len32(self.of.len())))
     }
 
-    /// The graph of components: an edge where some node of one has an edge to some node of another.
-    /// No self loops, no parallel edges, targets in increasing order.
+    /// The graph of components, with an edge between two of them if a node of one has an edge to a node of the other.
+    /// There are no self loops or parallel edges, and targets are in increasing order.
     pub fn condensation(&self, graph: &Csr) -> Result<Csr, GraphError> {
         let members = self.members();
         let mut builder = CsrBuilder::with_capacity(self.of.store(), self.count as usize, 0);

@@ -1,4 +1,4 @@
-//! Graphs as compressed sparse rows: one array of targets, and where each node's part of it begins.
+//! Graphs as compressed sparse rows: one array of targets, and the offset of each node's first target.
 
 use std::ops::Range;
 
@@ -6,35 +6,35 @@ use super::offsets::{Offsets, OffsetsBuilder};
 use super::{at, len32};
 use crate::base::{Array, Buffer, Store};
 
-/// The most nodes a graph may have: two indices stay free for "none" and "the virtual root", and one for the
-/// count of nodes with the virtual root among them.
+/// Maximum number of nodes in a graph. Two indices are reserved for "none" and "the virtual root", and the number of nodes
+/// including the virtual root must fit as well.
 pub const MAX_NODES: u32 = u32::MAX - 3;
 
 /// Why a graph could not be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
     /// More nodes than 32-bit indices can address.
-    #[error("the graph has {0} nodes, at most {MAX_NODES} are possible")]
+    #[error("the graph has {0} nodes, but at most {MAX_NODES} are supported")]
     TooManyNodes(u64),
     /// More edges than 32-bit offsets can count.
-    #[error("the graph has {0} edges, at most {max} are possible", max = u32::MAX)]
+    #[error("the graph has {0} edges, but at most {max} are supported", max = u32::MAX)]
     TooManyEdges(u64),
-    /// An edge names a node that does not exist.
-    #[error("an edge names node {node}, but there are only {nodes} nodes")]
+    /// An edge has a node that does not exist.
+    #[error("an edge leads to node {node}, but there are only {nodes} nodes")]
     NoSuchNode {
-        /// The index given.
+        /// The index of the missing node.
         node: u32,
         /// The number of nodes.
         nodes: u32,
     },
 }
 
-/// The number of nodes as `u32`, or the error that says there are too many.
+/// Converts the number of nodes; fails if there are too many.
 pub(super) fn check_nodes(nodes: usize) -> Result<u32, GraphError> {
     u32::try_from(nodes).ok().filter(|n| *n <= MAX_NODES).ok_or(GraphError::TooManyNodes(nodes as u64))
 }
 
-/// The number of edges as `u32`, or the error that says there are too many.
+/// Converts the number of edges; fails if there are too many.
 pub(crate) fn check_edges(edges: usize) -> Result<u32, GraphError> {
     u32::try_from(edges).map_err(|_| GraphError::TooManyEdges(edges as u64))
 }
@@ -47,8 +47,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Counting sort of `(row, item)` pairs, stable. There must be at most `u32::MAX` pairs, and the iterator
-    /// must give the same ones each time. Pairs of rows beyond the last are dropped. Four bytes per row beside the result.
+    /// A stable counting sort of `(row, item)` pairs. There must be at most `u32::MAX` pairs, and clones of the iterator
+    /// must yield the same ones. Pairs of rows beyond the last are dropped. Uses four bytes per row besides the result.
     pub fn sorted(store: &Store, rows: u32, pairs: impl DoubleEndedIterator<Item = (u32, u32)> + Clone) -> Self {
         let mut counts = Buffer::<u32>::zeroed(store, rows as usize);
         let counts: &mut [u32] = &mut counts;
@@ -58,7 +58,7 @@ impl Rows {
             }
         });
         let mut offsets = OffsetsBuilder::with_capacity(store, rows);
-        // First the end of each row; filling from the last pair down to the first then leaves the start.
+        // `counts` becomes the end of each row; filling rows from the last pair to the first turns that into the start.
         let total = counts.iter_mut().fold(0u32, |sum, count| {
             offsets.push(*count);
             *count += sum;
@@ -75,22 +75,22 @@ impl Rows {
         Self { offsets: offsets.finish(), items: items.freeze() }
     }
 
-    /// The parts that they were taken [apart](Rows::parts) into.
+    /// Assembles rows from their [parts](Rows::parts).
     pub(crate) fn of_parts(offsets: Offsets, items: Array<u32>) -> Self {
         Self { offsets, items }
     }
 
-    /// Whether there are this many rows, and each item is in one of them.
+    /// Whether there are `rows` rows, and each item is in exactly one of them.
     pub(crate) fn is_of(&self, rows: u32) -> bool {
         u32::try_from(self.items.len()).is_ok_and(|items| self.offsets.is_of(rows, items))
     }
 
-    /// The number of all items.
+    /// The number of items in all rows.
     pub(crate) fn item_count(&self) -> usize {
         self.items.len()
     }
 
-    /// What they consist of.
+    /// The arrays that represent the rows.
     pub(crate) fn parts(&self) -> (&Offsets, &Array<u32>) {
         (&self.offsets, &self.items)
     }
@@ -107,26 +107,26 @@ impl Rows {
         self.items.get(start as usize..end as usize).unwrap_or(&[])
     }
 
-    /// Where a row's items begin and end.
+    /// Start and end of a row's items in the common array.
     #[inline(always)]
     pub(super) fn span(&self, row: u32) -> (u32, u32) {
         let (start, end) = self.offsets.span(row);
-        // Offsets of an index may say anything.
+        // Offsets read from an index file may be invalid.
         (start, end.min(len32(self.items.len())))
     }
 
-    /// The items of some rows in turn.
+    /// The items of consecutive rows.
     pub(super) fn items_of(&self, rows: Range<u32>) -> &[u32] {
         let (start, end) = (self.span(rows.start).0, rows.end.checked_sub(1).map_or(0, |last| self.span(last).1));
         self.items.get(start as usize..end as usize).unwrap_or_default()
     }
 
-    /// The items of all rows in turn: the common array.
+    /// The items of all rows: the common array.
     pub(super) fn items(&self) -> &[u32] {
         &self.items
     }
 
-    /// The row that a place in the common array belongs to.
+    /// The row that contains the item at `place` in the common array.
     pub(super) fn row_of(&self, place: u32) -> u32 {
         let (mut first, mut end) = (0, self.len());
         while first < end {
@@ -136,7 +136,7 @@ impl Rows {
         first
     }
 
-    /// The item at a place in the common array.
+    /// The item at `place` in the common array.
     #[inline(always)]
     pub(super) fn item(&self, place: u32) -> u32 {
         at(&self.items, place)
@@ -147,7 +147,7 @@ impl Rows {
 #[derive(Debug, Clone)]
 pub struct Csr {
     rows: Rows,
-    /// Where arrays are made for what is asked of it.
+    /// The store for derived arrays.
     store: Store,
 }
 
@@ -171,10 +171,10 @@ impl Csr {
         }
     }
 
-    /// The graph of `nodes` nodes that have these numbers of edges, to these targets in turn.
+    /// A graph with `nodes` nodes. `lengths` are their numbers of edges, `targets` the targets of all edges by source.
     ///
     /// # Errors
-    /// [`GraphError`]: there are too many, or a target is no node.
+    /// [`GraphError`] if there are too many nodes or edges, or a target is not a node.
     pub fn of_lengths(nodes: usize, lengths: impl Iterator<Item = u32>, targets: Buffer<u32>) -> Result<Self, GraphError> {
         let nodes = check_nodes(nodes)?;
         check_edges(targets.len())?;
@@ -186,10 +186,10 @@ impl Csr {
         }
     }
 
-    /// The graph with more edges, each behind those that its source has. `more` are sorted by source.
+    /// The graph with `more` edges, which are sorted by source and follow the existing edges of their source.
     ///
     /// # Errors
-    /// [`GraphError`] as [`Csr::of_lengths`].
+    /// [`GraphError`] as for [`Csr::of_lengths`].
     pub fn with_edges(self, more: &[(u32, u32)]) -> Result<Self, GraphError> {
         let nodes = self.nodes();
         if let Some((node, _)) = more.last().filter(|(source, _)| *source >= nodes) {
@@ -216,17 +216,17 @@ impl Csr {
         Self::of_lengths(nodes as usize, lengths, targets)
     }
 
-    /// The graph whose rows are these: a node's row holds the targets of its edges.
+    /// The graph with these rows: the row of a node holds the targets of its edges.
     pub(crate) fn of_rows(rows: Rows) -> Self {
         Self { rows, store: Store::default() }
     }
 
-    /// The same graph, for which arrays are made in this store.
+    /// The graph with another store for derived arrays.
     pub(crate) fn with_store(self, store: &Store) -> Self {
         Self { store: store.clone(), ..self }
     }
 
-    /// Where arrays are made for what is asked of it.
+    /// The store for derived arrays.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
@@ -237,7 +237,7 @@ impl Csr {
         self.rows.row(node)
     }
 
-    /// The rows themselves, for loops that keep their place in several of them.
+    /// The rows, for loops that keep positions in several of them.
     #[inline(always)]
     pub(crate) fn rows(&self) -> &Rows {
         &self.rows
@@ -254,25 +254,25 @@ impl Csr {
     }
 }
 
-/// The number of edges of each node: a byte each, for most.
+/// The number of edges of each node, in one byte for most nodes.
 #[derive(Debug, Default)]
 pub struct Lengths {
-    /// Or [`MANY`].
+    /// The number of edges by node; [`MANY`] if it is in `many`.
     short: Buffer<u8>,
-    /// Nodes with many edges: which one, and how many.
+    /// Nodes with many edges: node and number of edges.
     many: Buffer<[u32; 2]>,
 }
 
-/// Stands for a number of edges that is kept apart.
+/// Marks a number of edges that is stored separately.
 const MANY: u8 = u8::MAX;
 
 impl Lengths {
-    /// Of no nodes yet.
+    /// Creates an empty list.
     pub fn new(store: &Store) -> Lengths {
         Lengths { short: Buffer::new(store), many: Buffer::new(store) }
     }
 
-    /// Adds a node with this many edges. Beyond 32 bits, the sum of all tells that there are too many.
+    /// Adds a node with `edges` edges. A number beyond 32 bits saturates; building the graph then fails because it has too many edges.
     #[inline]
     pub fn push(&mut self, edges: usize) {
         let short = u8::try_from(edges).unwrap_or(MANY);
@@ -292,7 +292,7 @@ impl Lengths {
         self.part(0..self.len())
     }
 
-    /// The number of edges of each of some nodes.
+    /// The number of edges of each node in `nodes`.
     pub fn part(&self, nodes: Range<usize>) -> impl Iterator<Item = u32> {
         let first = self.many.partition_point(|[node, _]| (*node as usize) < nodes.start);
         let mut many = self.many.iter().skip(first);
@@ -301,23 +301,23 @@ impl Lengths {
     }
 }
 
-/// Builds a [`Csr`] from edges that come grouped by source, sources in increasing order.
+/// Builds a [`Csr`] from edges grouped by source, with sources in increasing order.
 #[derive(Debug, Default)]
 pub struct CsrBuilder {
     lengths: Lengths,
     items: Buffer<u32>,
-    /// Where the edges of the current node begin.
+    /// Index of the first edge of the current node.
     start: usize,
 }
 
 impl CsrBuilder {
-    /// A builder with room for this many nodes and edges; more may come.
+    /// A builder with room for this many nodes and edges; more may be added.
     pub fn with_capacity(store: &Store, nodes: usize, edges: usize) -> Self {
         let lengths = Lengths { short: Buffer::with_capacity(store, nodes), many: Buffer::new(store) };
         Self { lengths, items: Buffer::with_capacity(store, edges), start: 0 }
     }
 
-    /// Adds an edge from the current node. The target may be a node that is still to come.
+    /// Adds an edge from the current node. The target may be a node that is added later.
     #[inline]
     pub fn push_edge(&mut self, target: u32) {
         self.items.push(target);

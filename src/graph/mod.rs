@@ -1,7 +1,7 @@
 //! Graph algorithms over dense node indices (`u32`): dominators, components, shortest paths.
 //!
-//! Nothing here knows what a node stands for. Everything is iterative, because heaps hold linked lists of
-//! millions of nodes, and memory is counted in bytes per node, because heaps hold tens of millions of objects.
+//! The algorithms do not know what a node represents. All are iterative, because heaps hold linked lists of millions of nodes. Memory is
+//! given in bytes per node, because heaps hold tens of millions of objects.
 
 #[cfg(test)]
 mod bench;
@@ -26,19 +26,19 @@ pub(crate) use offsets::Offsets;
 pub use search::{Bfs, Closure, Rank, RootPaths, closure, paths_to_roots, reach, reachable};
 pub use two_way::TwoWay;
 
-/// "No such index" in an array of indices; never a node, see [`MAX_NODES`].
+/// The value for "no such index" in an array of indices; never a node, see [`MAX_NODES`].
 const NONE: u32 = u32::MAX;
-/// The virtual node that points at every root; never a node either.
+/// The virtual node with an edge to every root; never a node either.
 const ROOT: u32 = u32::MAX - 1;
 
-/// The item at `index`. The indices used here come from checked graphs, so [`NONE`] for "out of range" is
-/// never seen; the form only avoids a panicking path.
+/// The item at `index`. Indices come from checked graphs, so they are never out of range; returning [`NONE`] then only avoids code
+/// that can panic.
 #[inline(always)]
 fn at(list: &[u32], index: u32) -> u32 {
     list.get(index as usize).copied().unwrap_or(NONE)
 }
 
-/// Writes at `index`; out of range, which cannot happen as for [`at`], writes nothing.
+/// Writes `value` at `index`, which is never out of range for the same reason as in [`at`].
 #[inline(always)]
 fn put<T>(list: &mut [T], index: u32, value: T) {
     if let Some(slot) = list.get_mut(index as usize) {
@@ -46,7 +46,7 @@ fn put<T>(list: &mut [T], index: u32, value: T) {
     }
 }
 
-/// A length that the limits on nodes and edges already hold within `u32`.
+/// Converts a length that the limits on nodes and edges keep within `u32`.
 #[inline(always)]
 fn len32(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(NONE)

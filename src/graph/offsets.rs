@@ -1,4 +1,4 @@
-//! Where the rows of a compressed sparse matrix begin, in one and a half bytes a row.
+//! Offsets of the rows of a compressed sparse matrix, in one and a half bytes per row.
 
 use std::ops::Range;
 
@@ -7,29 +7,30 @@ use rayon::slice::ParallelSlice;
 
 use crate::base::{Array, Buffer, Store};
 
-/// Rows in a block.
+/// Number of rows in a block.
 const ROWS: u32 = 8;
-/// Stands for a length that is kept apart.
+/// Marks a length that is stored separately.
 const LONG: u64 = 255;
-/// A one in each byte, and in each pair of them.
+/// 1 in each byte.
 const BYTES: u64 = 0x0101_0101_0101_0101;
+/// 1 in each pair of bytes.
 const PAIRS: u64 = 0x0001_0001_0001_0001;
 
-/// Where the first row of a block begins, and the length of each row as a byte, the first one lowest.
+/// The offset of the first row of a block, and the length of each row as a byte, with the first row in the lowest byte.
 ///
-/// Both are in one cache line, as a rule: a graph is read all over, so that each further line counts.
+/// Both are usually in one cache line. Graphs are accessed at random, so each additional line costs time.
 pub(crate) type Block = [u32; 3];
 
-/// Where each row begins and ends in an array of all items.
+/// Start and end of each row in an array of all items.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Offsets {
     blocks: Array<Block>,
-    /// Rows whose length a byte does not hold: row and length, ascending.
+    /// Rows whose length does not fit in a byte: row and length, ascending.
     long: Array<[u32; 2]>,
     rows: u32,
 }
 
-/// What fits a number of 32 bits, as sums and lengths in a block do.
+/// Converts a sum or length of a block, which fits in 32 bits.
 #[inline(always)]
 fn low(number: u64) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
@@ -40,34 +41,34 @@ fn lengths(block: &Block) -> u64 {
     u64::from(first) | u64::from(second) << 32
 }
 
-/// The sum of the lowest `n` bytes, less than eight, and whether one of them is [`LONG`].
+/// The sum of the lowest `n` bytes, where `n` is below eight, and whether one of them is [`LONG`].
 #[inline(always)]
 fn sum(lengths: u64, n: u32) -> (u32, bool) {
     let below = lengths & (1u64 << (n * 8)).wrapping_sub(1);
     const EVEN: u64 = 0x00ff_00ff_00ff_00ff;
     let pairs = (below & EVEN) + (below >> 8 & EVEN);
     let sum = pairs.wrapping_mul(PAIRS) >> 48;
-    // The usual search for a zero byte.
+    // The usual test for a zero byte in a word.
     let rest = !below;
     let long = rest.wrapping_sub(BYTES) & !rest & BYTES << 7 != 0;
     (low(sum), long)
 }
 
 impl Offsets {
-    /// What it consists of.
+    /// The arrays that represent the offsets, and the number of rows.
     pub(crate) fn parts(&self) -> (&Array<Block>, &Array<[u32; 2]>, u32) {
         (&self.blocks, &self.long, self.rows)
     }
 
-    /// The parts that it was taken [apart](Offsets::parts) into.
+    /// Assembles offsets from their [parts](Offsets::parts).
     pub(crate) fn of_parts(blocks: Array<Block>, long: Array<[u32; 2]>, rows: u32) -> Offsets {
         Offsets { blocks, long, rows }
     }
 
-    /// Whether there are this many rows, which follow each other and share this many items, none of which is in two of them: a file may say
-    /// anything, and a walk over rows that overlap has no bound but their product.
+    /// Whether there are `rows` consecutive rows that contain each of `items` items exactly once. Offsets read from a file may be invalid,
+    /// and walking overlapping rows could take time proportional to the product of rows and items.
     pub(super) fn is_of(&self, rows: u32, items: u32) -> bool {
-        /// Blocks for a thread at a time.
+        /// Number of blocks that a thread checks at a time.
         const CHUNK: usize = 1 << 15;
         let (blocks, long): (&[Block], &[[u32; 2]]) = (&self.blocks, &self.long);
         let begins = blocks.first().map_or(items, |block| block[0]) == 0;
@@ -75,7 +76,7 @@ impl Offsets {
         if self.rows != rows || blocks.len() != rows.div_ceil(ROWS) as usize || !begins || !ascend {
             return false;
         }
-        // Each block ends where the next one begins. Returns the number of rows that are kept apart.
+        // Checks that each block ends where the next one begins. Returns the number of rows whose length is stored separately.
         let chunk = |(n, chunk): (usize, &[Block])| {
             let start = n.saturating_mul(CHUNK);
             let ends = blocks.get(start.saturating_add(1)..).unwrap_or_default().iter().map(|block| block[0]).chain([items]);
@@ -108,14 +109,14 @@ impl Offsets {
         apart.is_some_and(|apart| apart.iter().sum::<usize>() == long.len())
     }
 
-    /// Of at most `rows` rows with these lengths.
+    /// Offsets of at most `rows` rows with these lengths.
     pub(super) fn of(store: &Store, rows: u32, lengths: impl Iterator<Item = u32>) -> Offsets {
         let mut builder = OffsetsBuilder::with_capacity(store, rows);
         lengths.take(rows as usize).for_each(|length| builder.push(length));
         builder.finish()
     }
 
-    /// All rows of the parts in turn. Each but the last has a multiple of eight rows, and begins where the one before ends.
+    /// Joins consecutive parts. All but the last have a multiple of eight rows, and each begins where the one before ends.
     pub(super) fn joined(store: &Store, parts: Vec<OffsetsBuilder>) -> Offsets {
         let blocks = parts.iter().map(|part| part.blocks.len().saturating_add(1)).sum();
         let mut all = OffsetsBuilder { blocks: Buffer::with_capacity(store, blocks), ..OffsetsBuilder::part(0..0, 0) };
@@ -133,7 +134,7 @@ impl Offsets {
         self.rows
     }
 
-    /// Where a row begins and ends; nowhere for one that does not exist.
+    /// Start and end of a row; an empty range for a row that does not exist.
     #[inline(always)]
     pub(crate) fn span(&self, row: u32) -> (u32, u32) {
         let Some(block) = self.blocks.get((row / ROWS) as usize) else { return (0, 0) };
@@ -165,10 +166,10 @@ impl Offsets {
     }
 }
 
-/// [`Offsets`] while rows are added.
+/// Builds [`Offsets`].
 #[derive(Debug)]
 pub(super) struct OffsetsBuilder {
-    /// Those that are whole.
+    /// The complete blocks.
     blocks: Buffer<Block>,
     block: Block,
     long: Buffer<[u32; 2]>,
@@ -177,13 +178,13 @@ pub(super) struct OffsetsBuilder {
 }
 
 impl OffsetsBuilder {
-    /// With room for `rows` rows.
+    /// A builder with room for `rows` rows.
     pub(super) fn with_capacity(store: &Store, rows: u32) -> OffsetsBuilder {
         let blocks = Buffer::with_capacity(store, rows.div_ceil(ROWS) as usize);
         OffsetsBuilder { blocks, block: [0; 3], long: Buffer::new(store), rows: 0, end: 0 }
     }
 
-    /// Adds a row of this length.
+    /// Adds a row with this length.
     #[inline(always)]
     pub(super) fn push(&mut self, length: u32) {
         let n = self.rows % ROWS;
@@ -203,7 +204,7 @@ impl OffsetsBuilder {
         }
     }
 
-    /// Of these rows, the first of which begins at `end`: see [`Offsets::joined`].
+    /// A builder for the part with these rows, the first of which begins at `end`: see [`Offsets::joined`].
     pub(super) fn part(rows: Range<u32>, end: u32) -> OffsetsBuilder {
         let builder = OffsetsBuilder::with_capacity(&Store::default(), rows.end.saturating_sub(rows.start));
         OffsetsBuilder { rows: rows.start, end, ..builder }
@@ -232,7 +233,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn rows_follow_each_other(lengths in prop::collection::vec(prop_oneof![0u32..4, 250u32..260, Just(70_000u32)], 0..100)) {
+        fn rows_are_consecutive(lengths in prop::collection::vec(prop_oneof![0u32..4, 250u32..260, Just(70_000u32)], 0..100)) {
             let offsets = Offsets::of(&Store::default(), len32(lengths.len()), lengths.iter().copied());
             let mut at = 0;
             for (row, length) in (0u32..).zip(&lengths) {
@@ -245,9 +246,9 @@ mod tests {
             prop_assert!(beyond.0 == beyond.1 && offsets.span(u32::MAX) == (0, 0));
         }
 
-        /// A number that differs is a row that overlaps another or is not there, unless it says nothing of a row.
+        /// A changed bit makes rows overlap, leaves items without a row, or changes a part that does not belong to any row.
         #[test]
-        fn rows_of_a_file_are_held_against_each_other(
+        fn invalid_offsets_of_a_file_are_detected(
             lengths in prop::collection::vec(prop_oneof![0u32..4, 250u32..260, Just(70_000u32)], 1..60),
             at in any::<prop::sample::Index>(),
             bit in 0u32..32,

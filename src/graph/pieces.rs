@@ -1,12 +1,12 @@
-//! Ranges of numbers in pieces for threads.
+//! Splits ranges of numbers into pieces for threads.
 
 use std::ops::Range;
 
-/// Fewer numbers are not worth a thread. Graphs of tests are small.
+/// Minimum size of a piece: fewer numbers do not justify a thread. It is small in tests, whose graphs are small.
 const LEAST: u32 = if cfg!(test) { 3 } else { 1 << 16 };
 
-/// `0..total` in pieces for threads, some for each: they take unequal time. What a piece needs to know of those before it, it sees from
-/// the way up from its first number.
+/// Splits `0..total` into pieces, several per thread because they take unequal time. The path from the first number of a piece up to
+/// the root has all that is needed of earlier pieces.
 pub(super) fn pieces(total: u32) -> Vec<Range<u32>> {
     let threads = u32::try_from(rayon::current_num_threads()).unwrap_or(1);
     let size = (total / threads.saturating_mul(2).max(1)).max(LEAST);

@@ -1,7 +1,8 @@
-//! The edges of a large graph turned round, on all threads.
+//! Reverses the edges of a large graph on all threads.
 //!
-//! To place each edge at its target is a write to anywhere in the array of all edges, which no cache holds. So edges go to buckets of
-//! neighboring targets first, each thread its own share of the sources, and each bucket is sorted where a cache holds it.
+//! Writing each edge at the place of its target would access the array of all edges at random, and no cache holds that array. So each
+//! thread first distributes the edges of its share of the sources to buckets of neighboring targets. Each bucket is then sorted within
+//! the cache.
 
 use std::iter::Zip;
 use std::ops::Range;
@@ -16,19 +17,20 @@ use crate::base::Buffer;
 use crate::base::cancel::{check, check_at};
 use crate::base::missed::Carried;
 
-/// Buckets that are enough: as many places in memory are written to in turn.
+/// Number of buckets at most, since that many places in memory are written to in turn.
 const BUCKETS: u32 = 512;
-/// Targets of a bucket, as a power of two: what 16 bits tell apart, at most.
+/// Log2 of the minimum number of targets of a bucket.
 const SMALLEST: u32 = if cfg!(test) { 3 } else { 12 };
+/// Log2 of the maximum: the targets of a bucket are numbered with 16 bits.
 const LARGEST: u32 = u16::BITS;
-/// Edges that are worth it. Graphs of tests are small.
+/// Number of edges from which it is worthwhile. It is small in tests, whose graphs are small.
 const LEAST: u32 = if cfg!(test) { 8 } else { 1 << 20 };
 
-/// Where the edges of a share of the sources go in a bucket: sources, and targets within the bucket.
+/// Slots in a bucket for the edges of a share of the sources: source, and target within the bucket.
 type Places<'p> = Zip<IterMut<'p, u32>, IterMut<'p, u16>>;
 
 impl Csr {
-    /// The graph with every edge turned round; the successors of a node come in increasing order.
+    /// The graph with every edge reversed; the successors of a node are in increasing order.
     pub fn reversed(&self) -> Csr {
         let edges = (0..self.nodes()).flat_map(|source| {
             check_at(source);
@@ -39,8 +41,8 @@ impl Csr {
     }
 }
 
-/// The rows of `graph` reversed, sources ascending in each; `None` where another way is better: there is one thread, the graph is small, or
-/// its arrays are in files. Two bytes for each edge beside the result.
+/// The reversed rows of `graph`, with ascending sources in each; `None` if another method is better because there is one thread, the graph
+/// is small, or its arrays are in files. Uses two bytes per edge besides the result.
 fn reversed(graph: &Csr) -> Option<Rows> {
     let (nodes, edges) = (graph.nodes(), graph.edges());
     if rayon::current_num_threads() == 1 || edges < LEAST || graph.store().is_in_files() {
@@ -69,7 +71,7 @@ fn reversed(graph: &Csr) -> Option<Rows> {
     let of_bucket = |bucket: usize| counts.iter().filter_map(move |of_share| of_share.get(bucket).copied());
     let totals: Vec<u32> = (0..buckets as usize).map(|bucket| of_bucket(bucket).fold(0, u32::saturating_add)).collect();
 
-    // By bucket, and in each by share: sources ascend.
+    // Edges are ordered by bucket, and by share within a bucket, so sources are ascending.
     let (mut items, mut targets) = (Buffer::zeroed(graph.store(), edges as usize), vec![0u16; edges as usize]);
     let mut places: Vec<Vec<Places<'_>>> = shares.iter().map(|_| Vec::with_capacity(buckets as usize)).collect();
     let (mut rest, mut rest_of_targets): (&mut [u32], &mut [u16]) = (&mut items, &mut targets);
@@ -112,16 +114,16 @@ fn reversed(graph: &Csr) -> Option<Rows> {
     Some(Rows::of_parts(Offsets::joined(graph.store(), parts), items.freeze()))
 }
 
-/// What a thread needs to sort a bucket.
+/// Buffers that a thread reuses to sort buckets.
 #[derive(Default)]
 struct Scratch {
-    /// By row, the number of edges, then the place of the next one.
+    /// The number of edges by row, later the place of the row's next edge.
     places: Vec<u32>,
     sources: Vec<u32>,
 }
 
 impl Scratch {
-    /// Sorts the edges of a bucket, which has these rows and begins at place `start` of all items, by target.
+    /// Sorts the edges of a bucket by target. The bucket has these rows and begins at `start` in the array of all items.
     fn sort(&mut self, rows: Range<u32>, start: u32, sources: &mut [u32], targets: &[u16]) -> OffsetsBuilder {
         let Scratch { places, sources: unsorted } = self;
         places.clear();
@@ -161,8 +163,8 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn is_what_sorting_all_edges_gives(edges in prop::collection::vec((0u32..9000, 0u32..9000), 8..400), last in 0u32..400) {
-            // Many to one: more than a byte counts.
+        fn equals_a_sort_of_all_edges(edges in prop::collection::vec((0u32..9000, 0u32..9000), 8..400), last in 0u32..400) {
+            // Many edges to one node: their number does not fit in a byte.
             let edges: Vec<(u32, u32)> = edges.into_iter().chain((0..last).map(|i| (i, last))).collect();
             let graph = Csr::from_edges(9000, &edges).unwrap();
             let turned = (0..9000).flat_map(|source| graph.successors(source).iter().map(move |target| (*target, source)));

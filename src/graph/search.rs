@@ -1,4 +1,4 @@
-//! Breadth-first search: shortest paths from and to roots, and what can be reached at all.
+//! Breadth-first search: shortest paths from and to roots, and reachability.
 
 use std::collections::BTreeMap;
 
@@ -6,19 +6,19 @@ use super::{BitSet, Csr, NONE, ROOT, TwoWay};
 use crate::base::Buffer;
 use crate::base::cancel::{check, check_at};
 
-/// A breadth-first search from several sources: for each node reached, the node before it on a shortest path.
+/// A breadth-first search from several sources. Has, for each node reached, the node before it on a shortest path.
 #[derive(Debug)]
 pub struct Bfs {
-    /// The complement of the node before; of [`ROOT`] for a source. 0, the complement of [`NONE`], is "not reached",
-    /// so that the pages of a large array that a short search leaves alone are never touched.
+    /// The complement of the node before, or of [`ROOT`] for a source. 0, the complement of [`NONE`], means "not reached",
+    /// so that a short search never touches most pages of a large array.
     before: Buffer<u32>,
 }
 
 impl Bfs {
-    /// Searches everything that the first group of sources reaches, then what only the second reaches, and so on, until
-    /// `meet` says false. It sees each node once, nearest first, sources included, and the search so far, which already knows
-    /// that node's path. The path to a node is a shortest one from the first group that reaches it; of equally long ones, it
-    /// is the path from the earliest source of the group.
+    /// Searches all nodes that the first group of sources reaches, then those that only the second reaches, and so on, until
+    /// `meet` returns false. `meet` is called once for each node, nearest first, sources included, with the search so far, which
+    /// already has the path to that node. The path to a node is a shortest one from the first group that reaches it; of equally long
+    /// paths, it is the one from the earliest source of the group.
     pub fn in_turn(graph: &Csr, groups: &[impl AsRef<[u32]>], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
         let mut search = Self { before: Buffer::zeroed(graph.store(), graph.nodes() as usize) };
         let (mut level, mut next) = (Vec::new(), Vec::new());
@@ -44,7 +44,7 @@ impl Bfs {
         search
     }
 
-    /// Marks a node as reached; true when it exists and is new.
+    /// Marks a node as reached. Returns whether it exists and is new.
     fn reach(&mut self, node: u32, before: u32, next: &mut Vec<u32>) -> bool {
         match self.before.get_mut(node as usize) {
             Some(stored) if *stored == 0 => {
@@ -60,7 +60,7 @@ impl Bfs {
         self.before.get(node as usize).map_or(NONE, |stored| !stored)
     }
 
-    /// Whether the search came to the node.
+    /// Whether the search reached the node.
     pub fn reached(&self, node: u32) -> bool {
         self.before(node) != NONE
     }
@@ -70,12 +70,12 @@ impl Bfs {
         Some(self.before(node)).filter(|before| *before < ROOT)
     }
 
-    /// From the node back to its source, both included; empty when not reached.
+    /// The path from the node back to its source, both included; empty if the node was not reached.
     pub fn trail(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(Some(node).filter(|n| self.reached(*n)), |n| self.parent(*n))
     }
 
-    /// A shortest path from a source to the node, both included; empty when not reached.
+    /// A shortest path from a source to the node, both included; empty if the node was not reached.
     pub fn path_to(&self, node: u32) -> Vec<u32> {
         let mut path: Vec<u32> = self.trail(node).collect();
         path.reverse();
@@ -83,26 +83,25 @@ impl Bfs {
     }
 }
 
-/// How good a root is as an explanation: its class, of which 0 is the best, and its order among roots of its class and
+/// How good a root is as an explanation: its class, where 0 is the best, and its order among roots of the same class and
 /// distance.
 pub type Rank = (u8, u8);
 
 /// The roots that reach a node.
 #[derive(Debug, Default)]
 pub struct RootPaths {
-    /// Shortest paths, each from another root and written from there to the node: the better class first, in a class the nearest root, at one
-    /// distance in the order of ranks, then of nodes.
+    /// Shortest paths from different roots to the node. Ordered by class of the root, best first, then by length, rank and node of the root.
     pub paths: Vec<Vec<u32>>,
     /// Every root that reaches the node.
     pub roots: Vec<u32>,
 }
 
-/// A search against the direction of edges, level by level.
+/// A breadth-first search against the direction of the edges.
 struct Backwards<'g, O> {
     edges: &'g TwoWay,
     open: O,
     search: Bfs,
-    /// All nodes of one distance.
+    /// The nodes at the current distance.
     level: Vec<u32>,
 }
 
@@ -115,7 +114,7 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
         Backwards { edges, open, search, level }
     }
 
-    /// Goes on to the next level.
+    /// Proceeds to the next level.
     fn step(&mut self) {
         check();
         let mut next = Vec::new();
@@ -127,15 +126,15 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
         self.level = next;
     }
 
-    /// Which of `roots` lead to what was reached, and which may: those are left once searches forward from them have followed too many edges.
-    /// These are short for most roots, while a search backwards that goes on after the nearest ones meets whatever refers to a popular node.
+    /// The `roots` that lead to reached nodes, and the undecided ones, whose forward searches were given up after too many edges. Forward
+    /// searches are short for most roots, while a backward search past the nearest roots meets every node that refers to a popular one.
     fn decide(&self, roots: impl Iterator<Item = u32>) -> (Vec<u32>, Vec<u32>) {
         let graph = self.edges.graph();
         let mut left = (graph.edges() / FORWARD_SHARE).max(FORWARD_LEAST);
-        // What does not lead there is not looked at again.
+        // Nodes that do not lead to reached nodes are not visited again.
         let mut seen = BitSet::new(graph.nodes());
         let (mut leading, mut undecided) = (Vec::new(), Vec::new());
-        // A node, and how many of its edges were followed.
+        // `way` has nodes, each with the number of its edges that were followed.
         let (mut met, mut way): (Vec<u32>, Vec<(u32, usize)>) = (Vec::new(), Vec::new());
         for root in roots {
             met.clear();
@@ -144,10 +143,10 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
                 met.push(root);
                 way.push((root, 0));
             }
-            // Some is left for others.
+            // Leaves a part of the edges for other roots.
             let most = left / 4;
             let (mut followed, mut leads) = (0u32, false);
-            // Depth first: what is referred to from everywhere is found at the first leaves.
+            // Depth first: nodes that are referred to from everywhere are found at the first leaves.
             while let Some((node, next)) = way.last_mut() {
                 if leads || followed >= most {
                     break;
@@ -183,15 +182,16 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
     }
 }
 
-/// The part of all edges that searches from roots may follow beside a search backwards: some milliseconds of one that takes hundreds.
+/// Divisor of the number of edges: the limit on edges that forward searches follow. They take a few milliseconds, a backward search
+/// hundreds.
 const FORWARD_SHARE: u32 = 64;
-/// Edges that they may follow in a small graph.
+/// Minimum of that limit, for small graphs.
 const FORWARD_LEAST: u32 = if cfg!(test) { 12 } else { 1 << 14 };
 
-/// The `roots` that reach `target` along edges for which `open` says so, and paths from the best of them by `rank`, at most `limit`.
+/// The `roots` that reach `target` along edges for which `open` returns true, and paths from at most `limit` of them, the best by `rank`.
 ///
-/// Searches backwards, and goes on through roots, so a path may begin at one root and pass another. Each node is visited
-/// once, so a path may join the ones before it.
+/// Searches backwards and continues past roots, so a path may begin at one root and pass another. Each node is visited
+/// once, so paths may share their ends.
 pub fn paths_to_roots(
     edges: &TwoWay,
     target: u32,
@@ -199,7 +199,7 @@ pub fn paths_to_roots(
     open: impl Fn(u32, u32) -> bool,
     limit: usize,
 ) -> RootPaths {
-    // By class: nearest first.
+    // Roots by class, nearest first.
     let mut met: BTreeMap<u8, Vec<u32>> = BTreeMap::new();
     let mut found = Vec::new();
     let mut search = Backwards::from(target, edges, open);
@@ -231,15 +231,15 @@ pub fn paths_to_roots(
     RootPaths { paths, roots: found }
 }
 
-/// Every node that the roots reach, themselves included. One bit per node and two levels of the search.
+/// Every node that the roots reach, roots included. Uses one bit per node, and memory for two levels of the search.
 pub fn reachable(graph: &Csr, roots: &[u32]) -> BitSet {
     reach(graph, roots.iter().copied(), |_, _| true)
 }
 
-/// Like [`reachable`], but only along references for which `open` says so.
+/// Like [`reachable`], but only along edges for which `open` returns true.
 pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u32, u32) -> bool) -> BitSet {
     let mut seen = BitSet::new(graph.nodes());
-    // Level by level and not with a stack: the reads of one level do not wait for each other, which is three times as fast.
+    // Level by level instead of with a stack: the reads of one level do not wait for each other, which is three times as fast.
     let mut level: Vec<u32> = starts.into_iter().filter(|start| seen.set(*start)).collect();
     let mut next = Vec::new();
     while !level.is_empty() {
@@ -253,16 +253,16 @@ pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u
     seen
 }
 
-/// All that some nodes reach, counted.
+/// Count and total size of the nodes that some nodes reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Closure {
     /// The number of nodes.
     pub nodes: u64,
-    /// The sum of their sizes; stops at `u64::MAX`.
+    /// The sum of their sizes, saturating.
     pub size: u64,
 }
 
-/// Counts and sums all that the roots reach, themselves included.
+/// Counts the nodes that the roots reach, roots included, and adds up their sizes.
 pub fn closure(graph: &Csr, roots: &[u32], size: impl Fn(u32) -> u64) -> Closure {
     let seen = reachable(graph, roots);
     Closure { nodes: seen.count(), size: seen.iter().fold(0, |sum, node| sum.saturating_add(size(node))) }

@@ -1,4 +1,4 @@
-//! Every algorithm against its definition on small random graphs, against petgraph on larger ones, and on deep ones.
+//! Compares every algorithm with its definition on small random graphs, with petgraph on larger ones, and runs it on deep ones.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -11,7 +11,7 @@ use super::*;
 use crate::base::Store;
 use crate::base::store::tests::stand_in;
 
-/// A graph as edges, roots, and a group for each node.
+/// A graph given by its edges, with roots, and a group for each node.
 #[derive(Debug, Clone)]
 struct Sample {
     nodes: u32,
@@ -21,7 +21,7 @@ struct Sample {
 }
 
 impl Sample {
-    /// Half of them make their arrays elsewhere than in memory.
+    /// The graph. Half of the samples use a test double for arrays in files.
     fn graph(&self) -> Csr {
         let store = if self.edges.len().is_multiple_of(2) { Store::default() } else { stand_in() };
         Csr::from_edges(self.nodes, &self.edges).unwrap().with_store(&store)
@@ -31,7 +31,7 @@ impl Sample {
         1 << node
     }
 
-    /// What `from` reaches through `allowed` nodes, by repeated sweeps over the edges.
+    /// The nodes that `from` reaches through `allowed` nodes, by repeated sweeps over the edges.
     fn reach(&self, from: &[u32], allowed: impl Fn(u32) -> bool) -> Vec<bool> {
         let mut seen = vec![false; self.nodes as usize];
         from.iter().filter(|n| allowed(**n)).for_each(|n| seen[*n as usize] = true);
@@ -48,7 +48,7 @@ impl Sample {
         seen
     }
 
-    /// `dominates[a][b]`: every path from the roots to `b` passes `a`, by taking `a` away.
+    /// `dominates[a][b]`: whether every path from the roots to `b` passes `a`, determined by removing `a`.
     fn dominates(&self) -> Vec<Vec<bool>> {
         let all = self.reach(&self.roots, |_| true);
         let without = |a| self.reach(&self.roots, |n| n != a);
@@ -57,7 +57,7 @@ impl Sample {
     }
 }
 
-/// Sparse to dense, with self loops, parallel edges, unreachable nodes, repeated roots.
+/// Sparse to dense graphs with self loops, parallel edges, unreachable nodes and repeated roots.
 fn sample(max: u32) -> impl Strategy<Value = Sample> {
     (1..=max, 0usize..4).prop_flat_map(|(nodes, density)| {
         let edges = prop::collection::vec((0..nodes, 0..nodes), 0..=(nodes as usize * (density + 1)));
@@ -78,7 +78,7 @@ fn expect_dominators(s: &Sample) {
     (0..s.nodes).for_each(|n| assert_eq!(tree.is_reachable(n), all[n as usize]));
     for b in 0..s.nodes {
         let strict: Vec<u32> = (0..s.nodes).filter(|a| *a != b && dominates[*a as usize][b as usize]).collect();
-        // The immediate one is the strict dominator that all the others dominate.
+        // The immediate dominator is the strict dominator that all the others dominate.
         let nearest = strict.iter().copied().find(|a| strict.iter().all(|c| dominates[*c as usize][*a as usize]));
         let expected = if all[b as usize] { nearest.map_or(Idom::Root, Idom::Node) } else { Idom::Unreachable };
         assert_eq!(tree.idom(b), expected, "node {b}");
@@ -103,7 +103,7 @@ fn expect_retained(s: &Sample) {
         let alone = |n: &&u32| !members.iter().any(|a| a != *n && dominates[*a as usize][**n as usize]);
         members.iter().filter(alone).map(|n| retained[*n as usize]).sum::<u64>()
     };
-    // Group 4 stands for "none".
+    // Group 4 means "none".
     let sum = |group: u32| {
         let members = (0..s.nodes).filter(|n| group_of(*n) == group && tree.is_reachable(*n));
         let (nodes, size) = members.fold((0, 0), |(nodes, size), n| (nodes + 1, size + Sample::size(n)));
@@ -194,7 +194,7 @@ fn expect_searches(s: &Sample) {
             assert_eq!((found, roots.iter().collect::<BTreeSet<_>>().len()), (expected.clone(), roots.len()));
         }
     }
-    // Along some edges only.
+    // Searches along some edges only.
     let is_open = |a: u32, b: u32| !(a + b).is_multiple_of(3);
     let open: Vec<(u32, u32)> = s.edges.iter().copied().filter(|(a, b)| is_open(*a, *b)).map(|(a, b)| (b, a)).collect();
     for node in 0..s.nodes {
@@ -231,16 +231,16 @@ proptest! {
     #![proptest_config(config(500))]
 
     #[test]
-    fn dominators_of_middling_graphs(s in sample(40)) { expect_dominators(&s); }
+    fn dominators_of_larger_graphs(s in sample(40)) { expect_dominators(&s); }
 
     #[test]
-    fn components_of_middling_graphs(s in sample(40)) { expect_components(&s, |_| true); }
+    fn components_of_larger_graphs(s in sample(40)) { expect_components(&s, |_| true); }
 
     #[test]
     fn rows_keep_their_edges(s in sample(30)) {
         let graph = s.graph();
         let mut builder = CsrBuilder::default();
-        // Every third edge comes later, behind the others of its source.
+        // About every third edge is added later, after the others of its source.
         let (mut first, mut later, mut all) = (CsrBuilder::default(), Vec::new(), CsrBuilder::with_capacity(&Store::default(), 4, 4));
         for node in 0..s.nodes {
             let expected: Vec<u32> = s.edges.iter().filter(|e| e.0 == node).map(|e| e.1).collect();
@@ -282,7 +282,7 @@ proptest! {
     }
 }
 
-/// A small generator of numbers (splitmix64), the same on every run.
+/// A small random number generator (splitmix64) with the same numbers on every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -326,7 +326,7 @@ fn dominators_agree_with_petgraph() {
     }
 }
 
-/// A long list, also with an edge back from each node to the first: nothing may recurse.
+/// A long list, also with an edge back from each node to the first: no algorithm may recurse.
 #[test]
 fn long_lists_do_not_overflow_the_stack() {
     const NODES: u32 = 200_000;
@@ -357,7 +357,7 @@ fn long_lists_do_not_overflow_the_stack() {
 }
 
 #[test]
-fn what_is_too_large_or_missing_is_refused() {
+fn graphs_that_are_too_large_or_have_missing_nodes_are_rejected() {
     assert_eq!(check_nodes(MAX_NODES as usize), Ok(MAX_NODES));
     assert_eq!(check_nodes(MAX_NODES as usize + 1), Err(GraphError::TooManyNodes(u64::from(MAX_NODES) + 1)));
     assert_eq!(check_edges(u32::MAX as usize), Ok(u32::MAX));
@@ -370,12 +370,12 @@ fn what_is_too_large_or_missing_is_refused() {
     builder.push_edge(2);
     assert_eq!((builder.end_node(), builder.end_node()), (Ok(0), Ok(1)));
     assert_eq!(builder.finish(), missing);
-    assert!(GraphError::TooManyEdges(1 << 32).to_string().contains("4294967296 edges, at most 4294967295"));
+    assert!(GraphError::TooManyEdges(1 << 32).to_string().contains("4294967296 edges, but at most 4294967295"));
 }
 
-/// Roots and targets come from a dump and may be nonsense; an empty graph is a graph.
+/// Roots and targets come from a dump and may be invalid, and a graph may be empty.
 #[test]
-fn numbers_that_are_no_node_do_no_harm() {
+fn indices_that_are_not_nodes_are_ignored() {
     let empty = Csr::from_edges(0, &[]).unwrap();
     let tree = Dominators::compute(&empty, &[&[0, 7, u32::MAX]]);
     assert_eq!((tree.idom(0), tree.top().count()), (Idom::Unreachable, 0));

@@ -1,7 +1,7 @@
-//! A graph whose edges are followed forwards and backwards.
+//! A graph whose edges can be followed forwards and backwards.
 //!
-//! A search backwards from one node meets few others as a rule, and to turn all edges round for it takes longer than the search. So for as
-//! long as that takes less, the edges to the nodes of a level are found by a pass over all edges, which threads share.
+//! A backward search from one node usually meets few others, and reversing all edges for it takes longer than the search. So the edges to
+//! the nodes of a level are found by a parallel pass over all edges, until the passes would have taken as long as reversing the graph.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -16,21 +16,22 @@ use crate::base::Store;
 use crate::base::cancel::{check, check_at};
 use crate::base::missed::Carried;
 
-/// Passes that take as long as to turn the graph round: of 19 million edges, 12 to 15 ms each on two threads beside 0.25 s.
+/// Number of passes that take about as long as reversing the graph. With 19 million edges and two threads, a pass takes 12 to 15 ms and
+/// reversing 0.25 s.
 const PASSES: u32 = if cfg!(test) { 2 } else { 12 };
-/// Edges of a pass for a thread.
+/// Number of edges that a thread handles at a time.
 const PIECE: usize = if cfg!(test) { 40 } else { 1 << 17 };
-/// Edges that are looked at before it is asked whether one of them was looked for.
+/// Number of edges that are compared before a branch on whether one of them matches.
 const TOGETHER: usize = 32;
-/// Edges found by a pass that are too many: more passes would follow, and find more.
+/// Number of edges at which a pass gives up: more passes would follow and find even more.
 const MANY: usize = if cfg!(test) { 12 } else { 1 << 16 };
 
-/// A graph, and the same one with its edges turned round, once somebody needs it.
+/// A graph, and its reversed graph once it is needed.
 #[derive(Debug)]
 pub struct TwoWay {
     graph: Csr,
     reversed: OnceLock<Csr>,
-    /// Those made so far.
+    /// Number of passes so far.
     passes: AtomicU32,
 }
 
@@ -41,12 +42,12 @@ impl From<Csr> for TwoWay {
 }
 
 impl TwoWay {
-    /// A graph, and the same one reversed.
+    /// Combines a graph and its reversed graph.
     pub fn with_reversed(graph: Csr, reversed: Csr) -> TwoWay {
         TwoWay { reversed: reversed.into(), ..graph.into() }
     }
 
-    /// The same graph, for which arrays are made in this store.
+    /// The graph with another store for derived arrays.
     pub(crate) fn with_store(self, store: &Store) -> TwoWay {
         let graph = self.graph.with_store(store);
         match self.reversed.into_inner() {
@@ -60,18 +61,18 @@ impl TwoWay {
         &self.graph
     }
 
-    /// The reversed graph, made once.
+    /// The reversed graph, which is made at the first call.
     pub fn reversed(&self) -> &Csr {
         if let Some(reversed) = self.reversed.get() {
             return reversed;
         }
-        // Threads of a pool that wait for each other take other work meanwhile, which may ask for the same.
+        // Not within `get_or_init`: while it waits for the pool, this thread may take other work that asks for the reversed graph too.
         let reversed = self.graph.reversed();
         self.reversed.get_or_init(|| reversed)
     }
 
-    /// Calls `found` for each edge to `targets`, which are different, with its source and its target: in the order of targets, and of
-    /// sources in each.
+    /// Calls `found` with the source and target of each edge to `targets`, which are distinct: in the order of `targets`, and in ascending
+    /// order of sources for each of them.
     pub(super) fn edges_to(&self, targets: &[u32], mut found: impl FnMut(u32, u32)) {
         let is_worth_it = || self.reversed.get().is_none() && self.passes.fetch_add(1, Ordering::Relaxed) < PASSES;
         if targets.len() < MANY
@@ -88,7 +89,7 @@ impl TwoWay {
         }
     }
 
-    /// The edges to `targets` as number of the target among them, source and target, ascending; `None` if they are many.
+    /// The edges to `targets` as index into `targets`, source and target, ascending; `None` if there are too many.
     fn pass(&self, targets: &[u32]) -> Option<Vec<(u32, u32, u32)>> {
         let places = match targets {
             [target] => self.places(|node| node == *target),
@@ -111,7 +112,7 @@ impl TwoWay {
         Some(edges)
     }
 
-    /// The places of the edges whose targets are `wanted`; `None` if they are many.
+    /// The places of the edges whose targets are `wanted`; `None` if there are too many.
     fn places(&self, wanted: impl Fn(u32) -> bool + Sync) -> Option<Vec<u32>> {
         let (carried, found) = (Carried::here(), AtomicUsize::new(0));
         let piece = |(number, targets): (usize, &[u32])| {
@@ -122,7 +123,7 @@ impl TwoWay {
                     return places;
                 }
                 for (of_chunk, chunk) in (number.saturating_mul(PIECE)..).step_by(TOGETHER).zip(targets.chunks(TOGETHER)) {
-                    // Without a branch for each: next to none is wanted.
+                    // Avoids a branch per edge: almost no target is wanted.
                     if chunk.iter().fold(false, |any, target| any | wanted(*target)) {
                         let of_chunk = (len32(of_chunk)..).zip(chunk).filter(|(_, target)| wanted(**target));
                         places.extend(of_chunk.map(|(place, _)| place));
@@ -151,7 +152,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn a_pass_finds_what_the_reversed_graph_has(edges in prop::collection::vec((0u32..60, 0u32..60), 0..200), first in 0u32..60, step in 1u32..60) {
+        fn a_pass_finds_the_edges_of_the_reversed_graph(edges in prop::collection::vec((0u32..60, 0u32..60), 0..200), first in 0u32..60, step in 1u32..60) {
             let graph = TwoWay::from(Csr::from_edges(60, &edges).unwrap());
             let targets: Vec<u32> = (0..60 / step).map(|n| (first + n * step) % 60).collect();
             let reversed = graph.graph().reversed();

@@ -1,11 +1,11 @@
-//! The type and the size of each object of a graph: three bytes for most.
+//! Type and size of each object in a graph, in three bytes for most objects.
 
 use std::ops::Range;
 
 use crate::base::{Array, Buffer, Count, Index, Packed, Packing, Store, total};
 use crate::gc::{ObjectId, TypeIndex};
 
-/// Types as indices, which 16 bits hold in all but the largest programs.
+/// Type indices, which fit in 16 bits in all but the largest programs.
 #[derive(Clone, Debug)]
 pub(crate) enum TypeOf {
     Narrow(Array<u16>),
@@ -17,12 +17,12 @@ pub(crate) enum TypeOf {
 pub(crate) struct Described {
     pub(crate) types: TypeOf,
     pub(crate) sizes: Packed<u8>,
-    /// Of all objects.
+    /// Size of all objects in bytes.
     pub(crate) bytes: u64,
 }
 
 impl Described {
-    /// Whether it is of this many objects; a file may say anything.
+    /// Whether this describes the given number of objects; an index file may contain anything.
     pub(crate) fn is_of(&self, objects: u32) -> bool {
         let types = match &self.types {
             TypeOf::Narrow(types) => types.len(),
@@ -40,7 +40,7 @@ impl Described {
         Some(TypeIndex::from_u32(index))
     }
 
-    /// Bytes; 0 for an object that does not exist.
+    /// Returns the size of an object in bytes; 0 if it does not exist.
     #[inline]
     pub(crate) fn size(&self, id: ObjectId) -> u64 {
         self.sizes.get(id.index()).unwrap_or(0)
@@ -73,7 +73,7 @@ impl TypesOf {
         }
     }
 
-    /// Adds some of `more`.
+    /// Appends a range of `more`.
     fn append(&mut self, more: &TypesOf, range: Range<usize>) {
         if matches!(more, TypesOf::Wide(_)) {
             self.widen();
@@ -82,13 +82,13 @@ impl TypesOf {
             (TypesOf::Narrow(types), TypesOf::Narrow(more)) => types.extend_from_slice(more.get(range).unwrap_or_default()),
             (TypesOf::Wide(types), TypesOf::Narrow(more)) => types.extend(more.get(range).into_iter().flatten().copied().map(u32::from)),
             (TypesOf::Wide(types), TypesOf::Wide(more)) => types.extend_from_slice(more.get(range).unwrap_or_default()),
-            // It was widened.
+            // Unreachable: `self` was widened above.
             (TypesOf::Narrow(_), TypesOf::Wide(_)) => {}
         }
     }
 }
 
-/// [`Described`] while objects are added, in order.
+/// Builds [`Described`] while objects are added in order.
 #[derive(Debug)]
 pub(crate) struct Describing {
     types: TypesOf,
@@ -97,7 +97,7 @@ pub(crate) struct Describing {
 }
 
 impl Describing {
-    /// Of no objects yet.
+    /// Creates a builder without objects.
     pub(crate) fn new(store: &Store) -> Describing {
         Describing { types: TypesOf::Narrow(Buffer::new(store)), sizes: Packing::zeroed(store, 0), bytes: 0 }
     }
@@ -110,7 +110,7 @@ impl Describing {
         self.bytes.grow(size);
     }
 
-    /// Some objects of each of these, in order.
+    /// Joins a range of objects of each of these builders, in order.
     pub(crate) fn joined<'d>(store: &Store, parts: impl Iterator<Item = (&'d Describing, Range<usize>)> + Clone) -> Described {
         let mut all = Describing::new(store);
         all.reserve(parts.clone().map(|(_, objects)| objects.len()).sum());

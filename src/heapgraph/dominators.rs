@@ -1,4 +1,4 @@
-//! The dominator tree of a heap: what each object retains.
+//! The dominator tree of a heap: the objects and bytes that each object retains.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -14,7 +14,7 @@ use crate::gc::{ObjectId, TypeIndex};
 use crate::graph::{Dominators, GroupSum, Idom};
 use crate::model::{ReachTotals, Sum};
 
-/// Kept sums.
+/// Cached sums.
 #[derive(Debug, Default)]
 pub(crate) struct Sums {
     pub(super) totals: OnceLock<ReachTotals>,
@@ -23,7 +23,7 @@ pub(crate) struct Sums {
 }
 
 impl Sums {
-    /// Those that are known.
+    /// Creates sums from known values.
     pub(crate) fn of(totals: ReachTotals, types: IndexVec<TypeIndex, OfType>, largest: Vec<ObjectId>) -> Sums {
         Sums { totals: totals.into(), types: types.into(), largest: largest.into() }
     }
@@ -32,14 +32,15 @@ impl Sums {
 /// The reachable objects of a type.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct OfType {
-    /// Their number and bytes.
+    /// Number and size of the objects.
     pub own: Sum,
-    /// Bytes that they jointly retain.
+    /// Bytes that the objects retain together.
     pub retained: u64,
 }
 
 impl Edges {
-    /// The dominator tree below roots in groups, with retained sizes. Of a later group, those count that no earlier one reaches.
+    /// Computes the dominator tree below groups of roots, with retained sizes. A root of the second group only holds objects that the first group
+    /// does not reach.
     pub fn dominators(&self, groups: [&[ObjectId]; 2], size: impl Fn(ObjectId) -> u64 + Sync) -> DominatorTree {
         let [first, second] = groups.map(nodes);
         let tree = Dominators::compute(self.csr(), &[&first, &second]);
@@ -52,18 +53,18 @@ impl Edges {
 #[derive(Debug)]
 pub struct DominatorTree {
     tree: Dominators,
-    /// By position.
+    /// Retained size by position.
     retained: Packed<u16>,
     sums: Sums,
 }
 
 impl DominatorTree {
-    /// The tree and the retained sizes by position.
+    /// Returns the tree and the retained sizes by position.
     pub(crate) fn parts(&self) -> (&Dominators, &Packed<u16>) {
         (&self.tree, &self.retained)
     }
 
-    /// The parts that it was taken [apart](DominatorTree::parts) into, with sums that are known.
+    /// Creates a tree from its [parts](DominatorTree::parts) and known sums.
     pub(crate) fn of_parts(tree: Dominators, retained: Packed<u16>, sums: Sums) -> DominatorTree {
         DominatorTree { tree, retained, sums }
     }
@@ -72,12 +73,13 @@ impl DominatorTree {
         &self.sums
     }
 
-    /// Retained size of an object in bytes; 0 if it is unreachable.
+    /// Returns the retained size of an object in bytes; 0 if it is unreachable.
     pub fn retained(&self, id: ObjectId) -> u64 {
         self.tree.position_of(id.as_u32()).and_then(|at| self.retained.get(at as usize)).unwrap_or(0)
     }
 
-    /// Bytes that these objects retain together: those of an object that another one of them dominates are counted once.
+    /// Returns the bytes that these objects retain together: bytes of an object that another one dominates are counted
+    /// once.
     pub(crate) fn retained_jointly(&self, ids: impl Iterator<Item = ObjectId>) -> u64 {
         let mut ranges: Vec<(Range<usize>, ObjectId)> = ids.map(|id| (self.tree.positions_below(id.as_u32()), id)).collect();
         ranges.sort_unstable_by_key(|(range, _)| range.start);
@@ -91,7 +93,7 @@ impl DominatorTree {
         sum
     }
 
-    /// Sums over the reachable objects of each of `types` types.
+    /// Returns sums over the reachable objects of each of `types` types.
     pub(crate) fn sums_by_type(
         &self,
         type_of: impl Fn(ObjectId) -> Option<TypeIndex> + Sync,
@@ -101,7 +103,7 @@ impl DominatorTree {
         self.sums_by(|id| type_of(id).map(Index::as_u32), types, size)
     }
 
-    /// The reachable objects by group, of which there are `groups`.
+    /// Returns sums over the reachable objects of each of `groups` groups.
     pub(crate) fn sums_by(
         &self,
         group_of: impl Fn(ObjectId) -> Option<u32> + Sync,
@@ -113,12 +115,13 @@ impl DominatorTree {
         self.tree.by_group(group, u32::try_from(groups).unwrap_or(u32::MAX), size, &self.retained)
     }
 
-    /// Bytes jointly retained by all objects of each of `types` types.
+    /// Returns the bytes that all objects of each of `types` types retain together.
     pub(crate) fn retained_by_type(&self, type_of: impl Fn(ObjectId) -> Option<TypeIndex> + Sync, types: usize) -> Vec<u64> {
         self.sums_by_type(type_of, types, |_| 0).into_iter().map(|sum| sum.retained).collect()
     }
 
-    /// Passes what `id` dominates, itself not included, with retained sizes to a `visitor` for each piece, on all threads. In no order.
+    /// Passes the objects that `id` dominates, itself excluded, with retained sizes to a `visitor` for each piece, on all threads. The order is
+    /// unspecified.
     pub(crate) fn visit_dominated<V: Send>(
         &self,
         id: ObjectId,
@@ -133,9 +136,9 @@ impl DominatorTree {
         })
     }
 
-    /// What `piece` makes of each piece of `positions`, in their order, on all threads.
+    /// Returns the results of `piece` for all pieces of `positions`, in their order, computed on all threads.
     pub(crate) fn by_piece<V: Send>(&self, positions: Range<usize>, piece: impl Fn(Range<usize>) -> V + Sync) -> Vec<V> {
-        /// Objects of a piece: some milliseconds.
+        /// Number of objects in a piece: some milliseconds of work.
         const PIECE: usize = 1 << 18;
         let starts: Vec<usize> = positions.clone().step_by(PIECE).collect();
         let carried = Carried::here();
@@ -149,17 +152,17 @@ impl DominatorTree {
         starts.into_par_iter().map(piece).collect()
     }
 
-    /// The reachable objects with their retained sizes, what dominates before what it dominates.
+    /// Returns the reachable objects with their retained sizes, dominators before the objects that they dominate.
     pub(crate) fn reached(&self) -> impl Iterator<Item = (ObjectId, u64)> {
         self.reached_at(self.positions())
     }
 
-    /// The positions of all reachable objects: the virtual root has the first.
+    /// Returns the positions of all reachable objects; the virtual root is at the first position.
     pub(crate) fn positions(&self) -> Range<usize> {
         1..self.tree.reached().len().saturating_add(1)
     }
 
-    /// Those of [`reached`](Self::reached) at these positions.
+    /// Returns the objects of [`reached`](Self::reached) at these positions.
     pub(crate) fn reached_at(&self, positions: Range<usize>) -> impl Iterator<Item = (ObjectId, u64)> {
         let retained = self.retained.iter_from(positions.start);
         positions.zip(retained).filter_map(|(position, retained)| Some((ObjectId::from_u32(self.tree.node_at(position)?), retained)))
@@ -170,7 +173,7 @@ impl DominatorTree {
         self.tree.is_reachable(id.as_u32())
     }
 
-    /// The immediate dominator; `None` if no object dominates it.
+    /// Returns the immediate dominator; `None` if no object dominates it.
     pub fn dominator(&self, id: ObjectId) -> Option<ObjectId> {
         match self.tree.idom(id.as_u32()) {
             Idom::Node(above) => Some(ObjectId::from_u32(above)),
@@ -183,22 +186,23 @@ impl DominatorTree {
         self.tree.dominates(above.as_u32(), id.as_u32())
     }
 
-    /// Number of objects dominated by the object, including itself.
+    /// Returns the number of objects dominated by the object, including itself.
     pub fn subtree(&self, id: ObjectId) -> u64 {
         self.tree.subtree(id.as_u32()).into()
     }
 
-    /// The dominators of an object, nearest first.
+    /// Returns the dominators of an object, nearest first.
     pub fn chain(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.tree.chain(id.as_u32()).map(ObjectId::from_u32)
     }
 
-    /// The objects that `id` dominates, itself included.
+    /// Returns the objects that `id` dominates, including itself.
     pub fn dominated(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.tree.dominated(id.as_u32()).map(ObjectId::from_u32)
     }
 
-    /// The objects immediately dominated by `id`, or by no object for `None`, in no particular order.
+    /// Returns the objects immediately dominated by `id`, or for `None` those that no object dominates, in no
+    /// particular order.
     pub fn below(&self, id: Option<ObjectId>) -> impl Iterator<Item = ObjectId> {
         id.map_or_else(|| self.tree.top(), |id| self.tree.children(id.as_u32())).map(ObjectId::from_u32)
     }

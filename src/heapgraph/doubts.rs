@@ -1,4 +1,4 @@
-//! How far answers depend on words of stacks whose references are not known: see [`RootFlags::DOUBTFUL`].
+//! Determines how much an answer depends on conservatively scanned words of stacks: see [`RootFlags::DOUBTFUL`].
 
 use super::edges::ObjectSet;
 use super::graph::{Doubts, HeapGraph};
@@ -8,10 +8,10 @@ use crate::base::{Collector, Count, Index, plural};
 use crate::gc::ObjectId;
 use crate::model::{Stacks, Sum};
 
-/// The part of the roots that an answer depends on.
+/// Aspect of the roots that an answer depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depends {
-    /// The objects that are alive.
+    /// The set of live objects.
     Live,
     /// The objects that retain others.
     Dominators,
@@ -20,7 +20,7 @@ pub(crate) enum Depends {
 }
 
 impl HeapGraph {
-    /// Notes what `depends` in an answer is not certain because of doubtful words: nothing, unless they make a difference.
+    /// Adds a note if doubtful words affect what the answer `depends` on.
     pub(crate) fn note_doubts(&self, stacks: Stacks, depends: Depends, notes: &Collector) {
         if !self.roots.has_doubts(stacks) {
             return;
@@ -40,7 +40,7 @@ impl HeapGraph {
         self.roots.note_doubts(stacks, &what, notes);
     }
 
-    /// Notes the same about what keeps `targets` alive.
+    /// Adds a note if doubtful words affect what keeps `targets` alive.
     pub(crate) fn note_doubts_of(&self, targets: &[ObjectId], stacks: Stacks, notes: &Collector) {
         if !self.roots.has_doubts(stacks) {
             return;
@@ -63,7 +63,7 @@ impl HeapGraph {
         })
     }
 
-    /// Adds what `from` reaches to `reached`. Number and bytes of it.
+    /// Adds the objects reachable from `from` to `reached`. Returns number and size of the added objects.
     fn reach(&self, from: Vec<ObjectId>, reached: &mut ObjectSet) -> Sum {
         let (mut sum, mut next) = (Sum::default(), from);
         while let Some(id) = next.pop() {

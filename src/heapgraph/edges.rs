@@ -10,7 +10,7 @@ use crate::graph::{Bfs, BitSet, Closure, Components, Csr, Rank, Rows, TwoWay, cl
 pub struct ObjectSet(BitSet);
 
 impl ObjectSet {
-    /// An empty set for a heap with this many objects.
+    /// Creates an empty set for a heap with this many objects.
     pub fn new(objects: u32) -> ObjectSet {
         ObjectSet(BitSet::new(objects))
     }
@@ -27,22 +27,22 @@ impl ObjectSet {
         self.0.test(id.as_u32())
     }
 
-    /// The members, ascending.
+    /// Returns the members, ascending.
     pub fn iter(&self) -> impl Iterator<Item = ObjectId> {
         self.0.iter().map(ObjectId::from_u32)
     }
 
-    /// The other objects, ascending.
+    /// Returns the other objects, ascending.
     pub fn others(&self) -> impl Iterator<Item = ObjectId> {
         self.0.iter_others().map(ObjectId::from_u32)
     }
 
-    /// The objects whose bits are set.
+    /// Creates the set of the objects whose bits are set.
     pub(crate) fn of_words(objects: u32, words: &[u64]) -> ObjectSet {
         ObjectSet(BitSet::of_words(objects, words))
     }
 
-    /// The members as bits.
+    /// Returns the members as bits.
     pub(crate) fn words(&self) -> &[u64] {
         self.0.words()
     }
@@ -66,11 +66,11 @@ impl From<Csr> for Edges {
     }
 }
 
-/// The objects by type, ascending within each.
+/// Objects by type, ascending within each type.
 pub(crate) struct ByType(Rows);
 
 impl ByType {
-    /// Sorts the objects; those of a type beyond `types` are in none.
+    /// Groups the objects by type; those with a type index beyond `types` are in no group.
     pub(crate) fn of(store: &Store, objects: u32, types: usize, type_of: impl Fn(ObjectId) -> Option<TypeIndex>) -> ByType {
         let placed = |node: u32| {
             check_at(node);
@@ -79,12 +79,12 @@ impl ByType {
         ByType(Rows::sorted(store, u32::try_from(types).unwrap_or(0), (0..objects).map(placed)))
     }
 
-    /// The objects whose rows are these.
+    /// Creates groups from their rows.
     pub(crate) fn of_rows(rows: Rows) -> ByType {
         ByType(rows)
     }
 
-    /// The objects of a type.
+    /// Returns the objects of a type.
     pub(crate) fn objects(&self, ty: TypeIndex) -> impl Iterator<Item = ObjectId> {
         self.0.row(ty.as_u32()).iter().copied().map(ObjectId::from_u32)
     }
@@ -99,77 +99,77 @@ fn ids(nodes: impl IntoIterator<Item = u32>) -> Vec<ObjectId> {
 }
 
 impl Edges {
-    /// A graph, and the same one reversed.
+    /// Creates edges from a graph and its reverse.
     pub(crate) fn with_reversed(csr: Csr, reversed: Csr) -> Edges {
         Edges(TwoWay::with_reversed(csr, reversed))
     }
 
-    /// The same graphs, for which arrays are made in this store.
+    /// Returns the same graphs, with further arrays allocated in this store.
     pub(crate) fn with_store(self, store: &Store) -> Edges {
         Edges(self.0.with_store(store))
     }
 
-    /// The graph: an object's id is its node.
+    /// Returns the graph: an object's id is its node.
     pub fn csr(&self) -> &Csr {
         self.0.graph()
     }
 
-    /// The reversed graph, made once.
+    /// Returns the reversed graph, which is computed once.
     pub fn reversed(&self) -> &Csr {
         self.0.reversed()
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn objects(&self) -> u32 {
         self.csr().nodes()
     }
 
-    /// Number of references.
+    /// Returns the number of references.
     pub fn references(&self) -> u32 {
         self.csr().edges()
     }
 
-    /// The objects an object refers to, once per reference.
+    /// Returns the objects an object refers to, once per reference.
     pub fn successors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.csr().successors(id.as_u32()).iter().copied().map(ObjectId::from_u32)
     }
 
-    /// The objects that refer to an object, once per reference.
+    /// Returns the objects that refer to an object, once per reference.
     pub fn predecessors(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.reversed().successors(id.as_u32()).iter().copied().map(ObjectId::from_u32)
     }
 
-    /// An empty set of objects.
+    /// Returns an empty set of objects.
     pub fn no_objects(&self) -> ObjectSet {
         ObjectSet::new(self.objects())
     }
 
-    /// All objects reachable from `starts`, including themselves.
+    /// Returns all objects reachable from `starts`, including themselves.
     pub fn reachable(&self, starts: impl IntoIterator<Item = ObjectId>) -> ObjectSet {
         self.reach(starts, |_, _| true)
     }
 
-    /// All objects reachable from `starts` along references accepted by `open`, including themselves.
+    /// Returns all objects reachable from `starts` along references accepted by `open`, including themselves.
     pub fn reach(&self, starts: impl IntoIterator<Item = ObjectId>, open: impl Fn(ObjectId, ObjectId) -> bool) -> ObjectSet {
         let starts = starts.into_iter().map(Index::as_u32);
         ObjectSet(reach(self.csr(), starts, |from, to| open(ObjectId::from_u32(from), ObjectId::from_u32(to))))
     }
 
-    /// The closure of an object, including itself: count and bytes.
+    /// Returns count and bytes of the closure of an object, including itself.
     pub fn closure(&self, id: ObjectId, size: impl Fn(ObjectId) -> u64) -> Closure {
         closure(self.csr(), &[id.as_u32()], |node| size(ObjectId::from_u32(node)))
     }
 
-    /// A breadth-first search of all that the first group of `starts` reaches, then of what only the second reaches, and so
-    /// on, until `meet` says false. It sees each object once, starts included. Paths are shortest ones from the first group
-    /// that reaches an object; of equally long ones, from its earliest start.
+    /// Searches breadth-first all objects reachable from the first group of `starts`, then those that only the second group reaches, and so on, until
+    /// `meet` returns false. Each object is visited once, including the starts. Paths are the shortest ones from the first group that reaches an
+    /// object; of equally long paths, the one from its earliest start.
     pub fn search_in_turn(&self, starts: &[Vec<ObjectId>], mut meet: impl FnMut(ObjectId) -> bool) -> Search {
         let groups: Vec<Vec<u32>> = starts.iter().map(|ids| nodes(ids)).collect();
         Search(Bfs::in_turn(self.csr(), &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
-    /// The `rooted` objects that reach `target` along references for which `open` says so, and shortest paths from the best of them,
-    /// at most `limit`: see [`paths_to_roots`].
+    /// Returns the `rooted` objects that reach `target` along references accepted by `open`, and at most `limit` shortest paths from the best of
+    /// them: see [`paths_to_roots`].
     pub(crate) fn paths_to_roots(
         &self,
         target: ObjectId,
@@ -183,18 +183,18 @@ impl Edges {
         PathsToRoots { paths: found.paths.into_iter().map(ids).collect(), rooted: ids(found.roots) }
     }
 
-    /// Strongly connected components of the objects accepted by `include`.
+    /// Computes the strongly connected components of the objects accepted by `include`.
     pub fn components(&self, include: impl Fn(ObjectId) -> bool) -> Components {
         Components::compute_where(self.csr(), |node| include(ObjectId::from_u32(node)))
     }
 }
 
-/// Rooted objects that lead to an object.
+/// Rooted objects that reach an object.
 #[derive(Debug)]
 pub(crate) struct PathsToRoots {
     /// Paths from rooted objects, both included.
     pub(crate) paths: Vec<Vec<ObjectId>>,
-    /// Every rooted object that reaches it.
+    /// All rooted objects that reach it.
     pub(crate) rooted: Vec<ObjectId>,
 }
 
@@ -208,12 +208,12 @@ impl Search {
         self.0.reached(id.as_u32())
     }
 
-    /// The object before this one on a shortest path; `None` for starts and unreached objects.
+    /// Returns the object before this one on a shortest path; `None` for starts and unreached objects.
     pub fn parent(&self, id: ObjectId) -> Option<ObjectId> {
         self.0.parent(id.as_u32()).map(ObjectId::from_u32)
     }
 
-    /// A shortest path from a start to the object, both included; empty if it was not reached.
+    /// Returns a shortest path from a start to the object, both included; empty if the object was not reached.
     pub fn path_to(&self, id: ObjectId) -> Vec<ObjectId> {
         ids(self.0.path_to(id.as_u32()))
     }

@@ -15,15 +15,15 @@ use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 /// Edges that are not references stored in objects.
 #[derive(Default)]
 pub(crate) struct Extra {
-    /// By source.
+    /// Edges of dependent handles, by source.
     edges: FxHashMap<ObjectId, Vec<ObjectId>>,
-    /// By method table of a collectible type.
+    /// Loader allocators, by method table of a collectible type.
     allocators: Map<Addr, ObjectId>,
 }
 
 impl Extra {
-    /// Those between objects that `index` numbers: the primary and secondary objects of `dependents`, and loader allocators by the method
-    /// tables of their types.
+    /// Collects the edges between objects in `index`: from the primary to the secondary objects of `dependents`, and to loader allocators by the
+    /// method tables of their types.
     pub(crate) fn new(index: &ObjectStarts, dependents: &[(Addr, Addr)], allocators: impl Iterator<Item = (Addr, ObjectId)>) -> Extra {
         let mut edges: FxHashMap<ObjectId, Vec<ObjectId>> = FxHashMap::default();
         for (primary, secondary) in dependents {
@@ -34,13 +34,13 @@ impl Extra {
         Extra { edges, allocators: allocators.collect() }
     }
 
-    /// The objects that dependent handles keep alive as long as this one.
+    /// Returns the objects that dependent handles keep alive as long as this one.
     #[inline]
     pub(crate) fn dependents(&self, id: ObjectId) -> impl Iterator<Item = ObjectId> {
         self.edges.get(&id).into_iter().flatten().copied()
     }
 
-    /// Those of these objects, source before target, by source.
+    /// Returns the extra edges from these objects as source and target, sorted by source.
     pub(crate) fn of_objects(
         &self,
         ids: impl Iterator<Item = ObjectId>,
@@ -57,14 +57,14 @@ impl Extra {
         all
     }
 
-    /// All of them: from an object's id, or from the method table of a type that has objects; others may have been met elsewhere.
+    /// Returns all extra edges: from an object's id, or from the method table of a type that has objects. Other types may have been found elsewhere.
     pub(crate) fn all(&self, has_objects: impl Fn(Addr) -> bool) -> impl Iterator<Item = (u64, ObjectId)> {
         let of_objects = self.edges.iter().flat_map(|(from, to)| to.iter().map(|to| (u64::from(from.as_u32()), *to)));
         let allocators = self.allocators.iter().filter(move |(table, _)| has_objects(**table));
         of_objects.chain(allocators.map(|(table, to)| (table.0, *to)))
     }
 
-    /// The loader allocator that objects of a collectible type keep alive.
+    /// Returns the loader allocator that objects of a collectible type keep alive.
     #[inline]
     pub(crate) fn allocator(&self, kind: &ObjectType) -> Option<ObjectId> {
         if kind.is_collectible { self.allocators.get(&kind.method_table).copied() } else { None }

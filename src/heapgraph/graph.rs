@@ -1,4 +1,4 @@
-//! The heap as a graph: references between objects, and which objects are rooted.
+//! The heap as a graph: references between objects, and the rooted objects.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,30 +16,31 @@ use crate::model::Sum;
 pub struct MemoryLimit {
     /// Number of objects.
     pub objects: u32,
-    /// Estimated memory in bytes: of the graph and derived data, or of what no temporary file takes of them.
+    /// Estimated memory in bytes: of the graph and derived data, or of the part that cannot be in a temporary file.
     pub needed: u64,
     /// The limit in bytes.
     pub allowed: u64,
 }
 
-/// The references of a heap, as a walk found them or an index has them.
+/// The references of a heap, from a walk or an index.
 pub(crate) struct References {
     pub(crate) edges: Edges,
     pub(crate) types: IndexVec<TypeIndex, Arc<ObjectType>>,
     pub(crate) described: Described,
     pub(crate) by_type: OnceLock<ByType>,
-    /// Of the walk.
+    /// Notes of the walk.
     pub(crate) notes: Notes,
-    /// Whether they came from an index.
+    /// Whether the references came from an index.
     pub(crate) is_of_index: bool,
 }
 
-/// The effect of words of stacks whose references are not known: see [`RootFlags::DOUBTFUL`].
+/// The effect of conservatively scanned words of stacks: see [`RootFlags::DOUBTFUL`].
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Doubts {
     /// The objects that nothing else keeps alive.
     pub(super) only: Sum,
-    /// Whether objects are among their targets that nothing lasting keeps alive: others may be said to retain them.
+    /// Whether their targets include objects that no lasting root keeps alive, which may affect retained sizes of
+    /// others.
     pub(super) dominators: bool,
 }
 
@@ -58,13 +59,13 @@ pub struct HeapGraph {
     /// Modules that supplied names of roots.
     modules: Vec<Arc<Module>>,
     described: Described,
-    /// Of the walk for its references.
+    /// Notes of the walk for references.
     pub(super) walk_notes: Notes,
-    /// Whether it came from an index.
+    /// Whether the graph came from an index.
     pub(super) is_of_index: bool,
-    /// Made for the first question about types.
+    /// Created on first use.
     by_type: OnceLock<ByType>,
-    /// Made for the first question that stacks with gaps may matter to.
+    /// Created when an answer may first be affected by gaps in stacks.
     pub(super) doubts: OnceLock<Doubts>,
 }
 
@@ -75,25 +76,25 @@ impl std::fmt::Debug for HeapGraph {
 }
 
 impl HeapGraph {
-    /// The graph of the objects that `index` numbers.
+    /// Creates the graph of the objects in `index`.
     pub(crate) fn new(index: Arc<ObjectStarts>, references: References, roots: Roots, frozen: Vec<ObjectId>) -> HeapGraph {
         let References { edges, types, described, by_type, notes: walk_notes, is_of_index } = references;
         let (modules, doubts) = (Vec::new(), OnceLock::new());
         HeapGraph { index, edges, types, roots, frozen, modules, described, walk_notes, is_of_index, by_type, doubts }
     }
 
-    /// The graph with the modules that supplied names of its roots.
+    /// Adds the modules that supplied names of the roots.
     pub(crate) fn with_modules(mut self, modules: Vec<Arc<Module>>) -> HeapGraph {
         self.modules = modules;
         self
     }
 
-    /// The modules that supplied names of its roots.
+    /// Returns the modules that supplied names of the roots.
     pub(crate) fn modules(&self) -> &[Arc<Module>] {
         &self.modules
     }
 
-    /// Sorted ids of the objects held by roots for which `counts` is true.
+    /// Returns the sorted ids of the objects held by roots for which `counts` is true.
     pub fn rooted_by(&self, counts: impl Fn(&RawRoot) -> bool) -> Vec<ObjectId> {
         let picked = self.roots.roots.iter().filter(|r| counts(r));
         let mut ids: Vec<ObjectId> = picked.filter_map(|r| self.index.id_of(r.object)).collect();
@@ -102,17 +103,17 @@ impl HeapGraph {
         ids
     }
 
-    /// Number of objects.
+    /// Returns the number of objects.
     pub fn len(&self) -> u32 {
         self.edges.objects()
     }
 
-    /// The objects, ascending.
+    /// Returns the objects, ascending.
     pub fn ids(&self) -> Indices<ObjectId> {
         self.index.ids()
     }
 
-    /// Size of an object in bytes, as counted by SOS and ClrMD; 0 for an invalid id.
+    /// Returns the size of an object in bytes, as counted by SOS and ClrMD; 0 for an invalid id.
     pub fn size(&self, id: ObjectId) -> u64 {
         self.described.size(id)
     }
@@ -121,53 +122,54 @@ impl HeapGraph {
         &self.described
     }
 
-    /// Bytes of all objects.
+    /// Returns the size of all objects in bytes.
     pub fn bytes(&self) -> u64 {
         self.described.bytes
     }
 
-    /// An object's type in [`HeapGraph::types`].
+    /// Returns the index of an object's type in [`HeapGraph::types`].
     pub fn type_index(&self, id: ObjectId) -> Option<TypeIndex> {
         self.described.type_of(id)
     }
 
-    /// The type of an object.
+    /// Returns the type of an object.
     pub fn kind(&self, id: ObjectId) -> Option<&ObjectType> {
         self.types.get(self.type_index(id)?).map(Arc::as_ref)
     }
 
-    /// Address of an object; null for an invalid id.
+    /// Returns the address of an object; null for an invalid id.
     pub fn address(&self, id: ObjectId) -> Addr {
         self.index.address_of(id).unwrap_or(Addr::NULL)
     }
 
-    /// Four bytes for each object; the estimate of the graph's memory has room for them.
+    /// Returns the objects by type. This takes four bytes per object, which the estimate of the graph's memory
+    /// includes.
     pub(crate) fn by_type(&self) -> &ByType {
         self.by_type.get_or_init(|| ByType::of(self.edges.csr().store(), self.len(), self.types.len(), |id| self.type_index(id)))
     }
 
-    /// The types that objects have: others may have been met elsewhere.
+    /// Returns the types that objects have; other types may have been found elsewhere.
     pub(crate) fn types_met(&self) -> impl Iterator<Item = &Arc<ObjectType>> {
         let by_type = self.by_type();
         self.types.iter_enumerated().filter(|(index, _)| by_type.objects(*index).next().is_some()).map(|(_, ty)| ty)
     }
 
-    /// The objects of the `wanted` types, ascending. The first question goes over all objects, later ones only over those.
+    /// Returns the objects of the `wanted` types, ascending. The first call processes all objects, later ones only the wanted ones.
     pub fn objects_of(&self, wanted: &IndexVec<TypeIndex, bool>) -> Vec<ObjectId> {
         let by_type = self.by_type();
         let types = wanted.iter_enumerated().filter(|(_, wanted)| **wanted);
         let mut ids: Vec<ObjectId> = types.flat_map(|(ty, _)| by_type.objects(ty)).collect();
-        // Runs that ascend are merged.
+        // Sorting merges the ascending runs.
         ids.sort();
         ids
     }
 
-    /// Whether an object is of one of the `wanted` types.
+    /// Whether an object has one of the `wanted` types.
     pub fn is_of(&self, id: ObjectId, wanted: &IndexVec<TypeIndex, bool>) -> bool {
         self.type_index(id).and_then(|t| wanted.get(t)).copied().unwrap_or(false)
     }
 
-    /// The roots that hold an object, without weak ones unless requested.
+    /// Returns the roots that hold an object, without weak ones unless requested.
     pub fn roots_of(&self, id: ObjectId, weak: bool) -> impl Iterator<Item = &RawRoot> {
         let address = self.address(id);
         self.roots.roots.iter().filter(move |r| r.object == address && (weak || !r.flags.has(RootFlags::WEAK)))

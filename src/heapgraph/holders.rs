@@ -1,4 +1,4 @@
-//! Rooted objects, and the roots of one object by relevance. The one place that says what [`Stacks`] means.
+//! Rooted objects, and the roots of an object by relevance. Only this file defines the meaning of [`Stacks`].
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -13,28 +13,28 @@ use crate::model::{RootCoverageModel, RootKind, Stacks};
 /// Classes of roots, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Class {
-    /// Keeps its object alive for certain.
+    /// The root certainly keeps its object alive.
     Exact,
-    /// A word of a stack or register, maybe a stale one; a handle of which it is unknown whether it keeps its object alive.
+    /// The root may keep its object alive: a word of a stack or register that may be stale, or a handle of unknown strength.
     Conservative,
-    /// Keeps nothing alive.
+    /// The root does not keep its object alive.
     Weak,
 }
 
 impl Class {
-    /// Every class, in order.
+    /// All classes, in order.
     const ALL: [Class; 3] = [Class::Exact, Class::Conservative, Class::Weak];
 }
 
 impl RawRoot {
-    /// Whether it keeps its object alive.
+    /// Whether the root keeps its object alive.
     pub fn counts(&self, stacks: Stacks) -> bool {
         let scanned = self.flags.has(RootFlags::SCANNED);
         match stacks {
             _ if self.class() == Class::Weak => false,
             _ if !self.kind.is_of_stacks() => true,
             Stacks::Precise => !scanned,
-            // No word of a stack points to it.
+            // No word of a stack points to the object.
             Stacks::Conservative => scanned || matches!(self.origin, Origin::Code(_)),
             Stacks::None => false,
         }
@@ -50,7 +50,8 @@ impl RawRoot {
         }
     }
 
-    /// Class, and order in the class: a static field says more than the handle of the array that it lies in.
+    /// Returns class and order within the class: a static field is more informative than the handle of the array that
+    /// contains it.
     fn rank(&self) -> Rank {
         let order = match self.kind {
             RootKind::Static => 0,
@@ -63,41 +64,41 @@ impl RawRoot {
 
 /// Summary of the roots of an object.
 struct Held {
-    /// The rank of the best one.
+    /// Rank of the best root.
     rank: Rank,
-    /// How many there are.
+    /// Number of roots.
     count: u64,
 }
 
 /// The rooted objects.
 pub(crate) struct Holders {
     held: FxHashMap<ObjectId, Held>,
-    /// Where static fields are that refer to an object, ascending, each place once.
+    /// Addresses of static fields that refer to an object, ascending, without duplicates.
     statics: FxHashMap<ObjectId, Vec<Addr>>,
-    /// The objects that static fields lie in.
+    /// The objects that contain static fields.
     containers: FxHashSet<ObjectId>,
 }
 
 impl Holders {
-    /// The rooted objects, ascending.
+    /// Returns the rooted objects, ascending.
     pub(crate) fn ids(&self) -> Vec<ObjectId> {
         let mut ids: Vec<ObjectId> = self.held.keys().copied().collect();
         ids.sort_unstable();
         ids
     }
 
-    /// The rank of an object's best root; `None` for one without roots.
+    /// Returns the rank of an object's best root; `None` for an object without roots.
     pub(crate) fn rank(&self, id: ObjectId) -> Option<Rank> {
         self.held.get(&id).map(|held| held.rank)
     }
 
-    /// Number of roots of an object.
+    /// Returns the number of roots of an object.
     pub(crate) fn count(&self, id: ObjectId) -> u64 {
         self.held.get(&id).map_or(0, |held| held.count)
     }
 
-    /// Whether all references from one object to another are static fields: these lie in arrays and boxes of the heap, which the runtime
-    /// holds by a handle. The field is the root then, and the handle is not another one.
+    /// Whether all references from one object to another are static fields. Static fields are in arrays and boxes on the heap, which the runtime
+    /// holds by a handle. The root is the field, and the handle is not a further one.
     pub(crate) fn are_statics(&self, graph: &HeapGraph, from: ObjectId, to: ObjectId) -> bool {
         if !self.containers.contains(&from) {
             return false;
@@ -109,7 +110,7 @@ impl Holders {
         inside > 0 && graph.edges.successors(from).filter(|id| *id == to).count() <= inside
     }
 
-    /// The objects by class of their best root, best class first; in a class by rank, then by address.
+    /// Returns the objects by class of their best root, best class first; within a class by rank, then by address.
     pub(crate) fn groups(&self) -> [Vec<ObjectId>; Class::ALL.len()] {
         let mut sorted: Vec<(Rank, ObjectId)> = self.held.iter().map(|(id, held)| (held.rank, *id)).collect();
         sorted.sort_unstable();
@@ -118,25 +119,25 @@ impl Holders {
 }
 
 impl HeapGraph {
-    /// The objects that something keeps alive: reached from roots, or frozen.
+    /// Returns the live objects: those reached from roots, and frozen ones.
     pub fn live(&self, stacks: Stacks) -> ObjectSet {
         self.edges.reachable(self.rooted(stacks).into_iter().chain(self.frozen.iter().copied()))
     }
 
-    /// The rooted objects, ascending, each once; weak roots left out.
+    /// Returns the rooted objects, ascending, without duplicates; weak roots are excluded.
     pub fn rooted(&self, stacks: Stacks) -> Vec<ObjectId> {
         self.rooted_by(|r| r.counts(stacks))
     }
 
-    /// Where dominance starts: the objects of roots that last; then those of stacks, which count where nothing else holds them. Frozen
-    /// objects live whoever holds them, so nothing retains them: they are starts as well.
+    /// Returns the starts of dominance: the objects of lasting roots, then those of stacks, which only hold what nothing else holds. Frozen objects
+    /// are never freed, so nothing retains them: they are starts as well.
     pub(crate) fn start_groups(&self, stacks: Stacks) -> [Vec<ObjectId>; 2] {
         let mut lasting = self.rooted(Stacks::None);
         lasting.extend(&self.frozen);
         [lasting, if stacks == Stacks::None { Vec::new() } else { self.rooted(stacks) }]
     }
 
-    /// Where dominance starts, ascending.
+    /// Returns the starts of dominance, ascending.
     pub fn starts(&self, stacks: Stacks) -> Vec<ObjectId> {
         let [mut starts, on_stacks] = self.start_groups(stacks);
         if !on_stacks.is_empty() {
@@ -148,7 +149,7 @@ impl HeapGraph {
         starts
     }
 
-    /// The rooted objects with the ranks of their roots; with `weak`, those of weak handles too.
+    /// Returns the rooted objects with the ranks of their roots; with `weak`, including those of weak handles.
     pub(crate) fn holders(&self, stacks: Stacks, weak: bool) -> Holders {
         let mut holders = Holders { held: FxHashMap::default(), statics: FxHashMap::default(), containers: FxHashSet::default() };
         for root in self.roots.roots.iter().filter(|r| r.counts(stacks) || weak && r.class() == Class::Weak) {
@@ -163,24 +164,24 @@ impl HeapGraph {
             }
         }
         for places in holders.statics.values_mut() {
-            // One place may be known by two names.
+            // A location may have two names.
             places.sort_unstable();
             places.dedup();
         }
         holders
     }
 
-    /// How completely the dump shows each kind of root. Kinds that `stacks` leaves out are unavailable.
+    /// Returns how completely the dump shows each kind of root. Kinds excluded by `stacks` are unavailable.
     pub fn coverage(&self, stacks: Stacks) -> Vec<RootCoverageModel> {
         self.roots.coverage(stacks)
     }
 
-    /// What could not be read of the roots that only some answers use: stacks, where these count.
+    /// Returns the notes about roots that only some answers use: stacks, if their values are roots.
     pub(crate) fn root_notes(&self, stacks: Stacks) -> Option<&Notes> {
         self.roots.stack_notes(stacks)
     }
 
-    /// The roots of an object, at most `most`: exact and named ones first.
+    /// Returns the roots of an object, at most `most`: exact and named ones first.
     pub(crate) fn best_roots_of(&self, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<&RawRoot> {
         let mut roots: Vec<&RawRoot> = self.roots_of(id, weak).filter(|r| r.counts(stacks) || r.class() == Class::Weak).collect();
         roots.sort_by_key(|r| r.rank());
@@ -188,20 +189,21 @@ impl HeapGraph {
         roots
     }
 
-    /// The label of the first of the roots that [`HeapGraph::best_roots_of`] lists of an object: for many objects, since it goes over all roots
-    /// once.
+    /// Returns a function for the label of the first root that [`HeapGraph::best_roots_of`] would return. It is meant for many objects, since it
+    /// iterates over all roots once.
     pub(crate) fn root_labels(&self, (stacks, weak): (Stacks, bool)) -> impl Fn(ObjectId) -> Option<String> {
         let best = self.best_roots(|r| r.counts(stacks) || weak && r.class() == Class::Weak);
         move |id| Some(self.roots.label(best.get(&id)?))
     }
 
-    /// The rooted objects, each with what says most about its roots: see [`Roots::group`](super::Roots::group).
+    /// Returns the rooted objects, each with the most informative description of its roots: see
+    /// [`Roots::group`](super::Roots::group).
     pub fn root_groups(&self) -> FxHashMap<ObjectId, String> {
         let best = self.best_roots(|r| r.counts(Stacks::default()));
         best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
     }
 
-    /// The best root of each object among those that count; the first of equals.
+    /// Returns the best root of each object among those for which `counts` is true; the first of equally good ones.
     fn best_roots(&self, counts: impl Fn(&RawRoot) -> bool) -> FxHashMap<ObjectId, &RawRoot> {
         let mut best: FxHashMap<ObjectId, &RawRoot> = FxHashMap::default();
         for root in self.roots.roots.iter().filter(|r| counts(r)) {

@@ -1,5 +1,5 @@
-//! Tables over all objects of a heap: their numbers, types and sizes, the references between them, what is rooted, the dominator tree,
-//! and the file that keeps all that for the next command.
+//! Tables over all objects of a heap: their numbers, types and sizes, the references between them, the rooted objects, the dominator tree, and the
+//! index file that keeps all of this for later commands.
 //!
 //! | type | represents |
 //! | --- | --- |
@@ -9,7 +9,7 @@
 //! | [`Roots`], [`RawRoot`] | the roots, with raw addresses |
 //! | [`HeapIndex`] | an index file of one heap |
 //!
-//! Nothing here reads a dump: `session` walks the heap, collects its roots, and builds the graph of them.
+//! Nothing here reads a dump: `session` walks the heap, collects its roots, and builds the graph from them.
 
 pub(crate) mod described;
 mod dominators;

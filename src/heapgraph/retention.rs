@@ -1,4 +1,4 @@
-//! Sums over a dominator tree that several questions need: made once, kept with it.
+//! Cached sums over a dominator tree that several answers need.
 
 use super::dominators::{DominatorTree, OfType};
 use super::graph::HeapGraph;
@@ -7,11 +7,11 @@ use crate::base::{Index, IndexVec};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{ReachTotals, Sum};
 
-/// Objects with the largest retained sizes that are kept.
+/// Number of objects with the largest retained sizes that are kept.
 const LARGEST: usize = 10_000;
 
 impl DominatorTree {
-    /// All objects and references of the graph, and those that roots reach.
+    /// Returns totals of all objects and references in the graph, and of the reachable ones.
     pub fn totals(&self, graph: &HeapGraph) -> &ReachTotals {
         self.sums().totals.get_or_init(|| {
             let (objects, references) = (u64::from(graph.len()), u64::from(graph.edges.references()));
@@ -21,7 +21,7 @@ impl DominatorTree {
         })
     }
 
-    /// The reachable objects by type.
+    /// Returns sums of the reachable objects by type.
     pub fn by_type(&self, graph: &HeapGraph) -> &IndexVec<TypeIndex, OfType> {
         self.sums().types.get_or_init(|| {
             let sums = self.sums_by_type(|id| graph.type_index(id), graph.types.len(), |id| graph.size(id));
@@ -29,8 +29,7 @@ impl DominatorTree {
         })
     }
 
-    /// The reachable objects with the largest retained sizes, of those `among` which to look or of all, at most `most`, the largest
-    /// first.
+    /// Returns the reachable objects with the largest retained sizes, largest first, at most `most`, from all objects or only `among` the given ones.
     pub fn largest(&self, among: Option<Vec<ObjectId>>, most: usize) -> Vec<ObjectId> {
         match among {
             Some(among) => {
@@ -42,7 +41,7 @@ impl DominatorTree {
         }
     }
 
-    /// The reachable objects with the largest retained sizes, the largest first: as many as are kept.
+    /// Returns the kept reachable objects with the largest retained sizes, largest first.
     pub(crate) fn most(&self) -> &[ObjectId] {
         self.sums().largest.get_or_init(|| {
             let found = self.by_piece(self.positions(), |positions| best(self.reached_at(positions), LARGEST));
@@ -51,16 +50,16 @@ impl DominatorTree {
     }
 }
 
-/// At most `most` of the objects that come with their retained sizes, the largest first.
+/// Returns at most `most` of the objects with retained sizes, largest first.
 fn select(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<ObjectId> {
     best(objects, most).into_iter().map(|(id, _)| id).collect()
 }
 
-/// The same, with the retained sizes.
+/// Returns at most `most` of the objects and their retained sizes, largest first.
 fn best(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<(ObjectId, u64)> {
     let key = |(id, retained): &(ObjectId, u64)| (std::cmp::Reverse(*retained), *id);
     let mut best: Vec<(ObjectId, u64)> = Vec::new();
-    // What is smaller is not among them.
+    // Smaller objects are not among them.
     let mut least = 0;
     for (id, retained) in objects {
         check_at(id.as_u32());

@@ -15,17 +15,17 @@ impl RootFlags {
     pub const NONE: RootFlags = RootFlags(0);
     /// The object must not move.
     pub const PINNED: RootFlags = RootFlags(1);
-    /// The object is not kept alive.
+    /// The root does not keep the object alive.
     pub const WEAK: RootFlags = RootFlags(2);
     /// An interior pointer.
     pub const INTERIOR: RootFlags = RootFlags(4);
-    /// Whether a reference count, or another collector, keeps the object alive is unknown.
+    /// A reference count or another collector decides whether the object is kept alive, and the decision is unknown.
     pub const REF_COUNTED: RootFlags = RootFlags(8);
-    /// A word that points to an object; may be stale.
+    /// A word that points to an object. It may be stale.
     pub const CONSERVATIVE: RootFlags = RootFlags(16);
-    /// Found by scanning stacks as a whole: a root with `--stacks conservative` only. Has no name.
+    /// Found by scanning stacks as a whole: a root only with `--stacks conservative`. The flag has no name.
     pub(crate) const SCANNED: RootFlags = RootFlags(32);
-    /// A word in a part of a stack whose references are not known: it may be stale. Has no name; such a root is conservative as well.
+    /// A word in a conservatively scanned part of a stack: it may be stale. The flag has no name, and `CONSERVATIVE` is set as well.
     pub(crate) const DOUBTFUL: RootFlags = RootFlags(64);
 
     const NAMES: [(RootFlags, RootFlag); 5] = [
@@ -36,12 +36,12 @@ impl RootFlags {
         (RootFlags::CONSERVATIVE, RootFlag::Conservative),
     ];
 
-    /// The union.
+    /// Returns the union of both.
     pub const fn with(self, other: RootFlags) -> RootFlags {
         RootFlags(self.0 | other.0)
     }
 
-    /// These without those of `other`.
+    /// Returns these flags without those of `other`.
     pub(crate) const fn without(self, other: RootFlags) -> RootFlags {
         RootFlags(self.0 & !other.0)
     }
@@ -51,7 +51,7 @@ impl RootFlags {
         self.0 & other.0 == other.0
     }
 
-    /// Their names, as in JSON.
+    /// Returns the names of the flags, as in JSON.
     pub fn names(self) -> Vec<RootFlag> {
         Self::NAMES.into_iter().filter(|(flag, _)| self.has(*flag)).map(|(_, name)| name).collect()
     }
@@ -77,17 +77,17 @@ index_type! {
 pub enum Origin {
     /// A handle.
     Handle(HandleKind),
-    /// A strong handle that the runtime or its library made for itself.
+    /// A strong handle that the runtime or its library created for itself.
     HandleFor(HandleUse),
     /// The finalization queue.
     Finalizer(FinalizerState),
-    /// A reference of a frame, which is where.
+    /// A reference in a frame, with its location.
     Slot(FrameIndex, Place),
     /// The code of a frame: the loader allocator of a collectible method.
     Code(FrameIndex),
     /// A stack word.
     Stack(ThreadIndex),
-    /// A register, by its name.
+    /// A register, with its name.
     Register(ThreadIndex, StaticIndex),
     /// The handle of an exception in flight.
     Exception(ThreadIndex),
@@ -95,62 +95,62 @@ pub enum Origin {
     LastThrown(ThreadIndex),
     /// A static field, with its thread for thread statics.
     Static(StaticIndex, Option<ThreadIndex>),
-    /// A group of roots in a snapshot, by its name.
+    /// A group of roots in a snapshot, with its name.
     Group(StaticIndex),
 }
 
 /// A root with raw addresses, without names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RawRoot {
-    /// Its kind.
+    /// Kind.
     pub kind: RootKind,
     /// Address of the reference; `None` for registers and code.
     pub address: Option<Addr>,
     /// Start of the object, even for interior pointers.
     pub object: Addr,
-    /// Its properties.
+    /// Properties.
     pub flags: RootFlags,
-    /// Its origin.
+    /// Origin.
     pub origin: Origin,
 }
 
 /// A managed thread with roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RootThread {
-    /// Its managed id.
+    /// Managed id.
     pub managed_id: Option<u32>,
-    /// Its OS thread id.
+    /// OS thread id.
     pub os_id: Option<u64>,
 }
 
 /// A frame with roots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RootFrame {
-    /// Its thread.
+    /// Thread of the frame.
     pub thread: ThreadIndex,
-    /// Its method, or the type of a frame of the runtime.
+    /// The method, or the type of a runtime frame.
     pub method: Arc<str>,
-    /// Number of the register that its slots count from.
+    /// Number of the register that slot offsets are relative to.
     pub register: Option<u8>,
 }
 
-/// How completely the roots on stacks and in registers are known.
+/// Roots on stacks and in registers, and how completely they are known.
 #[derive(Clone, Debug, Default)]
 pub struct StackRoots {
-    /// By kind.
+    /// Coverage by kind.
     pub coverage: Vec<RootCoverageModel>,
-    /// Notes of the answers that count them.
+    /// Notes for answers that use these roots.
     pub notes: Notes,
-    /// Why words count that may be stale: of the answers that these make a difference to.
+    /// Reasons for scanning words that may be stale, for answers that they affect.
     pub(crate) doubts: Notes,
 }
 
 /// The roots of a process.
 #[derive(Clone, Debug, Default)]
 pub struct Roots {
-    /// Ordered by kind, then by table, queue, thread and address. Weak ones only on request.
+    /// Roots ordered by kind, then by table, queue, thread and address. Weak ones are included only on request.
     pub roots: Vec<RawRoot>,
-    /// Coverage of each requested kind that is not of stacks: see [`Roots::coverage`].
+    /// Coverage of each requested kind that is not on stacks: see [`Roots::coverage`].
     pub(crate) exact: Vec<RootCoverageModel>,
     /// Dependent handles: primary and secondary object, both non-null. Edges, not roots.
     pub dependents: Vec<(Addr, Addr)>,
@@ -160,16 +160,16 @@ pub struct Roots {
     pub names: IndexVec<StaticIndex, String>,
     /// Frames with roots.
     pub frames: IndexVec<FrameIndex, RootFrame>,
-    /// What frames hold.
+    /// References in frames.
     pub(crate) framed: StackRoots,
-    /// What a scan of whole stacks finds.
+    /// References found by scanning whole stacks.
     pub(crate) scanned: StackRoots,
     /// Processor architecture, for names of registers.
     pub(crate) arch: Option<Arch>,
 }
 
 impl Roots {
-    /// The label of a root.
+    /// Returns the label of a root.
     pub fn label(&self, root: &RawRoot) -> String {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
@@ -200,7 +200,8 @@ impl Roots {
         }
     }
 
-    /// A description of the root that holds for other dumps as well: without addresses, and threads by their managed ids.
+    /// Returns a description of the root that is valid for other dumps as well: without addresses, and with managed ids
+    /// for threads.
     pub fn group(&self, root: &RawRoot) -> String {
         let name = |i: StaticIndex| self.names.get(i).map_or("?", String::as_str);
         match root.origin {
@@ -219,7 +220,7 @@ impl Roots {
         }
     }
 
-    /// The thread of the root.
+    /// Returns the thread of the root.
     pub fn thread_of(&self, root: &RawRoot) -> Option<RootThread> {
         if let Origin::Slot(at, _) | Origin::Code(at) = root.origin {
             return self.threads.get(self.frames.get(at)?.thread).copied();
@@ -246,7 +247,7 @@ impl Roots {
         self.exact.push(RootCoverageModel { kind, coverage, reason });
     }
 
-    /// How completely the dump shows each requested kind. Kinds that `stacks` leaves out are unavailable.
+    /// Returns how completely the dump shows each requested kind. Kinds excluded by `stacks` are unavailable.
     pub fn coverage(&self, stacks: Stacks) -> Vec<RootCoverageModel> {
         let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
         let mut all = self.exact.clone();
@@ -263,12 +264,13 @@ impl Roots {
         all
     }
 
-    /// Whether words are among them that may be stale.
+    /// Whether the roots include words that may be stale.
     pub(crate) fn has_doubts(&self, stacks: Stacks) -> bool {
         stacks == Stacks::Precise && !self.framed.doubts.is_empty()
     }
 
-    /// Notes that `what` is not certain, and why words count that may be stale. Nothing where none do.
+    /// Notes that `what` is uncertain, and the reasons for scanning words that may be stale. Adds nothing if there are
+    /// none.
     pub(crate) fn note_doubts(&self, stacks: Stacks, what: &str, notes: &Collector) {
         let mut reasons = self.framed.doubts.iter().filter(|_| self.has_doubts(stacks));
         let Some(first) = reasons.next() else { return };
@@ -279,7 +281,7 @@ impl Roots {
         notes.add(NoteKind::Missing, first.address, format!("{what}: {}{more}", first.message));
     }
 
-    /// What could not be read of the roots on stacks, for answers that count them.
+    /// Returns the notes about failed reads of roots on stacks, for answers that use them.
     pub fn stack_notes(&self, stacks: Stacks) -> Option<&Notes> {
         match stacks {
             Stacks::Precise => Some(&self.framed.notes),

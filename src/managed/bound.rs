@@ -1,11 +1,12 @@
-//! Paths of fields bound to a type, for loops over its objects.
+//! Field paths bound to a type, for loops over its objects.
 
 use super::Field;
 use crate::base::Addr;
 use crate::model::FieldValue;
 use crate::session::Heap;
 
-/// A path of fields of a type: the first is looked up once, those after a reference with each object, as its type is known then.
+/// A field path of a type. The first field is looked up once; fields after a reference are looked up in each object, whose type is known
+/// only then.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundField {
     first: Field,
@@ -13,13 +14,13 @@ pub(crate) struct BoundField {
 }
 
 impl BoundField {
-    /// Binds `path`; `None` if the type has no such field.
+    /// Binds `path`; `None` if the type does not have its first field.
     pub(crate) fn bind(heap: &Heap, method_table: Addr, path: &[String]) -> Option<BoundField> {
         let (first, rest) = path.split_first()?;
         Some(BoundField { first: Field::named(heap, method_table, first).ok()??, rest: rest.to_vec() })
     }
 
-    /// The declared type of the value; `None` after a reference, where the object decides.
+    /// The declared type of the value; `None` after a reference, since it depends on the object.
     pub(crate) fn declared(&self, heap: &Heap) -> Option<String> {
         let mut field = self.first.clone();
         for name in &self.rest {
@@ -29,7 +30,7 @@ impl BoundField {
         Some(field.type_name().into())
     }
 
-    /// The value that the object at `address` has; `None` where a reference on the way is null or leads to an object without the field.
+    /// The value for the object at `address`; `None` if a reference on the path is null or leads to an object without the field.
     pub(crate) fn read(&self, heap: &Heap, address: Addr) -> Option<FieldValue> {
         let first = self.first.value(heap, address)?;
         self.rest.iter().try_fold(first, |value, name| value.field(name).ok())?.to_model().ok()

@@ -35,10 +35,10 @@ impl fmt::Debug for Collection {
 }
 
 impl Object {
-    /// The object as a collection of .NET's own library.
+    /// The object as a collection of .NET's own library, or an array of references.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if it is not one that is known, [`ValueError::Absent`] if a part of it is not in the dump,
+    /// [`ValueError::WrongType`] if it is not a supported collection, [`ValueError::Absent`] if a part of it is not in the dump,
     /// [`Error::Contract`] if the runtime does not describe fields.
     pub fn collection(&self) -> Result<Collection, Error> {
         let contents = contents(self, 0)?;
@@ -48,7 +48,7 @@ impl Object {
     /// The keys and values of a dictionary: see [`Collection::entries`].
     ///
     /// # Errors
-    /// As [`Collection::entries`].
+    /// See [`Collection::entries`].
     pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = (Value, Value)> + Send + use<>, Error> {
         entries(self, contents(self, u64::MAX)?)
     }
@@ -69,7 +69,7 @@ fn contents(object: &Object, most: u64) -> Result<Contents, Error> {
     if contents.cut { Err(ValueError::Endless { what: object.label() }.into()) } else { Ok(contents) }
 }
 
-/// The keys and values in `contents` of the collection at `object`.
+/// The keys and values in `contents`, which belong to the collection at `object`.
 fn entries(object: &Object, contents: Contents) -> Result<impl ExactSizeIterator<Item = (Value, Value)> + Send + use<>, Error> {
     let entries: Vec<(Slot, Slot)> = contents.items.into_iter().filter_map(|item| item.key.zip(item.value)).collect();
     if entries.is_empty() && contents.count > 0 {
@@ -79,7 +79,7 @@ fn entries(object: &Object, contents: Contents) -> Result<impl ExactSizeIterator
     Ok(entries.into_iter().map(move |(key, value)| (keys.value(key), values.value(value))))
 }
 
-/// Makes values of slots of one collection, which share their names.
+/// Creates values for the slots of one collection, which share their names.
 struct Items {
     object: Object,
     name: &'static str,
@@ -105,30 +105,30 @@ impl Items {
 }
 
 impl Collection {
-    /// The object.
+    /// The object that is the collection.
     pub fn object(&self) -> &Object {
         &self.object
     }
 
-    /// Its kind.
+    /// The kind of the collection.
     pub fn kind(&self) -> ContainerKind {
         self.kind
     }
 
-    /// Number of its elements, as the collection counts them.
+    /// Number of elements, as the collection counts them.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// Number of elements that it has room for; `None` where that has no meaning.
+    /// Number of elements that fit without growing; `None` for kinds without a capacity.
     pub fn capacity(&self) -> Option<u64> {
         self.capacity
     }
 
-    /// Its elements in its own order: of a dictionary the values, of a `ConditionalWeakTable` the keys.
+    /// The elements in the collection's own order: the values of a dictionary, the keys of a `ConditionalWeakTable`.
     ///
     /// # Errors
-    /// [`ValueError::Endless`] if they have no end; also as [`Object::collection`].
+    /// [`ValueError::Endless`] if the elements form a cycle or exceed the limit; otherwise as [`Object::collection`].
     pub fn items(&self) -> Result<impl ExactSizeIterator<Item = Value> + Send + use<>, Error> {
         let items = contents(&self.object, u64::MAX)?.items;
         let slots: Vec<Slot> = items.into_iter().filter_map(|item| item.value.or(item.key)).collect();
@@ -139,7 +139,7 @@ impl Collection {
     /// The keys and values of a dictionary in its own order.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if its elements have no keys; also as [`Collection::items`].
+    /// [`ValueError::WrongType`] if the elements have no keys; otherwise as [`Collection::items`].
     pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = (Value, Value)> + Send + use<>, Error> {
         self.object.entries()
     }

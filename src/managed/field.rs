@@ -11,7 +11,7 @@ use crate::clr::values::Values;
 use crate::managed::{FromValue, Object, Type, Value};
 use crate::session::{Error, Heap, ValueError};
 
-/// An instance field of a type: looked up once, read of many objects.
+/// An instance field of a type, which is looked up once and read from many objects.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -22,7 +22,7 @@ use crate::session::{Error, Heap, ValueError};
 /// ```
 #[derive(Clone)]
 pub struct Field {
-    /// The type that it was looked up in.
+    /// The type that the field was looked up in.
     of: Addr,
     list: Arc<Vec<fields::Field>>,
     index: usize,
@@ -40,7 +40,7 @@ impl Field {
         (0..list.len()).map(|index| Field { of, list: Arc::clone(list), index }).collect()
     }
 
-    /// The instance field `name` of the type at `of`; `None` if it does not have one.
+    /// The instance field `name` of the type at `of`; `None` if the type does not have one.
     pub(crate) fn named(heap: &Heap, of: Addr, name: &str) -> Result<Option<Field>, Error> {
         let list = instance_fields(heap, of)?;
         Ok(instance_position(heap, of, &list, name).map(|index| Field { of, list, index }))
@@ -50,12 +50,12 @@ impl Field {
         self.list.get(self.index)
     }
 
-    /// Its name.
+    /// Name of the field.
     pub fn name(&self) -> &str {
         self.described().map_or("", |field| &field.name)
     }
 
-    /// Full name of its declared type.
+    /// Full name of the declared type.
     pub fn type_name(&self) -> &str {
         self.described().map_or("", |field| &field.type_name)
     }
@@ -65,22 +65,22 @@ impl Field {
         self.described().map_or(0, |field| field.offset)
     }
 
-    /// Whether its value is a reference to an object.
+    /// Whether the field is an object reference.
     pub fn is_reference(&self) -> bool {
         self.described().is_some_and(fields::Field::is_reference)
     }
 
-    /// Whether its value is a structure.
+    /// Whether the field is a structure.
     pub fn is_structure(&self) -> bool {
         self.described().is_some_and(fields::Field::is_structure)
     }
 
-    /// Its method table, for structures and enums.
+    /// Method table of the declared type, for structures and enums.
     pub(crate) fn method_table(&self) -> Option<Addr> {
         self.described()?.method_table
     }
 
-    /// The value that it has in the object at `address`, whose type has it.
+    /// The value of the field in the object at `address`, whose type must have the field.
     pub(crate) fn value(&self, heap: &Heap, address: Addr) -> Option<Value> {
         let place = Values::place(self.described()?, address);
         Some(Value::new(heap, place, What::Field { of: self.of, list: Arc::clone(&self.list), index: self.index }))
@@ -88,7 +88,7 @@ impl Field {
 }
 
 impl Type {
-    /// Its instance field `name`, to be read of many objects; names as in [`Object::field`].
+    /// The instance field `name`, to be read from many objects. Names are found as in [`Object::field`].
     ///
     /// # Errors
     /// [`ValueError::NoField`]; also see [`Type::fields`].
@@ -100,10 +100,10 @@ impl Type {
 }
 
 impl Object {
-    /// The value of a field of its type, or of one that it derives from.
+    /// The value of a field of the object's type, or of a base type.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if the field is of another type.
+    /// [`ValueError::WrongType`] if the field belongs to another type.
     pub fn value(&self, field: &Field) -> Result<Value, Error> {
         let is_own = || self.ty().bases().any(|base| base.method_table() == field.of);
         if self.method_table() != field.of && !is_own() {

@@ -1,4 +1,4 @@
-//! Frames of stacks, and their variables.
+//! Stack frames and their variables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::session::variables::{ArgumentReader, FoundVariable, VariableAt};
 use crate::session::{Error, Runtime, SourceLines, ValueError};
 use crate::stack::walked::{self, ManagedFrame, Walk};
 
-/// A walked stack, which its frames share.
+/// A walked stack, shared by its frames.
 #[derive(Debug)]
 pub(super) struct Stack {
     runtime: Runtime,
@@ -26,7 +26,7 @@ impl Stack {
     }
 }
 
-/// A frame of a stack: see [`Thread::frames`](super::Thread::frames).
+/// A stack frame: see [`Thread::frames`](super::Thread::frames).
 #[derive(Clone)]
 pub struct Frame {
     stack: Arc<Stack>,
@@ -55,12 +55,13 @@ impl Frame {
         }
     }
 
-    /// Whether it is a method, or a frame of the runtime.
+    /// Whether the frame is a managed method or a frame of the runtime.
     pub fn kind(&self) -> StackFrameKind {
         if self.managed().is_some() { StackFrameKind::Managed } else { StackFrameKind::Runtime }
     }
 
-    /// Where it goes on: a return address, or the next instruction of the innermost frame. `None` for most frames of the runtime.
+    /// The address where execution continues: a return address, or the next instruction of the innermost frame. `None` for most frames of
+    /// the runtime.
     pub fn ip(&self) -> Option<Addr> {
         match self.walked()? {
             walked::Frame::Managed(frame) => Some(frame.ip),
@@ -68,7 +69,7 @@ impl Frame {
         }
     }
 
-    /// Its stack pointer; of a frame of the runtime, its address.
+    /// The stack pointer of the frame; for a frame of the runtime, its address.
     pub fn sp(&self) -> Addr {
         match self.walked() {
             Some(walked::Frame::Managed(frame)) => frame.sp,
@@ -77,8 +78,8 @@ impl Frame {
         }
     }
 
-    /// The method that it executes, or that the runtime implements or calls for it. `None` for other frames of the runtime, and where the dump
-    /// does not have the method's name.
+    /// The method that the frame executes, or that a frame of the runtime implements or calls. `None` for other frames of the runtime, and
+    /// if the method's name is not in the dump.
     pub fn method(&self) -> Option<Method> {
         let runtime = &self.stack.runtime;
         let method = match self.walked()? {
@@ -91,7 +92,7 @@ impl Frame {
         Method::at(runtime, method?)
     }
 
-    /// The type of a frame of the runtime: `InlinedCallFrame`; `None` for methods.
+    /// The type of a runtime frame, such as `InlinedCallFrame`; `None` for methods.
     pub fn frame_type(&self) -> Option<&str> {
         match self.walked()? {
             walked::Frame::Managed(_) => None,
@@ -99,7 +100,7 @@ impl Frame {
         }
     }
 
-    /// File and line of the source, where a PDB is at hand.
+    /// Source file and line, if a PDB is available.
     pub fn source(&self) -> Option<(String, u32)> {
         let (runtime, frame) = (&self.stack.runtime, self.managed()?);
         let lines = SourceLines::new(runtime, &runtime.readers().ok()?.namer);
@@ -107,7 +108,8 @@ impl Frame {
         Some((line.file.as_str().into(), line.line))
     }
 
-    /// The arguments of its method, `this` first. None for frames of the runtime, and, with a note, where the dump does not have the signature.
+    /// The arguments of the method, `this` first. Empty for frames of the runtime. Also empty, with a note, if the signature is not in the
+    /// dump.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe types.
@@ -115,11 +117,11 @@ impl Frame {
         self.variables("arguments", |reader, walk, frame| reader.arguments(walk, frame))
     }
 
-    /// The local variables of its method, with the names in the PDB where one is at hand, and `local_` and the slot otherwise. None for
-    /// frames of the runtime, and, with a note, where the dump does not have their types.
+    /// The local variables of the method. Their names come from the PDB if one is available, and are `local_` and the slot otherwise. Empty
+    /// for frames of the runtime. Also empty, with a note, if the types of the variables are not in the dump.
     ///
     /// # Errors
-    /// As [`Frame::arguments`].
+    /// See [`Frame::arguments`].
     pub fn locals(&self) -> Result<Answer<Vec<Variable>>, Error> {
         let runtime = &self.stack.runtime;
         self.variables("local variables", |reader, walk, frame| {
@@ -146,7 +148,7 @@ impl Frame {
             notes.add(
                 NoteKind::Missing,
                 frame.code.method_desc,
-                format!("the {what} of {method} are not known: their types are not in the dump"),
+                format!("the {what} of {method} are unknown: their types are not in the dump"),
             );
         }
         let variable = |found: FoundVariable| {
@@ -159,7 +161,7 @@ impl Frame {
                     let place = Place { address: saved_at.unwrap_or(Addr::NULL), ..place };
                     Ok(Value::new(&heap, place, What::Named(Arc::new(naming(Some(register))))))
                 }
-                Err(untold) => Err(ValueError::NoPlace { what: format!("{label} ({})", untold.reason()) }),
+                Err(why) => Err(ValueError::NoPlace { what: format!("{label} ({})", why.reason()) }),
             };
             Variable { name: found.name, type_name: found.type_name, location: found.location, value }
         };
@@ -177,33 +179,33 @@ pub struct Variable {
 }
 
 impl Variable {
-    /// Its name, or `this`; `None` where the metadata has none.
+    /// Name of the variable, or `this`; `None` if the metadata does not name it.
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
-    /// Full name of its declared type.
+    /// Full name of the declared type.
     pub fn type_name(&self) -> &str {
         &self.type_name
     }
 
-    /// Where the debug info says that it is, as in a disassembly: `[rbp-0x8]`, `rdi`.
+    /// The location according to the debug info, as in a disassembly: `[rbp-0x8]`, `rdi`.
     pub fn location(&self) -> Option<&str> {
         self.location.as_deref()
     }
 
-    /// Its value.
+    /// The value of the variable.
     ///
     /// # Errors
-    /// [`ValueError::NoPlace`] if nothing says where it is at this instruction, with the reason.
+    /// [`ValueError::NoPlace`], with the reason, if the location at this instruction is unknown.
     pub fn value(&self) -> Result<&Value, Error> {
         self.value.as_ref().map_err(|e| e.clone().into())
     }
 
-    /// The object that it refers to: see [`Value::object`].
+    /// The object that the variable refers to: see [`Value::object`].
     ///
     /// # Errors
-    /// As [`Variable::value`] and [`Value::object`].
+    /// See [`Variable::value`] and [`Value::object`].
     pub fn object(&self) -> Result<Object, Error> {
         self.value()?.object()
     }

@@ -8,7 +8,7 @@ use crate::managed::Object;
 use crate::model::HandleKind;
 use crate::session::{Error, Heap};
 
-/// A GC handle, such as that of a `GCHandle` or a `WeakReference`.
+/// A GC handle, such as the one of a `GCHandle` or a `WeakReference`.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -34,7 +34,7 @@ impl fmt::Debug for GcHandle {
 }
 
 impl Heap {
-    /// The GC handles of all handle tables, those without an object left out.
+    /// The GC handles of all handle tables, except those without an object.
     ///
     /// # Errors
     /// [`Error::Contract`] if the GC's structures are not described.
@@ -51,22 +51,22 @@ impl Heap {
 }
 
 impl GcHandle {
-    /// Its address: the value of a `GCHandle`.
+    /// Address of the handle: the value of a `GCHandle`.
     pub fn address(&self) -> Addr {
         self.address
     }
 
-    /// Its type.
+    /// The type of the handle.
     pub fn kind(&self) -> HandleKind {
         self.kind
     }
 
-    /// Address of its object.
+    /// Address of the object that the handle refers to.
     pub fn target(&self) -> Addr {
         self.target
     }
 
-    /// Its object.
+    /// The object that the handle refers to.
     ///
     /// # Errors
     /// See [`Heap::object`].
@@ -74,8 +74,8 @@ impl GcHandle {
         self.heap.object(self.target)
     }
 
-    /// Dependent handles: address of the dependent object. Weak interior pointers: the address of the pointer. Cross references: the native
-    /// context. `None` for all others.
+    /// For dependent handles, the address of the dependent object; for weak interior pointers, the address of the pointer; for cross
+    /// references, the native context. `None` for all others.
     pub fn secondary(&self) -> Option<Addr> {
         self.secondary
     }

@@ -1,4 +1,4 @@
-//! How one handle leads to another: from an object to its fields and elements, from a value to its object, from a type to its static fields.
+//! Navigation between handles: from an object to its fields and elements, from a value to its object, from a type to its static fields.
 
 use std::sync::Arc;
 
@@ -34,10 +34,10 @@ impl Object {
         Value::fields_of(self.heap(), self.method_table(), self.address())
     }
 
-    /// The boxed value, of a boxed structure, enum or primitive.
+    /// The contents of a boxed structure, enum or primitive.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if it is not a boxed value.
+    /// [`ValueError::WrongType`] if the object is not a boxed value.
     pub fn boxed(&self) -> Result<Value, Error> {
         let readers = self.heap().runtime().readers()?;
         let info = readers.types().names().method_tables().read(self.method_table());
@@ -46,11 +46,11 @@ impl Object {
         Ok(Value::new(self.heap(), place, What::Boxed { of: self.method_table() }))
     }
 
-    /// The element at `index` of an array, from 0, in row-major order across all dimensions.
+    /// The element of an array at `index`, counted from 0 in row-major order across all dimensions.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if it is not an array, [`ValueError::NoElement`] beyond its end, [`ValueError::NoLayout`] if the
-    /// element layout is not in the dump.
+    /// [`ValueError::WrongType`] if the object is not an array, [`ValueError::NoElement`] past the end of the array,
+    /// [`ValueError::NoLayout`] if the element layout is not in the dump.
     pub fn element(&self, index: u64) -> Result<Value, Error> {
         let (shape, place) = self.shape()?;
         if index >= shape.length {
@@ -88,8 +88,7 @@ impl Object {
 }
 
 impl Value {
-    /// The instance field `name` of the type at `mt`. `start`: address of the object, or of a structure's data less one
-    /// pointer.
+    /// The instance field `name` of the type at `mt`. `start` is the address of the object, or one pointer before the data of a structure.
     pub(super) fn field_of(heap: &Heap, mt: Addr, start: Addr, name: &str) -> Result<Value, Error> {
         let list = instance_fields(heap, mt)?;
         let found = instance_position(heap, mt, &list, name).and_then(|i| Some((i, list.get(i)?)));
@@ -109,12 +108,12 @@ impl Value {
         Ok(list.iter().enumerate().map(value).collect())
     }
 
-    /// The referenced object. Null is an error, so that paths through objects read as in C#; `read::<Option<Object>>()` returns
-    /// `None` instead.
+    /// The referenced object. Null is an error, so that paths through objects read as in C#; `read::<Option<Object>>()` returns `None`
+    /// instead.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if it is not a reference, [`ValueError::Null`], [`ValueError::NoObject`] if there is no object,
-    /// [`ValueError::Absent`].
+    /// [`ValueError::WrongType`] if the value is not a reference, [`ValueError::Null`], [`ValueError::NoObject`] if there is no object at
+    /// the address, [`ValueError::Absent`].
     pub fn object(&self) -> Result<Object, Error> {
         if !self.is_reference() {
             return Err(self.not("a reference").into());
@@ -130,7 +129,7 @@ impl Value {
     /// A field of the structure or referenced object: `order.field("_customer")?.field("_name")?`.
     ///
     /// # Errors
-    /// See [`Object::field`] and [`Value::object`]; [`ValueError::WrongType`] if it is neither.
+    /// See [`Object::field`] and [`Value::object`]; [`ValueError::WrongType`] if the value is neither a structure nor a reference.
     pub fn field(&self, name: &str) -> Result<Value, Error> {
         if self.is_reference() {
             return self.object()?.field(name);
@@ -163,7 +162,7 @@ impl Value {
 }
 
 impl Type {
-    /// Its instance fields with offsets from the start of an object, inherited ones first.
+    /// The instance fields, inherited ones first. Offsets count from the start of an object.
     ///
     /// # Errors
     /// [`ValueError::NoLayout`] if the layout is not in the dump, [`Error::Contract`] if the runtime does not describe fields.
@@ -178,8 +177,8 @@ impl Type {
         self.heap().objects().filter(move |o| o.method_table() == mt)
     }
 
-    /// Its own static fields, without constants, thread statics, and uninitialized fields; [`Type::static_field`] tells why one
-    /// is missing.
+    /// The static fields that the type declares, except constants, thread statics and uninitialized fields; [`Type::static_field`] returns
+    /// the reason why one is missing.
     ///
     /// # Errors
     /// See [`Type::fields`].
@@ -193,7 +192,7 @@ impl Type {
         Ok(placed.collect())
     }
 
-    /// Its own static field `name`.
+    /// The static field `name` that the type declares.
     ///
     /// # Errors
     /// [`ValueError::NoField`]; [`ValueError::NotInitialized`] if the class is uninitialized; [`ValueError::NoPlace`] if its
@@ -243,7 +242,7 @@ impl Type {
     }
 
     fn value(&self, list: &Arc<Vec<fields::Field>>, index: usize, field: &fields::Field, address: Addr) -> Value {
-        // Offsets of statics are relative to the base of their kind; the address is already known.
+        // Offsets of static fields are relative to a base for their kind; the address is already known here.
         let place = Place { address, ..Values::place(field, address) };
         Value::new(self.heap(), place, What::Field { of: self.method_table(), list: Arc::clone(list), index })
     }
@@ -271,14 +270,15 @@ impl Runtime {
     }
 }
 
-/// The index of the field `name`: the last of that name, which hides those of base types, or the backing field of a C#
+/// The index of the field `name`: the last one with that name, since it hides fields of base types, or the backing field of a C#
 /// auto-property.
 pub(super) fn position(list: &[fields::Field], name: &str) -> Option<usize> {
     let made_for = |field: &str| field.strip_prefix('<').and_then(|f| f.strip_suffix(">k__BackingField")) == Some(name);
     list.iter().rposition(|f| f.name == name).or_else(|| list.iter().rposition(|f| made_for(&f.name)))
 }
 
-/// The same among the instance fields of the type at `mt`. The answer is told if the type does not have the field as far as the dump has names.
+/// Like [`position`], for the instance fields of the type at `mt`. If the field is not found and field names are missing, the loss is
+/// reported.
 pub(super) fn instance_position(heap: &Heap, mt: Addr, list: &[fields::Field], name: &str) -> Option<usize> {
     let found = position(list, name);
     if found.is_none() && heap.runtime().readers().is_ok_and(|readers| readers.types().lacks_fields(mt)) {

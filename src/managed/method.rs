@@ -7,7 +7,7 @@ use crate::clr::methods::MethodName;
 use crate::managed::Type;
 use crate::session::Runtime;
 
-/// A method, named by its signature.
+/// A method, identified by its signature.
 #[derive(Clone)]
 pub struct Method {
     runtime: Runtime,
@@ -21,7 +21,7 @@ impl fmt::Debug for Method {
     }
 }
 
-/// Equal if they have the same `MethodDesc`.
+/// Methods are equal if they have the same `MethodDesc`.
 impl PartialEq for Method {
     fn eq(&self, other: &Method) -> bool {
         self.address == other.address
@@ -37,32 +37,32 @@ impl Method {
         Some(Method { runtime: runtime.clone(), address, name })
     }
 
-    /// Address of its `MethodDesc`.
+    /// Address of the `MethodDesc`.
     pub fn address(&self) -> Addr {
         self.address
     }
 
-    /// Its declaring type, name and parameters, as the runtime has them: `Lab.Program.Main(System.String[])`.
+    /// Declaring type, name and parameters, as the runtime has them: `Lab.Program.Main(System.String[])`.
     pub fn name(&self) -> &str {
         &self.name.name
     }
 
-    /// Its name for people: the method of the source where a compiler made this one, otherwise its [name](Method::name).
+    /// The name for people: the source method of a compiler-generated method, otherwise the [name](Method::name).
     pub fn display(&self) -> String {
         self.name.shown().into_owned()
     }
 
-    /// File name of its module; `None` for dynamic methods.
+    /// File name of the module; `None` for dynamic methods.
     pub fn module(&self) -> Option<&str> {
         self.name.module.as_deref()
     }
 
-    /// Its MethodDef token in that module; `None` for dynamic methods.
+    /// MethodDef token in the module; `None` for dynamic methods.
     pub fn token(&self) -> Option<Token> {
         self.name.token
     }
 
-    /// The type that declares it; `None` if it cannot be read.
+    /// The type that declares the method; `None` if it cannot be read.
     pub fn declaring_type(&self) -> Option<Type> {
         let heap = self.runtime.heap().ok()?;
         (!self.name.declaring_type.is_null()).then(|| Type::new(&heap, self.name.declaring_type))

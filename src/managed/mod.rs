@@ -7,9 +7,9 @@
 //! | [`Type`], [`Field`] | a loaded type: name, bases, fields, static fields; a field that is looked up once |
 //! | [`Collection`] | a list, dictionary, set or queue of .NET's own library, with its entries |
 //! | [`Thread`], [`Frame`], [`Method`], [`Variable`] | a managed thread, its stack, arguments and locals |
-//! | [`Root`], [`GcHandle`] | where the garbage collector starts; handles |
+//! | [`Root`], [`GcHandle`] | a root of the garbage collector; a GC handle |
 //!
-//! They are cheap to clone, `Send + Sync`, without lifetimes, and read the dump when asked.
+//! Handles are cheap to clone, `Send + Sync`, without lifetimes, and read the dump on demand.
 
 mod bound;
 mod collection;

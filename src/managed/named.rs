@@ -1,27 +1,27 @@
-//! Values by the names that people write: `Lab.Program.Keep._items[3].Name`.
+//! Finds values by the paths that people write: `Lab.Program.Keep._items[3].Name`.
 
 use super::Value;
 use crate::session::{Error, Runtime};
 
-/// A part of a name between dots: a name of a field or a part of the name of a type, and the indices after it.
+/// A part of a path between dots: the name of a field or a part of a type name, and the indices after it.
 #[derive(Debug, PartialEq, Eq)]
-struct Part<'t> {
+struct PathPart<'t> {
     name: &'t str,
-    /// Where the name ends in the whole text.
+    /// Offset of the end of the name in the whole text.
     end: usize,
     indices: Vec<Index<'t>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Index<'t> {
-    /// Of an array, or of a collection in its own order.
+    /// An index in an array, or in a collection in its own order.
     Number(u64),
     /// The text of a dictionary's key.
     Key(&'t str),
 }
 
-/// Splits a name at dots outside of brackets.
-fn split(text: &str) -> Option<Vec<Part<'_>>> {
+/// Splits a path at dots outside of brackets.
+fn split(text: &str) -> Option<Vec<PathPart<'_>>> {
     let mut parts = Vec::new();
     let (mut depth, mut from, mut in_quotes) = (0u32, 0usize, false);
     for (at, c) in text.char_indices().chain([(text.len(), '.')]) {
@@ -40,10 +40,10 @@ fn split(text: &str) -> Option<Vec<Part<'_>>> {
     (depth == 0 && !in_quotes).then_some(parts)
 }
 
-/// A part that begins at `from`: `_items`, `_items[3]["a"]`, `Int32[]`.
-fn part(text: &str, from: usize) -> Option<Part<'_>> {
+/// Parses a part that begins at `from`: `_items`, `_items[3]["a"]`, `Int32[]`.
+fn part(text: &str, from: usize) -> Option<PathPart<'_>> {
     let (mut name, mut indices) = (text, Vec::new());
-    // `Int32[]` and `Int32[,]` are types.
+    // In `Int32[]` and `Int32[,]`, the brackets belong to the type.
     while let Some((before, index)) = name.strip_suffix(']').and_then(|head| head.rsplit_once('[')) {
         let key = index.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).map(Index::Key);
         let Some(index) = key.or_else(|| index.parse().ok().map(Index::Number)) else { break };
@@ -51,12 +51,12 @@ fn part(text: &str, from: usize) -> Option<Part<'_>> {
         name = before;
     }
     indices.reverse();
-    (!name.is_empty()).then(|| Part { name, end: from.saturating_add(name.len()), indices })
+    (!name.is_empty()).then(|| PathPart { name, end: from.saturating_add(name.len()), indices })
 }
 
 impl Runtime {
-    /// The value with this name: a static field by the full name of its type, then fields and indices. An index is that of an array or of a
-    /// collection in its own order, or in quotes the key of a dictionary.
+    /// The value at this path: a static field by the full name of its type, followed by fields and indices. An index counts the elements of
+    /// an array or of a collection in its own order; in quotes, it is the key of a dictionary.
     ///
     /// ```
     /// let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;
@@ -67,14 +67,14 @@ impl Runtime {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Nothing`] if no loaded type has a static field of that name; as [`Value::field`], [`Object::element`](super::Object::element)
-    /// and [`Object::collection`](super::Object::collection) for the rest.
+    /// [`Error::Nothing`] if no loaded type has a static field of that name; otherwise as [`Value::field`],
+    /// [`Object::element`](super::Object::element) and [`Object::collection`](super::Object::collection).
     pub fn value_named(&self, name: &str) -> Result<Value, Error> {
-        let none = || Error::Nothing(format!("no static field is called {name}"));
+        let none = || Error::Nothing(format!("there is no static field {name}"));
         let parts = split(name).ok_or_else(none)?;
         let plain = parts.iter().take_while(|part| part.indices.is_empty()).count();
         let mut why = None;
-        // The longest name of a type that there is; what follows is its static field.
+        // The longest prefix that names a type wins; the next part is its static field.
         for place in (1..parts.len()).rev().filter(|place| *place <= plain) {
             let (Some(last), Some(field)) = (parts.get(place.saturating_sub(1)), parts.get(place)) else { continue };
             let Some(Ok(of)) = name.get(..last.end).map(|of| self.type_named(of)) else { continue };
@@ -91,7 +91,7 @@ impl Runtime {
     }
 }
 
-/// The element that `indices` lead to from `value`.
+/// The element that `indices` select, starting at `value`.
 fn indexed(value: Value, indices: &[Index<'_>]) -> Result<Value, Error> {
     indices.iter().try_fold(value, |value, index| {
         let object = value.object()?;
@@ -99,7 +99,8 @@ fn indexed(value: Value, indices: &[Index<'_>]) -> Result<Value, Error> {
             Index::Number(number) if object.is_array() => object.element(*number),
             Index::Number(number) => {
                 let (collection, place) = (object.collection()?, usize::try_from(*number).unwrap_or(usize::MAX));
-                let none = || Error::Nothing(format!("{} has {} elements, and none at {number}", value.label(), collection.count()));
+                let none =
+                    || Error::Nothing(format!("{} has {} elements; there is no element {number}", value.label(), collection.count()));
                 collection.items()?.nth(place).ok_or_else(none)
             }
             Index::Key(key) => {

@@ -33,7 +33,7 @@ impl fmt::Debug for Object {
     }
 }
 
-/// Equal if at the same address in the same heap.
+/// Objects are equal if they are at the same address in the same heap.
 impl PartialEq for Object {
     fn eq(&self, other: &Object) -> bool {
         self.address == other.address && self.heap.is(&other.heap)
@@ -49,7 +49,7 @@ pub struct Reference {
     pub offset: u64,
     /// The field: `_items`, `[3]` in an array, `[3].key` in an array of structures; `None` if unknown.
     pub field: Option<String>,
-    /// The target. `None` if there is no object: corruption, or an interior pointer.
+    /// The target. `None` if there is no object at the address: corruption, or an interior pointer.
     pub object: Option<Object>,
     /// The address stored.
     pub address: Addr,
@@ -58,11 +58,11 @@ pub struct Reference {
 impl Heap {
     /// The object that starts at `address`.
     ///
-    /// Only checks for a plausible object. [`Heap::object_around`] proves with a walk that one starts there, and also accepts
-    /// interior addresses.
+    /// Checks only that the data there looks like an object. [`Heap::object_around`] walks the heap to prove that an object starts there,
+    /// and also accepts interior addresses.
     ///
     /// # Errors
-    /// [`Error::NoObject`] if there is none, or free space, [`Error::Unknown`] if the dump does not have it.
+    /// [`Error::NoObject`] if there is no object, or free space, [`Error::Unknown`] if the memory is not in the dump.
     pub fn object(&self, address: Addr) -> Result<Object, Error> {
         let notes = Collector::new();
         self.object_if_any(address).ok_or_else(|| Error::NoObject(address).given(&notes.into_notes()))
@@ -71,7 +71,7 @@ impl Heap {
     /// The object at or around `address`. The first call walks the heap to find object starts.
     ///
     /// # Errors
-    /// [`Error::NoObject`] if there is none, [`Error::Unknown`] if a part of the heap could not be walked.
+    /// [`Error::NoObject`] if there is no object, [`Error::Unknown`] if a part of the heap could not be walked.
     pub fn object_around(&self, address: Addr) -> Result<Object, Error> {
         let starts = self.starts();
         let found = starts.containing(self.walker(), address);
@@ -90,53 +90,53 @@ impl Heap {
 }
 
 impl Object {
-    /// Its address, that of the method table pointer.
+    /// Address of the object, which is that of its method table pointer.
     pub fn address(&self) -> Addr {
         self.address
     }
 
-    /// Its size in bytes as counted by SOS and ClrMD: header word included, not rounded up to the heap alignment.
+    /// Size in bytes as counted by SOS and ClrMD: includes the header word, and is not rounded up to the heap alignment.
     pub fn size(&self) -> u64 {
         self.size
     }
 
-    /// Its heap.
+    /// The heap that contains the object.
     pub fn heap(&self) -> &Heap {
         &self.heap
     }
 
-    /// Address of its type's method table.
+    /// Address of the method table of the object's type.
     pub fn method_table(&self) -> Addr {
         self.ty.method_table
     }
 
-    /// Its type.
+    /// The type of the object.
     pub fn ty(&self) -> Type {
         Type::new(&self.heap, self.ty.method_table)
     }
 
-    /// Full name of its type as printed by SOS and ClrMD; `Module!0x02000012` without metadata, the method table address if
+    /// Full name of the type as printed by SOS and ClrMD; `Module!0x02000012` without metadata, or the method table address if the type is
     /// unknown.
     pub fn type_name(&self) -> String {
         self.heap.type_name(self.ty.method_table)
     }
 
-    /// Its generation; `None` outside all segments.
+    /// The generation of the object; `None` outside of all segments.
     pub fn generation(&self) -> Option<Generation> {
         self.heap.generation_of(self.address)
     }
 
-    /// Whether it is an array.
+    /// Whether the object is an array.
     pub fn is_array(&self) -> bool {
         self.ty.is_array
     }
 
-    /// Whether it is a `System.String`.
+    /// Whether the object is a `System.String`.
     pub fn is_string(&self) -> bool {
         self.ty.is_string
     }
 
-    /// Total elements of an array, or UTF-16 code units of a string; `None` for other objects, or if the length is not in the
+    /// Total number of elements of an array, or of UTF-16 code units of a string; `None` for other objects, or if the length is not in the
     /// dump.
     pub fn length(&self) -> Option<u64> {
         if self.ty.component_size == 0 {
@@ -149,7 +149,7 @@ impl Object {
     /// The full text of a string. A lone surrogate becomes six characters, such as `\ud800`.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if it is not a string, [`ValueError::Absent`] if part of the text is not in the dump.
+    /// [`ValueError::WrongType`] if the object is not a string, [`ValueError::Absent`] if a part of the text is not in the dump.
     pub fn string(&self) -> Result<String, Error> {
         if !self.ty.is_string {
             return Err(self.not("System.String").into());
@@ -159,7 +159,7 @@ impl Object {
         Ok(text.ok_or_else(absent)?.0)
     }
 
-    /// Its non-null references, by offset.
+    /// The non-null references of the object, by offset.
     pub fn references(&self) -> Vec<Reference> {
         let generation = self.generation().unwrap_or(Generation::Gen0);
         let mut found = Vec::new();
@@ -181,7 +181,7 @@ impl Object {
         self.heap.objects().filter(move |o| o.refers_to(target))
     }
 
-    /// Whether one of its references points to `address`.
+    /// Whether a reference of the object points to `address`.
     pub fn refers_to(&self, address: Addr) -> bool {
         let mut found = false;
         let generation = self.generation().unwrap_or(Generation::Gen0);

@@ -25,7 +25,7 @@ pub struct Objects {
     heap: Heap,
     /// Remaining segments.
     segments: Indices<SegmentIndex>,
-    /// The current segment, and where to resume.
+    /// The current segment, and the address to resume at.
     at: Option<(SegmentIndex, Option<Addr>)>,
     batch: std::vec::IntoIter<Object>,
     size: usize,
@@ -34,7 +34,7 @@ pub struct Objects {
     notes: Notes,
 }
 
-/// The types seen so far; `None` for unwanted ones.
+/// The types seen so far; `None` for types that are not wanted.
 type Wanted = IndexVec<TypeIndex, Option<Option<Arc<ObjectType>>>>;
 
 impl fmt::Debug for Objects {
@@ -97,7 +97,8 @@ impl Heap {
 }
 
 impl Objects {
-    /// What the walk could not read so far; objects may be missing. Complete once the iterator is exhausted.
+    /// Notes on the parts of the heap that the walk could not read so far, where objects may be missing. Complete once the iterator is
+    /// exhausted.
     pub fn notes(&self) -> Notes {
         let notes = Collector::new();
         notes.extend(&self.notes);
@@ -138,7 +139,7 @@ impl Objects {
     }
 }
 
-/// The type, if its objects are wanted. Called once per type: names are read from metadata.
+/// The type, if its objects are wanted. Called once per type, because names are read from metadata.
 fn wanted(heap: &Heap, types: &mut Wanted, pattern: Option<&str>, ty: &ObjectType) -> Option<Arc<ObjectType>> {
     let decide = || {
         let named = !ty.is_free && pattern.is_none_or(|p| glob(p, &heap.type_name(ty.method_table)));

@@ -1,4 +1,4 @@
-//! A heap that is walked in pieces is the heap that is walked in one go: on real dumps, whole and with holes.
+//! A heap walked in pieces yields the same objects as a heap walked at once: on real dumps, complete and with holes.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ impl Visitor for Rows {
     }
 }
 
-/// Neighbors, also of different pieces.
+/// Pairs of neighboring objects, including neighbors in different pieces.
 #[derive(Default)]
 struct Pairs {
     first: Option<Addr>,
@@ -80,12 +80,12 @@ fn same(what: &str, a: &[(SegmentIndex, WalkModel)], b: &[(SegmentIndex, WalkMod
     assert_eq!(format!("{a:?}"), format!("{b:?}"), "{what}");
 }
 
-/// Walks the heap in pieces of `least` bytes. Returns the pieces, and how many of them were at the wrong place.
+/// Walks the heap in pieces of `least` bytes. Returns the number of pieces, and of those that began at a wrong address.
 fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
     let runtime = dump.runtime().ok()?;
     let gc = runtime.gc().ok()?;
     let make = || Walker::new(gc, runtime.thread_list().map_or(&[], |t| &t.data)).ok().map(|w| w.data);
-    // Failed reads belong to types and are told once to each scope: each walk begins anew.
+    // Failed reads belong to types and are reported once to each scope, so each walk starts with new readers.
     let (mut one, mut segments) = (Rows::default(), Vec::new());
     let walker = make()?;
     let ((), missed) = watched(|| {
@@ -131,13 +131,13 @@ fn dumps() -> Vec<PathBuf> {
         all.sort();
         all
     };
-    // Trimmed dumps hold every object as well; the shared ones have what free blocks were.
+    // Trimmed dumps contain every object as well; the shared dumps also contain the old contents of free blocks.
     let shared = list(&folder());
     list(&corpus).into_iter().step_by(8).chain(shared.into_iter().step_by(45)).collect()
 }
 
 #[test]
-fn pieces_are_the_whole() {
+fn pieces_add_up_to_the_whole_walk() {
     let (mut dumps_seen, mut pieces_seen) = (0, 0);
     for path in dumps() {
         let Ok(file) = crate::dump::open(&path, &crate::dump::OpenOptions::default()) else { continue };
@@ -153,7 +153,7 @@ fn pieces_are_the_whole() {
         println!("{name}: {pieces} pieces of {segments} segments");
         let heap = dump.runtime().unwrap().heap().unwrap();
         for (n, segment) in (0u64..).zip(heap.segments().iter().filter(|s| s.allocated_bytes > 0x4000).take(3)) {
-            // A word, and much.
+            // A word, and half of the segment.
             for len in [8, segment.allocated_bytes / 2] {
                 let at = (segment.start.0 + segment.allocated_bytes / (n + 3)) / 8 * 8;
                 let mut file = file.clone();
@@ -167,7 +167,7 @@ fn pieces_are_the_whole() {
 }
 
 #[test]
-fn graphs_of_pieces_are_the_graph() {
+fn graphs_built_from_pieces_are_equal() {
     let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
     for name in ["net10-seg-fragmented-heap", "net10-wks-track-heap.before", "net8-seg-basics-heap", "win-net10-svr-basics-full"] {
@@ -190,7 +190,7 @@ fn graphs_of_pieces_are_the_graph() {
 }
 
 #[test]
-fn graphs_in_files_are_the_graph() {
+fn graphs_built_in_files_are_equal() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
     for name in ["net10-wks-basics-heap", "corpus/net8-seg-basics-heap", "corpus/win-net10-svr-basics-full"] {
         let of = |max_memory: Option<u64>| {
@@ -203,7 +203,7 @@ fn graphs_in_files_are_the_graph() {
         let (one, other) = (memory.graph(false).unwrap(), files.graph(false).unwrap());
         assert!(!one.edges.csr().store().is_in_files() && other.edges.csr().store().is_in_files());
         assert!(one.edges.csr() == other.edges.csr() && one.edges.reversed() == other.edges.reversed(), "{name}");
-        // Types have numbers in the order in which threads meet them.
+        // Types are numbered in the order in which threads meet them.
         let object = |graph: &HeapGraph, id| (graph.size(id), graph.kind(id).map(|kind| kind.method_table));
         assert!(one.ids().all(|id| object(one, id) == object(other, id)), "{name}");
         let parts = |heap: &Heap| {

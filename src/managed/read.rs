@@ -12,14 +12,14 @@ use crate::session::{Error, ValueError};
 /// | `char` | `Char`, unless it is a surrogate |
 /// | `u8`, `u16`, `u32`, `u64` | `Byte`, `UInt16` or `Char`, `UInt32`, `UInt64`, and enums based on them |
 /// | `i8`, `i16`, `i32`, `i64` | `SByte`, `Int16`, `Int32`, `Int64`, and enums based on them |
-/// | `i128` | any integer: those above, `Char`, `nint`, `nuint` |
+/// | `i128` | any integer: the types above, `Char`, `nint`, `nuint` |
 /// | `f32`, `f64` | `Single`, `Double` |
 /// | [`Addr`] | `nint`, `nuint`, pointers; the address of a reference |
 /// | [`Object`] | a non-null reference |
 /// | [`String`] | a non-null reference to a string |
 /// | `Option<T>` | a reference or a `Nullable<T>` that may be null |
 ///
-/// Widths must match: there are no implicit conversions. Implement it for your own structures:
+/// Widths must match: there are no implicit conversions. Implement the trait for your own structures:
 ///
 /// ```
 /// use gcdump::{Error, FromValue, Value};
@@ -42,12 +42,12 @@ pub trait FromValue: Sized {
     /// Reads `value`.
     ///
     /// # Errors
-    /// [`Error::Value`] if it has another type or is not in the dump.
+    /// [`Error::Value`] if the value has another type or is not in the dump.
     fn from_value(value: &Value) -> Result<Self, Error>;
 }
 
 impl Value {
-    /// Reads it as a `T`: see [`FromValue`] for the supported types.
+    /// Reads the value as a `T`: see [`FromValue`] for the supported types.
     ///
     /// # Errors
     /// [`Error::Value`]: [`ValueError::WrongType`], [`ValueError::Absent`], [`ValueError::Null`].
@@ -103,13 +103,13 @@ fn low_u8(register: u64) -> u8 {
     byte
 }
 
-/// The lowest two bytes.
+/// The lowest two bytes of a register.
 fn low_u16(register: u64) -> u16 {
     let [a, b, ..] = register.to_le_bytes();
     u16::from_le_bytes([a, b])
 }
 
-/// The lowest four bytes.
+/// The lowest four bytes of a register.
 fn low_u32(register: u64) -> u32 {
     let [a, b, c, d, ..] = register.to_le_bytes();
     u32::from_le_bytes([a, b, c, d])

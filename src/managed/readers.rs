@@ -16,15 +16,15 @@ impl Runtime {
     /// The readers of objects, values and types, bound once.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor does not have the layouts of types and fields.
+    /// [`ContractError`] if the descriptor does not describe the layouts of types and fields.
     pub(crate) fn readers(&self) -> Result<&Readers, ContractError> {
         self.readers_or(|| bind(self))
     }
 
-    /// Types with their fields.
+    /// The loaded types and their fields.
     ///
     /// # Errors
-    /// [`ContractError`] where the descriptor does not have what they need.
+    /// [`ContractError`] if the descriptor does not describe the layouts that they need.
     #[doc(hidden)]
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
         self.readers()?.namer.types()

@@ -10,7 +10,7 @@ use crate::model::{RootFlag, RootKind};
 use crate::session::roots::RootOptions;
 use crate::session::{Error, Heap};
 
-/// A root: a handle, a static field, a reference of a frame, or another place from which the garbage collector starts.
+/// A root: a handle, a static field, a reference on a stack, or another place where the garbage collector starts.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -33,10 +33,10 @@ impl fmt::Debug for Root {
 }
 
 impl Heap {
-    /// The roots, without weak handles: by kind, then by table, queue, thread and address. Notes say what of them is not known.
+    /// The roots except weak handles, ordered by kind, then by table, queue, thread and address. Notes report roots that could not be read.
     ///
     /// # Errors
-    /// None today; reserved for what cannot go on without roots.
+    /// Currently none; reserved for failures after which no roots are known.
     pub fn roots(&self) -> Result<Answer<Vec<Root>>, Error> {
         let (notes, namer) = (self.begin(), self.namer());
         let roots = Arc::new(Roots::listed(self, &namer, &RootOptions::default(), &notes));
@@ -47,7 +47,7 @@ impl Heap {
 }
 
 impl Root {
-    /// Its kind.
+    /// The kind of the root.
     pub fn kind(&self) -> RootKind {
         self.root.kind
     }
@@ -57,12 +57,12 @@ impl Root {
         self.root.address
     }
 
-    /// Address of the object that it holds.
+    /// Address of the object that the root holds.
     pub fn target(&self) -> Addr {
         self.root.object
     }
 
-    /// The object that it holds.
+    /// The object that the root holds.
     ///
     /// # Errors
     /// See [`Heap::object`].
@@ -70,17 +70,17 @@ impl Root {
         self.heap.object(self.target())
     }
 
-    /// Its properties: pinned, interior, conservative.
+    /// The properties of the root: pinned, interior, conservative.
     pub fn flags(&self) -> Vec<RootFlag> {
         self.root.flags.names()
     }
 
-    /// Its origin, in words: the kind of a handle, the static field, the method and slot of a frame.
+    /// The origin of the root in words: the kind of a handle, the static field, the method and slot of a frame.
     pub fn label(&self) -> String {
         self.roots.label(&self.root)
     }
 
-    /// The OS id of the thread whose stack, register or static it is.
+    /// The OS ID of the thread to which the stack, register or static belongs.
     pub fn thread(&self) -> Option<u64> {
         self.roots.thread_of(&self.root)?.os_id
     }

@@ -34,7 +34,7 @@ impl fmt::Debug for Thread {
     }
 }
 
-/// Equal if at the same address; of the same runtime, they are the same thread.
+/// Threads of the same runtime are equal if they are at the same address.
 impl PartialEq for Thread {
     fn eq(&self, other: &Thread) -> bool {
         self.address() == other.address()
@@ -57,7 +57,7 @@ impl Runtime {
 }
 
 impl Thread {
-    /// The runtime that it belongs to.
+    /// The runtime that the thread belongs to.
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
@@ -67,46 +67,46 @@ impl Thread {
         self.thread.address
     }
 
-    /// `Environment.CurrentManagedThreadId`; `None` if it is not in the dump.
+    /// The managed thread ID (`Environment.CurrentManagedThreadId`); `None` if it is not in the dump.
     pub fn managed_id(&self) -> Option<u32> {
         self.thread.id
     }
 
-    /// The id of the operating system; `None` for a thread that has not started or has ended.
+    /// The thread ID of the operating system; `None` for a thread that has not started or has ended.
     pub fn os_id(&self) -> Option<u64> {
         self.thread.os_id.filter(|id| *id != 0)
     }
 
-    /// Its name: the managed one, or that of the operating system. `None` if it has none, or if the dump does not have it.
+    /// The managed name, or else the operating system's name. `None` if the thread has no name, or if it is not in the dump.
     pub fn name(&self) -> Option<String> {
         let namer = &self.runtime.readers().ok()?.namer;
         let native = self.runtime.file().threads.iter().find(|native| Some(u64::from(native.id)) == self.os_id());
         namer.thread_name(self.thread.exposed, native).map(|name| name.as_str().into())
     }
 
-    /// The names of its state flags: `background`, `threadpool-worker`; empty if they are not in the dump.
+    /// The names of the thread's state flags, such as `background` and `threadpool-worker`; empty if they are not in the dump.
     pub fn states(&self) -> Vec<String> {
         let native_aot = self.runtime.descriptor().is_native_aot();
         self.thread.state.map(|state| threads::state_names(state, native_aot)).unwrap_or_default()
     }
 
-    /// Whether it is in cooperative mode: it runs managed code, or code of the runtime that may touch objects.
+    /// Whether the thread is in cooperative mode: it runs managed code, or code of the runtime that may access objects.
     pub fn is_cooperative(&self) -> Option<bool> {
         self.thread.cooperative
     }
 
-    /// Whether it runs finalizers.
+    /// Whether this is the finalizer thread.
     pub fn is_finalizer(&self) -> bool {
         let finalizer = || self.runtime.thread_reader().ok()?.finalizer(self.runtime.thread_list().ok()?, &Collector::new());
         finalizer() == Some(self.address())
     }
 
-    /// Its allocation context; `None` if it has none, or if it is not in the dump.
+    /// The allocation context; `None` if the thread has none, or if it is not in the dump.
     pub fn allocation_context(&self) -> Option<AllocContext> {
         self.thread.context
     }
 
-    /// The managed `System.Threading.Thread`; `None` before the thread has one.
+    /// The managed `System.Threading.Thread`; `None` if it has not been created yet.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe objects.
@@ -117,7 +117,7 @@ impl Thread {
     /// The exception in flight: thrown, and not yet handled.
     ///
     /// # Errors
-    /// As [`Thread::object`].
+    /// See [`Thread::object`].
     pub fn exception(&self) -> Result<Option<Object>, Error> {
         self.object_at(self.thread.exception)
     }
@@ -127,8 +127,8 @@ impl Thread {
         Ok(address.and_then(|address| heap.object_if_any(address)))
     }
 
-    /// Its stack, innermost frame first: methods, and the frames that the runtime leaves where managed code calls into it. None for a thread
-    /// without a stack. Notes say which part is not known.
+    /// The stack frames, innermost first: methods, and the frames that the runtime pushes where managed code calls into it. Empty for a
+    /// thread without a stack. Notes report frames that are missing.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe its code or its frames.

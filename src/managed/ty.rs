@@ -6,7 +6,7 @@ use crate::base::{Addr, glob};
 use crate::clr::method_table::MethodTableInfo;
 use crate::session::{Error, Heap, Runtime, loaded_types};
 
-/// Maximum base types: corruption can create cycles.
+/// Maximum number of base types: corruption can create cycles.
 const MAX_BASES: usize = 256;
 
 /// A loaded type. Generic types are loaded once per set of arguments.
@@ -30,7 +30,7 @@ impl fmt::Debug for Type {
     }
 }
 
-/// Equal if they have the same method table in the same heap.
+/// Types are equal if they have the same method table in the same heap.
 impl PartialEq for Type {
     fn eq(&self, other: &Type) -> bool {
         self.method_table == other.method_table && self.heap.is(&other.heap)
@@ -40,7 +40,7 @@ impl PartialEq for Type {
 impl Eq for Type {}
 
 impl Runtime {
-    /// The loaded types with a full name that matches `pattern`, where `*` matches any text and `?` one character; by module,
+    /// The loaded types with a full name that matches `pattern`, where `*` matches any text and `?` one character. Ordered by module, with
     /// generic instances last.
     ///
     /// # Errors
@@ -52,11 +52,11 @@ impl Runtime {
         Ok(all.filter(|mt| glob(pattern, &types.names().name(*mt).name)).map(|mt| Type::new(&heap, mt)).collect())
     }
 
-    /// The loaded type with this full name: `Lab.Order`, `System.Collections.Generic.List<System.Int32>`. The first if several
-    /// modules define one.
+    /// The loaded type with this full name: `Lab.Order`, `System.Collections.Generic.List<System.Int32>`. The first one if several modules
+    /// define it.
     ///
     /// # Errors
-    /// [`Error::Nothing`] if none is loaded, [`Error::Contract`] as for [`Runtime::types_of`].
+    /// [`Error::Nothing`] if no such type is loaded, [`Error::Contract`] as for [`Runtime::types_of`].
     pub fn type_named(&self, name: &str) -> Result<Type, Error> {
         let heap = self.heap()?;
         let types = self.readers()?.types();
@@ -71,7 +71,7 @@ impl Type {
         Type { heap: heap.clone(), method_table }
     }
 
-    /// Address of its method table.
+    /// Address of the method table.
     pub fn method_table(&self) -> Addr {
         self.method_table
     }
@@ -80,12 +80,12 @@ impl Type {
         &self.heap
     }
 
-    /// Its full name as printed by SOS and ClrMD.
+    /// Full name as printed by SOS and ClrMD.
     pub fn name(&self) -> String {
         self.heap.type_name(self.method_table)
     }
 
-    /// File name of the module that defines it; for arrays, the element type.
+    /// File name of the module that defines the type or, for an array, its element type.
     pub fn module(&self) -> Option<String> {
         self.heap.runtime().readers().ok()?.namer.module(self.method_table)
     }
@@ -94,33 +94,33 @@ impl Type {
         self.heap.walker().tables().read(self.method_table).ok()
     }
 
-    /// Its base type; `None` for `System.Object`, interfaces, or if the method table is not in the dump.
+    /// The base type; `None` for `System.Object` and interfaces, or if the method table is not in the dump.
     pub fn base(&self) -> Option<Type> {
         let parent = self.info()?.parent;
         (!parent.is_null() && self.heap.walker().tables().is_valid(parent) == Ok(true)).then(|| Type::new(&self.heap, parent))
     }
 
-    /// Its base types, nearest first.
+    /// The base types, nearest first.
     pub fn bases(&self) -> impl Iterator<Item = Type> + use<> {
         std::iter::successors(self.base(), Type::base).take(MAX_BASES)
     }
 
-    /// Whether it is the type with this full name or derives from it. Interfaces are not considered.
+    /// Whether the type has this full name or derives from a type with it. Interfaces are not considered.
     pub fn is_a(&self, name: &str) -> bool {
         self.name() == name || self.bases().any(|b| b.name() == name)
     }
 
-    /// Whether it is an array type.
+    /// Whether the type is an array type.
     pub fn is_array(&self) -> bool {
         self.info().is_some_and(|i| i.is_array)
     }
 
-    /// Whether it is `System.String`.
+    /// Whether the type is `System.String`.
     pub fn is_string(&self) -> bool {
         self.info().is_some_and(|i| i.is_string)
     }
 
-    /// Whether it has a finalizer.
+    /// Whether the type has a finalizer.
     pub fn has_finalizer(&self) -> bool {
         self.info().is_some_and(|i| i.has_finalizer)
     }

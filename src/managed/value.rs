@@ -10,7 +10,7 @@ use crate::memory::{Memory, ReadError};
 use crate::model::{FieldValue, Storage};
 use crate::session::{Error, Heap, ValueError};
 
-/// Origin of a value.
+/// The origin of a value.
 #[derive(Clone)]
 pub(super) enum What {
     /// Field `index` of `list`, the fields of the type at `of`.
@@ -27,22 +27,22 @@ pub(super) enum What {
     Boxed {
         of: Addr,
     },
-    /// A variable of a frame, an entry of a collection: what has neither a field nor an index.
+    /// A variable of a frame or an entry of a collection, which has neither a field nor an index.
     Named(Arc<Naming>),
 }
 
-/// The name and the type of such a value.
+/// The name and the type of a value without a field or an index.
 #[derive(Debug)]
 pub(super) struct Naming {
     pub(super) name: String,
     pub(super) type_name: String,
-    /// In messages: `argument "count" of Lab.Work.Run(Int32)`.
+    /// Description for messages: `argument "count" of Lab.Work.Run(Int32)`.
     pub(super) label: String,
-    /// The content of the register that holds it; `None` for a value in memory.
+    /// The content of the register that holds the value; `None` for a value in memory.
     pub(super) register: Option<u64>,
 }
 
-/// A value in the process: its address and type. Read lazily.
+/// A value in the process: its address and type. The data is read on demand.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -78,12 +78,12 @@ impl Value {
         &self.heap
     }
 
-    /// Where it is, and its element type.
+    /// The address and element type of the value.
     pub(super) fn place(&self) -> &Place {
         &self.place
     }
 
-    /// Its address; null for a variable in a register.
+    /// Address of the value; null for a variable in a register.
     pub fn address(&self) -> Addr {
         self.place.address
     }
@@ -105,7 +105,7 @@ impl Value {
         }
     }
 
-    /// Full name of its declared type; a referenced object may have a derived type.
+    /// Full name of the declared type; a referenced object may have a derived type.
     pub fn type_name(&self) -> String {
         match &self.what {
             What::Field { .. } => self.described().map(|f| f.type_name.clone()).unwrap_or_default(),
@@ -115,8 +115,8 @@ impl Value {
         }
     }
 
-    /// Offset in bytes of an instance field, from the start of its object or, in a structure, from one pointer before the
-    /// structure's data; `None` for other values.
+    /// Offset in bytes of an instance field, from the start of its object or, in a structure, from one pointer before the structure's data;
+    /// `None` for other values.
     pub fn offset(&self) -> Option<u64> {
         self.described().filter(|f| f.storage == Storage::Instance).map(|f| f.offset)
     }
@@ -132,17 +132,17 @@ impl Value {
         self.place.method_table
     }
 
-    /// Whether it is an object reference, possibly null.
+    /// Whether the value is an object reference, possibly null.
     pub fn is_reference(&self) -> bool {
         self.place.element.is_reference()
     }
 
-    /// Whether it is a structure.
+    /// Whether the value is a structure.
     pub fn is_structure(&self) -> bool {
         self.place.element == CorElementType::ValueType
     }
 
-    /// Its description, for messages: `field "_total" of Lab.Order`.
+    /// Description for messages: `field "_total" of Lab.Order`.
     pub fn label(&self) -> String {
         match &self.what {
             What::Field { of, .. } => {
@@ -183,7 +183,7 @@ impl Value {
         Ok(found.ok_or_else(|| ValueError::NoLayout { type_name: self.type_name(), part: "fields" })?)
     }
 
-    /// The content of the register that holds it; `None` for a value in memory.
+    /// The content of the register that holds the value; `None` for a value in memory.
     fn register(&self) -> Option<u64> {
         match &self.what {
             What::Named(naming) => naming.register,
@@ -201,7 +201,7 @@ impl Value {
         self.stored(|memory, at| memory.word(at), |register| register)
     }
 
-    /// Reads the value where it is: in memory, or in a register.
+    /// Reads the value from memory or from its register.
     pub(super) fn stored<T>(
         &self,
         memory: impl FnOnce(&Memory, Addr) -> Result<T, ReadError>,

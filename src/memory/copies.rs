@@ -1,4 +1,4 @@
-//! Copies of the parts of a module's image that the dump does not have: they are relocated before they fill the gaps.
+//! Copies of those parts of a module's image that the dump does not have. They are relocated before they fill the gaps.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use super::Memory;
 use crate::base::{Addr, AddrRange, len64, ranges};
 use crate::dump::Bytes;
 
-/// Copied parts of one image, each byte once, however many headers name it.
+/// Copied parts of one image. Each byte is copied once, even if several headers cover it.
 pub(super) struct Copies {
     bytes: Vec<u8>,
-    /// Ranges with the offsets of their bytes, in address order.
+    /// Ranges in address order, each with the offset of its bytes.
     parts: Vec<(AddrRange, usize)>,
 }
 
 impl Copies {
-    /// Zeros for the gaps of `memory` in `wanted`. `None` if they take more memory than opening the dump may.
+    /// Reserves zeros for the gaps of `memory` in `wanted`. `None` if they exceed the memory budget of the opening.
     pub(super) fn reserve(memory: &Memory, wanted: Vec<AddrRange>) -> Option<Copies> {
         let gaps: Vec<AddrRange> = ranges::union(wanted, 0).into_iter().flat_map(|r| memory.gaps(r)).collect();
         let len = ranges::bytes(&gaps);
@@ -38,7 +38,7 @@ impl Copies {
         })
     }
 
-    /// The `N` bytes at `address`, if they are copied.
+    /// The `N` bytes at `address`, if they belong to a copy.
     pub(super) fn at<const N: usize>(&mut self, address: Addr) -> Option<&mut [u8; N]> {
         let last = self.parts.partition_point(|(r, _)| r.start <= address).checked_sub(1)?;
         let (range, offset) = self.parts.get(last)?;
@@ -47,12 +47,12 @@ impl Copies {
         part.get_mut(skip..)?.first_chunk_mut()
     }
 
-    /// Whether nothing is copied.
+    /// Whether there are no copies.
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Fills the gaps. Returns the number of bytes added.
+    /// Fills the gaps of `memory` with the copies. Returns the number of bytes added.
     pub(super) fn fill(self, memory: &mut Memory) -> u64 {
         let parts = self.parts.into_iter().map(|(range, offset)| (range, len64(offset))).collect();
         memory.add(parts, &Arc::new(Bytes::Owned(self.bytes)))

@@ -22,12 +22,12 @@ fn places(memory: &Memory) -> impl Iterator<Item = Addr> {
     diag_page_places(memory.shape().ptr).iter().copied().map(Addr)
 }
 
-/// Whether the page lies at `start`. A dump that announces memory there was written by createdump, even if it is cut off before it.
+/// Whether the page is at `start`. Memory declared there proves that createdump wrote the dump, even if the dump is truncated before it.
 pub(crate) fn is_diag_page(memory: &Memory, start: Addr) -> bool {
     places(memory).any(|place| place == start)
 }
 
-/// Whether createdump wrote `dump`: it says so in the header, or has the page. A dump that is cut off only announces it.
+/// Whether createdump wrote `dump`: its header says so, or it has the diagnostics page. A truncated dump may only declare the page.
 pub(crate) fn is_by_createdump(dump: &DumpFile, memory: &Memory) -> bool {
     dump.facts.header_of_createdump || diag_page(memory).is_some() || dump.regions.iter().any(|r| is_diag_page(memory, r.range.start))
 }

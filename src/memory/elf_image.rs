@@ -1,4 +1,4 @@
-//! ELF images in memory: program headers, build id, symbol lookup through `DT_GNU_HASH`.
+//! ELF images in memory: program headers, build ID, symbol lookup through `DT_GNU_HASH`.
 //!
 //! Source of the layouts: System V ABI, and the GNU hash section as glibc and lld write it.
 
@@ -15,7 +15,7 @@ const MAX_NOTES: usize = 64;
 const MAX_DYNAMIC: u64 = 512;
 /// Cap on the length of a hash chain.
 const MAX_CHAIN: u64 = 100_000;
-/// Cap on the buckets of a hash table, when all are read. libcoreclr has 16, large C++ libraries some ten thousand.
+/// Cap on the buckets of a hash table when all of them are read. libcoreclr has 16, large C++ libraries about ten thousand.
 const MAX_BUCKETS: u64 = 1 << 20;
 /// Cap on exported symbols. libcoreclr has about 40.
 const MAX_SYMBOLS: u64 = 1 << 20;
@@ -27,7 +27,7 @@ const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
 const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const PF_R: u32 = 4;
-/// Symbols of thread-local variables: their values are no addresses.
+/// Type of symbols of thread-local variables, whose values are not addresses.
 const STT_TLS: u8 = 6;
 const NT_GNU_BUILD_ID: u32 = 3;
 const DT_STRTAB: u64 = 5;
@@ -42,7 +42,7 @@ struct Segment {
     flags: u32,
     vaddr: u64,
     mem_size: u64,
-    /// Bytes that come from the file. Trimmed dumps may lack it.
+    /// Number of bytes that come from the file. It may be missing in trimmed dumps.
     file_size: Option<u64>,
 }
 
@@ -136,7 +136,7 @@ pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
     out
 }
 
-/// The segment of `.eh_frame_hdr`, if there is one.
+/// The segment of `.eh_frame_hdr`, if the image has one.
 pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
     let found = segments(memory, image.base)?.into_iter().find(|s| s.kind == PT_GNU_EH_FRAME);
     Ok(found.map(|s| {
@@ -145,7 +145,7 @@ pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<Addr
     }))
 }
 
-/// Tells `nearest` every exported symbol. Returns whether a part of them is not in the dump.
+/// Passes every exported symbol to `nearest`. Returns whether some of them are not in the dump.
 pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest) -> bool {
     if image.exports.is_none() {
         return false;
@@ -173,7 +173,7 @@ pub(super) fn dynamic_entries(image: &Image, memory: &Memory) -> impl Iterator<I
     })
 }
 
-/// Name of a library in its dynamic section (`DT_SONAME`), at most `cap` bytes.
+/// The name that a library's dynamic section gives it (`DT_SONAME`), at most `cap` bytes.
 pub(super) fn own_name(image: &Image, memory: &Memory, cap: u64) -> Option<String> {
     let entries: Vec<(u64, u64)> = dynamic_entries(image, memory).collect();
     let value = |tag: u64| entries.iter().find(|e| e.0 == tag).map(|e| e.1);
@@ -181,8 +181,8 @@ pub(super) fn own_name(image: &Image, memory: &Memory, cap: u64) -> Option<Strin
     memory.text(at, cap).ok().filter(|name| !name.is_empty())
 }
 
-/// The address in an entry of the dynamic section. glibc relocates these entries in place; musl leaves them relative to the base, as in
-/// the file.
+/// The address in an entry of the dynamic section. glibc relocates these entries in place; musl leaves them relative to the base, as in the
+/// file.
 fn relocated(image: &Image, value: u64) -> Addr {
     if value < image.base.0 { Addr(image.bias.wrapping_add(value)) } else { Addr(value) }
 }
@@ -199,7 +199,7 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
     Some(Export { address: Addr(image.bias.wrapping_add(value)), size: Some(size).filter(|s| *s != 0) })
 }
 
-/// Addresses of the symbol lookup tables.
+/// Addresses of the tables for symbol lookup.
 #[derive(Debug)]
 struct Tables {
     hash: Addr,
@@ -230,7 +230,8 @@ impl Tables {
         self.symbols.element(index, size)
     }
 
-    /// Value and address of the name of a symbol; `Some(None)` for one that is not defined here, `None` where it is absent.
+    /// The value of a symbol and the address of its name. `Some(None)` if the image does not define the symbol, `None` if it is absent from
+    /// the dump.
     fn defined(&self, memory: &Memory, index: u64) -> Option<Option<(u64, Addr)>> {
         let at = self.symbol(memory.shape(), index);
         let name = self.strings.plus(u64::from(memory.u32(at).ok()?));
@@ -241,7 +242,7 @@ impl Tables {
         Some((section != 0 && info & 0xf != STT_TLS).then_some((value, name)))
     }
 
-    /// Indices of the symbols that the hash table lists; `None` where a part of it is absent.
+    /// Indices of the symbols in the hash table; `None` if a part of it is absent.
     fn exported(&self, memory: &Memory) -> Option<std::ops::Range<u64>> {
         let (buckets, first, bucket_table) = self.buckets(memory)?;
         let mut last = 0;
@@ -263,7 +264,7 @@ impl Tables {
         None
     }
 
-    /// Number of buckets, the first symbol in the hash table, and where the buckets begin.
+    /// The number of buckets, the first symbol in the hash table, and the address of the buckets.
     fn buckets(&self, memory: &Memory) -> Option<(u64, u64, Addr)> {
         let buckets = u64::from(memory.u32(self.hash).ok()?);
         let first_symbol = u64::from(memory.u32(self.hash.plus(4)).ok()?);
@@ -307,7 +308,7 @@ fn gnu_hash(name: &str) -> u32 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn hash_is_the_one_of_glibc() {
+    fn hash_matches_glibc() {
         // Known values of the GNU hash: "" and "printf" (binutils documentation).
         assert_eq!(super::gnu_hash(""), 0x0000_1505);
         assert_eq!(super::gnu_hash("printf"), 0x156b_2bb8);

@@ -1,13 +1,13 @@
-//! Module files: they supply read-only pages that the dump does not have.
+//! Module files, which supply read-only pages that the dump does not have.
 //!
-//! A file is used only if it is provably the one that the process had loaded: equal GNU build id (ELF), or equal time stamp
-//! and size (PE). Where a core has no headers of an ELF image, its contents are compared. Only pages that the process cannot have
-//! modified are filled: read-only segments, and RELRO with its relative relocations applied. Missing writable pages stay missing,
-//! because the file's contents would be a guess, unless the dump is of a kind that holds every modified page.
+//! A file is used only if it is provably the one that the process had loaded: its GNU build ID (ELF), or its time stamp and size (PE),
+//! match. If a core has no headers of an ELF image, its contents are compared. Only pages that the process cannot have modified are filled:
+//! read-only segments, and RELRO with its relative relocations applied. Missing writable pages stay missing, because the file's contents
+//! would be a guess, unless dumps of this kind hold every modified page.
 //!
-//! A segment that ends within a page, and is larger in memory than in the file, has zeros up to the end of that page: the loader
-//! writes them. They are supplied where nothing can have written there since: the page is read-only, or becomes so after relocation.
-//! Further pages of `.bss`, and the tails of writable pages, stay missing: a process that has one changed at least that page.
+//! The loader zeroes the rest of the last page of a segment that is larger in memory than in the file. These zeros are supplied if nothing
+//! can have written there since: the page is read-only, or becomes read-only after relocation. Further pages of `.bss`, and the tails of
+//! writable pages, stay missing: a process that has such a page has modified it.
 
 mod bundle;
 mod identity;
@@ -33,7 +33,7 @@ pub(crate) use local::{framework, framework_packages, is_version, rids, target};
 pub use search::FileSearch;
 pub(crate) use search::{ModuleFile, module_id};
 
-/// What looking at a file takes of the opening's budget.
+/// Steps of the opening's budget that one file takes.
 const STEPS_OF_A_FILE: u64 = 1 << 11;
 
 const DT_RELA: u64 = 7;
@@ -41,15 +41,15 @@ const DT_RELA_SIZE: u64 = 8;
 const DT_RELR_SIZE: u64 = 35;
 const DT_RELR: u64 = 36;
 
-/// Treatment of the writable pages of an image that a dump does not have.
+/// How to treat the writable pages of an image that the dump does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPages {
-    /// They stay missing: the process may have changed them.
+    /// The pages stay missing, because the process may have changed them.
     Absent,
-    /// The dump has each page that the process changed, so that those of the file are equal.
+    /// The dump has each page that the process changed, so the missing pages equal the file's.
     Unchanged,
-    /// They are filled from the file, with contents of before the start: constants, and pointers that were relocated. What the process may
-    /// have changed is [known as such](Memory::is_initial).
+    /// The pages are filled from the file with their initial contents: constants, and relocated pointers. Bytes that the process may have
+    /// changed are [marked as such](Memory::is_initial).
     Initial,
 }
 
@@ -58,18 +58,18 @@ pub enum DataPages {
 pub struct Filled {
     /// The file that was used.
     pub(crate) file: Option<PathBuf>,
-    /// Bytes of memory that it supplied.
+    /// Number of bytes that the file supplied.
     pub(crate) bytes: u64,
-    /// Candidates that are not used.
+    /// Candidates that were not used.
     pub(crate) rejected: Vec<(PathBuf, Rejected)>,
 }
 
-/// Why a candidate is not used.
+/// Why a candidate was not used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Rejected {
-    /// Another file than the one that the process had loaded.
+    /// The file differs from the one that the process had loaded.
     Other(String),
-    /// Perhaps that file, but the dump does not have enough to compare.
+    /// The file may be the right one, but the dump does not have enough data to compare.
     Unverified(String),
 }
 
@@ -87,8 +87,8 @@ impl From<String> for Rejected {
 
 /// Fills gaps of `memory` from the file of `module`, whose image in memory is `image` (`None` if its first page is absent).
 ///
-/// `data`: what is done with its missing writable pages. Kernel cores have every page that the process changed; createdump's heap dumps of
-/// programs whose DAC it does not have leave out all data of files.
+/// `data` says what to do with missing writable pages. Kernel cores have every page that the process changed. createdump's heap dumps leave
+/// out all file-backed data of programs whose DAC it does not have.
 pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, data: DataPages) -> Filled {
     let mut filled = Filled::default();
     for file in search.candidates(&module.path, module_id(module, image).as_ref(), os) {
@@ -102,7 +102,7 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
                 filled.file = Some(path);
                 return filled;
             }
-            // Those of other programs are there as well.
+            // Shared places contain files of other programs as well, so a mismatch there is not reported.
             Err(_) if file.place().is_shared() => {}
             Err(reason) => filled.rejected.push((path, reason)),
         }
@@ -111,12 +111,12 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
 }
 
 impl Memory {
-    /// Fills the gaps of the image of `module` from `bytes`, its PE file. Nothing where they are not.
+    /// Fills the gaps of the image of `module` from `bytes`, its PE file. Does nothing if `bytes` is a different file.
     pub(crate) fn complete(&mut self, module: &Module, bytes: &Arc<Bytes>) {
         let _ = fill_pe(self, module, None, bytes);
     }
 
-    /// The parts of `range` that the dump or the files of modules have, without what the process may have changed since it read those.
+    /// The parts of `range` that the dump or module files have, except file contents that the process may have changed.
     pub(crate) fn known(&self, range: AddrRange) -> Vec<AddrRange> {
         let first = self.at_or_behind(range.start);
         let cut = |p: &Piece| AddrRange::new(Addr(p.start).max(range.start), Addr(p.end).min(range.end));
@@ -128,11 +128,11 @@ impl Memory {
     }
 }
 
-/// The image of `module` as the file at `path` has it, relocated to where the process loaded it. For what no code changes, though it
-/// lies in writable pages that the dump does not have.
+/// The image in the file at `path`, relocated to the load address of `module`. Used for data that code does not change although it is in
+/// writable pages, which the dump does not have.
 ///
 /// # Errors
-/// Says why the file is not the one that the process had loaded.
+/// The reason why the file is not the one that the process had loaded.
 #[cfg(feature = "internals")]
 pub fn file_image(module: &Module, image: &Image, path: &Path, shape: Shape) -> Result<Memory, String> {
     let bytes = Bytes::map_path(path).map_err(|e| e.to_string())?;
@@ -154,7 +154,7 @@ fn fill_from(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes:
     }
 }
 
-/// An ELF file in loaded layout.
+/// An ELF file laid out as the loader does.
 #[derive(Debug)]
 struct LoadedElf {
     memory: Memory,
@@ -189,11 +189,11 @@ fn load_elf(bytes: &Arc<Bytes>, shape: Shape, base: Addr) -> Option<LoadedElf> {
 
 fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &Arc<Bytes>, data: DataPages) -> Result<u64, Rejected> {
     let loaded = load_elf(bytes, memory.shape(), module.base).ok_or("not a readable ELF image of this architecture")?;
-    // Minidumps record it beside the module.
+    // Minidumps record the build ID in the module list.
     let wanted = image.and_then(|i| i.build_id.as_ref()).or(module.build_id.as_ref());
     match (wanted, loaded.image.build_id.as_ref()) {
         (Some(wanted), Some(found)) if wanted != found => {
-            return Err(format!("its build id is {}, the process had loaded {}", hex(found), hex(wanted)).into());
+            return Err(format!("its build id is {}, but the process had loaded {}", hex(found), hex(wanted)).into());
         }
         (Some(_), Some(_)) => {}
         (Some(_), None) => return Err("it has no build id".into()),
@@ -203,7 +203,7 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     let mut added = 0u64;
     for h in loaded.headers.iter().filter(|h| h.p_type == PT_LOAD && h.p_flags & PF_W == 0) {
         let start = Addr(image.bias.wrapping_add(h.p_vaddr));
-        // Whole pages are mapped, so adjacent bytes of the file are in memory as well, unless the loader zeroes them.
+        // The loader maps whole pages, so adjacent bytes of the file are in memory as well, unless it zeroes them.
         let head = start.0 % PAGE;
         let page = Addr(start.0.saturating_sub(head));
         let end = start.plus(h.p_filesz);
@@ -219,7 +219,7 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     let ranges = loaded.headers.iter().filter(|h| is_relro(h) || is_data(h)).map(range);
     let wanted = ranges.filter(|r| loaded.memory.captured(*r) == r.len()).collect();
     if data == DataPages::Initial {
-        // Relocation is the last that changes RELRO.
+        // Nothing changes RELRO after relocation.
         let fixed: Vec<AddrRange> = loaded.headers.iter().filter(is_relro).map(range).collect();
         let written: Vec<AddrRange> = loaded.headers.iter().filter(is_data).map(range).collect();
         memory.mark_initial(ranges::subtract(&ranges::union(written, 0), &ranges::union(fixed, 0)));
@@ -235,17 +235,16 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     Ok(added)
 }
 
-/// Fewest relocated pointers that have to agree with the dump where no build id does. They move with every change of code before them.
-/// libcoreclr has 11,000 in RELRO, a small NativeAOT program 254.
+/// Minimum number of relocated pointers that must agree with the dump if there is no build ID. They change with every change of the code
+/// before their targets. libcoreclr has 11,000 in RELRO, a small NativeAOT program 254.
 const AGREEING_POINTERS: u64 = 128;
-/// Fewest pages of data that have to agree instead. One page may be in any file.
+/// Minimum number of data pages that must agree instead. A single page may occur in many files.
 const AGREEING_PAGES: u64 = 16;
-/// Pages that agree for one that does not: the runtime writes to a page or two of its constants.
+/// Number of agreeing pages required for each page that differs: the runtime writes to a page or two of its constants.
 const PAGES_FOR_ONE: u64 = 8;
 
-/// Compares the file with what the dump has of the parts that hardly any process changes: pointers in RELRO, relocated, and data that is
-/// not writable. Kernels dump the former also where they leave out headers and code (`coredump_filter` without bit 4), since relocation has
-/// written to it.
+/// Compares the file with parts of the image that hardly any process changes: relocated pointers in RELRO, and data that is not writable.
+/// Kernels dump RELRO even if they leave out headers and code (`coredump_filter` without bit 4), because relocation has written to it.
 fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
     let range = |h: &ProgramHeader| {
         let start = Addr(elf.image.bias.wrapping_add(h.p_vaddr));
@@ -290,7 +289,7 @@ fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
 }
 
 /// The ends of segments that the loader fills with zeros, up to the end of a page, and that nothing writes afterwards: those of read-only
-/// segments, and of RELRO, of which the loader protects whole pages.
+/// segments, and of RELRO, whose whole pages the loader protects.
 fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
     let at = |vaddr: u64| Addr(elf.image.bias.wrapping_add(vaddr));
     let relro = elf.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO);
@@ -305,7 +304,7 @@ fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
             (from < to && fixed).then(|| AddrRange::new(from, to))
         })
         .collect();
-    // A program has copies there of what libraries define (`.bss.rel.ro`): relocations with a symbol fill them.
+    // A program keeps copies of variables of libraries there (`.bss.rel.ro`), which relocations with a symbol fill.
     if !tails.is_empty() {
         for Relocation { offset, .. } in relocations(elf).filter(|r| r.symbol != 0) {
             if !afford(1) {
@@ -325,7 +324,7 @@ struct Relocation {
     addend: u64,
 }
 
-/// The relocations with addends of the image, up to the first that its file does not have.
+/// The relocations with addends of the image, up to the first one that is missing from the file.
 fn relocations(elf: &LoadedElf) -> impl Iterator<Item = Relocation> {
     let word = elf.memory.shape().ptr.bytes();
     let entry = |tag: u64| elf_image::dynamic_entries(&elf.image, &elf.memory).find(|e| e.0 == tag).map(|e| e.1);
@@ -341,7 +340,7 @@ fn relocations(elf: &LoadedElf) -> impl Iterator<Item = Relocation> {
     })
 }
 
-/// Copies the bytes of the image, with its relative relocations applied. `None` if `afford` refuses the steps that it takes.
+/// Copies the bytes of the image and applies its relative relocations. `None` if `afford` refuses the steps.
 fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) -> Option<Copies> {
     for (range, bytes) in copies.parts() {
         elf.memory.read(range.start, bytes).ok()?;
@@ -361,7 +360,8 @@ fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) 
     Some(copies)
 }
 
-/// Number of the relative relocation of an architecture (`elf.h`). Others without a symbol are of thread-local storage and indirect functions.
+/// Number of an architecture's relative relocation (`elf.h`). Other relocations without a symbol are for thread-local storage and indirect
+/// functions.
 fn relative_kind(machine: u16) -> Option<u64> {
     Some(match machine {
         3 | 62 => 8,
@@ -374,7 +374,7 @@ fn relative_kind(machine: u16) -> Option<u64> {
     })
 }
 
-/// Calls `patch` with the address and value of each pointer that a relative relocation makes. `None` if `afford` refuses the steps.
+/// Calls `patch` with the address and value of each pointer that a relative relocation sets. `None` if `afford` refuses the steps.
 fn each_relative(elf: &LoadedElf, afford: impl Fn(u64) -> bool, mut patch: impl FnMut(u64, u64)) -> Option<()> {
     let word = elf.memory.shape().ptr.bytes();
     let entries: Vec<(u64, u64)> = elf_image::dynamic_entries(&elf.image, &elf.memory).collect();
@@ -417,7 +417,7 @@ fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &
     let timestamp = timestamp.ok_or_else(|| Rejected::Unverified("the dump does not record the module's time stamp".into()))?;
     if (file.timestamp, u64::from(file.size_of_image)) != (timestamp, module.size) {
         return Err(format!(
-            "it has time stamp {:#x} and size {:#x}, the process had loaded {timestamp:#x} and {:#x}",
+            "it has time stamp {:#x} and size {:#x}, but the process had loaded {timestamp:#x} and {:#x}",
             file.timestamp, file.size_of_image, module.size
         )
         .into());
@@ -431,7 +431,7 @@ fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &
     Ok(relocated.map_or(0, |()| copies.fill(memory)))
 }
 
-/// Formats bytes as lower-case hexadecimal digits, as build ids are usually written.
+/// Formats bytes as lower-case hexadecimal digits, as build IDs are usually written.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }

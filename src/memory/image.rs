@@ -1,8 +1,8 @@
 //! Executable images in the target's memory: extent, identity, exported symbols.
 //!
-//! Unlike `goblin`, which works on files and needs all pages, a lookup here needs only the pages that it touches.
-//! createdump keeps exactly the pages that the DAC's own lookup of two exports touched, so the hash lookup works where a
-//! linear scan of the symbol table fails (measured, 9.0.5 to 10.0.14).
+//! Unlike `goblin`, which works on files and needs all pages, a lookup here needs only the pages that it touches. createdump keeps exactly
+//! the pages that the DAC touched when it looked up two exports, so a lookup through the hash table works where a linear scan of the symbol
+//! table fails (measured, 9.0.5 to 10.0.14).
 
 use crate::base::{Addr, AddrRange};
 
@@ -24,12 +24,12 @@ pub struct Export {
     pub size: Option<u64>,
 }
 
-/// What an image for Windows says of its PDB.
+/// The identity of a PE image's PDB, from its CodeView record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CodeView {
     /// GUID and age, 20 bytes.
     pub(crate) id: Vec<u8>,
-    /// File name when it was linked.
+    /// File name of the PDB at link time.
     pub(crate) name: String,
 }
 
@@ -40,22 +40,22 @@ pub struct Image {
     pub base: Addr,
     /// Image format.
     pub format: ImageFormat,
-    /// From the base to the end of its last segment, `.bss` included.
+    /// The range from the base to the end of the last segment, including `.bss`.
     pub range: AddrRange,
-    /// Its writable segments or sections.
+    /// Writable segments or sections.
     pub writable: Vec<AddrRange>,
-    /// GNU build id (ELF), if its note was captured.
+    /// GNU build ID (ELF), if its note was captured.
     pub build_id: Option<Vec<u8>>,
     /// `TimeDateStamp` (PE).
     pub timestamp: Option<u32>,
     /// Load bias: memory address minus link-time address (`p_vaddr`, symbol value, RVA). Wraps.
     pub(super) bias: u64,
-    /// Where export lookup starts: dynamic section (ELF), export directory (PE).
+    /// Start of the export lookup: dynamic section (ELF), export directory (PE).
     pub(super) exports: Option<AddrRange>,
 }
 
 impl Image {
-    /// An image whose headers are not read: its extent and its writable parts are known from elsewhere, and nothing else is.
+    /// An image without headers: only its extent and its writable parts are known, from another source.
     pub(crate) fn bare(format: ImageFormat, range: AddrRange, writable: Vec<AddrRange>) -> Image {
         Image { base: range.start, format, range, writable, build_id: None, timestamp: None, bias: range.start.0, exports: None }
     }

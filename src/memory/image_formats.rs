@@ -1,15 +1,15 @@
-//! What an image's headers say, in either format.
+//! Reads the headers of ELF and PE images.
 
 use super::image::{CodeView, Export, Image, ImageFormat};
 use super::symbols::{Nearest, NearestExport, Section};
 use super::{Memory, ReadError, elf_image, pe_image};
 use crate::base::{Addr, AddrRange};
 
-/// Bytes of an export's name that are read. C++ names can be long.
+/// Maximum length in bytes of an export's name. C++ names can be long.
 const MAX_NAME: u64 = 4096;
 
 impl Image {
-    /// Reads the headers of the image at `base`. `None` if there is no image, or its first page is absent.
+    /// Reads the headers of the image at `base`. `None` if there is no image there, or its first page is absent.
     pub fn at(memory: &Memory, base: Addr) -> Option<Image> {
         let magic = memory.bytes(base, 4).ok()?;
         match magic.as_ref() {
@@ -27,7 +27,7 @@ impl Image {
         }
     }
 
-    /// The PDB that the image names. `None` if it names none, or a page that tells is absent.
+    /// The PDB that the image names. `None` if it does not name one, or a page with the record is absent.
     #[cfg_attr(not(feature = "minidump"), allow(dead_code))]
     pub(crate) fn code_view(&self, memory: &Memory) -> Option<CodeView> {
         match self.format {
@@ -36,7 +36,7 @@ impl Image {
         }
     }
 
-    /// Where each section of a PE image begins, relative to its base, in the order of their table. `None` if any is absent.
+    /// The start of each section of a PE image, relative to the base, in the order of the section table. `None` if any is absent.
     #[cfg_attr(not(feature = "minidump"), allow(dead_code))]
     pub(crate) fn section_starts(&self, memory: &Memory) -> Option<Vec<u64>> {
         match self.format {
@@ -45,11 +45,10 @@ impl Image {
         }
     }
 
-    /// Where the table is that leads to the unwind information of its native code: `.eh_frame_hdr` (ELF), `.pdata` (PE). `None` if it
-    /// has none.
+    /// The table that leads to the unwind information of native code: `.eh_frame_hdr` (ELF) or `.pdata` (PE). `None` if the image has none.
     ///
     /// # Errors
-    /// Fails if a part of its headers is absent.
+    /// A part of the headers is absent.
     pub(crate) fn unwind_table(&self, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
         match self.format {
             ImageFormat::Elf => elf_image::unwind_table(self, memory),
@@ -57,7 +56,7 @@ impl Image {
         }
     }
 
-    /// The section that `address` lies in.
+    /// The section that contains `address`.
     pub fn section(&self, memory: &Memory, address: Addr) -> Option<Section> {
         let list = match self.format {
             ImageFormat::Elf => elf_image::sections(self, memory),
@@ -66,7 +65,7 @@ impl Image {
         list.into_iter().find(|s| s.range.contains(address))
     }
 
-    /// The last export at or below `address`, in `within` where there is one, else anywhere in the image.
+    /// The last export at or below `address`: within `within` if there is one, else anywhere in the image.
     pub fn nearest_export(&self, memory: &Memory, address: Addr, within: Option<AddrRange>) -> NearestExport {
         let mut nearest = Nearest { image: self.range, address, within, same: None, any: None };
         let incomplete = match self.format {

@@ -1,14 +1,14 @@
-//! Heaps of the C library's `malloc` (glibc): where they are, and what is in use in them.
+//! Heaps of glibc's `malloc`: their ranges, and the blocks in use in them.
 //!
 //! | heap | where | how it is recognized |
 //! | --- | --- | --- |
-//! | the first one, which the kernel grows (`brk`) | the first memory after the program's image, at most 1 GiB behind it | by its place |
-//! | arenas of threads, in heaps of 64 MiB each | at multiples of 64 MiB | `heap_info` (arena.c): the arena it belongs to, its size and accessible size |
+//! | the first one, which the kernel grows (`brk`) | the first memory after the program's image, at most 1 GiB past its end | by its position |
+//! | arenas of threads, in heaps of 64 MiB each | at multiples of 64 MiB | `heap_info` (arena.c): its arena, its size and accessible size |
 //! | large blocks, mapped one by one | at the start of a page | header without a block before it, with the flag of mapped blocks |
 //!
-//! Heaps consist of blocks (`struct malloc_chunk`, malloc.c). The word before what the program got has the block's size and three flags, one of which
-//! says whether the block *before* it is in use. Blocks that a thread keeps for its next allocation (`tcache`, fast bins) count as in
-//! use. The last block of a heap is what it has left.
+//! Heaps consist of blocks (`struct malloc_chunk`, malloc.c). The word before the memory handed to the program contains the block's size
+//! and three flags, one of which says whether the block *before* it is in use. Blocks that a thread keeps for its next allocation
+//! (`tcache`, fast bins) are counted as in use. The last block of a heap (the top chunk) is its unused rest.
 
 use std::collections::BTreeMap;
 
@@ -18,24 +18,24 @@ use crate::base::{Addr, AddrRange, Count, PAGE, PtrSize};
 use crate::dump::DumpFile;
 use crate::model::{MallocBlockSize, MallocHeapKind, MallocUse, Sum};
 
-/// Greatest distance of the first heap from the end of the program: kernels choose it at random.
+/// Maximum distance of the first heap from the end of the program, which kernels choose at random.
 const BRK: u64 = 1 << 30;
-/// Most regions after the program that are looked at for it.
+/// Maximum number of regions after the program that are tried as the first heap.
 const NEAR: usize = 64;
 /// Size and alignment of a heap of an arena (`HEAP_MAX_SIZE`).
 const HEAP: u64 = 64 << 20;
-/// Size of `heap_info`, and of its release before 2.35.
+/// Size of `heap_info` since glibc 2.35, and before.
 const INFO: [u64; 2] = [0x30, 0x20];
-/// Most bytes of `heap_info` and the arena before the first block.
+/// Maximum size in bytes of `heap_info` and the arena before the first block.
 const ARENA: u64 = 0x1000;
-/// Flags of a block's size.
+/// Flags in the size word of a block.
 const IN_USE_BEFORE: u64 = 1;
 const MAPPED: u64 = 2;
 const FLAGS: u64 = 7;
-/// Alignment of blocks, and their least size. Blocks that are smaller end a heap which has been grown elsewhere.
+/// Alignment of blocks, and their minimum size. A smaller block ends a heap that was continued elsewhere.
 const ALIGNED: u64 = 16;
 const LEAST: u64 = 32;
-/// Blocks after which a start is taken for one.
+/// Number of consecutive valid blocks that confirm the start of a heap.
 const SURE: u64 = 16;
 
 /// A heap of `malloc`.
@@ -43,12 +43,12 @@ const SURE: u64 = 16;
 pub(crate) struct MallocHeap {
     pub(crate) kind: MallocHeapKind,
     pub(crate) range: AddrRange,
-    /// The arena that it belongs to.
+    /// The arena that the heap belongs to.
     pub(crate) arena: Option<Addr>,
 }
 
-/// The heaps in `memory` by address, outside of what others have `taken`, in order. `program` is the end of the program's image. Only where
-/// words have eight bytes.
+/// The heaps in `memory` in address order, except in the ranges `taken` by other structures. `program` is the end of the program's image.
+/// Supports 64-bit processes only.
 pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Addr>, taken: &[AddrRange]) -> Vec<MallocHeap> {
     let mut out = Vec::new();
     if memory.shape().ptr != PtrSize::Eight {
@@ -66,7 +66,7 @@ pub(crate) fn malloc_heaps(dump: &DumpFile, memory: &Memory, program: Option<Add
         // Regions of a forged dump may overlap.
         let range = AddrRange::new(range.start.max(done), range.end);
         done = done.max(range.end);
-        // Only pages that the dump has: a forged region has any length.
+        // Visits only pages that the dump has, because a forged region may have any length.
         let mut at = range.start;
         for stretch in memory.in_dump(range) {
             at = at.max(stretch.start.plus(PAGE - 1).align_down(PAGE));
@@ -115,7 +115,7 @@ fn arena_heap(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
     })
 }
 
-/// Bytes that may turn out to be something else.
+/// Bytes at `at`, which may turn out to be something else.
 fn peek<const N: usize>(memory: &Memory, at: Addr) -> Option<&[u8; N]> {
     memory.contiguous(at)?.first_chunk()
 }
@@ -133,10 +133,10 @@ fn mapped(memory: &Memory, at: Addr, end: Addr) -> Option<MallocHeap> {
     sound.then(|| MallocHeap { kind: MallocHeapKind::Mapped, range: AddrRange::new(at, at.plus(size)), arena: None })
 }
 
-/// Sizes of blocks in use, with their number.
+/// Number of blocks in use, by size.
 pub(crate) type Sizes = BTreeMap<u64, u64>;
 
-/// The most common sizes of blocks in use, by their bytes.
+/// The block sizes in use that take the most bytes.
 pub(crate) fn most_common(sizes: Sizes, most: usize) -> Vec<MallocBlockSize> {
     let mut all: Vec<MallocBlockSize> =
         sizes.into_iter().map(|(size, count)| MallocBlockSize { size, count, bytes: size.saturating_mul(count) }).collect();
@@ -146,7 +146,7 @@ pub(crate) fn most_common(sizes: Sizes, most: usize) -> Vec<MallocBlockSize> {
 }
 
 impl MallocHeap {
-    /// What is in use in the heap, whose blocks `sizes` counts. `None` where the dump does not have them, or they contradict each other.
+    /// The use of the heap; adds its blocks to `sizes`. `None` if the dump does not have its blocks, or if they contradict each other.
     pub(crate) fn used(&self, memory: &Memory, sizes: &mut Sizes) -> Option<MallocUse> {
         let (start, end) = (self.range.start, self.range.end);
         if self.kind == MallocHeapKind::Mapped {
@@ -161,7 +161,7 @@ impl MallocHeap {
         };
         let mut found = MallocUse { used: Sum::default(), free: Sum::default(), left_bytes: 0 };
         let (mut at, mut head) = (first, blocks.head(first)?);
-        // What the accessible part of a heap has beyond its size is free as well.
+        // The accessible part of a heap past its size is counted as free as well.
         loop {
             let size = head & !FLAGS;
             let next = at.plus(size);
@@ -204,7 +204,7 @@ impl Blocks<'_> {
         })
     }
 
-    /// Whether blocks follow each other from `first` on, to the end or for a while.
+    /// Whether valid blocks follow each other from `first` on, to the end or for [`SURE`] blocks.
     fn is_start(&mut self, first: Addr, end: Addr) -> bool {
         let mut at = first;
         for _ in 0..SURE {

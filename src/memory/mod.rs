@@ -1,6 +1,6 @@
-//! The target's address space. Everything above reads the dumped process through [`Memory`].
+//! The target's address space. All code above this layer reads the dumped process through [`Memory`].
 //!
-//! Reading memory that was not captured is an error, never zero: zero-filling is how other tools invent objects.
+//! Reading memory that was not captured is an error, never zero: other tools that fill with zeros invent objects.
 //!
 //! | module | provides |
 //! | --- | --- |
@@ -73,7 +73,7 @@ struct Piece {
     end: u64,
     source: usize,
     offset: u64,
-    /// Captured bytes at lower addresses.
+    /// Number of captured bytes at lower addresses.
     before: u64,
 }
 
@@ -82,32 +82,32 @@ struct Piece {
 pub struct Memory {
     shape: Shape,
     sources: Vec<Arc<Bytes>>,
-    /// Sorted, disjoint, adjacent ones joined.
+    /// Sorted and disjoint; adjacent pieces are joined.
     pieces: Vec<Piece>,
-    /// Their ends, close together: a dump of a heap has thousands, and each read looks for one.
+    /// The ends of the pieces, stored contiguously: a heap dump has thousands of pieces, and each read searches for one.
     ends: Vec<u64>,
-    /// Memory of the runtime that the dump was written without, sorted.
+    /// Memory of the runtime that the writer left out of the dump, sorted.
     left_out: Vec<AddrRange>,
-    /// Whether the dump is cut off.
+    /// Whether the dump is truncated.
     cut: bool,
-    /// Whether it states that it holds all memory.
+    /// Whether the dump states that it holds all memory.
     all: bool,
-    /// Whether it is a copy with only what the readers of an edition looked at.
+    /// Whether the dump is a trimmed copy, which contains only the memory that gcdump read when it made the copy.
     trimmed: bool,
-    /// Parts of images whose contents, where they are from files, are those of before the start of the process.
+    /// Parts of images for which module files supply only the initial contents.
     initial: Vec<AddrRange>,
-    /// Record of reads, if enabled. Does not cover [`Memory::contiguous`] and [`Memory::stretches`], which hand out more
-    /// than is looked at: their callers report what counts through [`Memory::touch`] and [`Memory::scan`].
+    /// Record of reads, if enabled. Callers of [`Memory::contiguous`] and [`Memory::stretches`], which return more bytes than are used,
+    /// report the used ones through [`Memory::touch`] and [`Memory::scan`].
     recorder: Option<Box<record::Recorder>>,
-    /// Whether readers of texts return [`Memory::HIDDEN`] for what they read.
+    /// Whether readers of strings return [`Memory::HIDDEN`] instead of the contents.
     hides_contents: bool,
-    /// What searches may cost, while the dump is being opened.
+    /// Budget of searches while the dump is being opened.
     budget: Option<Arc<Budget>>,
 }
 
 impl Memory {
-    /// Indexes the captured ranges of `dump`. Where ranges overlap, the one that starts first wins; among equal starts, the
-    /// first in the file.
+    /// Indexes the captured ranges of `dump`. Where ranges overlap, the one that starts first wins; among equal starts, the first in the
+    /// file.
     pub fn new(dump: &DumpFile, shape: Shape) -> Memory {
         let mut wanted: Vec<Piece> = dump
             .ranges
@@ -126,7 +126,7 @@ impl Memory {
         };
         let (cut, all, trimmed) = (dump.facts.truncated_bytes > 0, dump.facts.states_all_memory(), dump.facts.trimmed.is_some());
         let mut memory = Memory { cut, all, trimmed, ..Memory::of(shape, vec![Arc::clone(&dump.bytes)], pieces) };
-        // All or nothing: a writer that chooses pages leaves out those without a use.
+        // All or nothing: a writer that selects pages leaves out only unused ones.
         let left_out = ranges::union(dump.double_mapped().collect(), 0);
         if left_out.iter().all(|r| memory.captured(*r) == 0) {
             memory.left_out = left_out;
@@ -134,7 +134,7 @@ impl Memory {
         memory
     }
 
-    /// Memory of `pieces`, which are sorted and disjoint.
+    /// Memory consisting of `pieces`, which are sorted and disjoint.
     fn of(shape: Shape, sources: Vec<Arc<Bytes>>, pieces: Vec<Piece>) -> Memory {
         let mut memory = Memory {
             shape,
@@ -154,7 +154,7 @@ impl Memory {
         memory
     }
 
-    /// Memory without any bytes, to be filled from a file.
+    /// Memory without captured bytes, to be filled from a file.
     pub(crate) fn empty(shape: Shape) -> Memory {
         Memory::of(shape, Vec::new(), Vec::new())
     }
@@ -169,26 +169,25 @@ impl Memory {
         self.ends = self.pieces.iter().map(|p| p.end).collect();
     }
 
-    /// What readers of texts return for a text whose contents are not to be shown.
+    /// The text that replaces hidden contents.
     pub(crate) const HIDDEN: &str = "(hidden)";
 
-    /// Hides what the program stored as text: strings, characters, elements of arrays of numbers, messages. Memory cannot know what
-    /// is text: those who read it as such ask.
+    /// Hides text that the program stored: strings, characters, elements of numeric arrays, messages. Each reader of text must check it.
     pub(crate) fn hide_contents(&mut self) {
         self.hides_contents = true;
     }
 
-    /// Whether [`Memory::hide_contents`] was asked for.
+    /// Whether [`Memory::hide_contents`] was called.
     pub(crate) fn hides_contents(&self) -> bool {
         self.hides_contents
     }
 
-    /// Bounds what searches cost from here on.
+    /// Sets the budget for searches, at the start of the opening.
     pub(crate) fn begin(&mut self, budget: Arc<Budget>) {
         self.budget = Some(budget);
     }
 
-    /// Ends the opening: what is asked from here on has bounds of its own.
+    /// Removes the budget at the end of the opening: later requests have their own limits.
     pub(crate) fn opened(&mut self) {
         self.budget = None;
     }
@@ -246,7 +245,7 @@ impl Memory {
     /// Adds absent ranges, each with the offset of its bytes in `source`. Returns the number of bytes added.
     fn add(&mut self, parts: Vec<(AddrRange, u64)>, source: &Arc<Bytes>) -> u64 {
         let bytes = parts.iter().fold(0u64, |n, (range, _)| n.saturating_add(range.len()));
-        // Sorting all pieces is the price of each call.
+        // Each call sorts all pieces, which costs steps.
         if bytes == 0 || !self.afford_steps((len64(self.pieces.len()) / 16).saturating_add(1)) {
             return 0;
         }
@@ -266,7 +265,7 @@ impl Memory {
         bytes
     }
 
-    /// Index of the first piece that ends behind `address`.
+    /// Index of the first piece that ends after `address`.
     fn at_or_behind(&self, address: Addr) -> usize {
         self.ends.partition_point(|end| *end <= address.0)
     }
@@ -275,7 +274,7 @@ impl Memory {
     #[inline]
     fn piece(&self, address: Addr) -> Option<&Piece> {
         tick();
-        // Most reads are close to the one before: fields of one structure. The index may be that of another dump, and proves itself.
+        // Most reads are close to the previous one. The index may belong to another dump, so the piece is checked.
         if let Some(p) = self.pieces.get(LAST.get()).filter(|p| (p.start..p.end).contains(&address.0)) {
             return Some(p);
         }
@@ -387,7 +386,7 @@ impl Memory {
         self.chunk::<N>(address).map(|chunk| self.shape.number(&chunk))
     }
 
-    /// A little-endian integer of `N` bytes, whatever the target: in files that it has mapped.
+    /// A little-endian integer of `N` bytes, independent of the target's byte order: for files mapped into the target.
     pub(crate) fn little<const N: usize>(&self, address: Addr) -> Result<u64, ReadError> {
         self.chunk::<N>(address).map(|chunk| Shape { endian: Endian::Little, ..self.shape }.number(&chunk))
     }
@@ -451,18 +450,18 @@ impl Memory {
         self.word(address).map(Addr)
     }
 
-    /// The pointer of the runtime at `address`, to be followed; `None` for null, if it is not in the dump, or if it is no address, which
-    /// is reported: reads behind it count for nothing.
+    /// Reads a runtime pointer that is about to be dereferenced. `None` if it is null or not in the dump, or if it is not a valid address.
+    /// An invalid pointer is reported, because failed reads through it are not.
     pub(crate) fn link(&self, address: Addr) -> Option<Addr> {
         self.link_or_null(address).filter(|to| !to.is_null())
     }
 
-    /// The same, where null has a meaning.
+    /// Like [`Memory::link`], but returns null, for pointers where null has a meaning.
     pub(crate) fn link_or_null(&self, address: Addr) -> Option<Addr> {
         self.followed(address, self.ptr(address).ok()?)
     }
 
-    /// `to`, which is stored at `address` with other bits, as [`Memory::link_or_null`] returns it.
+    /// Checks `to`, which was decoded from the word at `address`, as [`Memory::link_or_null`] does.
     pub(crate) fn followed(&self, address: Addr, to: Addr) -> Option<Addr> {
         let followed = to.is_null() || may_be_mapped(to);
         if !followed {
@@ -480,7 +479,7 @@ impl Memory {
         found
     }
 
-    /// Reports a failed read, unless all of `range` was captured: for those who look at its [words](Memory::words).
+    /// Reports a failed read unless all of `range` was captured: for code that looks at its [words](Memory::words).
     pub(crate) fn need(&self, range: AddrRange) {
         if self.captured(range) < range.len()
             && let Some(gap) = self.gaps(range).first()
@@ -489,8 +488,8 @@ impl Memory {
         }
     }
 
-    /// Whether `address`, which was not captured, lies close to captured memory or in memory of the runtime that was left out, or the dump
-    /// is cut off: there was memory, but it is not in the dump. Farther away is unused address space.
+    /// Whether `address`, which was not captured, may have been memory: it is close to captured memory or in memory of the runtime that was
+    /// left out, or the dump is truncated. Other addresses are unused address space.
     pub(crate) fn is_beside(&self, address: Addr) -> bool {
         const CLOSE: u64 = 1 << 16;
         let i = self.at_or_behind(address);
@@ -500,30 +499,30 @@ impl Memory {
         behind != Some(0) && (self.cut || left_out() || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
     }
 
-    /// Whether the dump is cut off.
+    /// Whether the dump is truncated.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut
     }
 
-    /// Whether the dump is a trimmed copy, which has only what the readers of the edition that made it looked at.
+    /// Whether the dump is a trimmed copy, which contains only the memory that gcdump read when it made the copy.
     pub(crate) fn is_trimmed(&self) -> bool {
         self.trimmed
     }
 
-    /// Whether the page at `address` is not whole although the dump itself has a part of it: no writer captures that. A page of which
-    /// module files supply a part is not torn: a segment of a file may end within it.
+    /// Whether the page at `address` is only partly captured by the dump itself, which no writer does. A page that module files supply a
+    /// part of is not torn, because a segment of a file may end within it.
     pub(crate) fn is_torn(&self, address: Addr) -> bool {
         let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));
         self.captured(page) < PAGE && self.in_dump(page).any(|r| !r.is_empty())
     }
 
-    /// Whether `range`, a part of which was not captured, would be in a whole dump of this kind: the dump is cut off, states that it
+    /// Whether `range`, a part of which was not captured, would be in a complete dump of this kind: the dump is truncated, states that it
     /// holds all memory, or has a part of the pages.
     pub(crate) fn is_lost(&self, range: AddrRange) -> bool {
         self.cut || self.all || self.is_torn(range.start) || range.end.minus(1).is_some_and(|last| self.is_torn(last))
     }
 
-    /// Whether one of the failed reads `missed` would succeed in a whole dump of this kind.
+    /// Whether one of the failed reads `missed` would succeed in a complete dump of this kind.
     pub(crate) fn has_lost(&self, missed: &Missed) -> bool {
         missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
     }
@@ -533,7 +532,7 @@ impl Memory {
         (self.pieces.first().map_or(0, |p| p.start), self.pieces.last().map_or(0, |p| p.end))
     }
 
-    /// Size of the (decompressed) dump in bytes. Genuine dumps never show more memory than that.
+    /// Size of the (decompressed) dump in bytes, which is an upper bound of the memory in a genuine dump.
     pub(crate) fn dump_bytes(&self) -> u64 {
         self.sources.first().and_then(|s| u64::try_from(s.len()).ok()).unwrap_or(0)
     }
@@ -569,12 +568,12 @@ impl Memory {
         self.pieces.iter().skip(first).take_while(move |p| p.start < range.end.0).filter(|p| p.source == 0).map(cut)
     }
 
-    /// Notes that what files supply in these ranges may be older than the process.
+    /// Marks ranges for which module files supply the initial contents, which the process may have changed.
     fn mark_initial(&mut self, ranges: Vec<AddrRange>) {
         self.initial.extend(ranges);
     }
 
-    /// Whether the byte at `address` comes from a module file although the process may have changed it: never state of the process.
+    /// Whether the byte at `address` comes from a module file although the process may have changed it. Such bytes are never process state.
     pub(crate) fn is_initial(&self, address: Addr) -> bool {
         self.initial.iter().any(|r| r.contains(address)) && !self.is_from_dump(address)
     }
@@ -585,7 +584,7 @@ impl Memory {
     }
 }
 
-/// Cuts overlaps out of later pieces. `ordered` is sorted by start.
+/// Removes overlaps from the later pieces. `ordered` is sorted by start.
 fn without_overlaps(ordered: Vec<(usize, Piece)>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(ordered.len());
     for (_, mut p) in ordered {
@@ -603,7 +602,7 @@ fn without_overlaps(ordered: Vec<(usize, Piece)>) -> Vec<Piece> {
     out
 }
 
-/// Joins pieces that touch in the address space and in the file.
+/// Joins pieces that are adjacent both in the address space and in the file.
 fn join(sorted: Vec<Piece>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(sorted.len());
     for p in sorted {

@@ -1,9 +1,9 @@
 //! PE headers: one reader for images in memory, in files and in bundles. PE is little endian on every target.
 //!
-//! Source: the PE/COFF specification. `Machine` is ignored: ReadyToRun images for other systems have it scrambled
-//! (0xfd1d for x64 Linux; `docs/internals/types.md#metadata`).
+//! Source: the PE/COFF specification. `Machine` is ignored, because ReadyToRun images for other systems scramble it (0xfd1d for x64 Linux;
+//! `docs/internals/types.md#metadata`).
 
-/// The loader's own limit on sections.
+/// Maximum number of sections that the loader accepts.
 const MAX_SECTIONS: u16 = 96;
 /// Size in bytes of a section header.
 const SECTION_BYTES: u64 = 40;
@@ -23,7 +23,7 @@ pub(crate) struct PeHeaders {
     pub(crate) timestamp: u32,
     /// Size of the mapped image in bytes.
     pub(crate) size_of_image: u32,
-    /// Size of the headers in bytes, section table included.
+    /// Size of the headers in bytes, including the section table.
     pub(super) headers_size: u32,
     /// Preferred load address.
     pub(super) image_base: u64,
@@ -40,16 +40,16 @@ pub(crate) struct PeHeaders {
 /// A data directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Directory {
-    /// Its RVA, never 0.
+    /// RVA of the directory, never 0.
     pub(crate) rva: u32,
-    /// Its size in bytes.
+    /// Size of the directory in bytes.
     pub(crate) size: u32,
 }
 
 /// A section header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Section {
-    /// Its name, padded with NUL; all NUL where it is absent.
+    /// Name of the section, padded with NUL; all NUL if it is absent.
     pub(super) name: [u8; 8],
     pub(super) rva: u32,
     /// Size in memory in bytes.
@@ -68,10 +68,10 @@ impl Section {
 }
 
 impl PeHeaders {
-    /// Reads the headers of an image through `u16_at`, which gives the 16-bit integer at an offset from the image's start.
+    /// Reads the headers of an image through `u16_at`, which returns the 16-bit integer at an offset from the image's start.
     ///
-    /// Trimmed dumps hold only those fields that the gcdump that made them read: what is not there counts as 0, and `MZ` is
-    /// asked for only where those bytes are captured.
+    /// Trimmed dumps contain only the fields that gcdump read when it made them. So absent fields are treated as 0, and the signature `MZ`
+    /// is checked only if it was captured.
     pub(crate) fn read(u16_at: impl Fn(u64) -> Option<u16>) -> Option<PeHeaders> {
         let u32_at = |at: u64| Some(u32::from(u16_at(at)?) | u32::from(u16_at(at.checked_add(2)?)?) << 16);
         if u16_at(0).is_some_and(|magic| magic != u16::from_le_bytes(*b"MZ")) {
@@ -122,7 +122,7 @@ impl PeHeaders {
         PeHeaders::read(|at| Some(u16::from_le_bytes(*bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?)))
     }
 
-    /// File offset of the byte at `rva`, or `None` if no section holds it.
+    /// File offset of the byte at `rva`; `None` if no section contains it.
     pub(crate) fn file_offset(&self, rva: u32) -> Option<u32> {
         let section = self.sections.iter().find(|s| rva.checked_sub(s.rva).is_some_and(|d| d < s.raw_size))?;
         rva.checked_sub(section.rva)?.checked_add(section.raw)

@@ -7,19 +7,19 @@ use super::symbols::{Nearest, Section};
 use super::{Memory, ReadError};
 use crate::base::{Addr, AddrRange, Shape, file_name, len64};
 
-/// Bytes of an entry of the debug directory, most entries, and the type of the one that names the PDB.
+/// Size in bytes of an entry of the debug directory, the maximum number of entries, and the type of CodeView entries.
 const DEBUG_ENTRY: u64 = 28;
 const MAX_DEBUG_ENTRIES: u64 = 64;
 const CODE_VIEW: u64 = 2;
-/// Most bytes of what names the PDB: a path.
+/// Maximum size in bytes of a CodeView record, which contains a path.
 const MAX_CODE_VIEW: u64 = 4096;
 /// GUID and age.
 const PDB_ID: usize = 20;
 /// Cap on exported names. coreclr.dll has about 30, large system libraries a few thousand.
 const MAX_NAMES: u64 = 65_536;
-/// Bytes of an export's name that are compared.
+/// Maximum length in bytes of an export's name in comparisons.
 const MAX_NAME: u64 = 512;
-/// Bytes of a name that take a step of the opening's budget: they are read one by one.
+/// Number of bytes of a name that take one step of the opening's budget, since they are read one by one.
 const BYTES_OF_A_STEP: u64 = 4;
 
 fn le16(memory: &Memory, at: Addr) -> Result<u64, ReadError> {
@@ -53,12 +53,12 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
     })
 }
 
-/// The data directory of `.pdata`, if there is one.
+/// The data directory of `.pdata`, if the image has one.
 pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<AddrRange>, ReadError> {
     directory(image, memory, EXCEPTIONS)
 }
 
-/// A data directory, if there is one. Its entry is read by itself: what [`PeHeaders`] does not have, it takes for none.
+/// A data directory, if the image has one. The entry is read separately, because [`PeHeaders`] treats absent fields as 0.
 fn directory(image: &Image, memory: &Memory, index: u64) -> Result<Option<AddrRange>, ReadError> {
     let optional = optional_header(image, memory)?;
     let directories = optional.plus(if le16(memory, optional)? == 0x20b { 112 } else { 96 });
@@ -72,7 +72,7 @@ fn optional_header(image: &Image, memory: &Memory) -> Result<Addr, ReadError> {
     Ok(image.base.plus(le32(memory, image.base.plus(0x3c))?).plus(24))
 }
 
-/// What the image says of its PDB: an `RSDS` record.
+/// The identity of the PDB in the image's `RSDS` record.
 pub(super) fn code_view(image: &Image, memory: &Memory) -> Option<CodeView> {
     let entries = directory(image, memory, DEBUG).ok()??;
     let count = (entries.len() / DEBUG_ENTRY).min(MAX_DEBUG_ENTRIES);
@@ -84,8 +84,8 @@ pub(super) fn code_view(image: &Image, memory: &Memory) -> Option<CodeView> {
     Some(CodeView { id: id.to_vec(), name: file_name(&String::from_utf8_lossy(path)).to_string() })
 }
 
-/// Where each section begins, as an RVA, in the order of their table: symbols say where they are by the number of a section. `None` if
-/// one is absent, for then so are the numbers.
+/// The start of each section as an RVA, in the order of the section table: symbols refer to sections by number. `None` if any is absent,
+/// since the numbers would then be wrong.
 pub(super) fn section_starts(image: &Image, memory: &Memory) -> Option<Vec<u64>> {
     const SECTION: u64 = 40;
     const MAX_SECTIONS: u64 = 96;
@@ -106,7 +106,7 @@ pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
     headers(memory, image.base).iter().flat_map(|h| &h.sections).filter_map(named).collect()
 }
 
-/// Tells `nearest` every named export. Returns whether a part of them is not in the dump.
+/// Passes every named export to `nearest`. Returns whether some of them are not in the dump.
 pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest) -> bool {
     let Some(directory) = image.exports else { return false };
     let field = |offset: u64| le32(memory, directory.start.plus(offset)).ok();
@@ -120,7 +120,7 @@ pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest)
             Ok::<_, ReadError>((image.base.plus(function), image.base.plus(le32(memory, name_table.element(i, 4))?)))
         };
         match read() {
-            // Of a forwarded export, the "function" is the name of another library's, in the export directory.
+            // The "function" of a forwarded export is the name of another library's export, in the export directory.
             Ok((function, name)) if !directory.contains(function) => nearest.meet(function, name),
             Ok(_) => {}
             Err(_) => incomplete = true,
@@ -136,7 +136,7 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
     let name_table = image.base.plus(le32(memory, directory.plus(32)).ok()?);
     let ordinals = image.base.plus(le32(memory, directory.plus(36)).ok()?);
     let (mut low, mut high) = (0, names);
-    // The linker sorts the names, and a binary search touches few pages.
+    // The linker sorts the names, so a binary search touches few pages.
     while low < high {
         let middle = low.midpoint(high);
         let at = image.base.plus(le32(memory, name_table.element(middle, 4)).ok()?);
@@ -158,15 +158,15 @@ pub(super) fn export(image: &Image, memory: &Memory, name: &str) -> Option<Expor
 /// A part of an image that the process cannot have modified.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
-    /// Its addresses.
+    /// The addresses of the part.
     pub(crate) range: AddrRange,
-    /// Offset and length of its bytes in the file; zeros follow.
+    /// Offset and size of its bytes in the file; zeros follow them.
     raw: u32,
     raw_size: u32,
 }
 
 impl Loaded {
-    /// Copies its bytes in `range` into `to`, the zeroed copy of that range.
+    /// Copies the bytes of the part in `range` into `to`, the zeroed copy of that range.
     pub(crate) fn read(&self, file: &[u8], range: AddrRange, to: &mut [u8]) {
         let count = |n: Option<u64>| n.and_then(|n| usize::try_from(n).ok()).unwrap_or(usize::MAX);
         let start = self.range.start.max(range.start);
@@ -181,8 +181,7 @@ impl Loaded {
 }
 
 impl PeHeaders {
-    /// The headers and the sections that the process cannot have modified, at `base`. `None` if sections overlap, which the
-    /// loader refuses.
+    /// The headers and the sections that the process cannot have modified, at `base`. `None` if sections overlap, which the loader rejects.
     pub(crate) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
         let headers = self.part(base, 0, self.headers_size, 0, self.headers_size);
         let mut all: Vec<Loaded> = std::iter::once(headers).chain(self.sections_at(base, false)).collect();
@@ -190,7 +189,7 @@ impl PeHeaders {
         all.windows(2).all(|w| matches!(w, [a, b] if a.range.end <= b.range.start)).then_some(all)
     }
 
-    /// The sections that the process may have modified, at `base`, as they were when it began.
+    /// The sections that the process may have modified, at `base`, with their initial contents.
     pub(crate) fn writable(&self, base: Addr) -> Vec<Loaded> {
         self.sections_at(base, true).collect()
     }
@@ -202,25 +201,25 @@ impl PeHeaders {
 
     fn part(&self, base: Addr, rva: u32, size: u32, raw: u32, raw_size: u32) -> Loaded {
         let start = base.plus(u64::from(rva));
-        // Nothing lies past the end of the image.
+        // No section extends past the end of the image.
         let size = size.min(self.size_of_image.saturating_sub(rva));
         Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
     }
 
-    /// Where a pointer leads that the file has as `value`, once the image is loaded at `base`: relocation adds the distance from the
-    /// preferred address. `None` if it leads out of the image.
+    /// The target of a pointer that the file stores as `value`, for an image loaded at `base`: relocation adds the distance from the
+    /// preferred address. `None` if the target is outside of the image.
     pub(crate) fn relocated(&self, value: u64, base: Addr) -> Option<Addr> {
         let rva = value.checked_sub(self.image_base).filter(|rva| *rva < u64::from(self.size_of_image))?;
         Some(base.plus(rva))
     }
 
-    /// Applies the relocations of `file`, loaded at `base`, to `copies`. `None` if `afford` refuses the steps that it takes.
+    /// Applies the relocations of `file`, loaded at `base`, to `copies`. `None` if `afford` refuses the steps.
     pub(super) fn relocate(&self, file: &[u8], base: Addr, copies: &mut Copies, afford: impl Fn(u64) -> bool) -> Option<()> {
         let delta = base.0.wrapping_sub(self.image_base);
         let Some(Directory { rva, size }) = self.relocations else { return Some(()) };
         let table = self.file_offset(rva).and_then(|at| file.get(usize::try_from(at).ok()?..)).unwrap_or_default();
         let mut table = table.get(..usize::try_from(size).ok()?).unwrap_or(table);
-        // Blocks of one page each: its RVA, the length of the block, and 16 bits for each relocation.
+        // Blocks of one page each: the RVA, the size of the block, and 16 bits for each relocation.
         while let Some(([p0, p1, p2, p3, l0, l1, l2, l3], _)) = table.split_first_chunk::<8>() {
             let page = u32::from_le_bytes([*p0, *p1, *p2, *p3]);
             let len = usize::try_from(u32::from_le_bytes([*l0, *l1, *l2, *l3])).unwrap_or(usize::MAX);

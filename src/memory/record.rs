@@ -1,4 +1,4 @@
-//! Records reads: one bit for every eight bytes that were read.
+//! Records reads: one bit for every eight bytes.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -9,41 +9,41 @@ use super::Memory;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange};
 
-/// Bytes per bit. Structures are aligned to pointers, and finer marks for the strings between them would gain little.
+/// Bytes per bit. Structures are aligned to pointers; a finer granularity for the strings between them would gain little.
 const GRAIN: u64 = 8;
-/// Bytes per block of bits. Blocks are allocated on first use, so the cost follows what is read, not the size of the dump.
+/// Bytes per block of bits. Blocks are allocated on first use, so the cost depends on what is read, not on the size of the dump.
 const BLOCK: u64 = 1 << 12;
 const WORDS: usize = 8;
-/// Blocks that are allowed to every dump, beside those that its bytes and its ranges take.
+/// Number of blocks that every dump may use, in addition to the blocks for its bytes and ranges.
 const FREE_BLOCKS: usize = 1 << 16;
 
 type Bits = [AtomicU64; WORDS];
 
 thread_local! {
-    /// Where this thread marked last: a structure is read field by field. The recorder, the block and its bits.
+    /// The block that this thread marked last, since a structure is read field by field: the recorder, the block and its bits.
     static LAST: RefCell<Option<(u64, u64, Arc<Bits>)>> = const { RefCell::new(None) };
 
-    /// The heap segment that this thread last read an object of: the recorder, and the bounds.
+    /// The heap segment of the object that this thread read last: the recorder, and the bounds.
     static LAST_OBJECTS: Cell<(u64, u64, u64)> = const { Cell::new((u64::MAX, 0, 0)) };
 
-    /// Whether this thread reads what is recorded as text.
+    /// Whether this thread is reading text, which is recorded separately.
     static READS_TEXT: Cell<bool> = const { Cell::new(false) };
 }
 
 /// A record of reads. Thread-safe.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    /// Tells it apart from others.
+    /// Identifies the recorder.
     id: u64,
     read: RwLock<Map<u64, Arc<Bits>>>,
     scanned: Mutex<Set<(u64, u64)>>,
-    /// Those of `scanned` that are heap segments: start and end.
+    /// The ranges of `scanned` that are heap segments: start and end.
     objects: RwLock<BTreeMap<u64, u64>>,
     texts: Mutex<Set<(u64, u64)>>,
     spared: Mutex<Set<(u64, u64)>>,
     reports: Mutex<Set<(u64, u64)>>,
     private: Mutex<Set<(u64, u64)>>,
-    /// Most blocks: beyond them, the dump shows the same bytes at many places.
+    /// Maximum number of blocks. More are needed only if the dump maps the same bytes at many addresses.
     most: usize,
     overflow: AtomicBool,
 }
@@ -57,7 +57,7 @@ impl Recorder {
         Recorder { id: IDS.fetch_add(1, Ordering::Relaxed), most, ..Recorder::default() }
     }
 
-    /// Whether more was read than a genuine dump has.
+    /// Whether more was read than a genuine dump contains.
     pub(crate) fn overflowed(&self) -> bool {
         self.overflow.load(Ordering::Relaxed)
     }
@@ -65,7 +65,7 @@ impl Recorder {
     /// Marks `len` bytes at `address` as read.
     pub(super) fn mark(&self, address: Addr, len: u64) {
         let Some(last) = len.checked_sub(1).map(|n| address.0.saturating_add(n)) else { return };
-        // Most reads are where the one before was: among the objects of its segment, or in its block.
+        // Most reads are close to the previous one: in an object of the same segment, or in the same block.
         if self.is_last_segment(address.0, last) {
             return;
         }
@@ -97,7 +97,7 @@ impl Recorder {
         id == self.id && start <= first && last < end
     }
 
-    /// Whether a heap segment, all of which is recorded, contains `first..=last`.
+    /// Whether a heap segment that is recorded as a whole contains `first..=last`.
     fn is_of_segment(&self, first: u64, last: u64) -> bool {
         let objects = self.objects.read().unwrap_or_else(PoisonError::into_inner);
         let Some((start, end)) = objects.range(..=first).next_back().filter(|(_, end)| last < **end) else { return false };
@@ -118,7 +118,7 @@ impl Recorder {
         });
     }
 
-    /// The bits of a block; `None` if there are too many already.
+    /// The bits of a block; `None` if there are too many blocks.
     fn block(&self, block: u64) -> Option<Arc<Bits>> {
         if let Some(bits) = self.read.read().unwrap_or_else(PoisonError::into_inner).get(&block) {
             return Some(Arc::clone(bits));
@@ -132,7 +132,7 @@ impl Recorder {
         self.scanned.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
     }
 
-    /// Records all of a heap segment: what is read of its objects later need not be marked.
+    /// Records a whole heap segment, so that reads of its objects need not be marked.
     pub(super) fn scan_objects(&self, range: AddrRange) {
         self.scan(range);
         let mut objects = self.objects.write().unwrap_or_else(PoisonError::into_inner);
@@ -148,7 +148,7 @@ impl Recorder {
         self.texts.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
     }
 
-    /// The ranges that were read, rounded to eight bytes, sorted and disjoint. Reads of objects in heap segments are left out.
+    /// The ranges that were read, rounded to eight bytes, sorted and disjoint, without reads of objects in recorded heap segments.
     pub fn read(&self) -> Vec<AddrRange> {
         let blocks = self.read.read().unwrap_or_else(PoisonError::into_inner);
         let mut indices: Vec<u64> = blocks.keys().copied().collect();
@@ -176,7 +176,7 @@ impl Recorder {
         sorted(&self.scanned)
     }
 
-    /// The ranges outside heap segments that hold characters of managed strings. Sorted; may overlap.
+    /// The ranges outside of heap segments that hold characters of managed strings. Sorted; may overlap.
     pub fn texts(&self) -> Vec<AddrRange> {
         sorted(&self.texts)
     }
@@ -186,12 +186,12 @@ impl Recorder {
         sorted(&self.spared)
     }
 
-    /// The ranges with crash reports, or what begins like one. Sorted; may overlap.
+    /// The ranges with crash reports, or with data that begins like one. Sorted; may overlap.
     pub fn reports(&self) -> Vec<AddrRange> {
         sorted(&self.reports)
     }
 
-    /// The ranges that a redacted copy does not have: see [`Memory::keep_private`]. Sorted; may overlap.
+    /// The ranges that a redacted copy leaves out: see [`Memory::keep_private`]. Sorted; may overlap.
     pub fn private(&self) -> Vec<AddrRange> {
         sorted(&self.private)
     }
@@ -236,15 +236,15 @@ impl Memory {
         }
     }
 
-    /// Records `range` as read, for reads through methods that do not record by themselves.
+    /// Records `range` as read, for methods that do not record their reads.
     pub(crate) fn touch(&self, range: AddrRange) {
         if self.recorder.is_some() {
             self.stretches(range).for_each(|(at, bytes)| self.record(at, u64::try_from(bytes.len()).unwrap_or(0)));
         }
     }
 
-    /// Records that the answer depends on every captured byte of `range`, and on which ones are captured. For scans of whole
-    /// ranges, which are not recorded read by read.
+    /// Records that the answer depends on every captured byte of `range`, and on which bytes are captured. Used for scans of whole ranges,
+    /// whose reads are not recorded one by one.
     pub(crate) fn scan(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.scan(range);
@@ -258,22 +258,22 @@ impl Memory {
         }
     }
 
-    /// Records that `range` is a structure whose numbers matter even if it is on a stack, of which a redacted copy has addresses only:
-    /// what the C library lays on top of a thread's stack.
+    /// Records that `range` is a structure that a redacted copy must keep even on a stack, where it otherwise keeps only addresses: the
+    /// data that the C library places at the top of a thread's stack.
     pub(crate) fn spare(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.spared.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
         }
     }
 
-    /// Records that `range` is a crash report, of which a redacted copy has no messages.
+    /// Records that `range` is a crash report, whose messages a redacted copy leaves out.
     pub(crate) fn holds_report(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.reports.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
         }
     }
 
-    /// Records that `range` was read, and that a redacted copy does not have it: texts of the process outside of its heap.
+    /// Records that `range` was read and that a redacted copy must leave it out: text of the process outside of its heap.
     pub(crate) fn keep_private(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             self.touch(range);
@@ -281,7 +281,7 @@ impl Memory {
         }
     }
 
-    /// Reads the characters of a managed string in `range`, and records them as text only: a corrupt reference may lead to other memory,
+    /// Reads the characters of a managed string in `range`, and records them only as text: a corrupt reference may lead to other memory,
     /// which a redacted copy must not contain.
     pub(crate) fn as_text<T>(&self, range: AddrRange, read: impl FnOnce() -> T) -> T {
         let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) else { return read() };
@@ -292,7 +292,7 @@ impl Memory {
     }
 }
 
-/// Ends the reading of text, even if it is cancelled.
+/// Ends the reading of text, even if the work is cancelled.
 struct EndOfText;
 
 impl Drop for EndOfText {
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_follow_the_size_of_the_dump() {
+    fn the_number_of_blocks_is_limited_by_the_size_of_the_dump() {
         let r = Recorder::new(0, 1);
         (0..u64::try_from(FREE_BLOCKS).unwrap() + 2).for_each(|i| r.mark(Addr(i * BLOCK), 8));
         assert!(!r.overflowed());

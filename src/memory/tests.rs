@@ -58,15 +58,15 @@ fn a_page_is_torn_only_by_the_dump() {
     let page = |at: u64, len: u64| AddrRange::new(Addr(at), Addr(at + len));
     let mut m = memory_of(vec![1; 8192], &[(0x1000, 0x1000, 0), (0x3000, 0x10, 0x1000), (0x5000, 0x10, 0x1010)], Shape::LE64);
     assert_eq!([0x1000, 0x2000, 0x3ff8, 0x5000].map(|at| m.is_torn(Addr(at))), [false, false, true, true]);
-    // A part of a page that the dump does not have, and all that it has not of another.
+    // A part of a page that the dump does not have at all, and the rest of a page that it has a part of.
     m.fill_gaps(page(0x2000, 0x800), &file, 0);
     m.fill_gaps(page(0x5000, 0x1000), &file, 0);
     assert_eq!([0x2000, 0x27ff, 0x2800, 0x3ff8, 0x5000].map(|at| m.is_torn(Addr(at))), [false, false, false, true, false]);
 }
 
 proptest! {
-    /// The index agrees with a byte-by-byte model, overlaps included: the range that starts first wins; among equal
-    /// starts, the first in the file.
+    /// The index agrees with a byte-by-byte model, overlaps included: the range that starts first wins; among equal starts, the first in
+    /// the file.
     #[test]
     fn agrees_with_a_model(ranges in prop::collection::vec((0u64..200, 1u64..40, 0u64..60), 0..12), at in 0u64..240, len in 0u64..50) {
         let bytes: Vec<u8> = (0..100u8).collect();

@@ -4,7 +4,7 @@ use super::{Memory, ReadError};
 use crate::base::missed::missed;
 use crate::base::{Addr, Endian, drop_split_pair, len64, utf16};
 
-/// UTF-8 text. Invalid sequences become U+FFFD.
+/// Decodes UTF-8 text. Invalid sequences become U+FFFD.
 pub(crate) fn utf8(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned())
 }
@@ -23,7 +23,7 @@ impl Memory {
         Ok(utf8(self.until_nul(address, cap).0))
     }
 
-    /// The bytes at `address` up to a NUL, at most `cap`, and whether one ends them. Absent memory ends them as well, and is told.
+    /// The bytes at `address` up to a NUL, at most `cap`, and whether a NUL ended them. Absent memory also ends them, and is reported.
     pub(crate) fn until_nul(&self, address: Addr, cap: u64) -> (Vec<u8>, bool) {
         let (mut out, mut at, mut left) = (Vec::new(), address, cap);
         while left > 0 {

@@ -1,15 +1,15 @@
-//! Modules of a core that does not list its mapped files: old kernels and emulators write none (NT_FILE).
+//! Modules of a core without a list of mapped files (NT_FILE), which old kernels and emulators do not write.
 
 use super::{Image, Memory, elf_image};
 use crate::base::{Addr, AddrRange, Limits, PAGE, len64, ranges};
 use crate::dump::{DumpFile, Module};
 
-/// Entries of the auxiliary vector (`elf.h`): the program's headers in memory, and the path that it was started with.
+/// Types of auxiliary vector entries (`elf.h`): the program's headers in memory, and the path that it was started with.
 const AT_PHDR: u64 = 3;
 const AT_EXECFN: u64 = 31;
 
-/// ELF images whose headers are in captured memory that is not writable, by address. They are named as their dynamic section does, and the
-/// program by its path.
+/// ELF images whose headers are in captured memory that is not writable, by address. Their names come from their dynamic sections; the
+/// program is named by its path.
 pub(crate) fn unlisted_modules(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Vec<Module> {
     let writable = ranges::union(dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect(), 0);
     let captured = ranges::union(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect(), 0);
@@ -24,7 +24,7 @@ pub(crate) fn unlisted_modules(dump: &DumpFile, memory: &Memory, limits: &Limits
     for range in ranges::subtract(&captured, &writable) {
         let mut at = range.start.plus(PAGE.saturating_sub(1)).align_down(PAGE);
         while at < range.end && out.len() < limits.modules && memory.afford_steps(1) {
-            // Not read, but looked at: a trimmed copy needs no page without an image.
+            // The signature is checked without recording a read, so that a trimmed copy need not contain pages without an image.
             let is_elf = memory.contiguous(at).is_some_and(|bytes| bytes.starts_with(b"\x7fELF"));
             if let Some(image) = is_elf.then(|| Image::at(memory, at)).flatten() {
                 let is_program = aux(AT_PHDR).is_some_and(|headers| image.range.contains(headers));

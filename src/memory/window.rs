@@ -1,4 +1,4 @@
-//! Reads with locality: the last contiguous piece is kept, so that most reads skip the lookup.
+//! Reads with locality: keeps the last contiguous piece, so that most reads skip the lookup.
 
 use super::Memory;
 use crate::base::Addr;

@@ -1,4 +1,4 @@
-//! The words of memory, for scans.
+//! Iterates over the words of memory, for scans.
 
 use super::Memory;
 use crate::base::cancel::tick;
@@ -11,18 +11,18 @@ impl Memory {
         Words { stretches: self.stretches(range), at: 0, bytes: &[], word, len: usize::try_from(word).unwrap_or(8) }
     }
 
-    /// The values of [`Memory::words`] that are not zero, for a search for addresses: of others, the answer does not depend.
+    /// The nonzero values of [`Memory::words`], for a search for addresses: the answer does not depend on other words.
     pub(crate) fn search(&self, range: AddrRange) -> impl Iterator<Item = (Addr, u64)> + '_ {
         self.scan(range);
         self.set_words(range)
     }
 
-    /// The word at `address`, if it is not zero, where it may be an address: see [`Memory::search`].
+    /// The word at `address`, which may be an address, if it is not zero: see [`Memory::search`].
     pub(crate) fn search_at(&self, address: Addr) -> Option<Addr> {
         self.search(AddrRange::new(address, address.plus(self.ptr_bytes()))).next().map(|(_, value)| Addr(value))
     }
 
-    /// The values of [`Memory::words`] that are not zero.
+    /// The nonzero values of [`Memory::words`].
     pub(crate) fn set_words(&self, range: AddrRange) -> impl Iterator<Item = (Addr, u64)> + '_ {
         let (mut words, shape) = (self.words(range), self.shape);
         std::iter::from_fn(move || {
@@ -37,13 +37,13 @@ impl Memory {
     }
 }
 
-/// Bytes of words for which one tick is counted; a power of two.
+/// Number of bytes of words for which one tick is counted; a power of two.
 const WORDS_OF_A_TICK: u64 = 256;
 
-/// The words of stretches of memory. Written by hand: unoptimized builds spend much of their time here.
+/// The words of stretches of memory. Implemented by hand, because unoptimized builds spend much of their time here.
 struct Words<'m, S> {
     stretches: S,
-    /// Address of `bytes`, which are what is left of a stretch.
+    /// Address of `bytes`, the rest of the current stretch.
     at: u64,
     bytes: &'m [u8],
     word: u64,

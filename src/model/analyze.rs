@@ -3,11 +3,11 @@ use serde::Serialize;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
-    /// How bad a finding is.
+    /// Severity of a finding.
     pub enum ProblemSeverity {
-        /// The process has ended, cannot go on, or cannot be judged.
+        /// The process has ended, cannot make progress, or its state cannot be judged.
         Critical = "critical",
-        /// Something holds it up or takes its memory.
+        /// Something delays the process or takes its memory.
         Warning = "warning",
         /// Worth knowing.
         Info = "info",
@@ -15,11 +15,12 @@ named_enum! {
 }
 
 named_enum! {
-    /// What `analyze` looks for, in order of importance. `count`, `bytes` and `share` of a finding say what is told here.
+    /// The problems that `analyze` looks for, most important first. The description of each says what `count`, `bytes`
+    /// and `share` of the finding mean.
     pub enum ProblemId {
-        /// The process ended with a signal or an exception that nobody handled.
+        /// The process ended with a signal or an unhandled exception.
         Crash = "crash",
-        /// An allocation failed: `bytes` were asked for, on `count` heaps.
+        /// An allocation failed: `bytes` were requested, on `count` heaps.
         Oom = "oom",
         /// A garbage collection was running. Critical if it was moving objects, or if the process ended within a blocking one.
         GcInProgress = "gc-in-progress",
@@ -27,31 +28,31 @@ named_enum! {
         Damage = "damage",
         /// `count` threads wait for each other. A warning if one of the waits is not certain, or has a timeout.
         Deadlock = "deadlock",
-        /// A lock is held by a thread that is gone; `count` threads wait for it. A warning if none does.
+        /// A lock is held by a thread that has ended; `count` threads wait for it. A warning if none does.
         OrphanedLock = "orphaned-lock",
-        /// The finalizer's thread is blocked, or too slow: `count` objects are ready for finalization.
+        /// The finalizer thread is blocked or too slow: `count` objects are ready for finalization.
         StuckFinalizer = "stuck-finalizer",
-        /// `count` items wait for threads of the thread pool, none of which is free. Critical if all are blocked.
+        /// `count` items wait for thread-pool threads, and none is free. Critical if all are blocked.
         PoolStarvation = "pool-starvation",
         /// `count` threads wait for a lock that another thread holds.
         LockQueue = "lock-queue",
-        /// `count` threads are blocked until tasks are complete.
+        /// `count` threads are blocked until tasks complete.
         SyncOverAsync = "sync-over-async",
-        /// `count` incoming HTTP requests are not answered for long.
+        /// `count` incoming HTTP requests have been unanswered for a long time.
         Requests = "requests",
         /// `count` asynchronous methods wait for one promise, semaphore or custom awaitable, or for each other. A warning for the latter, and
         /// where threads wait for each other or the thread pool is starved.
         AsyncWaits = "async-waits",
-        /// `count` threads have the same frames, from a method of the program's own outwards.
+        /// `count` threads have the same frames, from one of the program's methods outwards.
         SamePlace = "same-place",
-        /// `count` connection pools of `HttpClient` are for one server.
+        /// `count` connection pools of `HttpClient` connect to one server.
         ConnectionPools = "connection-pools",
-        /// `count` faulted tasks have an exception that was not observed.
+        /// `count` faulted tasks have an unobserved exception.
         UnobservedExceptions = "unobserved-exceptions",
         /// `count` exceptions of one type, thrown by one method, are on the heap.
         Exceptions = "exceptions",
-        /// A container retains `bytes` more than in an earlier dump, the `share` of what the heap held then; `count` objects more of the
-        /// type that accumulates there.
+        /// A container retains `bytes` more than in an earlier dump, which is the `share` of the heap's size at that time; it holds `count` more
+        /// objects of the type that accumulates there.
         Growth = "growth",
         /// `bytes` of the heap are free, the `share` of what is allocated; `count` pinned objects block compaction.
         Fragmentation = "fragmentation",
@@ -59,7 +60,8 @@ named_enum! {
         Garbage = "garbage",
         /// `bytes` are committed in `count` ranges of free regions, the `share` of what the GC has committed.
         FreeRegions = "free-regions",
-        /// `bytes` of memory are neither the GC's nor of files, stacks or the runtime's own heaps: the `share` of what the process can access.
+        /// `bytes` of memory belong neither to the GC nor to files, stacks or the runtime's own heaps: the `share` of the memory that the process can
+        /// access.
         NativeMemory = "native-memory",
         /// One object, or `count` objects of a type, retain `bytes`, the `share` of the reachable bytes.
         Suspects = "suspects",
@@ -69,49 +71,49 @@ named_enum! {
         Timers = "timers",
         /// A cancellation source has `count` registrations.
         Registrations = "registrations",
-        /// A load context was asked to unload and is still there.
+        /// A load context was asked to unload and is still alive.
         LoadContexts = "load-contexts",
         /// The process has `count` assemblies without a file.
         DynamicAssemblies = "dynamic-assemblies",
         /// The process has `count` GC handles.
         Handles = "handles",
-        /// `count` strings have the text of others: `bytes` are wasted, the `share` of what is allocated.
+        /// `count` strings have the same text as others: `bytes` are wasted, the `share` of what is allocated.
         EqualStrings = "equal-strings",
-        /// As `equal-strings`, of arrays of references that are mostly null.
+        /// Like `equal-strings`, for arrays of references that are mostly null.
         SparseArrays = "sparse-arrays",
-        /// As `equal-strings`, of collections with much more room than elements.
+        /// Like `equal-strings`, for collections with much more capacity than elements.
         OversizedCollections = "oversized-collections",
-        /// As `equal-strings`, of collections without an element.
+        /// Like `equal-strings`, for empty collections.
         EmptyCollections = "empty-collections",
-        /// As `equal-strings`, of arrays of plain values with equal contents.
+        /// Like `equal-strings`, for arrays of plain values with equal contents.
         EqualArrays = "equal-arrays",
-        /// As `equal-strings`, of arrays of zeros.
+        /// Like `equal-strings`, for arrays of zeros.
         ZeroArrays = "zero-arrays",
-        /// As `equal-strings`, of arrays that end in zeros.
+        /// Like `equal-strings`, for arrays that end in zeros.
         ZeroTails = "zero-tails",
-        /// `count` commands cannot answer in full: something is not in the dump.
+        /// `count` commands cannot answer completely: something is missing from the dump.
         MissingParts = "missing-parts",
     }
 }
 
 named_enum! {
-    /// Reasons for which people open a dump.
+    /// Reasons to open a dump.
     pub enum Complaint {
         /// The process ended.
         Crash = "crash",
-        /// The process does not answer.
+        /// The process does not respond.
         Hang = "hang",
-        /// The process takes much memory.
+        /// The process uses too much memory.
         Memory = "memory",
     }
 }
 
 impl Problem {
-    /// The complaint that the finding may explain.
+    /// Returns the complaint that the finding may explain.
     pub fn complaint(&self) -> Option<Complaint> {
         match self.id {
             ProblemId::Crash | ProblemId::Damage => Some(Complaint::Crash),
-            // Another collection is not a trouble.
+            // Another collection is not a problem.
             ProblemId::GcInProgress => (self.severity == ProblemSeverity::Critical).then_some(Complaint::Crash),
             ProblemId::Deadlock
             | ProblemId::OrphanedLock
@@ -123,14 +125,14 @@ impl Problem {
             | ProblemId::AsyncWaits
             | ProblemId::SamePlace
             | ProblemId::ConnectionPools => Some(Complaint::Hang),
-            // No operation that failed has ended the process.
+            // No failed operation has ended the process.
             ProblemId::UnobservedExceptions | ProblemId::Exceptions | ProblemId::MissingParts => None,
             _ => Some(Complaint::Memory),
         }
     }
 }
 
-/// `analyze`: what is wrong with the process, the most important first.
+/// `analyze`: the problems of the process, most important first.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AnalyzeReport {
@@ -139,19 +141,20 @@ pub struct AnalyzeReport {
     /// Problems that would be findings without a threshold, most bytes first: a large share of a small heap, or a suspect that `retained` lists
     /// although its share is smaller than that of a finding.
     pub below: Vec<BelowThreshold>,
-    /// What was looked for.
+    /// The problems that were looked for.
     pub inspected: Vec<ProblemId>,
-    /// Of these, what was not found, but may be in what the dump lacks.
+    /// Problems in `inspected` that were not found, but that may be in a part of the process that is missing from the
+    /// dump.
     pub uncertain: Vec<SkippedProblem>,
-    /// What could not be looked for, or was not asked for.
+    /// Problems that could not be looked for, or were not requested.
     pub skipped: Vec<SkippedProblem>,
-    /// Numbers of the process that changed from dump to dump, if more than two are compared.
+    /// Measures of the process that changed from dump to dump, if more than two are compared.
     pub trends: Vec<super::DiffMeasure>,
-    /// Each complaint with its finding, or where to look next: always three.
+    /// For each complaint, its finding or where to look next: always three.
     pub triage: Vec<Triage>,
 }
 
-/// A complaint, and what the dump says of it.
+/// A complaint, and what the dump says about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Triage {
@@ -159,65 +162,65 @@ pub struct Triage {
     pub complaint: Complaint,
     /// Index in `findings` of the most important finding that may explain it; `null` without one.
     pub found: Option<u64>,
-    /// The beginning of that finding's title, or what the dump says instead.
+    /// Beginning of that finding's title, or what the dump shows instead.
     pub text: String,
     /// Command line that shows more.
     pub command: String,
-    /// The command line without options, with `DUMP` for the path of the dump.
+    /// The command line without options, with `DUMP` as the path of the dump.
     #[serde(skip)]
     pub short_command: String,
 }
 
-/// A finding. Numbers are those of its [`ProblemId`]; `null` where it has none.
+/// A finding. For the meaning of its numbers see [`ProblemId`]; `null` if it has none.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Problem {
-    /// What was found.
+    /// Problem that was found.
     pub id: ProblemId,
-    /// How bad it is.
+    /// Severity.
     pub severity: ProblemSeverity,
-    /// A line of text.
+    /// Title: one line of text.
     pub title: String,
-    /// Number of objects, threads, items.
+    /// Number of objects, threads or items.
     pub count: Option<u64>,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: Option<u64>,
     /// Share, 0 to 1.
     pub share: Option<f64>,
-    /// The object: exception, lock, holder.
+    /// The object: an exception, lock or holder.
     pub object: Option<Addr>,
-    /// Name of its type; for strings and arrays, that of the worst ones.
+    /// Type name of the object; for strings and arrays, of the worst ones.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// The method that threw, crashed, or waits, as the compiler named it.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// Managed ids of the threads concerned.
+    /// Managed ids of the affected threads.
     pub threads: Vec<u32>,
     /// Command line that shows more.
     pub command: String,
 }
 
-/// Something that a threshold keeps from being a finding.
+/// A problem that is not a finding because of a threshold.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BelowThreshold {
-    /// The finding that it would be.
+    /// The finding that it would be without the threshold.
     #[serde(flatten)]
     pub problem: Problem,
-    /// The threshold: fewest bytes; `null` if there are enough.
+    /// Threshold: smallest number of bytes; `null` if it is reached.
     pub least_bytes: Option<u64>,
-    /// The threshold: smallest share, 0 to 1; `null` if it is large enough.
+    /// Threshold: smallest share, 0 to 1; `null` if it is reached.
     pub least_share: Option<f64>,
 }
 
-/// Something that was not looked for.
+/// A problem that was not looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SkippedProblem {
-    /// What.
+    /// The problem.
     pub id: ProblemId,
-    /// Why not.
+    /// Why it was not looked for.
     pub reason: String,
 }

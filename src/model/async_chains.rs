@@ -5,15 +5,15 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// `Task.Status`, spelled as in .NET.
     pub enum TaskStatus {
-        /// Made, not started.
+        /// Created, not started.
         Created = "Created",
-        /// A promise, or the continuation of another task: started by something else.
+        /// A promise or the continuation of another task; something else starts it.
         WaitingForActivation = "WaitingForActivation",
         /// Scheduled.
         WaitingToRun = "WaitingToRun",
-        /// Its delegate was invoked.
+        /// The delegate was invoked.
         Running = "Running",
-        /// Its delegate has returned, attached child tasks have not completed.
+        /// The delegate has returned, but attached child tasks have not completed.
         WaitingForChildrenToComplete = "WaitingForChildrenToComplete",
         /// Completed.
         RanToCompletion = "RanToCompletion",
@@ -25,7 +25,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What a chain of asynchronous methods hangs on.
+    /// Kinds of roots of chains: the thing that a chain of asynchronous methods waits for.
     pub enum AsyncRootKind {
         /// A task that code completes: a `TaskCompletionSource`, or a library's promise.
         Promise = "promise",
@@ -37,19 +37,19 @@ named_enum! {
         Channel = "channel",
         /// An operation of a socket.
         Socket = "socket",
-        /// Another object that calls back: an `IValueTaskSource`, or a custom awaitable.
+        /// Another object that calls back: an `IValueTaskSource` or a custom awaitable.
         Source = "source",
-        /// The thread pool: ready, and in a queue.
+        /// The thread pool: the method is ready and in a queue.
         Queue = "queue",
         /// A thread that runs the method, and is blocked in `Wait` or `Result`.
         Thread = "thread",
-        /// A thread that runs the method or the delegate, or is about to.
+        /// A thread that runs the method or the delegate, or is about to run it.
         Running = "running",
         /// Each other: a cycle.
         Cycle = "cycle",
-        /// Nothing: no one can go on with the method.
+        /// Nothing: nothing can resume the method.
         Abandoned = "abandoned",
-        /// Not known.
+        /// Unknown.
         Unknown = "unknown",
     }
 }
@@ -58,11 +58,12 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AsyncReport {
-    /// Numbers of tasks and methods, whatever is listed.
+    /// Numbers of all tasks and methods, listed or not.
     pub totals: AsyncTotals,
     /// Tasks by status.
     pub statuses: Vec<TaskStatusCount>,
-    /// What methods wait for: one for each way from a root to an outermost waiter. With `merged`, equal ones once.
+    /// Waiting methods as chains: one chain for each way from a root to an outermost waiter. With `merged`, equal chains
+    /// are listed once.
     pub chains: Vec<AsyncChain>,
     /// Whether equal chains are merged.
     pub merged: bool,
@@ -70,14 +71,17 @@ pub struct AsyncReport {
     pub tree: Option<Vec<AsyncRow>>,
     /// Number of trees listed, if not all are.
     pub shown: Option<u64>,
-    /// Tasks; `null` unless asked for.
+    /// Tasks; `null` unless requested.
     pub tasks: Option<Vec<TaskModel>>,
-    /// The chains by the object that they hang on, those with most chains first.
+    /// Chains by the object that they wait for, most chains first.
     #[serde(skip)]
     pub roots: Vec<AsyncRootSum>,
+    /// Whether screens show the methods of the framework that only lead through (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
 }
 
-/// The chains that hang on one object.
+/// Chains that wait for one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AsyncRootSum {
     /// The object.
@@ -86,9 +90,9 @@ pub struct AsyncRootSum {
     pub chains: u64,
     /// Number of asynchronous methods in them.
     pub methods: u64,
-    /// Number of asynchronous methods in the longest.
+    /// Number of asynchronous methods in the longest chain.
     pub longest: u64,
-    /// The innermost method of the program itself in most of them, else of a library.
+    /// The innermost method of the program itself in most chains, else of a library.
     pub innermost: Option<Name>,
 }
 
@@ -98,21 +102,21 @@ pub struct AsyncRootSum {
 pub struct AsyncTotals {
     /// Tasks on the heap.
     pub tasks: u64,
-    /// Those that have not completed.
+    /// Tasks that have not completed.
     pub pending: u64,
     /// Asynchronous methods that have not completed.
     pub methods: u64,
-    /// Methods with an awaiter that is set, or a continuation: suspended in an `await`.
+    /// Suspended methods: an awaiter is set, or there is a continuation.
     pub suspended: u64,
-    /// Those for which the awaiter and the awaited object's list of continuations name each other.
+    /// Suspended methods whose awaiter and the awaited object's list of continuations refer to each other.
     pub confirmed: u64,
-    /// Those for which they do not.
+    /// Suspended methods whose awaiter and the awaited object's list of continuations do not refer to each other.
     pub contradicted: u64,
-    /// Those that nobody can go on with: no awaiter, no one that would call back, in no queue, not running.
+    /// Methods that nothing can resume: no awaiter, no object that would call back, in no queue, not running.
     pub abandoned: u64,
-    /// Faulted tasks whose exceptions nobody has looked at.
+    /// Faulted tasks whose exceptions were not observed.
     pub unobserved: u64,
-    /// Completed tasks that still have continuations: half-way through completion.
+    /// Completed tasks that still have continuations: completion is in progress.
     pub completing: u64,
 }
 
@@ -126,32 +130,32 @@ pub struct TaskStatusCount {
     pub count: u64,
 }
 
-/// Methods that wait for each other, and what they hang on.
+/// Methods that wait for each other, and what the innermost one waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AsyncChain {
-    /// What everything hangs on.
+    /// Root of the chain.
     pub root: AsyncRoot,
-    /// Number of equal chains; objects are those of the first one.
+    /// Number of equal chains; objects are those of the first chain.
     pub count: u64,
-    /// From the innermost, which waits for the root, outwards.
+    /// Frames, from the innermost one, which waits for the root, outwards.
     pub frames: Vec<AsyncFrame>,
 }
 
-/// What a chain hangs on.
+/// Root of a chain: what the innermost method waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AsyncRoot {
-    /// Its kind.
+    /// Kind.
     pub kind: AsyncRootKind,
-    /// The semaphore, channel, socket, timer; else as `node`.
+    /// The semaphore, channel, socket or timer; otherwise the same as `node`.
     pub object: Option<Addr>,
-    /// The task or source that calls back; for methods that wait for no object, the method.
+    /// The task or source that calls back; the method itself if it waits for no object.
     pub node: Option<Addr>,
     /// Type of `object`; `null` if unknown.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// In words.
+    /// Description.
     pub label: Name,
 }
 
@@ -163,30 +167,33 @@ pub struct AsyncFrame {
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// The row for people: the method, else what is known in its place.
+    /// Text for people: the method, or else what is known about the frame.
     pub label: Name,
-    /// The module whose file would name the method (`--modules`): its code is precompiled, and the dump does not have what the image says of
-    /// it. `null` otherwise.
+    /// The module whose file has the method's name (`--modules`): the code is precompiled, and that part of the image is not in the dump. `null`
+    /// otherwise.
     pub file: Option<String>,
-    /// `<>1__state` of the method: number of the `await` where it is suspended, -1 if it runs. Of a method of runtime async the number of the
-    /// place where it is suspended, `null` if it runs.
+    /// `<>1__state` of the method: number of the `await` at which it is suspended, -1 if it runs. For a runtime-async method, the number of its
+    /// suspension point, `null` if it runs.
     pub state: Option<i32>,
-    /// The task, box, continuation, or event that a thread waits for; of a method of runtime async that runs, its task.
+    /// The task, box, continuation, or event that a thread waits for; for a running runtime-async method, its task.
     pub object: Addr,
-    /// Its type; `null` if unknown.
+    /// Type; `null` if unknown.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Status of the task; `null` for what is no task.
+    /// Status of the task; `null` if the object is not a task.
     pub status: Option<TaskStatus>,
-    /// Whether it is `async void`: nobody can await it.
+    /// Whether the method is `async void`: it cannot be awaited.
     pub async_void: bool,
-    /// Managed id of a thread whose stack has the object: one that is blocked in a wait for it, or that runs the method.
+    /// Managed id of a thread that has the object on its stack: it is blocked waiting for it, or runs the method.
     pub thread: Option<u32>,
-    /// Whether it is part of an earlier chain, too: further waiters are told there.
+    /// Whether the frame is also part of an earlier chain, which lists its further waiters.
     pub visited: bool,
+    /// Whether it is of the framework, or a task between methods.
+    #[serde(skip)]
+    pub framework: bool,
 }
 
-/// A row of the merged trees: a root, or what waits for the row above it.
+/// A row of the merged trees: a root, or a waiter of the row above it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AsyncRow {
@@ -204,10 +211,13 @@ pub struct AsyncRow {
     pub status: Option<TaskStatus>,
     /// One of the objects.
     pub example: Option<Addr>,
-    /// Managed ids of the threads that wait here, or run it.
+    /// Managed ids of the threads that wait here, or that run the method.
     pub threads: Vec<u32>,
-    /// Whether what waits for it is told in an earlier row.
+    /// Whether an earlier row lists the waiters.
     pub visited: bool,
+    /// Whether it is of the framework, or a task between methods.
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// A task.
@@ -216,18 +226,18 @@ pub struct AsyncRow {
 pub struct TaskModel {
     /// The task.
     pub object: Addr,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its status.
+    /// Status.
     pub status: TaskStatus,
-    /// The asynchronous method that it belongs to, or what it runs, as the compiler named it.
+    /// The asynchronous method that the task belongs to, or what it runs, as the compiler named it.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
     /// Exceptions of a faulted task.
     pub exceptions: Vec<TaskExceptionModel>,
-    /// Whether nobody has looked at the exceptions; `null` if there are none.
+    /// Whether the exceptions were not observed; `null` if there are none.
     pub unobserved: Option<bool>,
 }
 
@@ -237,18 +247,18 @@ pub struct TaskModel {
 pub struct TaskExceptionModel {
     /// The exception.
     pub object: Addr,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its message; `null` if unset.
+    /// Message; `null` if unset.
     pub message: Option<String>,
 }
 
-/// What is known of a task or of the box of an asynchronous method.
+/// State of a task or of the box of an asynchronous method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TaskPart {
-    /// Its status; `null` for a box that is no task.
+    /// Status; `null` for a box that is not a task.
     pub status: Option<TaskStatus>,
     /// The asynchronous method, or what the task runs, as the compiler named it.
     pub method: Option<Name>,
@@ -256,26 +266,26 @@ pub struct TaskPart {
     pub display: Option<Name>,
     /// `<>1__state` of the method.
     pub state: Option<i32>,
-    /// What the method awaits.
+    /// Objects that the method awaits.
     pub awaits: Vec<Addr>,
-    /// What waits for it: methods, tasks, events of blocked threads, callbacks.
+    /// Waiters: methods, tasks, events of blocked threads, callbacks.
     pub waiters: Vec<TaskWaiter>,
     /// Exceptions of a faulted task.
     pub exceptions: Vec<TaskExceptionModel>,
-    /// Whether nobody has looked at the exceptions; `null` if there are none.
+    /// Whether the exceptions were not observed; `null` if there are none.
     pub unobserved: Option<bool>,
 }
 
-/// Something that waits for a task.
+/// A waiter of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TaskWaiter {
     /// The object.
     pub object: Addr,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// The asynchronous method, or what it runs, as the compiler named it.
+    /// The asynchronous method, or what the waiter runs, as the compiler named it.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,

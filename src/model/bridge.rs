@@ -24,14 +24,14 @@ named_enum! {
 pub struct BridgeReport {
     /// Number of bridged objects, live ones included.
     pub bridged: u64,
-    /// Number of bridged objects kept alive only by the bridge's own handles.
+    /// Number of bridged objects that only the bridge's own handles keep alive.
     pub dead: u64,
     /// Whether live objects are included (`--all`).
     pub all: bool,
     /// Strongly connected components with bridged objects, in topological order: referrers first.
     pub sccs: Vec<BridgeScc>,
-    /// References between them, sorted by `src`, then `dst`, without duplicates. Paths lead through objects that are not
-    /// bridged, but not through bridged ones. `src` is always less than `dst`.
+    /// References between components, sorted by `src`, then `dst`, without duplicates. Paths lead through objects that
+    /// are not bridged, but not through bridged ones. `src` is always less than `dst`.
     pub xrefs: Vec<BridgeXref>,
     /// Classes of bridged objects, and classes made opaque by a rule.
     pub classes: Vec<BridgeClass>,
@@ -39,7 +39,7 @@ pub struct BridgeReport {
     pub weak_links: Vec<BridgeWeakLink>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
@@ -47,15 +47,15 @@ pub struct BridgeReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BridgeScc {
-    /// Its index in the list.
+    /// Index in `sccs`.
     pub index: u32,
     /// Whether something besides the bridge's own handles keeps it alive.
     pub alive: bool,
-    /// Its bridged objects, by address.
+    /// Bridged objects, by address.
     pub objects: Vec<BridgeObject>,
     /// Number of objects in the component, bridged or not.
     pub members: u64,
-    /// Their size in bytes.
+    /// Size of these objects in bytes.
     pub bytes: u64,
 }
 
@@ -68,15 +68,15 @@ pub struct BridgeObject {
     /// Name of its type.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
-    /// Its cross-reference handle, the first in table order; `null` if it is bridged by its type instead.
+    /// Cross-reference handle, the first in table order; `null` if the object is bridged only because of its type.
     pub handle: Option<Addr>,
     /// The native context of the handle.
     pub context: Option<Addr>,
-    /// Further cross-reference handles to it, in table order.
+    /// Further cross-reference handles to the object, in table order.
     pub further_handles: Vec<BridgeHandle>,
-    /// Whether it is registered for finalization, as bridged objects must be.
+    /// Whether the object is registered for finalization, as bridged objects must be.
     pub registered: bool,
 }
 
@@ -84,9 +84,9 @@ pub struct BridgeObject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BridgeHandle {
-    /// Its address.
+    /// Address.
     pub handle: Addr,
-    /// Its native context.
+    /// Native context.
     pub context: Option<Addr>,
 }
 
@@ -106,11 +106,11 @@ pub struct BridgeXref {
 pub struct BridgeWeakLink {
     /// The handle.
     pub handle: Addr,
-    /// Its type.
+    /// Type of the handle.
     pub kind: HandleKind,
     /// The object.
     pub object: Addr,
-    /// Name of its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Name,
     /// Index of its component; `null` for an object outside of all components.
@@ -128,10 +128,10 @@ pub struct BridgeClass {
     /// Name of the type.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
-    /// Its kind.
+    /// Kind.
     pub kind: BridgeClassKind,
-    /// Number of its bridged objects.
+    /// Number of bridged objects of the class.
     pub bridged: u64,
 }

@@ -9,11 +9,11 @@ pub struct TypeBytes {
     /// Name of the type, or its method table address if unknown.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
     /// Number of objects.
     pub count: u64,
-    /// Their size in bytes as counted by SOS and ClrMD.
+    /// Size of the objects in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
 }
 
@@ -23,7 +23,7 @@ pub struct TypeBytes {
 pub struct ObjectsByType {
     /// Number of objects.
     pub count: u64,
-    /// Their size in bytes as counted by SOS and ClrMD.
+    /// Size of the objects in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
     /// By type, most bytes first; `--top` cuts this list, not the totals.
     pub types: Vec<TypeBytes>,

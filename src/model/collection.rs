@@ -4,7 +4,7 @@ use super::FieldValue;
 use crate::base::named_enum;
 
 named_enum! {
-    /// Kinds of collections whose elements are known.
+    /// Kinds of collections whose elements can be read.
     pub enum ContainerKind {
         /// `Dictionary`.
         Dictionary = "dictionary",
@@ -44,28 +44,28 @@ named_enum! {
         ArrayList = "array-list",
         /// `BitArray`; elements are bits.
         BitArray = "bit-array",
-        /// `ConditionalWeakTable`; keys that are still alive count.
+        /// `ConditionalWeakTable`; only entries with a live key are counted.
         ConditionalWeakTable = "conditional-weak-table",
         /// `StringBuilder`; elements are characters.
         StringBuilder = "string-builder",
         /// `MemoryStream`; elements are bytes.
         MemoryStream = "memory-stream",
-        /// `Lazy`; one element once it was made.
+        /// `Lazy`; one element once the value is created.
         Lazy = "lazy",
-        /// An array of references; elements that are not null count.
+        /// An array of references; only elements that are not null are counted.
         Array = "array",
     }
 }
 
-/// A collection: how many elements it has, and the first ones.
+/// A collection: its number of elements, and the first ones.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ContainerModel {
-    /// Its kind.
+    /// Kind.
     pub kind: ContainerKind,
     /// Number of elements.
     pub count: u64,
-    /// Elements that it has room for without growing; `null` where it has no such limit.
+    /// Number of elements that fit without growing; `null` if the collection has no such limit.
     pub capacity: Option<u64>,
     /// Text of a `StringBuilder`.
     pub text: Option<String>,
@@ -77,8 +77,8 @@ pub struct ContainerModel {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ItemModel {
-    /// Its key.
+    /// Key.
     pub key: Option<FieldValue>,
-    /// Its value.
+    /// Value.
     pub value: Option<FieldValue>,
 }

@@ -4,7 +4,7 @@ use super::segment::Generation;
 use crate::base::named_enum;
 
 named_enum! {
-    /// Why a collection was started (`gc_reason`, gc.h).
+    /// Reason for starting a collection (`gc_reason`, gc.h).
     pub enum GcReason {
         /// The budget of gen0 was exceeded.
         AllocSoh = "alloc-soh",
@@ -20,7 +20,7 @@ named_enum! {
         OutOfSpaceSoh = "out-of-space-soh",
         /// No space for a large or pinned object.
         OutOfSpaceLoh = "out-of-space-loh",
-        /// `GC.Collect`, optional.
+        /// `GC.Collect`, not forced.
         InducedNotForced = "induced-not-forced",
         /// GC stress.
         Stress = "stress",
@@ -62,40 +62,40 @@ named_enum! {
 }
 
 named_enum! {
-    /// Kinds of collections, of which the GC records the last one each.
+    /// Kinds of collections; the GC records the last one of each kind.
     pub enum CollectionKind {
-        /// Of gen0 or gen1.
+        /// Collection of gen0 or gen1.
         Ephemeral = "ephemeral",
-        /// Of all generations, with the program stopped.
+        /// Collection of all generations with the program stopped.
         FullBlocking = "full-blocking",
-        /// Of all generations, beside the running program.
+        /// Collection of all generations while the program runs.
         Background = "background",
     }
 }
 
-/// What the GC keeps of its collections.
+/// Records that the GC keeps about its collections.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CollectionsModel {
-    /// Number of collections of gen0, gen1, gen2, as `GC.CollectionCount` returns it: a collection of a generation is one of
-    /// every younger generation as well.
+    /// Number of collections of gen0, gen1, gen2, as `GC.CollectionCount` returns it: a collection of a generation also counts for every younger
+    /// generation.
     pub counts: Vec<u64>,
-    /// Settings of the last collection, or of the current one if a collection is in progress; `null` before the first one. A
-    /// background collection is the last one when it ends, whatever ran meanwhile.
+    /// Settings of the last collection, or of the current one if a collection is in progress; `null` before the first one. A background collection
+    /// becomes the last one when it ends, whichever collections ran meanwhile.
     pub last: Option<LastCollection>,
     /// The last finished collection of each kind (of `background`, the last two), newest first: what `GC.GetGCMemoryInfo` returns.
     pub recorded: Vec<RecordedCollection>,
 }
 
-/// Settings of a collection (`gc_mechanisms`, gcpriv.h). What it decides or finds as it runs is `null` unless it has ended.
+/// Settings of a collection (`gc_mechanisms`, gcpriv.h). What the collection decides or finds as it runs is `null` unless it has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LastCollection {
-    /// Its index, counted from 1.
+    /// Index, counted from 1.
     pub index: u64,
     /// The condemned generation: the oldest one collected.
     pub generation: u64,
-    /// Why it was started.
+    /// Reason for starting it.
     pub reason: GcReason,
     /// Whether it compacted; it swept otherwise.
     pub compacting: Option<bool>,
@@ -111,16 +111,17 @@ pub struct LastCollection {
     pub elevation_reduced: Option<bool>,
     /// Latency mode.
     pub latency_mode: GcLatencyMode,
-    /// Memory load of the machine before it, in percent.
+    /// Memory load of the machine before the collection, in percent.
     pub entry_memory_load: u64,
-    /// Available physical memory before it, in bytes.
+    /// Available physical memory before the collection, in bytes.
     pub entry_available_bytes: u64,
-    /// Memory load of the machine after it, in percent; 0 if not determined.
+    /// Memory load of the machine after the collection, in percent; 0 if not determined.
     pub exit_memory_load: Option<u64>,
 }
 
 impl LastCollection {
-    /// The settings of a collection that has not ended: what it decides as it runs still has its initial values.
+    /// Returns the settings of a collection that has not ended: what it decides as it runs still has its initial value, and
+    /// becomes `None`.
     pub(crate) fn unfinished(self) -> LastCollection {
         LastCollection {
             compacting: None,
@@ -138,29 +139,29 @@ impl LastCollection {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RecordedCollection {
-    /// Which kind.
+    /// Kind of the collection.
     pub kind: CollectionKind,
-    /// Its index, counted from 1.
+    /// Index, counted from 1.
     pub index: u64,
     /// The condemned generation.
     pub generation: u64,
     /// Whether it compacted; it swept otherwise.
     pub compacting: bool,
-    /// Its pauses in microseconds: one, or two for a background collection.
+    /// Pauses in microseconds: one, or two for a background collection.
     pub pauses_us: Vec<u64>,
     /// Share of the time since process start that the program was paused, in percent, cut to hundredths.
     pub pause_percent: f64,
     /// Bytes promoted.
     pub promoted_bytes: u64,
-    /// Pinned objects met.
+    /// Pinned objects found.
     pub pinned_objects: u64,
     /// Objects found ready for finalization.
     pub finalization_pending: u64,
-    /// Size of all generations after it, in bytes, fragmentation included.
+    /// Size of all generations after the collection, in bytes, fragmentation included.
     pub heap_bytes: u64,
-    /// Fragmentation after it, in bytes.
+    /// Fragmentation after the collection, in bytes.
     pub fragmented_bytes: u64,
-    /// Committed memory after it, in bytes.
+    /// Committed memory after the collection, in bytes.
     pub committed_bytes: u64,
     /// Memory load of the machine, in percent.
     pub memory_load: u64,
@@ -168,7 +169,7 @@ pub struct RecordedCollection {
     pub generations: Vec<RecordedGeneration>,
 }
 
-/// A generation before and after a collection, all heaps together. Sizes are in bytes and include fragmentation.
+/// A generation before and after a collection, summed over all heaps. Sizes are in bytes and include fragmentation.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RecordedGeneration {
@@ -184,31 +185,31 @@ pub struct RecordedGeneration {
     pub fragmentation_after: u64,
 }
 
-/// What decides when a generation of a heap is collected next, and how it fared (`dynamic_data`, gcpriv.h). Sizes are in bytes.
+/// The budget that decides when a generation of a heap is collected next, and its last collection (`dynamic_data`, gcpriv.h). Sizes are in bytes.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationBudget {
     /// The generation.
     pub generation: Generation,
-    /// Collections of it.
+    /// Number of collections of this generation.
     pub collections: u64,
-    /// Index of the last collection of it; `null` for LOH and POH, for which the GC keeps none.
+    /// Index of the last collection of this generation; `null` for LOH and POH, for which the GC does not keep it.
     pub last_collection: Option<u64>,
     /// Duration of that collection in microseconds.
     pub last_duration_us: Option<u64>,
     /// Allocation budget until the next collection.
     pub budget: u64,
-    /// What is left of it; negative if exceeded.
+    /// Rest of the budget; negative if exceeded.
     pub budget_left: i64,
-    /// Objects before the last collection of it.
+    /// Size of the objects before that collection.
     pub size_before: u64,
-    /// Survivors of it.
+    /// Size of its survivors.
     pub survived: u64,
-    /// Survivors in pinned plugs.
+    /// Size of its survivors in pinned plugs.
     pub pinned_survived: u64,
-    /// Objects after it.
+    /// Size of the objects after it.
     pub size_after: u64,
-    /// Promoted by it.
+    /// Size of the objects that it promoted.
     pub promoted: u64,
     /// Fragmentation after it.
     pub fragmentation: u64,

@@ -17,11 +17,11 @@ named_enum! {
 named_enum! {
     /// Outcome of a self-check.
     pub enum CheckOutcome {
-        /// As expected.
+        /// The result is as expected.
         Passed = "passed",
-        /// Not as expected.
+        /// The result is not as expected.
         Failed = "failed",
-        /// The dump or the descriptor lacks the data to check.
+        /// The data to check is missing from the dump or the descriptor.
         Unknown = "unknown",
     }
 }
@@ -48,9 +48,9 @@ pub struct ContractsReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct UnusableModel {
-    /// What it is: `field Thread.State`.
+    /// The item: `field Thread.State`.
     pub item: String,
-    /// What is wrong with it.
+    /// Why it cannot be used.
     pub reason: String,
 }
 
@@ -62,9 +62,9 @@ pub struct OriginModel {
     pub kind: OriginKind,
     /// Name.
     pub name: String,
-    /// Address of the structure it was read from, if any.
+    /// Address of the structure that the source was read from, if any.
     pub address: Option<Addr>,
-    /// Format version of its JSON.
+    /// Format version of the JSON.
     pub version: u64,
 }
 
@@ -79,9 +79,9 @@ named_enum! {
         UnrecognizedVersion = "unrecognized-version",
         /// Known version that is not supported.
         KnownButUnsupported = "known-but-unsupported",
-        /// A contract that this gcdump does not know: no command needs it.
+        /// A contract that this version of gcdump does not know: no command needs it.
         NotNeeded = "not-needed",
-        /// What the descriptor says of it cannot be used.
+        /// The descriptor's entry for the contract cannot be used.
         Unusable = "unusable",
     }
 }
@@ -96,9 +96,9 @@ pub struct ContractModel {
     pub version: Option<String>,
     /// Whether gcdump supports it.
     pub support: SupportKind,
-    /// The same as text.
+    /// The support as text.
     pub message: String,
-    /// Source.
+    /// Source of the contract.
     pub origin: Option<String>,
 }
 
@@ -125,7 +125,7 @@ pub struct FieldModel {
     /// Type, if given.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// Source.
+    /// Source of the field.
     pub origin: String,
 }
 
@@ -142,13 +142,13 @@ pub struct GlobalModel {
     pub number: Option<u64>,
     /// Text value.
     pub text: Option<String>,
-    /// Address of the variable or structure it designates.
+    /// Address of the variable or structure that the global designates.
     pub address: Option<Addr>,
     /// The word at that address; `null` if it is not in the dump.
     pub content: Option<Addr>,
     /// Why the value is missing.
     pub missing: Option<String>,
-    /// Source.
+    /// Source of the global.
     pub origin: String,
 }
 
@@ -158,7 +158,7 @@ pub struct GlobalModel {
 pub struct CheckModel {
     /// Name of the check.
     pub name: String,
-    /// Its outcome.
+    /// Outcome.
     pub outcome: CheckOutcome,
     /// The values compared.
     pub facts: String,

@@ -4,19 +4,19 @@ use serde::Serialize;
 
 use crate::base::{Addr, Name};
 
-/// What a NativeAOT program said of its own end, in its memory.
+/// The report that a NativeAOT program leaves in its memory when it ends itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CrashReport {
-    /// Version of its runtime.
+    /// Version of the runtime.
     pub runtime_version: Option<String>,
-    /// Why it ended: `unhandled exception`, `fail fast`, `internal error`; `null` for other reasons.
+    /// Why the program ended: `unhandled exception`, `fail fast`, `internal error`; `null` for other reasons.
     pub reason: Option<String>,
-    /// OS id of the thread that ended it.
+    /// OS id of the thread that ended the program.
     pub thread: Option<u64>,
-    /// Its message.
+    /// Message.
     pub message: Option<String>,
-    /// The exception that was not handled.
+    /// The unhandled exception.
     pub exception: Option<CrashException>,
 }
 
@@ -26,12 +26,12 @@ pub struct CrashReport {
 pub struct CrashException {
     /// Address of the object.
     pub address: Option<Addr>,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub type_name: Option<String>,
-    /// Its HRESULT.
+    /// HRESULT.
     pub hresult: Option<i32>,
-    /// Its message.
+    /// Message.
     pub message: Option<String>,
     /// Frames, innermost first.
     pub stack: Vec<CrashFrame>,
@@ -45,11 +45,11 @@ pub struct CrashException {
 pub struct CrashFrame {
     /// Code address.
     pub ip: Option<Addr>,
-    /// Method with its parameters; `null` where the program has no name for it.
+    /// Method with its parameters; `null` if the program does not have its name.
     pub method: Option<String>,
 }
 
-/// Where the thread crashed that ended the process.
+/// Location of the crash that ended the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FaultModel {
@@ -59,26 +59,26 @@ pub struct FaultModel {
     pub managed_id: Option<u32>,
     /// Signal or exception.
     pub signal: String,
-    /// The cause of the signal: `SEGV_MAPERR`, `SI_TKILL`; `null` on Windows, and where the dump does not record it.
+    /// Cause of the signal: `SEGV_MAPERR`, `SI_TKILL`; `null` on Windows, and if the dump does not record it.
     pub code: Option<String>,
-    /// Whether the processor raised it at an instruction, rather than a program that sent a signal or threw an exception.
+    /// Whether the processor raised it at an instruction; otherwise a program sent the signal or threw the exception.
     pub hardware: bool,
-    /// Whether native code crashed: by a fault of the processor, on a native thread, or by a signal that a function below a P/Invoke sent.
+    /// Whether native code crashed: by a fault of the processor, on a native thread, or by a signal that a function called through P/Invoke sent.
     pub native: bool,
-    /// The address that the instruction accessed; `null` where none is recorded.
+    /// Address that the instruction accessed; `null` if none is recorded.
     pub address: Option<Addr>,
-    /// Whether the first frame is where the signal or exception was raised. Otherwise the thread was in the handler of the signal, and the dump
-    /// does not have the state that the kernel saved for it.
+    /// Whether the first frame is where the signal or exception was raised. If not, the thread was in the signal handler, and the dump does not have
+    /// the context that the kernel saved for it.
     pub at_fault: bool,
     /// Native frames, innermost first.
     pub frames: Vec<NativeFrameModel>,
-    /// Why the native frames end where they do: `managed code`, `the outermost frame`, or what is not in the dump.
+    /// Why the native frames end: `managed code`, `the outermost frame`, or what is missing from the dump.
     pub end: Option<String>,
-    /// Whether the stack of the thread overflowed: the runtime names its exception for that, or the system its error.
+    /// Whether the stack of the thread overflowed: the runtime's exception or the system's error says so.
     pub stack_overflow: bool,
-    /// The P/Invoke whose native function the thread is in.
+    /// The P/Invoke method whose native function the thread is in.
     pub pinvoke: Option<Name>,
-    /// Stack pointer of the method below the native frames; `null` without one.
+    /// Stack pointer of the managed method that called the native frames; `null` without one.
     pub managed_sp: Option<Addr>,
 }
 
@@ -86,7 +86,7 @@ pub struct FaultModel {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct NativeFrameModel {
-    /// Instruction pointer: a return address, but for the first one.
+    /// Instruction pointer: a return address, except in the first frame.
     pub ip: Addr,
     /// Stack pointer.
     pub sp: Option<Addr>,
@@ -94,13 +94,14 @@ pub struct NativeFrameModel {
     pub module: Option<Name>,
     /// Offset of `ip` from the base of the image, in bytes.
     pub offset: Option<u64>,
-    /// The last export at or below `ip`: an address in a function that is not exported has that of another one.
+    /// The last export at or below `ip`. An address in a function that is not exported gets the name of another
+    /// function.
     pub export: Option<String>,
-    /// Offset of `ip` from it, in bytes.
+    /// Offset of `ip` from the export, in bytes.
     pub export_offset: Option<u64>,
 }
 
-/// Bytes from an export beyond which it is not shown: few functions are larger, so that the address belongs to another one.
+/// Largest distance in bytes from an export at which it is shown: few functions are larger, so an address beyond it belongs to another function.
 const MOST_OF_A_FUNCTION: u64 = 1 << 14;
 
 impl NativeFrameModel {
@@ -109,7 +110,7 @@ impl NativeFrameModel {
         self.module.as_deref().is_some_and(|name| libraries.iter().any(|library| name.starts_with(library)))
     }
 
-    /// `libc.so.6+0x152a89 (strlen+0x19)`, or the address outside of images.
+    /// Text such as `libc.so.6+0x152a89 (strlen+0x19)`, or the address outside of images.
     pub(crate) fn place(&self) -> String {
         let Some((module, offset)) = self.module.as_ref().zip(self.offset) else { return self.ip.to_string() };
         let near = self.export_offset.filter(|at| *at <= MOST_OF_A_FUNCTION);
@@ -120,19 +121,19 @@ impl NativeFrameModel {
 }
 
 impl FaultModel {
-    /// `SIGSEGV (SEGV_MAPERR) at address 0x10, in libc.so.6+0x152a89 (nearest export strlen+0x19)`.
+    /// Text such as `SIGSEGV (SEGV_MAPERR) at address 0x10, in libc.so.6+0x152a89 (nearest export strlen+0x19)`.
     pub(crate) fn words(&self) -> String {
         let code = self.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         let address = self.address.map(|address| format!(" at address {address}")).unwrap_or_default();
         let mut frames = self.frames.iter().filter(|_| self.native && self.at_fault);
-        // A signal that a program has sent comes from the C library.
+        // A signal that a program sent comes from the C library.
         let (verb, frame) = if self.hardware { ("in", frames.next()) } else { ("sent by", frames.find(|frame| !frame.is_in_c_library())) };
         let place = frame.map(|frame| format!(", {verb} {}", frame.place())).unwrap_or_default();
         let overflow = if self.stack_overflow && !self.signal.contains(FaultModel::OVERFLOW) { ", stack overflow" } else { "" };
         format!("{}{code}{address}{place}{overflow}", self.signal)
     }
 
-    /// The name of [`FaultModel::stack_overflow`] in signals.
+    /// The text in signals for which [`FaultModel::stack_overflow`] is set.
     const OVERFLOW: &str = "stack overflow";
 
     /// Whether the native frames lead to managed code.

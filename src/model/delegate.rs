@@ -2,24 +2,25 @@ use serde::Serialize;
 
 use crate::base::{Addr, Name};
 
-/// What a delegate calls.
+/// The call target of a delegate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DelegateModel {
-    /// The object that the method is called on, or its first argument; `null` for a static method or an open delegate. Of a multicast
-    /// delegate, that of the last part, as `Delegate.Target` says.
+    /// The object that the method is called on, or its first argument; `null` for a static method or an open delegate. For a multicast delegate, that
+    /// of the last part, like `Delegate.Target`.
     pub target: Option<Addr>,
     /// Type of the target.
     pub target_type: Option<Name>,
-    /// The method, as the compiler named it; `null` if it could not be found. Of a multicast delegate, that of the last part, as `Delegate.Method` says.
+    /// The method, as the compiler named it; `null` if it could not be found. For a multicast delegate, that of the last part, like
+    /// `Delegate.Method`.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// The runtime's description of the method (MethodDesc).
+    /// Address of the `MethodDesc` of the method.
     pub method_desc: Option<Addr>,
-    /// How many delegates a multicast delegate calls; 0 for others.
+    /// Number of delegates that a multicast delegate calls; 0 for other delegates.
     pub part_count: u64,
-    /// The first of them, in the order in which they are called, as many as were asked for; empty for others.
+    /// The first of these delegates in calling order, up to the requested number; empty for other delegates.
     pub parts: Vec<DelegatePart>,
 }
 
@@ -27,7 +28,7 @@ pub struct DelegateModel {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DelegatePart {
-    /// The part: a delegate of its own.
+    /// The part, a delegate itself.
     pub object: Addr,
     /// The object that the method is called on, or its first argument.
     pub target: Option<Addr>,
@@ -37,6 +38,6 @@ pub struct DelegatePart {
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// The runtime's description of the method (MethodDesc).
+    /// Address of the `MethodDesc` of the method.
     pub method_desc: Option<Addr>,
 }

@@ -16,7 +16,7 @@ named_enum! {
         Assembly = "assembly",
         /// Generation or segment kind.
         Generation = "generation",
-        /// Root that alone keeps the objects alive: a static field, or a kind of handle.
+        /// The only root that keeps the objects alive: a static field, or a kind of handle.
         Root = "root",
     }
 }
@@ -46,37 +46,37 @@ named_enum! {
         Grown = "grown",
         /// Fewer bytes, or as many bytes and fewer objects.
         Shrunk = "shrunk",
-        /// As many objects and bytes.
+        /// The same number of objects and bytes.
         Same = "same",
     }
 }
 
 named_enum! {
-    /// The course of a number through more than two dumps.
+    /// Development of a measure over more than two dumps.
     pub enum Trend {
-        /// More in each dump than in the one before.
+        /// Larger in each dump than in the one before.
         Grows = "grows",
-        /// Less in each dump than in the one before.
+        /// Smaller in each dump than in the one before.
         Shrinks = "shrinks",
-        /// The same in all dumps.
+        /// Equal in all dumps.
         Steady = "steady",
         /// Anything else.
         Varies = "varies",
     }
 }
 
-/// `diff`: what changed from dump to dump.
+/// `diff`: the changes from dump to dump.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffReport {
     /// Grouping key of `rows`.
     pub by: DiffBy,
-    /// The dumps, in the order of the command line.
+    /// The compared dumps, in the order of the command line.
     pub dumps: Vec<ComparedDump>,
     /// Totals of the process: heap, handles, threads, finalization queue, out-of-memory records.
     pub summary: Vec<DiffMeasure>,
-    /// What holds the growth, from the first dump to the last. First those that accumulate objects of the application's own
-    /// types, then those that accumulate only objects of framework types; the largest growth first. `null` if not searched for.
+    /// The containers that hold the growth, from the first dump to the last. Containers that accumulate objects of the application's own types come
+    /// first, then those that accumulate only objects of framework types; the largest growth first in each. `null` if not searched for.
     pub holders: Option<Vec<GrowingHolder>>,
     /// The groups that changed, most bytes gained first; with `--all`, every group.
     pub rows: Vec<DiffRow>,
@@ -88,7 +88,7 @@ pub struct DiffReport {
     pub rules: Vec<DiffRule>,
 }
 
-/// A dump that is compared.
+/// A compared dump.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ComparedDump {
@@ -96,35 +96,35 @@ pub struct ComparedDump {
     pub path: String,
     /// Process id.
     pub process_id: Option<u32>,
-    /// Version of its runtime.
+    /// Version of the runtime.
     pub runtime: Option<String>,
-    /// When it was taken, in seconds since 1970.
+    /// Time at which the dump was written, in seconds since 1970.
     pub time: Option<u64>,
 }
 
-/// A number about the process. `null`: not in the dump.
+/// A measure of the process. Values are `null` if they are not in the dump.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffMeasure {
-    /// What is measured, as in rules: `bytes`, `objects`, `handles:strong`.
+    /// Name of the measure, as in rules: `bytes`, `objects`, `handles:strong`.
     pub name: String,
-    /// Whether it counts bytes.
+    /// Whether the unit is bytes.
     pub is_bytes: bool,
-    /// In the first dump.
+    /// Value in the first dump.
     pub before: Option<u64>,
-    /// In the last dump.
+    /// Value in the last dump.
     pub after: Option<u64>,
-    /// From the first dump to the last.
+    /// Change from the first dump to the last.
     pub change: Option<i64>,
     /// The change as a fraction of `before`; `null` if that is 0.
     pub growth: Option<f64>,
-    /// In each dump.
+    /// Value in each dump.
     pub series: Vec<Option<u64>>,
-    /// Its course, if more than two dumps are compared.
+    /// Trend, if more than two dumps are compared.
     pub trend: Option<Trend>,
 }
 
-/// A group of objects. Free space is not part of any.
+/// A group of objects. Free space does not belong to any group.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffRow {
@@ -132,7 +132,7 @@ pub struct DiffRow {
     pub key: Name,
     /// File name of the type's module, if grouped by type.
     pub module: Option<String>,
-    /// Its change from the first dump to the last.
+    /// Change from the first dump to the last.
     pub state: DiffState,
     /// Objects in the first dump.
     pub before: Sum,
@@ -146,15 +146,15 @@ pub struct DiffRow {
     pub growth: Option<f64>,
     /// Bytes that the objects of the type retained together in the first dump; `null` if not computed.
     pub retained_before: Option<u64>,
-    /// Bytes that they retain together in the last dump.
+    /// Bytes that the objects retain together in the last dump; `null` if not computed.
     pub retained_after: Option<u64>,
     /// Objects in each dump.
     pub series: Vec<Sum>,
-    /// Course of the bytes, if more than two dumps are compared.
+    /// Trend of the bytes, if more than two dumps are compared.
     pub trend: Option<Trend>,
 }
 
-/// A container whose retained size grew, and the way to it from a root.
+/// A container whose retained size grew, and the path to it from a root.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GrowingHolder {
@@ -174,7 +174,7 @@ pub struct GrowingHolder {
     pub root_before: u64,
     /// Bytes that everything below the root retains in the last dump.
     pub root_after: u64,
-    /// The type whose objects accumulate in the container; `null` if only objects that were there before have grown.
+    /// The type whose objects accumulate in the container; `null` if only objects that existed before have grown.
     pub element: Option<Name>,
     /// Whether a type outside the framework accumulates.
     pub own: bool,
@@ -184,14 +184,14 @@ pub struct GrowingHolder {
     pub text: String,
 }
 
-/// A step of the way from a root to a container.
+/// A step of the path from a root to a container.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HolderStep {
     /// Name of the type.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Field or element of the step before that refers to it, if a single object grew; `null` for several objects of the type.
+    /// Field or element of the previous step that refers to it, if a single object grew; `null` for several objects of the type.
     pub field: Option<String>,
     /// The object in the last dump, if it is a single one.
     pub address: Option<Addr>,
@@ -220,11 +220,11 @@ pub struct GainedType {
 pub struct DiffRule {
     /// The rule as given.
     pub rule: String,
-    /// The number that it is about, in the first dump.
+    /// Value of the rule's measure in the first dump.
     pub before: Option<u64>,
-    /// The number in the last dump.
+    /// Value in the last dump.
     pub after: Option<u64>,
-    /// Whether its comparison is true, which fails the check; `null` if the number is not in both dumps.
+    /// Whether the rule's comparison is true, which fails the check; `null` if the value is not in both dumps.
     pub failed: Option<bool>,
     /// Why it failed, or why it could not be checked; `null` otherwise.
     pub reason: Option<String>,

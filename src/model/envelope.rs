@@ -29,7 +29,7 @@ named_enum! {
     pub enum LayoutSource {
         /// The descriptor of the runtime.
         Descriptor = "descriptor",
-        /// Pointer data of the runtime with the JSON of an overlay.
+        /// Pointer data of the runtime, with the JSON of an overlay.
         OverlayJson = "overlay-json",
         /// An overlay and `g_dacTable`.
         Overlay = "overlay",
@@ -48,7 +48,7 @@ named_enum! {
 pub struct Head {
     /// Format version: `gcdump/2`.
     pub schema: String,
-    /// Command.
+    /// Name of the command.
     pub command: String,
     /// Version of gcdump.
     pub gcdump: String,
@@ -56,8 +56,25 @@ pub struct Head {
     pub dump: DumpModel,
     /// The runtime; `null` if none could be read.
     pub runtime: Option<RuntimeModel>,
-    /// Number of runtimes of the process that can be read; `--runtime` selects the one that an answer is about.
+    /// Number of runtimes in the process that can be read; `--runtime` selects the one that an answer is about.
     pub runtimes: u64,
+    /// With `--skip`: the rows listed, of each list of the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pages: Vec<PageModel>,
+}
+
+/// The rows of a list that an answer has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PageModel {
+    /// Name of the list in the answer.
+    pub list: String,
+    /// Number of rows before those listed.
+    pub skipped: u64,
+    /// Number of rows listed.
+    pub listed: u64,
+    /// Number of all rows.
+    pub total: u64,
 }
 
 /// A JSON answer.
@@ -113,15 +130,15 @@ pub struct DumpModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RuntimeModel {
-    /// Its number, from 0: the value of `--runtime`.
+    /// Number of the runtime, from 0: the value of `--runtime`.
     pub index: u64,
-    /// Version: `10.0.12`, or only `10.0` if the dump does not tell.
+    /// Version: `10.0.12`, or only `10.0` if the dump does not have the full version.
     pub version: Option<String>,
     /// Path of the runtime module in the process.
     pub module: Option<String>,
     /// Load address.
     pub base: Option<Addr>,
-    /// Build id (ELF) of the module in hex.
+    /// Build ID (ELF) of the module in hex.
     pub build_id: Option<String>,
     /// Source of the VM layouts: `descriptor`, `overlay-json`, `overlay`, `none`.
     pub vm: LayoutSource,

@@ -8,16 +8,17 @@ use crate::base::{Addr, Name};
 pub struct ExceptionModel {
     /// The exception object.
     pub address: Addr,
-    /// Its type name; `null` if unknown.
+    /// Type name; `null` if unknown.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its method table.
+    /// Method table.
     pub method_table: Option<Addr>,
-    /// Whether it is in flight (exception tracker), not just the last one thrown. Always `false` for inner exceptions.
+    /// Whether the exception is in flight (exception tracker), not just the last one thrown. Always `false` for inner
+    /// exceptions.
     pub current: bool,
-    /// Its message; `null` if unset (`Exception.Message` would then return a default text) or not in the dump.
+    /// Message; `null` if unset (`Exception.Message` would then return a default text) or not in the dump.
     pub message: Option<String>,
-    /// Its HRESULT; `null` if the object is not in the dump.
+    /// HRESULT; `null` if the object is not in the dump.
     pub hresult: Option<i32>,
     /// Stack trace, innermost frame first; empty if never thrown.
     pub stack: Vec<FrameModel>,
@@ -47,9 +48,9 @@ pub struct FrameModel {
     pub method_desc: Option<Addr>,
     /// File name of the declaring module.
     pub module: Option<Name>,
-    /// Offset of `ip` in the method's code, in bytes; `null` where the code is not found, and in NativeAOT programs.
+    /// Offset of `ip` in the method's code, in bytes; `null` if the code is not found, and in NativeAOT programs.
     pub offset: Option<u64>,
-    /// Path of the source file when it was compiled; `null` without a PDB that tells it.
+    /// Path of the source file at compile time; `null` without a PDB that has the line.
     pub file: Option<Name>,
     /// Line in that file, from 1.
     pub line: Option<u32>,
@@ -58,7 +59,7 @@ pub struct FrameModel {
 }
 
 impl FrameModel {
-    /// A frame of which only the instruction pointer is known.
+    /// A frame for which only the instruction pointer is known.
     pub(crate) fn bare(ip: Addr, last_of_foreign: bool) -> FrameModel {
         FrameModel {
             ip,
@@ -81,25 +82,26 @@ impl FrameModel {
 pub struct ExceptionsReport {
     /// Number of exception objects.
     pub total: u64,
-    /// Those of them that the runtime made at its start, for when memory or stack are short, and that were never thrown.
+    /// Exceptions that the runtime preallocates at startup for when memory or stack run out, and that were never
+    /// thrown.
     pub preallocated: u64,
-    /// Groups of one type that one method has thrown, most frequent first.
+    /// Groups of exceptions of one type thrown by one method, most frequent first.
     pub groups: Vec<ExceptionGroup>,
     /// Exceptions in heap order; `null` with `--stat`.
     pub exceptions: Option<Vec<HeapExceptionModel>>,
-    /// With `--top`: number of exceptions, with `--stat` of groups, that are not listed, if there are any.
+    /// With `--top`: number of exceptions (with `--stat`, of groups) that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
 }
 
-/// Exceptions of one type that one method has thrown.
+/// Exceptions of one type thrown by one method.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ExceptionGroup {
     /// Type name.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// The method that has thrown them, as the compiler named it; `null` for those that were not thrown, and where it is not known.
+    /// The method that threw them, as the compiler named it; `null` for exceptions that were not thrown, and if the method is unknown.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
@@ -107,7 +109,7 @@ pub struct ExceptionGroup {
     pub message: Option<String>,
     /// Number of exceptions.
     pub count: u64,
-    /// Number of exceptions with a stack trace, frames or text, that is, thrown ones.
+    /// Number of thrown exceptions: those with stack frames or a stack trace text.
     pub thrown: u64,
     /// Address of the first one.
     pub example: Addr,
@@ -119,14 +121,14 @@ pub struct ExceptionGroup {
 pub struct HeapExceptionModel {
     /// The object.
     pub address: Addr,
-    /// Its type name.
+    /// Type name.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
-    /// Its message; `null` if unset.
+    /// Message; `null` if unset.
     pub message: Option<String>,
-    /// Its HRESULT.
+    /// HRESULT.
     pub hresult: Option<i32>,
     /// Inner exception.
     pub inner: Option<Addr>,
@@ -134,14 +136,14 @@ pub struct HeapExceptionModel {
     pub inners: Vec<Addr>,
     /// Stack trace, innermost frame first.
     pub stack: Vec<FrameModel>,
-    /// Text printed by `Exception.StackTrace` before the frames: a remote or explicitly set trace, which may be all there is.
+    /// Text printed by `Exception.StackTrace` before the frames: a remote or explicitly set trace. It may be the only trace.
     pub remote_stack_text: Option<String>,
     /// Managed id of the associated thread.
     pub thread: Option<u32>,
-    /// Relation to the thread: `in-flight`, `nested` (in flight, below another one) or `last-thrown`; `preallocated` for one that the
-    /// runtime keeps for need.
+    /// Relation to the thread: `in-flight`, `nested` (in flight, below another one) or `last-thrown`; `preallocated` for one that the runtime
+    /// preallocates.
     pub thread_role: Option<String>,
-    /// The inner exceptions with their stack traces: of exceptions in flight, and of a single one. `null` for others, whose inner exceptions
-    /// are in the list.
+    /// The inner exceptions with their stack traces, for exceptions in flight, and if a single exception was requested. `null` for others, whose
+    /// inner exceptions are in the list.
     pub inner_exceptions: Option<Vec<ExceptionModel>>,
 }

@@ -14,13 +14,13 @@ named_enum! {
         Parquet = "parquet",
         /// Tables in CSV files.
         Csv = "csv",
-        /// Tables in files of one JSON object a line.
+        /// Tables in files with one JSON object per line.
         Ndjson = "ndjson",
     }
 }
 
 impl ExportFormat {
-    /// Whether it is a folder of tables.
+    /// Whether the format is a directory of tables.
     pub const fn is_tables(self) -> bool {
         matches!(self, ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Ndjson)
     }
@@ -47,6 +47,39 @@ named_enum! {
         Suspects = "suspects",
         /// Values of strings.
         Strings = "strings",
+        /// Static fields, those of threads among them.
+        Statics = "statics",
+        /// Managed threads.
+        Threads = "threads",
+        /// Frames of their stacks.
+        Frames = "frames",
+        /// Exceptions.
+        Exceptions = "exceptions",
+        /// Tasks.
+        Tasks = "tasks",
+        /// HTTP requests in flight.
+        Requests = "requests",
+        /// Locks, free ones included.
+        Locks = "locks",
+        /// Modules.
+        Modules = "modules",
+    }
+}
+
+impl ExportTable {
+    /// Whether it is about objects and the heap. The others are written when they are asked for: each takes a separate analysis.
+    pub const fn is_of_heap(self) -> bool {
+        !matches!(
+            self,
+            ExportTable::Statics
+                | ExportTable::Threads
+                | ExportTable::Frames
+                | ExportTable::Exceptions
+                | ExportTable::Tasks
+                | ExportTable::Requests
+                | ExportTable::Locks
+                | ExportTable::Modules
+        )
     }
 }
 
@@ -58,9 +91,9 @@ pub struct TableFile {
     pub table: ExportTable,
     /// Path of the file.
     pub file: String,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
 }
 
@@ -70,40 +103,40 @@ pub struct TableFile {
 pub struct ExportReport {
     /// Format of the file, or of the files.
     pub format: ExportFormat,
-    /// Its path; of tables, that of the folder.
+    /// Path of the file; for tables, of the directory.
     pub output: String,
-    /// Its size in bytes, or that of all files.
+    /// Size of the file in bytes; for tables, of all files.
     pub file_bytes: u64,
-    /// Objects in it; of tables, those of the heap.
+    /// Exported objects; for tables, the objects of the heap.
     pub objects: Sum,
-    /// References between them; `null` without the table `refs`.
+    /// References between these objects; `null` without the table `refs`.
     pub references: Option<u64>,
-    /// Nodes in it: the objects, groups of roots, and sums of objects left out. `null` for tables.
+    /// Exported nodes: the objects, groups of roots, and sums of omitted objects. `null` for tables.
     pub nodes: Option<u64>,
     /// Edges between the nodes; `null` for tables.
     pub edges: Option<u64>,
-    /// Objects that roots reach and that are left out, summed up in nodes; `null` without `--under` and `--min-retained`.
+    /// Reachable objects that were omitted, summed up in nodes; `null` without `--under` and `--min-retained`.
     pub left_out: Option<Sum>,
-    /// Objects that no root reaches and that are left out; `null` with `--unreachable`.
+    /// Unreachable objects that were omitted; `null` with `--unreachable`.
     pub unreachable: Option<Sum>,
-    /// With `--since`: the objects that have the ids of the dump before.
+    /// With `--since`: number of objects that have the same ids as in the earlier dump.
     pub survivors: Option<u64>,
-    /// The files of tables; `null` for other formats.
+    /// The table files; `null` for other formats.
     pub tables: Option<Vec<TableFile>>,
-    /// The dump's id, which is the first half of a hash of its file: the name of its partition. `null` without `--partition`.
+    /// Id of the dump: the first half of a hash of its file, and the name of its partition. `null` without `--partition`.
     pub dump_id: Option<String>,
 }
 
 named_enum! {
-    /// What became of a dump of a fleet.
+    /// Results for a dump of a fleet.
     pub enum FleetState {
-        /// Its tables are written.
+        /// The tables are written.
         Written = "written",
-        /// Its tables are written; the dump lacks something that they should tell.
+        /// The tables are written, but they are incomplete because the dump does not have everything.
         Partial = "partial",
-        /// The lake had it already.
+        /// The lake already had the dump.
         Known = "known",
-        /// It cannot be read; its row in `dumps` says why.
+        /// The dump cannot be read; its row in `dumps` says why.
         Failed = "failed",
     }
 }
@@ -112,37 +145,37 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FleetDump {
-    /// Its id: the name of its partition. `null` if the file cannot be read at all.
+    /// Id of the dump, and the name of its partition. `null` if the file cannot be read at all.
     pub id: Option<String>,
     /// Path of the file.
     pub path: String,
-    /// What became of it.
+    /// Result.
     pub state: FleetState,
-    /// Version of its runtime.
+    /// Version of the runtime.
     pub runtime: Option<String>,
-    /// Objects on its heap; `null` where the lake had it already.
+    /// Objects on the heap; `null` if the lake already had the dump.
     pub objects: Option<u64>,
-    /// Their bytes.
+    /// Bytes of these objects.
     pub bytes: Option<u64>,
-    /// Why it failed.
+    /// Why the dump failed.
     pub error: Option<String>,
 }
 
-/// Dumps by state.
+/// Number of dumps by result.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FleetTotals {
-    /// All.
+    /// All dumps.
     pub dumps: u64,
-    /// Written now, whole or in part.
+    /// Dumps written now, completely or partially.
     pub written: u64,
-    /// In the lake already.
+    /// Dumps that the lake already had.
     pub known: u64,
-    /// Failed.
+    /// Dumps that failed.
     pub failed: u64,
 }
 
-/// `fleet`: many dumps as tables.
+/// `fleet`: tables of many dumps.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FleetReport {
@@ -150,6 +183,6 @@ pub struct FleetReport {
     pub lake: String,
     /// The dumps, by path.
     pub dumps: Vec<FleetDump>,
-    /// Their number by state.
+    /// Number of dumps by result.
     pub totals: FleetTotals,
 }

@@ -35,7 +35,8 @@ pub struct FinalizersReport {
     pub shown: Option<u64>,
     /// With `--objects`: the objects, in heap and queue order.
     pub objects: Option<Vec<FinalizerObject>>,
-    /// With `--objects`: number of objects listed, if cut by `--top`; `null` if all are. There are `registered`, `ready` and `critical` together.
+    /// With `--objects`: number of objects listed, if cut by `--top`; `null` if all are. The total is the sum of `registered`, `ready` and
+    /// `critical`.
     pub objects_shown: Option<u64>,
 }
 
@@ -51,8 +52,8 @@ pub struct FinalizerHeap {
     pub ready: u64,
     /// Number of objects ready for critical finalization.
     pub critical: u64,
-    /// Registered objects by queue generation; generations without any omitted. Objects registered since the last collection,
-    /// or re-registered, count as `gen0`.
+    /// Registered objects by queue generation; generations without any are omitted. Objects registered since the last collection, or re-registered,
+    /// are part of `gen0`.
     pub generations: Vec<FinalizerGeneration>,
 }
 
@@ -70,11 +71,11 @@ pub struct FinalizerGeneration {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizerThread {
-    /// Its managed id.
+    /// Managed id.
     pub managed_id: Option<u32>,
-    /// Its OS thread id.
+    /// OS thread id.
     pub os_id: Option<u64>,
-    /// Address of its `Thread`.
+    /// Address of the `Thread`.
     pub address: Addr,
 }
 
@@ -85,7 +86,7 @@ pub struct FinalizerType {
     /// Name of the type, or its method table address if unknown; `null` if the objects are not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its method table; `null` if the objects are not in the dump.
+    /// Method table; `null` if the objects are not in the dump.
     pub method_table: Option<Addr>,
     /// Number of registered objects.
     pub registered: u64,
@@ -101,10 +102,10 @@ pub struct FinalizerType {
 pub struct FinalizerObject {
     /// The object.
     pub object: Addr,
-    /// Name of its type; `null` if the object is not in the dump.
+    /// Type name of the object; `null` if the object is not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its method table; `null` if the object is not in the dump.
+    /// Method table; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
     /// Finalization state.
     pub state: FinalizerState,

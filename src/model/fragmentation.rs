@@ -12,7 +12,7 @@ pub struct FragmentationReport {
     pub generations: Vec<FreeSpaceModel>,
     /// With `--segments`: by segment, ordered by heap and generation.
     pub segments: Option<Vec<FreeSpaceModel>>,
-    /// Free blocks by size, in powers of two; empty sizes omitted.
+    /// Free blocks by size, in powers of two; sizes without blocks are omitted.
     pub sizes: Vec<FreeSizeModel>,
     /// The largest free blocks.
     pub largest: Vec<FreeBlockModel>,
@@ -36,16 +36,17 @@ pub struct FreeSpaceModel {
     pub segment: Option<Addr>,
     /// Allocated bytes: objects, free blocks, allocation contexts.
     pub allocated_bytes: u64,
-    /// Number of free blocks; `null` if the dump lacks objects, and has none of these.
+    /// Number of free blocks; `null` if objects are missing from the dump, and no free block was found.
     pub free_count: Option<u64>,
-    /// Their bytes; `null` as for `free_count`.
+    /// Size of the free blocks in bytes; `null` as for `free_count`.
     pub free_bytes: Option<u64>,
-    /// Their share of the allocated bytes that were walked, 0 to 1; `null` as for `free_count`.
+    /// Share of the free blocks in the allocated bytes that were walked, 0 to 1; `null` as for `free_count`.
     pub share: Option<f64>,
-    /// Committed but unused bytes after the last object. In an ephemeral segment they count for the youngest generation.
+    /// Committed but unused bytes after the last object. In an ephemeral segment they belong to the youngest
+    /// generation.
     pub unused_committed_bytes: u64,
-    /// Unused bytes of allocation contexts: neither free nor objects. In an ephemeral segment they count for the youngest
-    /// generation. `null` if the dump lacks objects, and none were met.
+    /// Unused bytes of allocation contexts: neither free nor objects. In an ephemeral segment they belong to the
+    /// youngest generation. `null` if objects are missing from the dump, and no allocation context was found.
     pub context_bytes: Option<u64>,
 }
 
@@ -57,7 +58,7 @@ pub struct FreeSizeModel {
     pub size_from: u64,
     /// Number of free blocks.
     pub count: u64,
-    /// Their bytes.
+    /// Size of the blocks in bytes.
     pub bytes: u64,
 }
 
@@ -65,19 +66,20 @@ pub struct FreeSizeModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FreeBlockModel {
-    /// Its address.
+    /// Address.
     pub address: Addr,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its generation.
+    /// Generation.
     pub generation: Generation,
-    /// Address of its segment.
+    /// Address of the segment.
     pub segment: Addr,
-    /// The object that ends at its start; `null` next to a segment start, an allocation context or absent memory.
+    /// The object that ends where the block starts; `null` next to a segment start, an allocation context or absent
+    /// memory.
     pub before: Option<NeighborModel>,
-    /// The object that starts at its end; `null` as for `before`.
+    /// The object that starts where the block ends; `null` as for `before`.
     pub after: Option<NeighborModel>,
-    /// Address of a pinned handle to the object after it, or else to the one before it.
+    /// Address of a pinned handle to the object after the block, or else to the one before it.
     pub pinned_by: Option<Addr>,
 }
 
@@ -87,7 +89,7 @@ pub struct FreeBlockModel {
 pub struct NeighborModel {
     /// The object.
     pub address: Addr,
-    /// Name of its type; `Free` for another free block.
+    /// Type name of the object; `Free` for another free block.
     #[serde(rename = "type")]
     pub type_name: Name,
 }
@@ -99,17 +101,18 @@ pub struct PinnedTypeModel {
     /// Name of the type.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
     /// Number of distinct objects.
     pub count: u64,
-    /// Their bytes.
+    /// Size of the objects in bytes.
     pub bytes: u64,
     /// Bytes of the free blocks directly before these objects.
     pub free_bytes_before: u64,
 }
 
-/// Totals of `fragmentation`. `null` where the dump lacks what would tell, and has none of it.
+/// Totals of `fragmentation`. A total is `null` if the memory that it is computed from is missing from the dump and
+/// nothing of it was found.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FragmentationTotals {
@@ -117,9 +120,9 @@ pub struct FragmentationTotals {
     pub allocated_bytes: Option<u64>,
     /// Number of free blocks.
     pub free_count: Option<u64>,
-    /// Their bytes.
+    /// Size of the free blocks in bytes.
     pub free_bytes: Option<u64>,
-    /// Their share of the allocated bytes that were walked, 0 to 1.
+    /// Share of the free blocks in the allocated bytes that were walked, 0 to 1.
     pub share: Option<f64>,
     /// Committed but unused bytes after the last object of each segment.
     pub unused_committed_bytes: Option<u64>,
@@ -127,6 +130,6 @@ pub struct FragmentationTotals {
     pub context_bytes: Option<u64>,
     /// Number of pinned and async-pinned handles in use.
     pub pinned_handles: Option<u64>,
-    /// Number of heap objects pinned by them.
+    /// Number of heap objects pinned by these handles.
     pub pinned_objects: Option<u64>,
 }

@@ -21,24 +21,24 @@ named_enum! {
         Dependent = "dependent" | "6",
         /// Pinned for overlapped I/O; not used since .NET 8.
         AsyncPinned = "async-pinned" | "AsyncPinned" | "7",
-        /// Measures the size of what it holds; not used since .NET 9.
+        /// Measures the size of the objects it holds; not used since .NET 9.
         SizedRef = "sized-ref" | "SizedRef" | "8",
         /// Weak, to a native COM object; not used since .NET 8.
         WeakNativeCom = "weak-native-com" | "WeakNativeCom" | "WeakWinRT" | "9",
-        /// Weak, with the address of an interior pointer as secondary value (collectible statics).
+        /// Weak, with the address of an interior pointer as its secondary value (collectible statics).
         WeakInteriorPointer = "weak-interior-pointer" | "WeakInteriorPointer" | "10",
-        /// Used by the Java bridge, with the native context as secondary value.
+        /// Used by the Java bridge, with the native context as its secondary value.
         CrossReference = "cross-reference" | "CrossReference" | "11",
     }
 }
 
 impl HandleKind {
-    /// Whether handles of this type carry a secondary value.
+    /// Whether handles of this type have a secondary value.
     pub const fn has_secondary(self) -> bool {
         matches!(self, HandleKind::Dependent | HandleKind::WeakInteriorPointer | HandleKind::CrossReference)
     }
 
-    /// Whether handles of this type keep their objects alive; `None` where the handle alone does not tell.
+    /// Whether handles of this type keep their objects alive; `None` if that depends on more than the handle.
     pub const fn keeps_alive(self) -> Option<bool> {
         match self {
             HandleKind::Strong | HandleKind::Pinned | HandleKind::AsyncPinned | HandleKind::SizedRef => Some(true),
@@ -49,17 +49,17 @@ impl HandleKind {
 }
 
 named_enum! {
-    /// Uses of strong handles that the runtime or its library made for itself: not by a program, which cannot free them.
+    /// Uses of strong handles that the runtime or its library created for itself. A program cannot free them.
     pub enum HandleUse {
-        /// Leads from a sync block to its lock (.NET 11).
+        /// From a sync block to its lock (.NET 11).
         SyncBlockLock = "sync-block-lock",
-        /// Leads from a wait handle to its state (NativeAOT, and .NET 11 on Unix).
+        /// From a wait handle to its state (NativeAOT, and .NET 11 on Unix).
         WaitHandle = "wait-handle",
     }
 }
 
 impl HandleUse {
-    /// The use in words.
+    /// Description of the use.
     pub const fn words(self) -> &'static str {
         match self {
             HandleUse::SyncBlockLock => "lock of a sync block",
@@ -74,7 +74,7 @@ impl HandleUse {
 pub struct HandleModel {
     /// Address of the handle, that is, the value of a `GCHandle`.
     pub address: Addr,
-    /// Its type.
+    /// Type of the handle.
     #[serde(rename = "type")]
     pub kind: HandleKind,
     /// The object.
@@ -85,26 +85,27 @@ pub struct HandleModel {
     pub method_table: Option<Addr>,
     /// Size of the object in bytes; `null` if the object is not in the dump.
     pub object_size: Option<u64>,
-    /// Whether the handle keeps its object alive. Ref-counted handles: whether their count does; `null` where it cannot be read.
-    /// `null` for cross references, which the Java bridge decides.
+    /// Whether the handle keeps its object alive. For ref-counted handles, whether their count does; `null` if it cannot be read. `null` for cross
+    /// references, which the Java bridge decides.
     pub strong: Option<bool>,
-    /// Strong handles that the runtime or its library made for itself: the use. `null` for all others.
+    /// For strong handles that the runtime or its library created for itself: the use. `null` for all others.
     pub used_for: Option<HandleUse>,
-    /// Ref-counted handles: COM references to the object's wrapper; `null` where they cannot be read, and for all others.
+    /// For ref-counted handles: number of COM references to the object's wrapper; `null` if they cannot be read, and
+    /// for all others.
     pub ref_count: Option<u64>,
-    /// Dependent handles: the dependent object. Weak interior pointers: the address of the pointer. Cross references: the
-    /// native context. `null` for all others.
+    /// For dependent handles: the dependent object. For weak interior pointers: the address of the pointer. For cross
+    /// references: the native context. `null` for all others.
     pub secondary: Option<Addr>,
-    /// Dependent handles: type name of the dependent object; `null` if there is none or it is unknown.
+    /// For dependent handles: type name of the dependent object; `null` if there is none or the name is unknown.
     pub secondary_type: Option<Name>,
 }
 
 named_enum! {
-    /// Where the features of a runtime are known from.
+    /// Sources of the list of a runtime's features.
     pub enum FeatureSource {
         /// The descriptor publishes them (`Feature…`).
         Descriptor = "descriptor",
-        /// By version: what all builds of this version have.
+        /// The version: all builds of this version have the feature.
         Version = "version",
     }
 }
@@ -130,7 +131,7 @@ pub struct HandleGroup {
     pub key: Option<Name>,
     /// Number of handles.
     pub count: u64,
-    /// Total size of their objects in bytes, once for each handle.
+    /// Total size of the objects in bytes; an object is counted once for each handle.
     pub bytes: u64,
 }
 
@@ -145,7 +146,7 @@ pub struct HandleStat {
     pub count: u64,
 }
 
-/// Handles that the runtime or its library made for itself.
+/// Handles that the runtime or its library created for itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HandleUseStat {
@@ -153,6 +154,51 @@ pub struct HandleUseStat {
     pub used_for: HandleUse,
     /// Number of handles.
     pub count: u64,
+}
+
+/// The memory of handle tables. It is the GC's own, outside of the heap.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HandleMemory {
+    /// Number of handle tables.
+    pub tables: u64,
+    /// Number of segments. A table has at least one.
+    pub segments: u64,
+    /// Segments with an object in some slot: each stays as long as that handle does, however empty it is. `null` if not all are in the dump.
+    pub segments_with_objects: Option<u64>,
+    /// Bytes of a segment, its header included.
+    pub segment_bytes: u64,
+    /// Reserved bytes of all segments. Pages without a block in use may not be committed.
+    pub bytes: u64,
+    /// Slots of a block.
+    pub slots_per_block: u64,
+    /// Blocks that belong to no type; `null` if not all segments are in the dump.
+    pub free_blocks: Option<u64>,
+    /// The blocks that belong to a type, by type.
+    pub types: Vec<HandleBlocks>,
+}
+
+/// The blocks of a type of handles.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HandleBlocks {
+    /// The type.
+    #[serde(rename = "type")]
+    pub kind: HandleKind,
+    /// Its blocks. A block returns to the free ones once all its handles are freed, and handles do not move.
+    pub blocks: u64,
+    /// Blocks for the secondary values of these.
+    pub secondary_blocks: u64,
+    /// Of its blocks, those without an object in any slot.
+    pub blocks_without_objects: u64,
+    /// Bytes of its blocks, those for secondary values included.
+    pub bytes: u64,
+    /// Slots of its blocks.
+    pub slots: u64,
+    /// Slots with an object.
+    pub handles: u64,
+    /// Slots without one: free, or of handles whose object was collected or is not set.
+    pub empty_slots: u64,
 }
 
 /// `handles`: the GC handles of all handle tables.
@@ -163,14 +209,17 @@ pub struct HandlesReport {
     pub total: u64,
     /// Number of handles by type.
     pub counts: Vec<HandleStat>,
-    /// Of the strong ones: those that the runtime or its library made for itself, by use.
+    /// Strong handles that the runtime or its library created for itself, by use.
     pub uses: Vec<HandleUseStat>,
-    /// Handle types that the runtime supports, whether it has such handles or not.
+    /// Whether people are shown `supported` (`--detail`).
+    #[serde(skip)]
+    pub detail: bool,
+    /// Handle types that the runtime supports, whether or not there are such handles.
     pub supported: Vec<HandleKind>,
-    /// Where the features that decide this are known from.
+    /// Source of the features that determine the supported types.
     pub supported_by: FeatureSource,
-    /// Number of listed ref-counted handles whose reference count cannot be read: whether these keep their objects alive is
-    /// unknown. `null` with `--stat` and `--by`.
+    /// Number of listed ref-counted handles whose reference count cannot be read, so that it is unknown whether they keep their objects alive. `null`
+    /// with `--stat` and `--by`.
     pub ref_counts_unknown: Option<u64>,
     /// Number of handle tables walked: one per processor with server GC.
     pub tables: u64,
@@ -184,6 +233,9 @@ pub struct HandlesReport {
     pub group_count: Option<u64>,
     /// With `--by`: the groups, largest first.
     pub groups: Option<Vec<HandleGroup>>,
+    /// With `--memory`: what the tables consist of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<HandleMemory>,
 }
 
 #[cfg(test)]
@@ -194,11 +246,11 @@ mod tests {
     fn the_spellings_of_sos_are_understood() {
         let weak_com: [HandleKind; 3] = ["WeakWinRT", "weaknativecom", "weak-native-com"].map(|t| t.parse().unwrap());
         assert_eq!(weak_com, [HandleKind::WeakNativeCom; 3]);
-        // All others are ours without the hyphens.
+        // All other spellings are gcdump's names without the hyphens,
         for kind in HandleKind::ALL {
             assert_eq!(kind.name().replace('-', "").parse(), Ok(kind));
         }
-        // Or the runtime's numbers.
+        // or the runtime's numbers.
         assert!(HandleKind::ALL.into_iter().enumerate().all(|(number, kind)| number.to_string().parse() == Ok(kind)));
     }
 }

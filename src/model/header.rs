@@ -6,7 +6,7 @@ named_enum! {
     /// Contents of an object's header word.
     #[derive(Default)]
     pub enum HeaderState {
-        /// Empty: not locked, no hash code.
+        /// Empty: neither locked nor with a hash code.
         #[default]
         None = "none",
         /// An uncontended lock: owner and recursion level are in the header.
@@ -22,9 +22,9 @@ named_enum! {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeaderModel {
-    /// Its contents.
+    /// Contents.
     pub state: HeaderState,
-    /// Its raw value.
+    /// Raw value.
     pub word: u32,
     /// Managed id of the thread that holds the lock; `null` if unlocked or unknown.
     pub owner_managed_id: Option<u32>,
@@ -36,15 +36,15 @@ pub struct HeaderModel {
     pub sync_block: Option<SyncBlockModel>,
 }
 
-/// A sync block: lock and hash code of an object whose header word does not suffice.
+/// A sync block: lock and hash code of an object whose header word has no room for both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SyncBlockModel {
-    /// Its index.
+    /// Index.
     pub index: u32,
     /// Address of the `SyncBlock`; `null` if it is not in the dump.
     pub address: Option<Addr>,
-    /// The object it belongs to.
+    /// The object that the sync block belongs to.
     pub object: Option<Addr>,
     /// Whether the lock is held.
     pub held: Option<bool>,
@@ -52,9 +52,9 @@ pub struct SyncBlockModel {
     pub owner: Option<Addr>,
     /// Managed id of the owning thread.
     pub owner_managed_id: Option<u32>,
-    /// Times entered by the owner: 1 for once.
+    /// Number of times the owner entered the lock: 1 for once.
     pub recursion: Option<u32>,
-    /// The `System.Threading.Lock` that is its lock (.NET 11); `null` if it has none.
+    /// The `System.Threading.Lock` of the sync block (.NET 11); `null` if it has none.
     pub lock: Option<Addr>,
     /// Number of waiting threads.
     pub waiters: Option<u32>,

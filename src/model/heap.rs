@@ -9,16 +9,16 @@ use crate::base::{Addr, named_enum};
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapReport {
-    /// The heaps; with `--heap`, that one.
+    /// The heaps; with `--heap`, only that one.
     pub heaps: Vec<HeapModel>,
     /// Totals of these heaps.
     pub totals: HeapTotals,
-    /// With `--detail`: what the GC keeps of its collections; `null` if its records were not found.
+    /// With `--detail`: records that the GC keeps about its collections; `null` if they were not found.
     pub collections: Option<CollectionsModel>,
-    /// With `--map`: what their memory holds.
+    /// With `--map`: a map of what the memory of the heaps contains.
     pub map: Option<HeapMapModel>,
-    /// Allocation contexts: ranges of the youngest generation reserved for a thread and not yet filled with objects. Those that
-    /// hold nothing and have counted nothing are omitted, except the global one, which is missing only where the dump lacks it.
+    /// Allocation contexts: ranges of the youngest generation reserved for a thread and not yet filled with objects. Those without a range and
+    /// without counted bytes are omitted, except the global one, which is missing only if it is not in the dump.
     pub allocation_contexts: Vec<AllocContextModel>,
     /// Set if the heap was carved.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,15 +57,15 @@ pub struct CarvedModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapModel {
-    /// Its index.
+    /// Index.
     pub index: u64,
-    /// Address of its `gc_heap`; `null` with workstation GC, whose single heap is kept in global variables.
+    /// Address of the `gc_heap`; `null` with workstation GC, whose single heap is kept in global variables.
     pub address: Option<Addr>,
-    /// Its generations; those without segments omitted.
+    /// Generations; those without segments are omitted.
     pub generations: Vec<GenerationModel>,
-    /// Totals of its generations.
+    /// Totals of the generations.
     pub totals: HeapTotals,
-    /// With `--detail`: everything else the GC publishes about it.
+    /// With `--detail`: everything else that the GC publishes about the heap.
     pub detail: Option<HeapDetail>,
 }
 
@@ -133,24 +133,25 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AllocContextModel {
-    /// Its owner.
+    /// Owner.
     pub owner: ContextOwner,
     /// Managed thread id, or generation.
     pub owner_id: Option<u64>,
-    /// Index of the heap that its range is in; `null` if it has no range, or if that is in no known segment. Of a generation, its heap.
+    /// Index of the heap that contains the range; `null` if there is no range, or if it is in no known segment. For a generation's context, the heap
+    /// of the generation.
     pub heap: Option<u64>,
-    /// Server GC: index of the heap that its last range came from; `null` if it had none, or if the GC's layout is not known.
+    /// Server GC: index of the heap that the last range came from; `null` if there was none, or if the GC's layout is unknown.
     pub alloc_heap: Option<u64>,
     /// Server GC: index of the heap that the GC prefers for the thread, that of the processor it ran on.
     pub home_heap: Option<u64>,
-    /// Next free byte; `0x0` if the owner has no range: every collection takes it away.
+    /// Next free byte; `0x0` if the owner has no range, since every collection takes it away.
     pub pointer: Addr,
     /// End of the range; followed by unformatted space for one minimum-size object.
     pub limit: Addr,
-    /// Bytes its owner has allocated in the SOH so far, without those that are left up to `limit`; `null` if not published by the
-    /// runtime, or if the runtime's total is less than what is left.
+    /// Bytes that the owner has allocated in the SOH so far, without those that are left up to `limit`; `null` if not published by the runtime, or if
+    /// the runtime's total is less than what is left.
     pub allocated_bytes: Option<u64>,
-    /// Bytes its owner has allocated in LOH and POH so far; `null` if not published by the runtime.
+    /// Bytes that the owner has allocated in LOH and POH so far; `null` if not published by the runtime.
     pub allocated_bytes_uoh: Option<u64>,
 }
 
@@ -164,7 +165,8 @@ pub struct NamedCount {
     pub count: u64,
 }
 
-/// Everything returned by `GetHeapData` of the GC contract. `null`: not in this build, or not in the dump.
+/// Everything returned by `GetHeapData` of the GC contract. A value is `null` if this build does not have it, or if it
+/// is not in the dump.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapDetail {
@@ -188,7 +190,7 @@ pub struct HeapDetail {
     pub saved_sweep_start: Option<Addr>,
     /// Internal root array of the GC.
     pub internal_root_array: Option<Addr>,
-    /// Number of its entries in use.
+    /// Number of entries of that array in use.
     pub internal_root_array_index: Option<u64>,
     /// Whether the last heap analysis succeeded.
     pub heap_analyze_success: Option<bool>,
@@ -212,7 +214,7 @@ pub struct HeapDetail {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationTableEntry {
-    /// Generation index: 0 to 2, 3 = LOH, 4 = POH.
+    /// First segment of the generation's list.
     pub generation: u64,
     /// First segment of its list.
     pub start_segment: Option<Addr>,
@@ -232,7 +234,7 @@ pub struct GenerationTableEntry {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FinalizeQueueModel {
-    /// Address of its `CFinalize`.
+    /// Address of the `CFinalize`.
     pub address: Addr,
     /// Ends of the queue parts: POH, LOH, gen2, gen1, gen0, critical ready, ready.
     pub fill_pointers: Vec<Addr>,

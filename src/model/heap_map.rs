@@ -4,29 +4,29 @@ use super::segment::Generation;
 use crate::base::{Addr, Count, named_enum};
 
 named_enum! {
-    /// What a cell of a heap map mostly holds.
+    /// Contents of most of a cell of a heap map.
     pub enum MapCell {
         /// Objects. Letter `o`.
         Objects = "objects",
         /// Objects, some of them pinned by handles. Letter `p`.
         Pinned = "pinned",
-        /// With `--garbage`: objects that no root reaches. Letter `g`.
+        /// With `--garbage`: unreachable objects. Letter `g`.
         Garbage = "garbage",
         /// Free space between objects. Letter `f`.
         Free = "free",
-        /// Free space with pinned objects in it, which keep it from being given back. Letter `x`.
+        /// Free space with pinned objects in it, which prevent it from being decommitted. Letter `x`.
         FreePinned = "free-pinned",
-        /// Committed, and neither allocated nor free space between objects. Letter `u`.
+        /// Committed memory that is neither allocated nor free space between objects. Letter `u`.
         Unused = "unused",
-        /// Not in the dump, or no object where one should be. Letter `?`.
+        /// Memory that is not in the dump, or that is not an object where one should be. Letter `?`.
         Unknown = "unknown",
-        /// Reserved. Letter `.`.
+        /// Reserved memory. Letter `.`.
         Reserved = "reserved",
     }
 }
 
 impl MapCell {
-    /// The letter that stands for it.
+    /// Returns the letter of the cell.
     pub const fn letter(self) -> char {
         match self {
             MapCell::Objects => 'o',
@@ -40,42 +40,42 @@ impl MapCell {
         }
     }
 
-    /// What a letter stands for.
+    /// Returns the cell with this letter.
     pub(crate) fn of(letter: char) -> Option<MapCell> {
         MapCell::ALL.into_iter().find(|cell| cell.letter() == letter)
     }
 }
 
 named_enum! {
-    /// What a row of a heap map stands for.
+    /// Unit of the rows of a heap map.
     pub enum MapRows {
         /// A segment or region.
         Segments = "segments",
-        /// The segments of a generation of a heap, one behind the other by address.
+        /// All segments of one generation of one heap, consecutive by address.
         HeapGenerations = "heap-generations",
-        /// The segments of a generation of all heaps, one behind the other by address.
+        /// All segments of one generation of all heaps, consecutive by address.
         Generations = "generations",
     }
 }
 
-/// Bytes of the heap by what they hold. All but `reserved` add up to the committed bytes.
+/// Bytes of the heap by content. All but `reserved` add up to the committed bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MapBytes {
     /// Objects that are neither pinned nor known to be garbage.
     pub objects: u64,
-    /// Objects that handles pin.
+    /// Objects that are pinned by handles.
     pub pinned: u64,
-    /// With `--garbage`: objects that no root reaches.
+    /// With `--garbage`: unreachable objects.
     pub garbage: Option<u64>,
     /// Free space between objects.
     pub free: u64,
-    /// Committed, and neither allocated nor free space between objects: what is before the first object and behind the last, and what
-    /// threads have taken to allocate from.
+    /// Committed memory that is neither allocated nor free space between objects: before the first object, after the last one, and in allocation
+    /// contexts.
     pub unused: u64,
-    /// Not in the dump, or no object where one should be.
+    /// Memory that is not in the dump, or that is not an object where one should be.
     pub unknown: u64,
-    /// Reserved and not committed.
+    /// Reserved but not committed memory.
     pub reserved: u64,
 }
 
@@ -96,29 +96,29 @@ impl MapBytes {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapMapRow {
-    /// Index of its heap; `null` for a row of several.
+    /// Index of the heap; `null` for a row of several heaps.
     pub heap: Option<u64>,
     /// Generation or segment kind.
     pub generation: Generation,
-    /// Address of the `heap_segment`; `null` for a row of several.
+    /// Address of the `heap_segment`; `null` for a row of several segments.
     pub segment: Option<Addr>,
     /// Number of segments or regions.
     pub segments: u64,
-    /// Where the committed memory of the first begins.
+    /// Start of the committed memory of the first segment.
     pub start: Addr,
-    /// Committed bytes, which the cells stand for.
+    /// Committed bytes, which the cells represent.
     pub committed: u64,
-    /// Bytes by what they hold.
+    /// Bytes by content.
     #[serde(flatten)]
     pub bytes: MapBytes,
-    /// What each cell of the committed memory mostly holds, a letter for each; at its end at most 16 cells of what is only reserved.
+    /// Contents of the cells, one letter each: the committed memory, then at most 16 cells of memory that is only reserved.
     #[serde(serialize_with = "letters")]
     #[cfg_attr(feature = "cli", schemars(with = "String"))]
     pub cells: Vec<MapCell>,
 }
 
 impl HeapMapRow {
-    /// The letters of its cells.
+    /// Returns the letters of the cells.
     pub fn letters(&self) -> String {
         text(&self.cells)
     }
@@ -132,16 +132,16 @@ fn letters<S: Serializer>(cells: &[MapCell], to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(&text(cells))
 }
 
-/// What the memory of the heap holds, segment by segment.
+/// A map of the heap's memory.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapMapModel {
-    /// Bytes that a cell stands for; fewer in the last one of a row.
+    /// Number of bytes per cell; the last one of a row may have fewer.
     pub cell_bytes: u64,
-    /// What a row stands for.
+    /// Unit of the rows.
     pub by: MapRows,
     /// The rows, by heap, generation and address.
     pub rows: Vec<HeapMapRow>,
-    /// Their sums.
+    /// Sums of the rows.
     pub totals: MapBytes,
 }

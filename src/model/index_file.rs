@@ -1,21 +1,21 @@
 use serde::Serialize;
 
-/// `index`: the file with which later commands answer at once.
+/// `index`: the index file, with which later commands answer at once.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct IndexReport {
     /// Path of the index.
     pub path: String,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub file_bytes: u64,
     /// Size of the (decompressed) dump in bytes.
     pub dump_bytes: u64,
-    /// Number of objects in it, free space excluded.
+    /// Number of objects in the index, free space excluded.
     pub objects: u64,
     /// Number of references between them.
     pub references: u64,
-    /// Whether it was written; with `--check`, it was read.
+    /// Whether the index was written; with `--check`, whether it was read.
     pub written: bool,
-    /// With `--check`: why it cannot be used; `null` if it can.
+    /// With `--check`: why the index cannot be used; `null` if it can.
     pub problem: Option<String>,
 }

@@ -6,9 +6,9 @@ use crate::base::{Addr, named_enum};
 named_enum! {
     /// Kinds of runtimes.
     pub enum RuntimeKind {
-        /// The runtime of most programs, single-file ones included.
+        /// CoreCLR: the runtime of most programs, single-file ones included.
         CoreClr = "coreclr",
-        /// A program compiled ahead of time, with the runtime in it.
+        /// NativeAOT: a program compiled ahead of time that contains its runtime.
         NativeAot = "native-aot",
     }
 }
@@ -18,13 +18,13 @@ named_enum! {
     pub enum VersionSource {
         /// A descriptor global (.NET 11).
         Descriptor = "descriptor",
-        /// The report of a crash in the process's memory (NativeAOT).
+        /// The crash report in the process's memory (NativeAOT).
         CrashReport = "crash-report",
         /// The module list of the dump.
         ModuleList = "module-list",
         /// The path of the runtime module.
         Path = "path",
-        /// The build id of the runtime module.
+        /// The build ID of the runtime module.
         BuildId = "build-id",
         /// The version string in the runtime image.
         Image = "image",
@@ -44,9 +44,9 @@ named_enum! {
         Mini = "mini",
         /// Like `mini`, without potentially confidential data.
         Triage = "triage",
-        /// An ELF core of the kernel, as selected by the core filter of the process.
+        /// An ELF core written by the kernel, with the memory that the core filter of the process selects.
         KernelCore = "kernel-core",
-        /// An ELF core of gcore: all memory.
+        /// An ELF core written by gcore: all memory.
         Gcore = "gcore",
         /// A heap snapshot (`.gcdump`): types, sizes and references.
         Snapshot = "snapshot",
@@ -70,7 +70,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Whether a command can be answered.
+    /// Whether a command can answer.
     pub enum AnswerKind {
         /// Fully: the command ends with exit code 0.
         Full = "full",
@@ -78,22 +78,23 @@ named_enum! {
         Partial = "partial",
         /// Not at all: exit code 4, or 5 with an empty answer.
         No = "no",
-        /// Not at all, since the runtime does not describe what it needs: exit code 4. No loss of the dump.
+        /// Not at all, since the runtime does not describe the required data: exit code 4. Nothing is missing from the
+        /// dump.
         Undescribed = "undescribed",
     }
 }
 
 named_enum! {
-    /// How it is known what a command can answer.
+    /// Basis of the verdict on a command.
     pub enum AnswerBasis {
-        /// The command's own answer was made.
+        /// The command's answer was computed.
         Answered = "answered",
-        /// Large heaps: what a walk needs was read, and the objects are in the dump or not. Damage to objects shows only in a walk.
+        /// Large heaps: the data that a heap walk needs was read, and the presence of the objects was checked. Only a walk finds damaged objects.
         Bound = "bound",
     }
 }
 
-/// `info`: what the dump contains, what it can answer, what to run next.
+/// `info`: what the dump contains, which commands can answer, what to run next.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct InfoReport {
@@ -113,7 +114,7 @@ pub struct InfoReport {
     pub file_bytes: u64,
     /// Captured memory in bytes.
     pub captured_bytes: u64,
-    /// Program that wrote it, if known.
+    /// Program that wrote the dump, if known.
     pub writer: Option<DumpWriter>,
     /// Mapped address space in bytes, captured or not.
     pub mapped_bytes: Option<u64>,
@@ -121,18 +122,18 @@ pub struct InfoReport {
     pub truncated_bytes: u64,
     /// Name of the process.
     pub process_name: Option<String>,
-    /// Its command line: the arguments as a shell takes them, the line that Windows keeps, or else the first 80 bytes, as cores of the kernel and of
-    /// gdb have them; `(hidden)` where contents are not shown.
+    /// Command line: the arguments, quoted for a shell; the command line that Windows keeps; or else the first 80 bytes, as in cores of the kernel
+    /// and of gdb. `(hidden)` if contents are not shown.
     pub command_line: Option<String>,
-    /// Its arguments, the name of the program first; `null` where the dump does not have them.
+    /// Arguments, starting with the name of the program; `null` if they are not in the dump.
     pub arguments: Option<Vec<String>>,
-    /// Settings of the runtime: variables of the environment that it reads, and properties of the GC from `runtimeconfig.json`.
+    /// Settings of the runtime: environment variables that it reads, and GC properties from `runtimeconfig.json`.
     pub settings: Vec<super::SettingModel>,
-    /// When the dump was written, in seconds since 1970.
+    /// Time at which the dump was written, in seconds since 1970.
     pub time: Option<u64>,
-    /// When the process was started, in seconds since 1970.
+    /// Time at which the process was started, in seconds since 1970.
     pub started: Option<u64>,
-    /// Number of loaded images; an image that is mapped twice counts twice.
+    /// Number of loaded images; an image that is mapped twice is counted twice.
     pub modules: u64,
     /// Number of OS threads.
     pub os_threads: u64,
@@ -140,11 +141,11 @@ pub struct InfoReport {
     pub crash: Option<String>,
     /// OS id of the crashed thread.
     pub crashed_thread: Option<u32>,
-    /// Where the thread crashed; `null` without a crash.
+    /// Location of the crash; `null` without a crash.
     pub fault: Option<super::FaultModel>,
-    /// The suspension of all threads that was under way; `null` without one.
+    /// The suspension of all threads that was in progress; `null` without one.
     pub suspension: Option<super::SuspensionModel>,
-    /// What a NativeAOT program said of its own end.
+    /// The report that a NativeAOT program leaves in its memory when it ends itself.
     pub crash_report: Option<super::CrashReport>,
     /// The GC; `null` if it cannot be read.
     pub gc: Option<GcModel>,
@@ -160,48 +161,49 @@ pub struct InfoReport {
     pub module_files: Vec<ModuleFileModel>,
     /// Contracts with their versions, as advertised.
     pub contracts: Vec<String>,
-    /// Which commands the dump can answer.
+    /// For each command, whether it can answer.
     pub answers: Vec<AnswerModel>,
-    /// The part of the answers that files of modules would make more precise; `null` where none would.
+    /// The answers that would be more precise with module files; `null` if none would.
     pub more_precise: Option<MorePrecise>,
     /// The command to run next.
     pub next: Option<String>,
-    /// Whether tables have the technical part.
+    /// Whether tables include the technical part.
     #[serde(skip)]
     pub verbose: bool,
-    /// The path, where tables have one line for each dump.
+    /// The path, if the table has one line per dump.
     #[serde(skip)]
     pub in_one_line: Option<String>,
 }
 
-/// How large the GC heap is.
+/// Size of the GC heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapSizeModel {
-    /// Objects and the free space between them.
+    /// Size of the objects and of the free space between them.
     pub allocated_bytes: u64,
-    /// Committed for the segments in use.
+    /// Committed bytes of the segments in use.
     pub committed_bytes: u64,
-    /// Committed in free regions.
+    /// Committed bytes of free regions.
     pub free_region_bytes: u64,
 }
 
-/// Stacks that files of modules would make more precise: what their frames hold, or the frames themselves, is not known.
+/// Stacks that would be more precise with module files: the GC references of their frames, or the frames themselves,
+/// are not known.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MorePrecise {
-    /// Threads with such a stack.
+    /// Number of threads with such a stack.
     pub stacks: u64,
-    /// Threads with a stack.
+    /// Number of threads with a stack.
     pub total: u64,
     /// Names of the files.
     pub files: Vec<String>,
-    /// The command that gets them.
+    /// Command that fetches them.
     pub command: String,
 }
 
 impl MorePrecise {
-    /// `1 of 3 stacks are not known precisely`.
+    /// Text such as `1 of 3 stacks are not known precisely`.
     pub(crate) fn stacks(&self) -> String {
         format!("{} of {} stacks are not known precisely", self.stacks, self.total)
     }
@@ -211,7 +213,7 @@ impl MorePrecise {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RuntimeBrief {
-    /// Its number, from 0: the value of `--runtime`.
+    /// Number of the runtime, from 0: the value of `--runtime`.
     pub index: u64,
     /// CoreCLR or NativeAOT.
     pub kind: RuntimeKind,
@@ -219,11 +221,11 @@ pub struct RuntimeBrief {
     pub version: Option<String>,
     /// Source of the version.
     pub version_source: Option<VersionSource>,
-    /// Path of its module.
+    /// Path of the runtime module.
     pub module: Option<String>,
     /// Load address.
     pub base: Option<Addr>,
-    /// Build id (ELF) in hex.
+    /// Build ID (ELF) in hex.
     pub build_id: Option<String>,
     /// Address of the descriptor.
     pub descriptor: Option<Addr>,
@@ -249,21 +251,21 @@ pub struct RuntimeBrief {
 pub struct ModuleFileModel {
     /// Local path of the file.
     pub file: String,
-    /// Bytes filled in from it.
+    /// Number of bytes filled in from the file.
     pub bytes: u64,
 }
 
-/// Whether a command can be answered.
+/// Whether a command can answer.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AnswerModel {
     /// The command.
     pub command: String,
-    /// Whether it can be answered.
+    /// Whether it can answer.
     pub answer: AnswerKind,
-    /// Why not fully.
+    /// Why the answer is not complete.
     pub reason: Option<String>,
-    /// How it is known.
+    /// Basis of this verdict.
     pub basis: AnswerBasis,
 }
 
@@ -302,15 +304,15 @@ named_enum! {
 named_enum! {
     /// Phases of the garbage collector.
     pub enum GcPhase {
-        /// Nothing.
+        /// None.
         None = "none",
-        /// The threads were being suspended, or had been: for a collection that had not begun, or for another purpose of the runtime.
+        /// The threads were being suspended, or had been, for a collection that had not begun or for another purpose of the runtime.
         Suspending = "suspending",
-        /// A blocking collection was at work and moved nothing: it marked, or was about to begin or to end.
+        /// A blocking collection was in progress but was not moving objects: it was marking, starting or ending.
         Marking = "marking",
-        /// A blocking collection was planning, compacting or sweeping: its structures are not valid, and objects may be half moved.
+        /// A blocking collection was planning, compacting or sweeping: heap structures are not valid, and objects may be partially moved.
         Moving = "moving",
-        /// A background collection was at work, and no blocking one.
+        /// A background collection was in progress, and no blocking one.
         Background = "background",
     }
 }
@@ -328,11 +330,11 @@ pub struct GcModel {
     pub layout: Option<GcLayout>,
     /// Identifiers published by the GC.
     pub identifiers: Vec<String>,
-    /// Whether the build has background (concurrent) collection, whatever is configured.
+    /// Whether the build supports background (concurrent) collection, whatever is configured.
     pub background: bool,
-    /// Whether background collections are in force, as the latency mode of the last collection says: `interactive` and
-    /// `sustained-low-latency` have them, `batch` does not: concurrent GC is off, or the program asked for that mode. `null` where the dump
-    /// does not say: before the first collection, in other modes, or if the records of the GC were not found.
+    /// Whether background collections are enabled, according to the latency mode of the last collection. They are with `interactive` and
+    /// `sustained-low-latency`. They are not with `batch`: concurrent GC is off, or the program requested that mode. `null` if unknown: before the
+    /// first collection, in other modes, or if the records of the GC were not found.
     pub concurrent: Option<bool>,
     /// Whether the heap count adapts to the application (DATAS); `null` if not published by the runtime.
     pub datas: Option<bool>,
@@ -352,41 +354,41 @@ pub struct GcModel {
     pub state_value: Option<u64>,
     /// Whether the heap structures were valid; `false` during the plan phase of a collection.
     pub structures_valid: Option<bool>,
-    /// Its phase; `null` if it cannot be determined.
+    /// Phase of the collector; `null` if it cannot be determined.
     pub phase: Option<GcPhase>,
     /// Whether a collection was in progress: `phase` is `marking`, `moving` or `background`.
     pub gc_in_progress: Option<bool>,
-    /// The runtime's `Thread` that suspended the others, `0x0` if none did; `null` if not published by the runtime. Threads of server
-    /// GC are not threads of the runtime.
+    /// The runtime's `Thread` that suspended the others, `0x0` if none did; `null` if not published by the runtime. Server GC threads are not threads
+    /// of the runtime.
     pub suspended_by: Option<Addr>,
-    /// The limit on what the GC commits; `null` where none was found.
+    /// Limit on the memory that the GC commits; `null` if none was found.
     pub limit: Option<GcLimitModel>,
-    /// What the GC keeps of its collections; `null` if its records were not found.
+    /// Records that the GC keeps about its collections; `null` if they were not found.
     pub collections: Option<crate::model::CollectionsModel>,
     /// Global mechanism counts (GC builds with `GC_CONFIG_DRIVEN` only).
     pub global_mechanisms: Option<Vec<crate::model::NamedCount>>,
 }
 
-/// The limit on what the GC commits (`GCHeapHardLimit`, `GCHeapHardLimitPercent`, or that of a container). With regions only: the GC does not
-/// publish it, and with segments nothing leads to it.
+/// Limit on the memory that the GC commits (`GCHeapHardLimit`, `GCHeapHardLimitPercent`, or the limit of a container). Available only with regions:
+/// the GC does not publish the limit, and with segments it cannot be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GcLimitModel {
     /// The limit in bytes.
     pub hard_limit_bytes: u64,
-    /// The memory of the container, of which the GC takes 75 % for its limit; `null` where the limit is another.
+    /// Memory of the container, 75 % of which is the GC's limit; `null` if the limit has another source.
     pub container_bytes: Option<u64>,
-    /// Committed bytes of the heap, free regions included. The GC counts its card tables and the like as well.
+    /// Committed bytes of the heap, free regions included. The GC also counts its card tables and similar structures.
     pub committed_bytes: u64,
 }
 
 impl GcLimitModel {
-    /// Whether the heap takes so much of the limit that an allocation which fails does so because of it.
+    /// Whether the heap is so close to the limit that a failed allocation failed because of it.
     pub(crate) fn is_reached(&self) -> bool {
         crate::base::share(self.committed_bytes, self.hard_limit_bytes).is_some_and(|share| share >= REACHED)
     }
 
-    /// `64.0 MiB (75 % of the container's 85.3 MiB), 62.8 MiB committed (98.1 %)`.
+    /// Text such as `64.0 MiB (75 % of the container's 85.3 MiB), 62.8 MiB committed (98.1 %)`.
     pub(crate) fn words(&self) -> String {
         let of = self.container_bytes.map(|n| format!(" (75 % of the container's {})", crate::base::in_units(n))).unwrap_or_default();
         let share = crate::base::share(self.committed_bytes, self.hard_limit_bytes).unwrap_or(0.0) * 100.0;
@@ -395,5 +397,5 @@ impl GcLimitModel {
     }
 }
 
-/// Share of the limit (0 to 1) from which on it is reached: beside the heap, the GC counts its own tables.
+/// Share of the limit (0 to 1) from which on it is treated as reached: the GC also counts its own tables.
 const REACHED: f64 = 0.9;

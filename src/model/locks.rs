@@ -3,9 +3,9 @@ use serde::Serialize;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
-    /// Kinds of locks and other things that threads wait for.
+    /// Kinds of locks and other objects that threads wait for.
     pub enum LockKind {
-        /// The monitor of an object: `lock`, `Monitor.Enter`, `Monitor.Wait`.
+        /// Monitor of an object: `lock`, `Monitor.Enter`, `Monitor.Wait`.
         Monitor = "monitor",
         /// `System.Threading.Lock`.
         Lock = "lock",
@@ -27,17 +27,17 @@ named_enum! {
         Thread = "thread",
         /// `BlockingCollection`.
         BlockingCollection = "blocking-collection",
-        /// The class constructor of a type, which another thread runs.
+        /// Class constructor (`.cctor`) of a type, which another thread runs.
         ClassConstructor = "class-constructor",
     }
 }
 
 named_enum! {
-    /// What a thread is blocked in.
+    /// Kinds of waits.
     pub enum WaitKind {
         /// Entering a monitor.
         Monitor = "monitor",
-        /// `Monitor.Wait`: released the monitor, waits for a pulse.
+        /// `Monitor.Wait`: the thread has released the monitor and waits for a pulse.
         MonitorWait = "monitor-wait",
         /// Entering a `Lock`.
         Lock = "lock",
@@ -49,7 +49,7 @@ named_enum! {
         WriteLock = "rwlock-write",
         /// Entering a `ReaderWriterLockSlim` upgradeably.
         UpgradeableLock = "rwlock-upgradeable",
-        /// Going on from the upgradeable mode to writing.
+        /// Upgrading from the upgradeable mode to a write lock.
         Upgrade = "rwlock-upgrade",
         /// `SemaphoreSlim.Wait`.
         Semaphore = "semaphore-slim",
@@ -69,21 +69,21 @@ named_enum! {
         Join = "join",
         /// `Thread.Sleep`.
         Sleep = "sleep",
-        /// `BlockingCollection.Take`, or `Add` to one that is full.
+        /// `BlockingCollection.Take`, or `Add` to a full collection.
         BlockingCollection = "blocking-collection",
         /// Waiting for the class constructor of a type, which another thread runs.
         ClassConstructor = "class-constructor",
-        /// Waits for something that the dump does not tell.
+        /// Waiting for something that cannot be determined from the dump.
         Other = "other",
     }
 }
 
 named_enum! {
-    /// How it is known what a thread waits for.
+    /// Evidence for what a thread waits for.
     pub enum WaitEvidence {
-        /// From a record that the runtime keeps.
+        /// A record that the runtime keeps.
         Exact = "exact",
-        /// From the frames and values on its stack.
+        /// The frames and values on its stack.
         Stack = "stack",
     }
 }
@@ -92,7 +92,7 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LocksReport {
-    /// Locks that are held or waited for: most waiters first.
+    /// Locks that are held or waited for, most waiters first.
     pub locks: Vec<LockModel>,
     /// With `--top`: number of locks that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,30 +101,34 @@ pub struct LocksReport {
     pub waits: Vec<WaitModel>,
     /// Threads that wait for each other.
     pub deadlocks: Vec<DeadlockModel>,
-    /// Chains of waiting threads outside deadlocks that end in something which nobody is known to own.
+    /// Chains of waiting threads outside deadlocks that end in an object without a known owner.
     pub chains: Vec<WaitChain>,
+    /// Whether screens show the methods of the framework that only lead through (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
 }
 
 /// A lock that is held or waited for.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LockModel {
-    /// The object. Of a class constructor: the method table of the type.
+    /// The lock object. For a class constructor, the method table of the type.
     pub object: Addr,
-    /// Name of its type. Of a class constructor: name of the type.
+    /// Type name of the object. For a class constructor, the name of the type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// Kind.
     pub kind: LockKind,
-    /// The thread that holds it; `null` if none does, or if locks of this kind have no owner.
+    /// The thread that holds the lock; `null` if none does, or if locks of this kind have no owner.
     pub owner: Option<LockOwner>,
-    /// How often the owner entered it again: 0 if it entered once. `null` if nobody holds it or its kind does not count.
+    /// Number of times the owner entered the lock again: 0 if it entered once. `null` if no thread holds it, or locks
+    /// of this kind are not counted.
     pub recursion: Option<u32>,
-    /// The threads that hold it for reading.
+    /// The threads that hold the lock for reading.
     pub readers: Vec<LockOwner>,
-    /// The threads that wait for it.
+    /// The threads that wait for the lock.
     pub waiters: Vec<WaiterModel>,
-    /// Number of waiters that the lock itself counts.
+    /// Number of waiters according to the lock itself.
     pub waiting: Option<u64>,
     /// Current count of a semaphore, countdown or barrier.
     pub count: Option<i64>,
@@ -138,10 +142,10 @@ pub struct LockModel {
 pub struct LockOwner {
     /// Managed id.
     pub managed_id: Option<u32>,
-    /// OS id; `null` if no thread that is known has the id.
+    /// OS id; `null` if no known thread has the managed id.
     pub os_id: Option<u64>,
-    /// Whether no living thread has the id: the lock will not be released. `null` if no thread was found, but not all of them are
-    /// known, or no thread ever had the id.
+    /// Whether no living thread has the id, so that the lock will never be released. `null` if no thread was found but some threads are unknown, or
+    /// no thread ever had the id.
     pub orphaned: Option<bool>,
 }
 
@@ -151,7 +155,7 @@ pub struct LockOwner {
 pub struct WaiterModel {
     /// Managed id.
     pub managed_id: Option<u32>,
-    /// How that is known.
+    /// Evidence for the wait.
     pub evidence: WaitEvidence,
 }
 
@@ -165,49 +169,49 @@ pub struct WaitModel {
     pub os_id: Option<u64>,
     /// Name of the thread.
     pub name: Option<Name>,
-    /// What it is blocked in.
+    /// Kind of wait.
     pub kind: WaitKind,
-    /// The object that it waits for, or the method table of the type whose class constructor it waits for; `null` if it waits for none, or it is
-    /// not known.
+    /// The object that the thread waits for, or the method table of the type whose class constructor it waits for; `null` if it waits for no object,
+    /// or the object is unknown.
     pub object: Option<Addr>,
-    /// Name of its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Further objects, of a wait for several.
+    /// The other objects, if it waits for several.
     pub others: Vec<Addr>,
-    /// How that is known.
+    /// Evidence for the object.
     pub evidence: WaitEvidence,
-    /// Timeout in milliseconds; `null` if there is none, or the dump does not tell.
+    /// Timeout in milliseconds; `null` if there is none, or if it cannot be determined.
     pub timeout_ms: Option<u32>,
     /// The innermost method outside `System.Threading`, as the compiler named it.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// Address of its `MethodDesc`.
+    /// Address of the method's `MethodDesc`.
     pub method_desc: Option<Addr>,
-    /// Path of the source file when it was compiled; `null` without a PDB that has the line.
+    /// Path of the source file at compile time; `null` without a PDB that has the line.
     pub file: Option<String>,
     /// Line in that file, from 1.
     pub line: Option<u32>,
 }
 
-/// What a thread waits for, and who holds it.
+/// The object that a thread waits for, and the threads that hold it.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ThreadWait {
-    /// What it is blocked in.
+    /// Kind of wait.
     pub kind: WaitKind,
-    /// The object, or the method table of the type whose class constructor it waits for; `null` if it waits for none, or it is
-    /// not known.
+    /// The object, or the method table of the type whose class constructor the thread waits for; `null` if it waits for no object, or the object is
+    /// unknown.
     pub object: Option<Addr>,
-    /// Name of its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// How that is known.
+    /// Evidence for the object.
     pub evidence: WaitEvidence,
-    /// Timeout in milliseconds; `null` if there is none, or the dump does not tell.
+    /// Timeout in milliseconds; `null` if there is none, or if it cannot be determined.
     pub timeout_ms: Option<u32>,
-    /// The threads that hold it; empty if nobody does, or locks of its kind have no owner.
+    /// The threads that hold the object; empty if none does, or if locks of this kind have no owner.
     pub owners: Vec<LockOwner>,
 }
 
@@ -217,31 +221,31 @@ pub struct ThreadWait {
 pub struct DeadlockModel {
     /// Managed ids.
     pub threads: Vec<u32>,
-    /// Who waits for whom.
+    /// Which thread waits for which.
     pub edges: Vec<WaitEdge>,
-    /// Whether an edge is not certain, or has a timeout.
+    /// Whether an edge is uncertain or has a timeout.
     pub possible: bool,
-    /// Managed ids of the threads that wait for one of them, directly or not.
+    /// Managed ids of the threads that wait for a thread of the deadlock, directly or not.
     pub victims: Vec<u32>,
-    /// What its threads were doing.
+    /// Stacks of the deadlocked threads.
     pub stacks: Vec<BlockedStack>,
 }
 
 named_enum! {
     /// Why a thread waits for another.
     pub enum WaitEdgeKind {
-        /// It holds the lock.
+        /// The other thread holds the lock.
         Holds = "holds",
-        /// It runs the task, or a method that the task awaits.
+        /// The other thread runs the task, or a method that the task awaits.
         Runs = "runs",
-        /// It is the thread that is joined.
+        /// The other thread is joined.
         Joined = "joined",
-        /// The other runs the class constructor.
+        /// The other thread runs the class constructor.
         ClassConstructor = "class-constructor",
     }
 }
 
-/// A thread waits for what another holds, runs or is.
+/// A thread that waits for what another thread holds or runs, or for its end.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WaitEdge {
@@ -253,7 +257,7 @@ pub struct WaitEdge {
     pub object: Addr,
     /// Why it waits for that thread.
     pub kind: WaitEdgeKind,
-    /// Name of its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
 }
@@ -264,23 +268,23 @@ pub struct WaitEdge {
 pub struct BlockedStack {
     /// Managed id.
     pub managed_id: u32,
-    /// Methods for people, innermost first.
+    /// Method names for people, innermost first.
     pub frames: Vec<String>,
 }
 
-/// Threads that wait, one for the other, for something that nobody is known to own.
+/// A chain of threads, each waiting for the next; the last one waits for an object without a known owner.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WaitChain {
     /// Managed ids: each waits for a lock that the next one holds.
     pub threads: Vec<u32>,
-    /// What the last one is blocked in.
+    /// Kind of wait of the last thread.
     pub kind: WaitKind,
-    /// What the last one waits for.
+    /// The object that the last thread waits for.
     pub object: Option<Addr>,
-    /// Name of its type.
+    /// Type name of that object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Managed ids of the threads that hold a reference to it on their stacks, and may release it.
+    /// Managed ids of the threads that have a reference to the object on their stacks, and may release it.
     pub candidates: Vec<u32>,
 }

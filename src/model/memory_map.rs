@@ -4,7 +4,7 @@ use super::segment::Generation;
 use crate::base::{Addr, named_enum};
 
 named_enum! {
-    /// What memory of a process is for.
+    /// Uses of memory in a process.
     pub enum MemoryKind {
         /// Committed memory of the GC's segments or regions in use.
         GcHeap = "gc-heap",
@@ -12,69 +12,68 @@ named_enum! {
         GcFree = "gc-free",
         /// Address space that the GC has reserved.
         GcReserved = "gc-reserved",
-        /// Card table, brick table, mark array and the like.
+        /// Card table, brick table, mark array and similar structures.
         GcBookkeeping = "gc-bookkeeping",
         /// Handle tables.
         HandleTable = "handle-table",
-        /// Code heaps of the JIT, with what they reserve.
+        /// Code heaps of the JIT, including reserved memory.
         CodeHeap = "code-heap",
         /// Stubs and precodes: the executable heaps of the loader.
         StubHeap = "stub-heap",
-        /// Loader heaps with data: method tables, descriptors of methods and fields, dictionaries, statics; with what they reserve.
+        /// Loader heaps with data: method tables, method and field descriptors, dictionaries, statics; including reserved memory.
         LoaderHeap = "loader-heap",
-        /// Mappings of the runtime's executable allocator (`memfd:doublemapper`) that no list names: the writable views of code. Linux
-        /// only.
+        /// Mappings of the runtime's executable allocator (`memfd:doublemapper`) that are in no list: the writable views of code. Linux only.
         DoubleMapped = "double-mapped",
-        /// Images: executables, libraries, assemblies. A file is one if its headers say so, a part of it is executable, the runtime lists it,
-        /// or it is named like one.
+        /// Images: executables, libraries, assemblies. A file is an image if its headers say so, a part of it is executable, the runtime lists it, or
+        /// its name is that of an image.
         Module = "module",
         /// Stacks of threads.
         Stack = "stack",
         /// Other mapped files: data.
         File = "file",
-        /// The page that createdump adds: not memory of the process.
+        /// The page that createdump adds. It is not memory of the process.
         DumpWriter = "dump-writer",
-        /// Shared memory, or a file whose name the dump does not tell. Windows only.
+        /// Shared memory, or a file whose name is not in the dump. Windows only.
         Shared = "shared",
-        /// Heaps of the C library's `malloc` (glibc): what native code, `Marshal` and `NativeMemory` allocate.
+        /// Heaps of the C library's `malloc` (glibc): memory allocated by native code, `Marshal` and `NativeMemory`.
         Malloc = "malloc",
-        /// Memory of no file that no list names: native heaps, buffers.
+        /// Anonymous memory that is in no list: native heaps, buffers.
         Anonymous = "anonymous",
-        /// Address space that nothing can be read from or written to, and that no list names: guard pages, reserves.
+        /// Inaccessible address space that is in no list: guard pages, reserved memory.
         Reserved = "reserved",
-        /// Not known, since the dump does not tell which memory is of files.
+        /// Memory of unknown use: the dump does not record which memory is mapped from files.
         Unknown = "unknown",
     }
 }
 
 named_enum! {
-    /// What a heap of the runtime's loader is for. A collectible assembly has one heap for the first three.
+    /// Kinds of loader heaps. A collectible assembly has one heap for the first three.
     pub enum LoaderHeapKind {
-        /// What running code reads often: method tables, descriptors of methods, dictionaries.
+        /// Data that running code reads often: method tables, method descriptors, dictionaries.
         HighFrequency = "high-frequency",
-        /// What is mostly read while types are loaded: classes, descriptors of fields, modules.
+        /// Data that is mostly read while types are loaded: `EEClass`es, field descriptors, modules.
         LowFrequency = "low-frequency",
         /// Statics of primitive types, since .NET 9.
         Statics = "statics",
-        /// Stubs, for P/Invoke and others.
+        /// Stubs, for P/Invoke and other purposes.
         Stub = "stub",
         /// Other code of the runtime.
         Executable = "executable",
-        /// Precodes that jump to a method's code, and their data.
+        /// Precodes that jump to a method's code, with their data.
         FixupPrecode = "fixup-precode",
-        /// Precodes that load a method's descriptor, and their data.
+        /// Precodes that load a method descriptor, with their data.
         StubPrecode = "stub-precode",
         /// Helpers of precompiled code.
         DynamicHelpers = "dynamic-helpers",
-        /// Cells through which calls of interface methods go.
+        /// Indirection cells for calls of interface methods.
         IndirectionCells = "indirection-cells",
-        /// Which method of which type such a call leads to.
+        /// Cache entries that map such a call and a type to a method.
         CacheEntries = "cache-entries",
     }
 }
 
 impl LoaderHeapKind {
-    /// Whether it has code.
+    /// Whether the heap contains code.
     pub fn is_code(self) -> bool {
         use LoaderHeapKind::{DynamicHelpers, Executable, FixupPrecode, Stub, StubPrecode};
         matches!(self, Stub | Executable | FixupPrecode | StubPrecode | DynamicHelpers)
@@ -82,7 +81,7 @@ impl LoaderHeapKind {
 }
 
 impl MemoryKind {
-    /// Whether it tells what the memory is for.
+    /// Whether the kind explains the use of the memory.
     pub fn explains(self) -> bool {
         !matches!(self, MemoryKind::Shared | MemoryKind::Anonymous | MemoryKind::Reserved | MemoryKind::Unknown)
     }
@@ -93,28 +92,28 @@ named_enum! {
     pub enum MemoryListing {
         /// Every mapping, reserved address space included.
         All = "all",
-        /// All that the process could access; reserved address space is not listed.
+        /// All memory that the process could access; reserved address space is not listed.
         Accessible = "accessible",
-        /// What was captured, and images and mapped files. Other memory is not listed.
+        /// Captured memory, images and mapped files. Other memory is not listed.
         Captured = "captured",
     }
 }
 
-/// `memory`: the address space by what it is for.
+/// `memory`: the address space by use.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MemoryReport {
     /// How much of the address space the dump lists.
     pub listing: MemoryListing,
-    /// Why there is no runtime to ask: memory that only it knows is `anonymous` then.
+    /// Why there is no runtime; memory that only the runtime can identify is `anonymous` then.
     pub runtime_error: Option<String>,
-    /// By kind, the one with most accessible memory first. Each byte counts once.
+    /// Memory by kind, most accessible memory first. Each byte is counted once.
     pub kinds: Vec<MemoryKindModel>,
-    /// The largest ranges of kinds that explain nothing.
+    /// The largest ranges of the kinds that do not explain the use.
     pub unexplained: Vec<MemoryRangeModel>,
-    /// What the C library's `malloc` has allocated; `null` where no heap of it was recognized.
+    /// Allocations of the C library's `malloc`; `null` if no heap of it was recognized.
     pub malloc: Option<MallocModel>,
-    /// With `--ranges`: every range, by address.
+    /// With `--ranges`: all ranges, by address.
     pub ranges: Option<Vec<MemoryRangeModel>>,
     /// Sums over all kinds.
     pub totals: MemoryTotals,
@@ -127,18 +126,18 @@ named_enum! {
         Brk = "brk",
         /// Heaps of an arena, which threads share.
         Arena = "arena",
-        /// Large blocks, mapped one by one.
+        /// Large blocks with a mapping each.
         Mapped = "mapped",
     }
 }
 
-/// What the C library's `malloc` has allocated (glibc).
+/// Allocations of the C library's `malloc` (glibc).
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MallocModel {
-    /// The first heap, each arena, and the blocks mapped one by one; the largest first.
+    /// The first heap, each arena, and all blocks with their own mapping together; the largest first.
     pub heaps: Vec<MallocHeapModel>,
-    /// The most common sizes of blocks in use, by their bytes.
+    /// The most common sizes of blocks in use, most bytes first.
     pub sizes: Vec<MallocBlockSize>,
 }
 
@@ -146,20 +145,20 @@ pub struct MallocModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MallocHeapModel {
-    /// Its kind.
+    /// Kind.
     pub kind: MallocHeapKind,
-    /// Its first address; that of the arena, or of the first block that was mapped.
+    /// First address, of the arena, or of the first separately mapped block.
     pub start: Addr,
     /// Number of ranges.
     pub ranges: u64,
-    /// Bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// What is in use; `null` where the dump does not have all blocks, or they contradict each other.
+    /// Bytes in use and free; `null` if the dump does not have all blocks, or they are inconsistent.
     pub parts: Option<MallocUse>,
 }
 
 impl MallocUse {
-    /// The two together.
+    /// Returns the sum of both.
     #[must_use]
     pub(crate) fn with(self, other: MallocUse) -> MallocUse {
         MallocUse {
@@ -170,15 +169,15 @@ impl MallocUse {
     }
 }
 
-/// What is in use in heaps of `malloc`.
+/// Used and free memory in heaps of `malloc`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MallocUse {
-    /// Blocks in use, with their headers, and those that threads keep for their next allocations.
+    /// Blocks in use with their headers, and blocks in thread caches.
     pub used: super::Sum,
-    /// Free blocks between them.
+    /// Free blocks between these blocks.
     pub free: super::Sum,
-    /// What is left at the end.
+    /// Bytes left at the end of the heap.
     pub left_bytes: u64,
 }
 
@@ -186,11 +185,11 @@ pub struct MallocUse {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MallocBlockSize {
-    /// Bytes of one, with its header.
+    /// Size of one block in bytes, with its header.
     pub size: u64,
     /// Number of blocks.
     pub count: u64,
-    /// Their bytes.
+    /// Size of the blocks in bytes.
     pub bytes: u64,
 }
 
@@ -198,56 +197,57 @@ pub struct MallocBlockSize {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MemoryKindModel {
-    /// What it is for.
+    /// The kind.
     pub kind: MemoryKind,
-    /// Generation, of `gc-heap`.
+    /// Generation, for `gc-heap`.
     pub generation: Option<Generation>,
-    /// Which heap of the loader, of `loader-heap` and `stub-heap`; `null` for stubs in code heaps.
+    /// Kind of the loader heap, for `loader-heap` and `stub-heap`; `null` for stubs in code heaps.
     pub loader_heap: Option<LoaderHeapKind>,
     /// Number of ranges.
     pub ranges: u64,
     /// Bytes of address space.
     pub bytes: u64,
-    /// Those of them that the process could read, write or execute.
+    /// Bytes that the process could read, write or execute.
     pub accessible_bytes: u64,
-    /// Those of them that are in the dump.
+    /// Bytes that are in the dump.
     pub captured_bytes: u64,
-    /// Bytes of whole pages of zeros among those in the dump: mostly memory that was never written. Of `stack`, `malloc`, `anonymous` and `unknown`; `null`
-    /// for others.
+    /// Bytes of all-zero pages in the dump, mostly memory that was never written. For `stack`, `malloc`, `anonymous` and `unknown`; `null` for
+    /// others.
     pub zero_bytes: Option<u64>,
-    /// Its part of the accessible bytes of all kinds, 0 to 1.
+    /// Share of the accessible bytes of all kinds, 0 to 1.
     pub share: f64,
-    /// Further bytes that the runtime says are of this kind, but that the dump does not list: in none of the sums.
+    /// Further bytes that are of this kind according to the runtime, but that the dump does not list. They are not in
+    /// the sums.
     pub unlisted_bytes: u64,
 }
 
-/// A range of memory for one thing.
+/// A range of memory with one use.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MemoryRangeModel {
     /// First address.
     pub start: Addr,
-    /// First address behind it.
+    /// End address (exclusive).
     pub end: Addr,
-    /// What it is for.
+    /// Use of the range.
     pub kind: MemoryKind,
-    /// Generation, of `gc-heap`.
+    /// Generation, for `gc-heap`.
     pub generation: Option<Generation>,
-    /// Which heap of the loader, of `loader-heap` and `stub-heap`.
+    /// Kind of the loader heap, for `loader-heap` and `stub-heap`.
     pub loader_heap: Option<LoaderHeapKind>,
     /// Length in bytes.
     pub bytes: u64,
     /// Whether the process could read, write or execute it.
     pub accessible: bool,
-    /// Bytes of it in the dump.
+    /// Bytes of the range that are in the dump.
     pub captured_bytes: u64,
-    /// `rwx`, with `-` for what was not allowed; `null` if the dump does not tell.
+    /// Permissions: `rwx`, with `-` for those not granted; `null` if the dump does not record them.
     pub permissions: Option<String>,
     /// Index of the GC heap.
     pub heap: Option<u64>,
-    /// OS thread id, of stacks.
+    /// OS thread id, for stacks.
     pub os_id: Option<u32>,
-    /// Path of the image or file; name of the thread.
+    /// Path of the image or file, or name of the thread.
     pub name: Option<String>,
 }
 
@@ -259,14 +259,14 @@ pub struct MemoryTotals {
     pub ranges: u64,
     /// Bytes of address space that the dump lists.
     pub bytes: u64,
-    /// Those of them that the process could read, write or execute.
+    /// Bytes that the process could read, write or execute.
     pub accessible_bytes: u64,
-    /// Those of them that are in the dump.
+    /// Bytes that are in the dump.
     pub captured_bytes: u64,
-    /// Accessible bytes of kinds that tell what the memory is for.
+    /// Accessible bytes of the kinds that explain the use of the memory.
     pub explained_bytes: u64,
-    /// Their part of the accessible bytes, 0 to 1.
+    /// Share of these in the accessible bytes, 0 to 1.
     pub explained_share: f64,
-    /// Bytes that the runtime names but the dump does not list.
+    /// Bytes that the runtime lists but the dump does not.
     pub unlisted_bytes: u64,
 }

@@ -79,7 +79,7 @@ pub use delegate::{DelegateModel, DelegatePart};
 pub use diff::{
     ComparedDump, DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GainedType, GrowingHolder, HolderStep, Trend,
 };
-pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, LayoutSource, RuntimeModel};
+pub use envelope::{Compression, Container, Data, DumpModel, Envelope, Head, LayoutSource, PageModel, RuntimeModel};
 pub use exception::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 pub use export::{ExportFormat, ExportReport, ExportTable, FleetDump, FleetReport, FleetState, FleetTotals, TableFile};
 pub use finalizer::{
@@ -88,7 +88,10 @@ pub use finalizer::{
 pub use fragmentation::{
     FragmentationReport, FragmentationTotals, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighborModel, PinnedTypeModel,
 };
-pub use handle::{FeatureSource, HandleBy, HandleGroup, HandleKind, HandleModel, HandleStat, HandleUse, HandleUseStat, HandlesReport};
+pub use handle::{
+    FeatureSource, HandleBlocks, HandleBy, HandleGroup, HandleKind, HandleMemory, HandleModel, HandleStat, HandleUse, HandleUseStat,
+    HandlesReport,
+};
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
     AllocContextModel, Carve, CarvedModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel,
@@ -115,9 +118,11 @@ pub use object::{CutShort, DimensionModel, ObjectReport};
 pub use object_list::{ObjectBrief, ObjectsReport, ObjectsTail, ReferenceModel};
 pub use oom::{FailedCall, OomModel, OomReason, OomReport};
 pub use pool::{PoolGroup, PoolItem, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker};
-pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport};
+pub use refs::{RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, YoungCards};
 pub use report::{Icicle, IcicleBox, LackingPart, PageReport, PageSuspect, PageType, PageTypes, TypesRest};
-pub use request::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel};
+pub use request::{
+    ConnectionPool, PeerModel, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport, SocketModel, SocketState,
+};
 pub use retained::{
     BelowType, ElementsModel, HolderType, ObjSizeReport, PathFold, PathModel, PathNode, PathStep, PathsReport, ReachTotals, RetainedBy,
     RetainedDetail, RetainedGroup, RetainedObject, RetainedReport, RetainedType, Suspect, SuspectKind, TreeRow,

@@ -13,11 +13,11 @@ named_enum! {
         Free = "free",
         /// An allocation context.
         AllocationContext = "allocation-context",
-        /// An object in allocation.
+        /// An object that was being allocated.
         InAllocation = "in-allocation",
-        /// Neither an object nor one in allocation.
+        /// Neither an object nor memory of an object that was being allocated.
         Corrupt = "corrupt",
-        /// Not in the dump, or undecidable without memory that is not in the dump.
+        /// Memory that is not in the dump, or that cannot be identified because other memory is missing.
         Absent = "absent",
         /// A gap between objects of unknown cause.
         Gap = "gap",
@@ -40,26 +40,26 @@ impl From<GapKind> for NearKind {
 pub struct NearRow {
     /// Kind of row.
     pub kind: NearKind,
-    /// Its address.
+    /// Address.
     pub address: Addr,
-    /// Its size in bytes; for gaps, the whole gap.
+    /// Size in bytes; for gaps, the whole gap.
     pub size: u64,
     /// Name of the object's type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// Method table of the object.
     pub method_table: Option<Addr>,
-    /// Whether it contains the queried address.
+    /// Whether the row contains the queried address.
     pub here: bool,
 }
 
-/// `near`: what surrounds a heap address.
+/// `near`: the surroundings of a heap address.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct NearReport {
     /// The queried address.
     pub address: Addr,
-    /// Its location in the heap.
+    /// Location of the address in the heap.
     pub segment: SegmentPlace,
     /// Objects and gaps around it, in address order.
     pub rows: Vec<NearRow>,

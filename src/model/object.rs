@@ -24,18 +24,18 @@ named_enum! {
 pub struct ObjectReport {
     /// The object; with `--as`, the value.
     pub address: Addr,
-    /// Its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
     /// The queried address, if it is inside the object rather than at its start.
     pub interior: Option<Addr>,
-    /// Its location in the heap; `null` if it is in no segment.
+    /// Location in the heap; `null` if the object is in no segment.
     pub segment: Option<SegmentPlace>,
-    /// Its header: lock, hash code, sync block; `null` if it is not in the dump.
+    /// Header of the object: lock, hash code, sync block; `null` if it is not in the dump.
     pub header: Option<HeaderModel>,
-    /// Size in bytes, not rounded up to the heap alignment; at least three words, but for values.
+    /// Size in bytes, not rounded up to the heap alignment. Objects, unlike values, have at least three words.
     pub size: u64,
     /// Elements of an array, characters of a string; `null` for other objects.
     pub length: Option<u64>,
@@ -45,9 +45,10 @@ pub struct ObjectReport {
     pub string: Option<String>,
     /// The boxed value, for boxed structures, enums and primitives; with `--as`, the value.
     pub boxed: Option<FieldValue>,
-    /// What a delegate calls; `null` for other objects.
+    /// The call target of a delegate; `null` for other objects.
     pub delegate: Option<DelegateModel>,
-    /// The elements of a collection, and how many elements of an array of references are set; `null` for other objects.
+    /// The elements of a collection, or the number of non-null elements of an array of references; `null` for other
+    /// objects.
     pub collection: Option<ContainerModel>,
     /// Instance fields, inherited ones first. Empty for arrays.
     pub fields: Vec<FieldValue>,
@@ -55,7 +56,7 @@ pub struct ObjectReport {
     pub elements: Vec<FieldValue>,
     /// Index of the first element listed.
     pub first_element: u64,
-    /// What a task, or the box of an asynchronous method, says; `null` for other objects, and where the types of tasks are not known.
+    /// State of a task, or of the box of an asynchronous method; `null` for other objects, and if the task types are unknown.
     pub task: Option<TaskPart>,
     /// Truncated parts.
     pub truncated: Vec<CutShort>,

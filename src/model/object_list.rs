@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::segment::Generation;
 use super::value::FieldValue;
@@ -11,30 +11,36 @@ use crate::base::{Addr, Name};
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectBrief {
-    /// Its address.
+    /// Address.
     pub address: Addr,
-    /// Name of its type; `Free` for free space.
+    /// Type name of the object; `Free` for free space.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
     /// Size in bytes as counted by SOS and ClrMD: header included, not rounded up.
     pub size: u64,
-    /// Its generation.
+    /// Generation.
     pub generation: Generation,
-    /// Index of its heap.
+    /// Index of the heap.
     pub heap: u64,
-    /// Whether it is free space.
+    /// Whether the row is free space.
     #[serde(skip)]
     pub free: bool,
     /// Elements of an array, characters of a string; `null` for others.
     pub length: Option<u64>,
-    /// With `--refs`: its non-null references.
+    /// With `--refs`: non-null references of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<ReferenceModel>>,
-    /// With `--fields`: values by path; `null` where the object has no such field, or a reference on the way is null.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// With `--fields`: values by path, as [`FieldValue::to_json`] has them; `null` if the object has no such field, or if a reference on the
+    /// path is null.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "fields_to_json")]
+    #[cfg_attr(feature = "cli", schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
     pub fields: Option<BTreeMap<String, Option<FieldValue>>>,
+}
+
+fn fields_to_json<S: Serializer>(fields: &Option<BTreeMap<String, Option<FieldValue>>>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(fields.iter().flatten().map(|(path, value)| (path, value.as_ref().map(FieldValue::to_json))))
 }
 
 /// A reference to another object.
@@ -43,7 +49,7 @@ pub struct ObjectBrief {
 pub struct ReferenceModel {
     /// Offset in bytes from the start of the object.
     pub offset: u64,
-    /// Its target.
+    /// The object that is referred to.
     pub to: Addr,
     /// Field: `_items`, `[3]` in an array, `[3].key` in an array of structures; `null` if unknown.
     pub field: Option<Name>,
@@ -55,15 +61,15 @@ pub struct ReferenceModel {
 pub struct ObjectsTail {
     /// Number of rows listed.
     pub listed: u64,
-    /// Their bytes.
+    /// Size of the listed rows in bytes.
     pub bytes: u64,
     /// Number of selected objects, listed or not.
     pub total: u64,
-    /// Their bytes.
+    /// Size of the selected objects in bytes.
     pub total_bytes: u64,
     /// Number of selected free blocks, listed or not. They are rows as well.
     pub free_count: u64,
-    /// Their bytes.
+    /// Size of the selected free blocks in bytes.
     pub free_bytes: u64,
     /// `--start` of the next page; `null` at the end of the list.
     pub next_start: Option<u64>,
@@ -71,7 +77,7 @@ pub struct ObjectsTail {
     pub coverage: CoverageModel,
 }
 
-/// `objects`.
+/// `objects`: the selected objects of the heap.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectsReport {

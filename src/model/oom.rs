@@ -5,7 +5,7 @@ use crate::base::{Addr, named_enum};
 named_enum! {
     /// Why an allocation failed (`oom_reason`, gcinterface.dac.h).
     pub open enum OomReason(i32) {
-        /// No out-of-memory recorded.
+        /// No failure was recorded.
         None = "none",
         /// The budget could not be met: a bug in the GC.
         Budget = "budget",
@@ -23,7 +23,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Which memory call of the GC failed (`failure_get_memory`, gcinterface.dac.h).
+    /// Memory calls of the GC that can fail (`failure_get_memory`, gcinterface.dac.h).
     pub open enum FailedCall(i32) {
         /// None.
         None = "none",
@@ -40,25 +40,26 @@ named_enum! {
     }
 }
 
-/// `oom`: the last managed out-of-memory of each heap.
+/// `oom`: the last allocation failure of each heap.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OomReport {
-    /// Whether any heap recorded one.
+    /// Whether any heap recorded a failure.
     pub any: Option<bool>,
-    /// The limit on what the GC commits; `null` where none was found.
+    /// Limit on the memory that the GC commits; `null` if none was found.
     pub limit: Option<super::GcLimitModel>,
-    /// By heap.
+    /// Records by heap.
     pub heaps: Vec<OomModel>,
 }
 
-/// The record that a heap made when an allocation failed. `null`: not published by the runtime, or not in the dump; the answer is partial then.
+/// The record that a heap makes when an allocation fails. A value is `null` if the runtime does not publish it, or if it is not in the dump; the
+/// answer is partial then.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OomModel {
     /// The heap.
     pub heap: u64,
-    /// Why.
+    /// Reason for the failure.
     pub reason: Option<OomReason>,
     /// Size requested by the allocator, in bytes: the program's request rounded up, plus 32 on the LOH (measured).
     /// With the reason `budget`, a budget of the GC.
@@ -69,20 +70,20 @@ pub struct OomModel {
     pub allocated: Option<Addr>,
     /// Index of the last collection.
     pub gc_index: Option<u64>,
-    /// Which memory call failed.
+    /// Memory call that failed.
     pub fgm: Option<FailedCall>,
     /// Size passed to that call, in bytes.
     pub size: Option<u64>,
     /// Commit space left, in MB; 0 if not queried by the GC.
     pub available_pagefile_mb: Option<u64>,
-    /// Whether the allocation was on the LOH. .NET 8 to 10 leave it false even then (measured).
+    /// Whether the allocation was on the LOH. It is false in .NET 8 to 10 even then (measured).
     pub loh: Option<bool>,
     /// Description.
     pub text: String,
 }
 
 impl OomModel {
-    /// Whether the heap recorded a failure: a reason, or else a size.
+    /// Whether the heap recorded a failure, according to the reason, or else to the size.
     pub fn failed(&self) -> Option<bool> {
         let by_size = || self.alloc_size.map(|size| size != 0);
         self.reason.map(|reason| reason != OomReason::None).or_else(by_size)

@@ -4,15 +4,15 @@ use super::WaitKind;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
-    /// Whose thread pool a process uses.
+    /// Implementations of the thread pool.
     pub enum PoolKind {
-        /// It cannot be told: the dump lacks what would.
+        /// Unknown: the data that would determine it is missing from the dump.
         Unknown = "unknown",
-        /// Nobody has used the thread pool.
+        /// The thread pool has not been used.
         None = "none",
-        /// That of .NET's own library.
+        /// The managed thread pool of .NET.
         Portable = "portable",
-        /// That of Windows: its queues are not on the heap.
+        /// The thread pool of Windows. Its queues are not on the heap.
         Windows = "windows",
     }
 }
@@ -20,9 +20,9 @@ named_enum! {
 named_enum! {
     /// Kinds of items in the queues of the thread pool.
     pub enum PoolItemKind {
-        /// A task: the delegate that it runs.
+        /// A task that runs a delegate.
         Task = "task",
-        /// An asynchronous method that is ready to go on.
+        /// An asynchronous method that is ready to continue.
         AsyncMethod = "async-method",
         /// A callback of `ThreadPool.QueueUserWorkItem`.
         Callback = "callback",
@@ -31,31 +31,32 @@ named_enum! {
     }
 }
 
-/// `pool`: the thread pool, its queues and its threads. Numbers are `null` if nobody has used the pool, or if they are not in the dump.
+/// `pool`: the thread pool, its queues and its threads. Numbers are `null` if the pool has not been used, or if they are not in the dump.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PoolReport {
-    /// Whose thread pool it is.
+    /// Implementation of the thread pool.
     pub kind: PoolKind,
-    /// Fewest threads that the pool keeps.
+    /// Minimum number of threads.
     pub min: Option<u32>,
-    /// Most threads that the pool may have.
+    /// Maximum number of threads.
     pub max: Option<u32>,
-    /// Threads that process work.
+    /// Number of threads that process work.
     pub working: Option<u32>,
-    /// Threads of the pool.
+    /// Number of threads of the pool.
     pub existing: Option<u32>,
-    /// Threads that the pool wants.
+    /// Number of threads that the pool wants.
     pub goal: Option<u32>,
-    /// Threads that .NET knows to be blocked.
+    /// Number of threads that .NET knows to be blocked.
     pub blocked: Option<u32>,
-    /// Processor usage as the pool measured it last, in percent.
+    /// Processor usage as last measured by the pool, in percent.
     pub cpu_percent: Option<u32>,
-    /// Items in all queues.
+    /// Number of items in all queues.
     pub pending: u64,
-    /// Whether items wait although every thread of the pool is busy, and none can be added or all are blocked.
+    /// Whether items wait although all threads of the pool are busy, and either no thread can be added or all threads
+    /// are blocked.
     pub starved: bool,
-    /// The queues with items, and those that every pool has.
+    /// The queues with items, and the queues that every pool has.
     pub queues: Vec<PoolQueue>,
     /// Equal items of a queue.
     pub groups: Vec<PoolGroup>,
@@ -69,11 +70,11 @@ pub struct PoolReport {
 pub struct PoolQueue {
     /// `global`, `high priority`, `low priority`, `assignable`, or `local` with the thread.
     pub name: String,
-    /// The queue.
+    /// The queue object.
     pub object: Addr,
-    /// The thread of a local queue.
+    /// Managed id of the thread that owns a local queue.
     pub managed_id: Option<u32>,
-    /// Its items: those of a local queue newest last, those of others in the order in which they are taken.
+    /// Items: in a local queue the newest last, in others in the order in which they are taken.
     pub items: Vec<PoolItem>,
 }
 
@@ -83,12 +84,12 @@ pub struct PoolQueue {
 pub struct PoolItem {
     /// The item.
     pub object: Addr,
-    /// Its type.
+    /// Type name of the item.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its kind.
+    /// Kind.
     pub kind: PoolItemKind,
-    /// Name of what will run, exactly: the method of a delegate, the asynchronous method, the type of any other item.
+    /// Exact name of what will run: the method of a delegate, the asynchronous method, or the type of any other item.
     pub description: Name,
     /// Form of that name for people.
     pub display: Name,
@@ -98,11 +99,11 @@ pub struct PoolItem {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PoolGroup {
-    /// The queue's name.
+    /// Name of the queue.
     pub queue: String,
     /// Kind of the items.
     pub kind: PoolItemKind,
-    /// Name of what will run, exactly.
+    /// Exact name of what will run.
     pub description: Name,
     /// Form of that name for people.
     pub display: Name,
@@ -118,17 +119,17 @@ pub struct PoolWorker {
     pub managed_id: Option<u32>,
     /// OS id.
     pub os_id: Option<u64>,
-    /// What blocks it; `null` if it is not known to be blocked.
+    /// Call or lock that blocks the thread; `null` if it is not known to be blocked.
     pub blocked_by: Option<String>,
-    /// What kind of wait that is.
+    /// Kind of the wait.
     pub wait: Option<WaitKind>,
-    /// The object that it waits for.
+    /// The object that the thread waits for.
     pub object: Option<Addr>,
-    /// Its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// The method that waits, as the compiler named it: the innermost one outside of `System.Threading`. Of a thread that is not blocked, the one
-    /// that it runs: the innermost of the program's own, else outside of `System.Threading`; `null` if it waits for work.
+    /// The method that waits, as the compiler named it: the innermost one outside of `System.Threading`. For a thread that is not blocked, the method
+    /// that it runs: the innermost one of the program, else the innermost one outside of `System.Threading`; `null` if the thread waits for work.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,

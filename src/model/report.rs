@@ -3,21 +3,22 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::{
-    AnalyzeReport, AsyncReport, DiffReport, ExceptionModel, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InfoReport,
-    InspectReport, LocksReport, OomReport, PathModel, PoolReport, ReachTotals, StacksReport, StatTotals, Suspect, TypeStat,
+    AnalyzeReport, AsyncReport, DiffReport, EnvReport, ExceptionModel, ExceptionsReport, FinalizersReport, FragmentationReport,
+    HandlesReport, HeapReport, InfoReport, InspectReport, LocksReport, MemoryReport, ModulesReport, OomReport, PathModel, PoolReport,
+    ReachTotals, RequestsReport, StacksReport, StatTotals, StaticsReport, Suspect, TypeStat,
 };
 use crate::base::{Addr, Name};
 
-/// `report`: a page about a process, made of the answers of other commands. A part is `null` where it could not be answered, with the
-/// reason in `lacking`.
+/// `report`: a page about a process, composed of the answers of other commands. A part is `null` if it could not be answered; `lacking` has the
+/// reason.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PageReport {
-    /// What the page is about: the name of the process, or of the file.
+    /// Subject of the page: the name of the process, or of the file.
     pub title: String,
-    /// Whether the contents of the process were left out (all but `--contents`).
+    /// Whether the contents of the process were left out (the default without `--contents`).
     pub without_contents: bool,
-    /// The command line that makes this page.
+    /// The command line that created the page.
     pub made_by: String,
     /// `info`.
     pub info: InfoReport,
@@ -25,27 +26,39 @@ pub struct PageReport {
     pub analyze: AnalyzeReport,
     /// `diff` from the earlier dump, if there is one.
     pub diff: Option<DiffReport>,
-    /// Exceptions in flight, that of the crashed thread first.
+    /// Exceptions in flight, starting with that of the crashed thread.
     pub exceptions: Vec<Arc<ExceptionModel>>,
     /// `oom`, if an allocation failed.
     pub oom: Option<OomReport>,
+    /// `requests`, if there are requests or sockets.
+    pub requests: Option<RequestsReport>,
+    /// `exceptions --stat`, if there are exceptions that were thrown.
+    pub thrown: Option<ExceptionsReport>,
+    /// `memory`.
+    pub memory: Option<MemoryReport>,
+    /// `statics --retained`, those that retain most; `null` with `--no-graph`.
+    pub statics: Option<StaticsReport>,
+    /// `modules`.
+    pub modules: Option<ModulesReport>,
+    /// `env`, only with contents.
+    pub env: Option<EnvReport>,
     /// `heap --map`, with `--garbage` unless `--no-graph`.
     pub heap: Option<HeapReport>,
     /// The types with the most bytes.
     pub types: Option<PageTypes>,
-    /// What retains what, by type.
+    /// Retained sizes by type.
     pub icicle: Option<Icicle>,
-    /// Suspects, each with a path from a root.
+    /// Suspects with a path from a root each.
     pub suspects: Option<Vec<PageSuspect>>,
     /// `stacks --merge`.
     pub stacks: Option<StacksReport>,
-    /// `locks`, if a thread waits.
+    /// `locks`, if a thread is blocked.
     pub locks: Option<LocksReport>,
     /// `async --merge`, if there are chains.
     pub chains: Option<AsyncReport>,
     /// `pool`.
     pub pool: Option<PoolReport>,
-    /// `inspect`: what is often wasted.
+    /// `inspect`: objects that are often wasted.
     pub inspect: Option<InspectReport>,
     /// `fragmentation`.
     pub fragmentation: Option<FragmentationReport>,
@@ -61,9 +74,9 @@ pub struct PageReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LackingPart {
-    /// Its name in the JSON.
+    /// Name of the part in the JSON.
     pub part: String,
-    /// Why.
+    /// Why it could not be answered.
     pub reason: String,
 }
 
@@ -73,21 +86,21 @@ pub struct LackingPart {
 pub struct PageTypes {
     /// The types, most bytes first.
     pub rows: Vec<PageType>,
-    /// What the types not listed have.
+    /// Sums of the types that are not listed.
     pub rest: TypesRest,
     /// Totals of all objects.
     pub totals: StatTotals,
 }
 
-/// What the types not listed have together.
+/// Sums of the types that are not listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypesRest {
     /// Number of types.
     pub types: u64,
-    /// Their objects.
+    /// Number of objects.
     pub count: u64,
-    /// Their bytes.
+    /// Size of these objects in bytes.
     pub bytes: u64,
 }
 
@@ -95,10 +108,10 @@ pub struct TypesRest {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PageType {
-    /// Its objects.
+    /// Objects of the type.
     #[serde(flatten)]
     pub stat: TypeStat,
-    /// Bytes that the reachable ones retain; `null` without the graph, and for free space.
+    /// Bytes that the reachable objects retain; `null` without the graph, and for free space.
     pub retained: Option<u64>,
 }
 
@@ -113,13 +126,13 @@ pub struct PageSuspect {
     pub path: Option<PathModel>,
 }
 
-/// The dominator tree by type: boxes stand for objects of one type whose dominators are of one type.
+/// The dominator tree by type. A box represents the objects of one type whose dominators are of one type.
 ///
-/// Boxes are cut by size, and the smaller ones counted together, so that the bytes of a box are its own and those of what is below.
+/// Small boxes are merged into one, so that the bytes of a box are the sum of its objects' own bytes and of the boxes below it.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Icicle {
-    /// The boxes; each stands before those below it, which stand largest first, the rest last. The first is the whole.
+    /// The boxes in preorder: children are ordered largest first, with the rest last. The first box is the whole heap.
     pub boxes: Vec<IcicleBox>,
     /// Totals of the heap.
     pub totals: ReachTotals,
@@ -129,19 +142,23 @@ pub struct Icicle {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct IcicleBox {
-    /// Depth; 0 for the whole.
+    /// Depth; 0 for the whole heap.
     pub depth: u32,
-    /// Name of the type; `null` for the whole, and for what is too small to be shown.
+    /// Kind of the root that holds the objects of a box directly below the whole heap, as in `roots`; `several-roots` for objects that no root
+    /// refers to, because several objects hold them. `null` for other boxes.
+    pub root: Option<String>,
+    /// Name of the type; `null` for the whole heap, for kinds of roots, and for objects that are too small to be shown.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Number of objects: of that type, of all of them, or that are too small to be shown with what they dominate.
+    /// Number of objects: of that type, of all types, or of the objects that are too small to be shown and those that
+    /// they dominate.
     pub count: u64,
-    /// Their own bytes.
+    /// Own size of these objects in bytes.
     pub bytes: u64,
-    /// Bytes that they retain together.
+    /// Bytes that these objects retain together.
     pub retained: u64,
-    /// One of them.
+    /// One of the objects.
     pub example: Option<Addr>,
-    /// Whether what is below is not shown, for lack of room.
+    /// Whether the boxes below are omitted to save space.
     pub closed: bool,
 }

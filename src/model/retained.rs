@@ -14,32 +14,33 @@ named_enum! {
 }
 
 named_enum! {
-    /// Groups of `retained`.
+    /// Grouping keys of `retained --by`.
     pub enum RetainedBy {
         /// Namespace of the type; for arrays, of the element type.
         Namespace = "namespace" | "ns",
         /// Module of the type; for arrays, of the element type.
         Assembly = "assembly" | "module",
-        /// Static field, thread statics among them, for what it refers to.
+        /// Static field, thread statics included, for the objects it refers to.
         Static = "static",
-        /// Thread, for what its stack, registers and statics refer to.
+        /// Thread, for the objects that its stack, registers and statics refer to.
         Thread = "thread",
-        /// Root of any kind, for what it refers to.
+        /// Root of any kind, for the objects it refers to.
         Root = "root",
     }
 }
 
-/// A group of objects with their joint retained size.
+/// A group of objects with the size that they retain together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RetainedGroup {
-    /// The name of the group: a namespace, a file, the description of a root, `thread 1`.
+    /// Name of the group: a namespace, a file, the description of a root, `thread 1`.
     pub key: String,
-    /// Number of reachable objects of these types, or of objects that the roots refer to and no other object dominates.
+    /// Number of reachable objects of these types, or of objects that the roots refer to and that no other object
+    /// dominates.
     pub count: u64,
-    /// Their own size in bytes.
+    /// Own size of these objects in bytes.
     pub bytes: u64,
-    /// Bytes they retain; nothing is counted twice if they dominate each other.
+    /// Bytes that these objects retain together; nothing is counted twice if one dominates another.
     pub retained: u64,
     /// Share of the reachable bytes, 0 to 1.
     pub share: f64,
@@ -51,37 +52,37 @@ pub struct RetainedGroup {
 pub struct RetainedObject {
     /// The object.
     pub address: Addr,
-    /// Name of its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
-    /// Its own size in bytes.
+    /// Own size in bytes.
     pub size: u64,
-    /// Retained size in bytes: everything it dominates, including itself.
+    /// Retained size in bytes: the size of everything that the object dominates, including itself.
     pub retained: u64,
     /// Retained share of the reachable bytes, 0 to 1.
     pub share: f64,
-    /// Number of objects it dominates, including itself.
+    /// Number of objects that it dominates, including itself.
     pub dominated: u64,
-    /// Its immediate dominator; `null` if it is held by roots, or by several objects without a common dominator.
+    /// Immediate dominator; `null` if the object is held by roots, or by several objects without a common dominator.
     pub dominator: Option<Addr>,
 }
 
-/// Objects of one type with their joint retained size.
+/// Objects of one type with the size that they retain together.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RetainedType {
     /// Name of the type.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
     /// Number of reachable objects.
     pub count: u64,
-    /// Their own size in bytes.
+    /// Own size of these objects in bytes.
     pub bytes: u64,
-    /// Bytes they retain; nothing is counted twice if they dominate each other.
+    /// Bytes that these objects retain together; nothing is counted twice if one dominates another.
     pub retained: u64,
     /// Share of the reachable bytes, 0 to 1.
     pub share: f64,
@@ -96,10 +97,10 @@ pub struct TreeRow {
     /// The object.
     #[serde(flatten)]
     pub object: RetainedObject,
-    /// Number of children not listed.
+    /// Number of children that are not listed.
     pub hidden: u64,
-    /// Where its block begins if all reachable bytes are laid out in a row: behind the listed siblings before it, within the block of what
-    /// dominates it.
+    /// Start of the object's block if the blocks of all reachable objects are laid out in a row: after the listed siblings before it, within the
+    /// block of its dominator.
     pub offset: u64,
 }
 
@@ -114,7 +115,7 @@ pub struct Suspect {
     /// Name of the type.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
     /// Number of objects: 1, or all of the type.
     pub count: u64,
@@ -126,35 +127,35 @@ pub struct Suspect {
     pub roots: Vec<RootModel>,
     /// Accumulation point: the deepest dominated object that still retains most of the bytes.
     pub accumulation: Option<RetainedObject>,
-    /// What accumulates there: the largest groups of children, by type. Of types: those whose objects are mostly within objects of this one.
+    /// Children of the accumulation point by type, largest groups first. For a type: types whose objects are mostly inside objects of this type.
     pub below: Vec<BelowType>,
-    /// The elements of the container in which it accumulates; `null` without one.
+    /// The elements of the container in which the bytes accumulate; `null` without one.
     pub elements: Option<ElementsModel>,
-    /// Types of the objects that refer to the object, at most 4, where no single root or object holds it.
+    /// Types of the objects that refer to the object, at most 4, if no single root or object holds it.
     pub holders: Vec<HolderType>,
-    /// The same as text.
+    /// Description of the suspect.
     pub text: String,
 }
 
-/// The elements of a container, in place of its nodes and buckets.
+/// The elements of a container, shown instead of its nodes and buckets.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ElementsModel {
     /// The container.
     pub address: Addr,
-    /// Name of its type.
+    /// Type name of the container.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Number of its elements, as it counts them.
+    /// Number of elements according to the container.
     pub count: u64,
-    /// The type of its keys: that of most of the first ones, or the declared one; `null` where it has none.
+    /// Type of the keys: that of most of the first ones, or the declared one; `null` if there are no keys.
     pub key: Option<Name>,
-    /// The same of its values, or elements. Of entries of a `MemoryCache`, that of their values.
+    /// Type of the values or elements, determined like `key`. For entries of a `MemoryCache`, that of their values.
     pub value: Option<Name>,
 }
 
 impl ElementsModel {
-    /// `4,000 entries Web.ReportKey → Web.Report`.
+    /// Text such as `4,000 entries Web.ReportKey → Web.Report`.
     pub(crate) fn words(&self) -> String {
         let types: Vec<&str> = [&self.key, &self.value].into_iter().flatten().map(|name| &**name).collect();
         let what = if self.key.is_some() { "entries" } else { "elements" };
@@ -162,11 +163,11 @@ impl ElementsModel {
     }
 }
 
-/// A type of objects that refer to an object.
+/// A type of the objects that refer to an object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HolderType {
-    /// Its name.
+    /// Name of the type.
     #[serde(rename = "type")]
     pub type_name: Name,
     /// Number of references.
@@ -182,7 +183,7 @@ pub struct BelowType {
     pub type_name: Name,
     /// Objects.
     pub count: u64,
-    /// Bytes they retain.
+    /// Bytes that these objects retain.
     pub retained: u64,
 }
 
@@ -193,13 +194,13 @@ pub struct RetainedDetail {
     /// The object.
     #[serde(flatten)]
     pub object: RetainedObject,
-    /// Whether it is reachable from a root.
+    /// Whether the object is reachable from a root.
     pub reachable: bool,
-    /// Its dominators, nearest first.
+    /// Dominators, nearest first.
     pub chain: Vec<RetainedObject>,
-    /// Its children in the dominator tree by type, largest first.
+    /// Children in the dominator tree by type, largest first.
     pub below: Vec<BelowType>,
-    /// Its largest children in the dominator tree.
+    /// Largest children in the dominator tree.
     pub children: Vec<RetainedObject>,
 }
 
@@ -209,11 +210,11 @@ pub struct RetainedDetail {
 pub struct ReachTotals {
     /// Number of objects, free space excluded.
     pub objects: u64,
-    /// Their bytes.
+    /// Size of these objects in bytes.
     pub bytes: u64,
     /// Number of reachable objects.
     pub reachable_objects: u64,
-    /// Their bytes.
+    /// Size of these objects in bytes.
     pub reachable_bytes: u64,
     /// Number of references between objects.
     pub references: u64,
@@ -235,17 +236,17 @@ pub struct RetainedReport {
     pub groups: Option<Vec<RetainedGroup>>,
     /// Number of groups that `groups` was chosen from; `null` if another view was requested.
     pub group_count: Option<u64>,
-    /// With `--object`.
+    /// With `--object`: the object.
     pub object: Option<RetainedDetail>,
-    /// With `--tree`.
+    /// With `--tree`: the nodes of the dominator tree.
     pub tree: Option<Vec<TreeRow>>,
-    /// With `--suspects`.
+    /// With `--suspects`: the suspects.
     pub suspects: Option<Vec<Suspect>>,
     /// Totals of the heap.
     pub totals: ReachTotals,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
@@ -255,17 +256,17 @@ pub struct RetainedReport {
 pub struct ObjSizeReport {
     /// The object.
     pub object: RetainedObject,
-    /// Number of objects reachable from it, including itself.
+    /// Number of objects that are reachable from the object, including itself.
     pub closure_objects: u64,
-    /// Their size in bytes, as reported by SOS `objsize`. Much of it may be shared.
+    /// Size of these objects in bytes, as reported by SOS `objsize`. Much of it may be shared.
     pub closure_bytes: u64,
-    /// Bytes of the closure also held by others: closure minus retained.
+    /// Bytes of the closure that others hold as well: closure minus retained.
     pub shared_bytes: u64,
-    /// Whether it is reachable from a root.
+    /// Whether the object is reachable from a root.
     pub reachable: bool,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
@@ -275,32 +276,32 @@ pub struct ObjSizeReport {
 pub struct PathStep {
     /// The object.
     pub address: Addr,
-    /// Name of its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Field of the previous object that refers to this one; `null` for the first step, and for edges that are not fields
-    /// (dependent handles, loader allocators).
+    /// Field of the previous object that refers to this one; `null` for the first step, and for edges that are not
+    /// fields (dependent handles, loader allocators).
     pub field: Option<String>,
-    /// Key of the entry of a dictionary whose value refers to this one: text in quotes, a number, or the name of the key's type. `null`
-    /// for other fields.
+    /// Key of the dictionary entry whose value refers to this object: text in quotes, a number, or the name of the key's type. `null` for other
+    /// fields.
     pub key: Option<String>,
     /// The other objects that the step represents; `null` for a single object.
     pub fold: Option<PathFold>,
 }
 
-/// Steps of a long chain that are shown as one: objects of the same type, each in the same field of the one before.
+/// Steps of a long chain that are shown as one: objects of the same type, each in the same field of the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathFold {
     /// Number of objects, the one of the step included.
     pub count: u64,
-    /// The last of them.
+    /// The last of these objects.
     pub last: Addr,
-    /// Their bytes.
+    /// Size of these objects in bytes.
     pub bytes: u64,
-    /// Number of successive steps that repeat together, this one among them: 1 where each object refers to the next one itself.
+    /// Number of successive steps that repeat together, this one included: 1 if each object refers directly to the next one.
     pub period: u32,
 }
 
@@ -324,15 +325,15 @@ pub struct PathNode {
     pub depth: u32,
     /// Label of the root, or type name.
     pub name: Name,
-    /// Whether objects of the type refer to each other on the way, and are counted here together.
+    /// Whether objects of the type refer to each other on the path, and are counted here together.
     pub fold: bool,
     /// Number of target objects reached through this node.
     pub targets: u64,
-    /// Their bytes.
+    /// Size of these target objects in bytes.
     pub bytes: u64,
     /// Number of distinct objects at this node; 0 for a root.
     pub objects: u64,
-    /// One of them.
+    /// One of these objects.
     pub example: Option<Addr>,
 }
 
@@ -342,17 +343,20 @@ pub struct PathNode {
 pub struct PathsReport {
     /// Number of target objects.
     pub targets: u64,
-    /// Number of reachable ones.
+    /// Number of reachable target objects.
     pub reachable: u64,
-    /// Number of roots from which the object of `paths` is reachable, shown or not. What a static field holds is reached from the field, not
-    /// from the handle of the array that the field lies in.
+    /// Number of roots from which the object of `paths` is reachable, shown or not. An object held by a static field is reached from the field, not
+    /// from the handle of the array that contains the field.
     pub roots: u64,
     /// Shortest paths, up to the requested number per object: first from exact roots, then from stacks, then from weak handles.
     pub paths: Vec<PathModel>,
+    /// Whether screens show the objects of the framework that only lead through (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
     /// With `--type`: the shortest paths merged by type; `paths` lead to the first object then.
     pub tree: Option<Vec<PathNode>>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }

@@ -9,13 +9,13 @@ named_enum! {
         StrongHandle = "strong-handle" | "strong",
         /// A pinned GC handle.
         PinnedHandle = "pinned-handle" | "pinned",
-        /// A handle that is strong while a COM or ComWrappers reference count is not zero. One whose count is known to be zero is a weak handle.
+        /// A handle that is strong while a COM or ComWrappers reference count is not zero. A handle with a count of zero is a weak handle.
         RefCountedHandle = "ref-counted-handle" | "ref-counted",
         /// A handle of the Java bridge: the collector of the other runtime decides whether it keeps its object alive.
         CrossReferenceHandle = "cross-reference-handle" | "cross-reference",
         /// A handle of overlapped I/O; not used since .NET 8.
         AsyncPinnedHandle = "async-pinned-handle" | "async-pinned",
-        /// A strong handle that measures the size of what it holds; not used since .NET 9.
+        /// A strong handle that measures the size of the objects it holds; not used since .NET 9.
         SizedRefHandle = "sized-ref-handle" | "sized-ref",
         /// A handle to an exception in flight on a thread.
         Exception = "exception",
@@ -25,11 +25,11 @@ named_enum! {
         Static = "static",
         /// A static field of one thread.
         ThreadStatic = "thread-static",
-        /// Memory outside of the heap that the runtime registered as holding references (.NET 11). Not read: only whether there is any.
+        /// Memory outside of the heap that the runtime registered because it has references (.NET 11). It is not read; only its existence is known.
         ExternalMemory = "external-memory",
-        /// A reference on a thread stack; where frames are not known, a word that points to an object, which may be stale.
+        /// A reference on a thread stack. If frames are not known, a word that points to an object, which may be stale.
         Stack = "stack",
-        /// A reference in a thread's register; where frames are not known, a value that points to an object, which may be stale.
+        /// A reference in a thread's register. If frames are not known, a value that points to an object, which may be stale.
         Register = "register",
         /// A weak handle, or a ref-counted one without references: not a root, listed on request only.
         WeakHandle = "weak-handle" | "weak",
@@ -37,7 +37,7 @@ named_enum! {
 }
 
 impl RootKind {
-    /// Whether roots of this kind are values of stacks and registers.
+    /// Whether roots of this kind are on stacks or in registers.
     pub const fn is_of_stacks(self) -> bool {
         matches!(self, RootKind::Stack | RootKind::Register)
     }
@@ -46,9 +46,9 @@ impl RootKind {
 named_enum! {
     /// Coverage of a kind of root.
     pub enum CoverageKind {
-        /// Exactly the roots.
+        /// All roots and nothing else.
         Complete = "complete",
-        /// All roots, possibly with false ones: anything that looks like a root counts.
+        /// All roots, possibly with false ones: everything that looks like a root is treated as one.
         Conservative = "conservative",
         /// Some of the roots.
         Partial = "partial",
@@ -62,24 +62,25 @@ named_enum! {
     pub enum RootFlag {
         /// The object is pinned.
         Pinned = "pinned",
-        /// The object is not kept alive.
+        /// The root does not keep the object alive.
         Weak = "weak",
         /// An interior pointer.
         Interior = "interior",
-        /// Whether a reference count, or another collector, keeps the object alive is unknown.
+        /// A reference count or another collector decides whether the object is kept alive, and the decision is
+        /// unknown.
         RefCounted = "ref-counted",
-        /// A word that points to an object; may be stale.
+        /// A word that points to an object. It may be stale.
         Conservative = "conservative",
     }
 }
 
 named_enum! {
-    /// Which values of stacks and registers count as roots. For retained sizes,
-    /// roots that last (handles, statics, finalization queues) come first: a stack value counts only for what none of them holds,
-    /// since a method that returns soon, or a stale value, must not mask the real holder.
+    /// Stack and register values that are treated as roots. Retained sizes use lasting roots first (handles, statics, finalization queues): a stack
+    /// value only holds what none of these holds, because a method that returns soon, or a stale value, must not mask the real holder.
     #[derive(Default)]
     pub enum Stacks {
-        /// What frames hold, as the methods' GC info tells. Where that is not known, values that point to an object.
+        /// References in frames according to the methods' GC info. If that is not known, values that point to an
+        /// object.
         #[default]
         Precise = "precise",
         /// Every value that points to an object; some may be stale.
@@ -97,7 +98,7 @@ pub struct RootCoverageModel {
     pub kind: RootKind,
     /// Coverage.
     pub coverage: CoverageKind,
-    /// Why it is not complete; `null` if it is.
+    /// Why the coverage is not complete; `null` if it is.
     pub reason: Option<String>,
 }
 
@@ -105,22 +106,22 @@ pub struct RootCoverageModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RootModel {
-    /// Its kind.
+    /// Kind.
     pub kind: RootKind,
     /// Address of the reference; `null` for registers.
     pub address: Option<Addr>,
     /// The object.
     pub object: Addr,
-    /// Name of its type; `null` if the object is not in the dump.
+    /// Type name of the object; `null` if the object is not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its method table; `null` if the object is not in the dump.
+    /// Method table; `null` if the object is not in the dump.
     pub method_table: Option<Addr>,
-    /// Its properties.
+    /// Properties.
     pub flags: Vec<RootFlag>,
     /// Description.
     pub label: String,
-    /// Managed id of its thread.
+    /// Managed id of the root's thread.
     pub thread: Option<u32>,
 }
 
@@ -143,7 +144,7 @@ pub struct RootType {
     /// Name of the type, or its method table address if unknown; `null` if the objects are not in the dump.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Its method table; `null` if the objects are not in the dump.
+    /// Method table; `null` if the objects are not in the dump.
     pub method_table: Option<Addr>,
     /// Number of roots.
     pub count: u64,
@@ -157,11 +158,11 @@ pub struct RootType {
 pub struct DependentModel {
     /// The primary object.
     pub primary: Addr,
-    /// Name of its type; `null` if the object is not in the dump.
+    /// Type name of the primary object; `null` if the object is not in the dump.
     pub primary_type: Option<Name>,
     /// The secondary object.
     pub secondary: Addr,
-    /// Name of its type; `null` if the object is not in the dump.
+    /// Type name of the secondary object; `null` if the object is not in the dump.
     pub secondary_type: Option<Name>,
 }
 
@@ -171,15 +172,15 @@ pub struct DependentModel {
 pub struct RootsReport {
     /// Number of roots of the requested kinds and types.
     pub total: u64,
-    /// By kind.
+    /// Roots by kind.
     pub counts: Vec<RootCount>,
     /// Coverage of each requested kind.
     pub coverage: Vec<RootCoverageModel>,
     /// The roots, ordered by kind and address; `null` with `--stat`.
     pub roots: Option<Vec<RootModel>>,
-    /// With `--stat`: by object type, most frequent first.
+    /// With `--stat`: roots by object type, most frequent first.
     pub types: Option<Vec<RootType>>,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
     /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,

@@ -17,7 +17,7 @@ named_enum! {
         Loh = "loh" | "3",
         /// Pinned object heap.
         Poh = "poh" | "4",
-        /// Read-only and never collected ("NonGC heap": literals and the like).
+        /// Read-only objects that are never collected ("NonGC heap": literals and others).
         Frozen = "frozen",
         /// Not known: the heap was carved.
         Unknown = "unknown",
@@ -28,9 +28,9 @@ named_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SegmentModel {
-    /// Address of its `heap_segment` structure.
+    /// Address of the `heap_segment` structure.
     pub address: Addr,
-    /// Index of its heap.
+    /// Index of the heap.
     pub heap: u64,
     /// Generation or segment kind.
     pub generation: Generation,
@@ -38,13 +38,14 @@ pub struct SegmentModel {
     pub start: Addr,
     /// End of the objects; for the current allocation segment, the current end of allocation.
     pub allocated: Addr,
-    /// End of the objects as stored in the `heap_segment`: behind the current end in the segment that is allocated from.
+    /// End of the objects as stored in the `heap_segment`. In the current allocation segment it is past the current
+    /// end.
     pub stored_allocated: Addr,
     /// End of the committed memory.
     pub committed: Addr,
     /// End of the reserved memory.
     pub reserved: Addr,
-    /// The next segment on its list; `0x0` at the end.
+    /// Next segment in the list; `0x0` at the end.
     pub next: Addr,
     /// Highest address ever used; not the end of the objects.
     pub used: Option<Addr>,
@@ -74,9 +75,9 @@ pub struct SegmentModel {
 pub struct SegmentPart {
     /// `gen0`, `gen1` or `gen2`.
     pub generation: Generation,
-    /// Its start.
+    /// Start.
     pub start: Addr,
-    /// Its end.
+    /// End.
     pub end: Addr,
 }
 
@@ -84,12 +85,15 @@ pub struct SegmentPart {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SegmentsReport {
-    /// Segments, ordered by heap and generation; with `--at`, the one at that address.
+    /// Segments, ordered by heap and generation; with `--at`, the segment at that address.
     pub segments: Vec<SegmentModel>,
     /// With `--top`: number of segments that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
-    /// With `--free`: GC memory outside the segments in use. With `--at`: what of it lies at that address, if no segment does.
+    /// Whether people are shown all of each segment (`--detail`).
+    #[serde(skip)]
+    pub detail: bool,
+    /// With `--free`: GC memory outside the segments in use. With `--at`: such memory at that address, if it is not in a segment.
     pub regions: Option<Vec<RegionModel>>,
     /// Set if the heap was carved: the segments are the ranges where objects were found.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,19 +116,19 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RegionModel {
-    /// Its purpose.
+    /// Purpose.
     pub list: RegionListModel,
-    /// Index of its heap, if any.
+    /// Index of the heap, if any.
     pub heap: Option<u64>,
     /// Size class of a free region.
     pub size_class: Option<RegionSize>,
-    /// Address of its descriptor structure.
+    /// Address of the descriptor structure.
     pub address: Addr,
-    /// Its range.
+    /// Address range.
     pub range: AddrRange,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// The fields of its `heap_segment`; `null` for memory that is no segment (bookkeeping, handle tables).
+    /// The fields of the `heap_segment`; `null` for memory without one (bookkeeping, handle tables).
     pub segment: Option<RegionFields>,
 }
 
@@ -134,7 +138,7 @@ pub struct RegionModel {
 pub struct RegionFields {
     /// Start of the space for objects.
     pub start: Addr,
-    /// End of the objects when it was freed.
+    /// End of the objects when the region was freed.
     pub allocated: Addr,
     /// End of the committed memory.
     pub committed: Addr,
@@ -142,7 +146,7 @@ pub struct RegionFields {
     pub reserved: Addr,
     /// Highest address ever used.
     pub used: Option<Addr>,
-    /// The next one on its list; `0x0` at the end.
+    /// Next region in the list; `0x0` at the end.
     pub next: Addr,
     /// Names of the flags that are set.
     pub flags: Vec<String>,
@@ -163,9 +167,9 @@ named_enum! {
         FreeableSoh = "freeable-soh",
         /// Large- and pinned-object segments to be freed.
         FreeableUoh = "freeable-uoh",
-        /// Card table, brick table, mark array etc.
+        /// Card table, brick table, mark array and similar structures.
         Bookkeeping = "bookkeeping",
-        /// Handle table segment.
+        /// Segment of a handle table.
         HandleTable = "handle-table",
     }
 }

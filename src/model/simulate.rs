@@ -5,7 +5,7 @@ use super::root::{RootCoverageModel, Stacks};
 use super::segment::Generation;
 use super::sum::Sum;
 
-/// `simulate collect`: what a collection would free now.
+/// `simulate collect`: objects that a collection would free now.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CollectReport {
@@ -15,9 +15,10 @@ pub struct CollectReport {
     pub freed: ObjectsByType,
     /// Objects that would survive: reachable from roots or from objects not collected.
     pub survivors: Sum,
-    /// Of these, objects of generations 0 and 1, which are promoted.
+    /// Survivors of generations 0 and 1, which are promoted.
     pub promoted: Sum,
-    /// Unreachable objects kept for one more collection by finalizers that would be ready to run.
+    /// Unreachable objects that survive one more collection, because their finalizers, or those of objects that refer
+    /// to them, would be ready to run.
     pub resurrected: Sum,
     /// Objects of older generations, which are not collected.
     pub untouched: Sum,
@@ -25,7 +26,7 @@ pub struct CollectReport {
     pub generations: Vec<CollectGeneration>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
@@ -35,11 +36,11 @@ pub struct CollectReport {
 pub struct CollectGeneration {
     /// Generation or segment kind.
     pub generation: Generation,
-    /// Its objects.
+    /// Objects.
     pub objects: Sum,
     /// Survivors.
     pub survivors: Sum,
-    /// Objects kept by finalizers.
+    /// Objects that survive because of finalizers.
     pub resurrected: Sum,
     /// Freed objects.
     pub freed: Sum,

@@ -1,23 +1,23 @@
-//! What lists are sorted by: `--sort COLUMN`, with `:asc` or `:desc`.
+//! Sort orders of lists: `--sort COLUMN`, with `:asc` or `:desc`.
 
 use crate::base::named_enum;
 
 named_enum! {
-    /// SortDirection of an order.
+    /// Direction of an order.
     pub enum SortDirection {
-        /// The least first.
+        /// Smallest first.
         Ascending = "asc" | "ascending",
-        /// The most first.
+        /// Largest first.
         Descending = "desc" | "descending",
     }
 }
 
-/// An order of rows. What is unknown comes last in either direction.
+/// A sort order of rows. Unknown values come last in either direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Order<C> {
     /// The column.
     pub by: C,
-    /// The direction; `None` for that of the column: amounts descend, all else ascends.
+    /// The direction; `None` for that of the column: amounts are descending, everything else is ascending.
     pub direction: Option<SortDirection>,
 }
 
@@ -28,7 +28,7 @@ impl<C> From<C> for Order<C> {
 }
 
 impl<C> Order<C> {
-    /// Whether the rows are in the order opposite to that of the column, which is `usual`.
+    /// Whether the rows are sorted opposite to `usual`, the direction of the column.
     pub fn reverses(&self, usual: SortDirection) -> bool {
         self.direction.is_some_and(|asked| asked != usual)
     }
@@ -89,7 +89,7 @@ named_enum! {
         Start = "start",
         /// Allocated bytes, most first.
         AllocatedBytes = "allocated-bytes",
-        /// Committed bytes, most first; of other memory, its size.
+        /// Committed bytes, most first; for other memory, its size.
         CommittedBytes = "committed-bytes",
         /// With --walk: most objects first.
         Objects = "objects",
@@ -121,7 +121,7 @@ named_enum! {
     pub enum ThreadSort {
         /// Managed id.
         ManagedId = "managed-id",
-        /// Id of the operating system.
+        /// OS id.
         OsId = "os-id",
         /// Name.
         Name = "name",
@@ -129,6 +129,8 @@ named_enum! {
         ExceptionType = "exception-type",
         /// With --waits: most locks first.
         LocksHeld = "locks-held",
+        /// Bytes that it has allocated since it began, most first.
+        Allocated = "allocated",
     }
 }
 
@@ -143,7 +145,7 @@ named_enum! {
         Message = "message",
         /// Managed id of the thread.
         Thread = "thread",
-        /// With --stat: the method that has thrown.
+        /// With --stat: the method that threw them.
         Method = "method",
         /// With --stat: most exceptions first.
         Count = "count",
@@ -155,11 +157,11 @@ named_enum! {
 named_enum! {
     /// Sort order of `timers`.
     pub enum TimerSort {
-        /// When it is due, next first; of waits, how long they wait.
+        /// Due time, next first; for waits, the timeout.
         Due = "due" | "due-ms" | "due-in-ms",
         /// Time between two calls, longest first.
         Period = "period" | "period-ms",
-        /// What it is for.
+        /// Kind.
         Kind = "kind",
         /// The method that is called.
         Method = "method" | "callback",
@@ -175,11 +177,11 @@ named_enum! {
     pub enum FinalizerSort {
         /// Type.
         Type = "type",
-        /// Most registered for finalization first.
+        /// Most objects registered for finalization first.
         Registered = "registered",
-        /// Most ready for finalization first.
+        /// Most objects ready for finalization first.
         Ready = "ready",
-        /// Most with a critical finalizer first.
+        /// Most objects with a critical finalizer first.
         Critical = "critical",
         /// With --objects: address of the object.
         Object = "object",
@@ -199,7 +201,7 @@ named_enum! {
         Size = "size" | "bytes",
         /// Elements of an array or characters of a string, most first.
         Length = "length",
-        /// Address: as on the heap.
+        /// Address: the order on the heap.
         Address = "address",
     }
 }

@@ -3,65 +3,66 @@ use serde::Serialize;
 use crate::base::named_enum;
 
 named_enum! {
-    /// Where the arguments and the environment of a process were found.
+    /// Sources of the arguments and the environment of a process.
     pub enum StartupSource {
-        /// On the first stack, where Linux puts them: what the program was started with.
+        /// The initial stack, where Linux puts them: as at the start of the program.
         InitialStack = "initial-stack",
-        /// In the parameters that Windows keeps of the process.
+        /// The process parameters that Windows keeps.
         ProcessParameters = "process-parameters",
     }
 }
 
 named_enum! {
-    /// Where a setting was found.
+    /// Sources of a setting.
     pub enum SettingSource {
         /// The environment of the process.
         Environment = "environment",
-        /// The properties that the host gave to the runtime: `runtimeconfig.json`, as `AppContext` has it.
+        /// The properties that the host passed to the runtime: `runtimeconfig.json`, as in `AppContext`.
         RuntimeConfig = "runtimeconfig",
     }
 }
 
-/// `env`: what the process was started with.
+/// `env`: arguments, environment and runtime properties of the process.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct EnvReport {
-    /// Where it was found; `null` if the dump does not have it.
+    /// Source of the arguments and the environment; `null` if they are not in the dump.
     pub source: Option<StartupSource>,
-    /// The arguments, the name of the program first; `null` on Windows, where the program cuts the line itself.
+    /// The arguments, starting with the name of the program; `null` on Windows, where the program splits the command
+    /// line itself.
     pub arguments: Option<Vec<String>>,
-    /// The command line; on Linux, the arguments as a shell takes them.
+    /// The command line; on Linux, the arguments quoted for a shell.
     pub command_line: Option<String>,
-    /// The environment, in its own order.
+    /// The environment variables, in their original order.
     pub environment: Option<Vec<VariableModel>>,
-    /// Properties of the runtime, as `AppContext` has them, by name; `null` if the dump does not have them.
+    /// Properties of the runtime, as in `AppContext`, by name; `null` if they are not in the dump.
     pub properties: Option<Vec<VariableModel>>,
 }
 
-/// A variable of the environment, or a property.
+/// An environment variable, or a property.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct VariableModel {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its value; `(hidden)` where contents are not shown.
+    /// Value; `(hidden)` if contents are not shown.
     pub value: String,
 }
 
-/// A setting of the runtime that the program or its environment makes.
+/// A setting of the runtime made by the program or its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SettingModel {
-    /// Its name, as it is there.
+    /// Name, as in its source.
     pub name: String,
-    /// Its value; `(hidden)` where contents are not shown. Numbers of the environment are hexadecimal.
+    /// Value; `(hidden)` if contents are not shown. Numbers in the environment are hexadecimal.
     pub value: String,
-    /// Where it was found.
+    /// Source of the setting.
     pub source: SettingSource,
 }
 
 impl SettingModel {
-    /// `DOTNET_gcServer=1`.
+    /// Text such as `DOTNET_gcServer=1`.
     pub(crate) fn words(&self) -> String {
         format!("{}={}", self.name, self.value)
     }

@@ -46,9 +46,9 @@ named_enum! {
 pub struct StatReport {
     /// Grouping key.
     pub by: StatBy,
-    /// By type, largest first; `null` if grouped by another key. Free space is in `totals`.
+    /// Objects by type, largest first; `null` if grouped by another key. Free space is in `totals`.
     pub types: Option<Vec<TypeStat>>,
-    /// By another key; `null` if grouped by type.
+    /// Objects by another key; `null` if grouped by type.
     pub groups: Option<Vec<GroupStat>>,
     /// Totals of all selected objects and free blocks, listed or not.
     pub totals: StatTotals,
@@ -68,15 +68,15 @@ pub struct TypeStat {
     /// Name of the type; `Module!0x02000123` without metadata, the method table address if unknown.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
-    /// File name of its module; for arrays, of the element type.
+    /// File name of the type's module; for arrays, of the element type.
     pub module: Option<String>,
     /// Number of objects.
     pub count: u64,
-    /// Their size in bytes as counted by SOS and ClrMD: header included, not rounded up.
+    /// Size of the objects in bytes as counted by SOS and ClrMD: header included, not rounded up.
     pub bytes: u64,
-    /// Their share of the bytes of all objects of the heap, selected or not, 0 to 1.
+    /// Share of the bytes of all objects of the heap, selected or not, 0 to 1.
     pub share: f64,
 }
 
@@ -92,13 +92,13 @@ pub struct GroupStat {
     pub generation: Option<Generation>,
     /// Number of objects.
     pub count: u64,
-    /// Their bytes.
+    /// Size of the objects in bytes.
     pub bytes: u64,
-    /// Their share of the bytes of all objects of the heap, selected or not, 0 to 1.
+    /// Share of the bytes of all objects of the heap, selected or not, 0 to 1.
     pub share: f64,
-    /// Number of free blocks; 0 if grouped by assembly or namespace, of which they have none.
+    /// Number of free blocks; 0 if grouped by assembly or namespace, which free blocks do not have.
     pub free_count: u64,
-    /// Their bytes.
+    /// Size of the free blocks in bytes.
     pub free_bytes: u64,
 }
 
@@ -108,11 +108,11 @@ pub struct GroupStat {
 pub struct StatTotals {
     /// Number of objects.
     pub count: u64,
-    /// Their size in bytes as counted by SOS and ClrMD; `coverage.walked_bytes` counts the same objects and the free blocks, rounded up.
+    /// Size of the objects in bytes as counted by SOS and ClrMD. `coverage.walked_bytes` covers the same objects and the free blocks, rounded up.
     pub bytes: u64,
     /// Number of free blocks.
     pub free_count: u64,
-    /// Their bytes.
+    /// Size of the free blocks in bytes.
     pub free_bytes: u64,
     /// Number of types with objects.
     pub types: u64,

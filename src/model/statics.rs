@@ -43,11 +43,11 @@ pub struct StaticModel {
     pub method_table: Addr,
     /// Module of the type.
     pub module: Option<String>,
-    /// Its storage; never `instance`, and `rva` only with `--all`.
+    /// Storage; never `instance`, and `rva` only with `--all`.
     pub storage: Storage,
     /// Thread of a thread static.
     pub thread: Option<StaticThread>,
-    /// With `--retained`: the retained size of the object that the field refers to, or of all that a structure refers to; `null` for other
+    /// With `--retained`: retained size of the object that the field refers to, or of all objects that a structure refers to; `null` for other
     /// values.
     pub retained: Option<u64>,
     /// Name, type, address and value.

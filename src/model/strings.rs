@@ -31,7 +31,7 @@ pub struct StringsReport {
     pub shown: Option<u64>,
     /// Number of rows, listed or not.
     pub rows: u64,
-    /// Values that occur less often have no row.
+    /// Fewest occurrences of a value that has a row.
     pub min_count: u64,
 }
 
@@ -45,11 +45,11 @@ pub struct StringModel {
     pub length: u64,
     /// Number of string objects.
     pub count: u64,
-    /// Their size in bytes as counted by SOS and ClrMD.
+    /// Size of the objects in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
-    /// Bytes of all but one of them.
+    /// Size in bytes of all but one of the objects.
     pub waste: u64,
-    /// Lowest address among them.
+    /// Lowest address of these objects.
     pub address: Addr,
     /// Whether `value` is truncated.
     pub truncated: bool,
@@ -61,14 +61,14 @@ pub struct StringModel {
 pub struct StringTotals {
     /// Number of string objects.
     pub strings: u64,
-    /// Their size in bytes as counted by SOS and ClrMD.
+    /// Size of the objects in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
     /// Number of distinct values.
     pub distinct: u64,
     /// Number of values that occur more than once.
     pub duplicate_groups: u64,
-    /// Bytes of all but one string of each such value.
+    /// Size in bytes of all but one string of each such value.
     pub wasted_bytes: u64,
-    /// Number of strings only partly in the dump; counted in `strings` and `bytes` only.
+    /// Number of strings that are only partly in the dump; they are included only in `strings` and `bytes`.
     pub unreadable: u64,
 }

@@ -9,7 +9,7 @@ use crate::base::Count;
 pub struct Sum {
     /// Number of objects.
     pub count: u64,
-    /// Their size in bytes as counted by SOS and ClrMD.
+    /// Size of the objects in bytes as counted by SOS and ClrMD.
     pub bytes: u64,
 }
 
@@ -28,27 +28,27 @@ impl Sum {
         self.bytes.grow(other.bytes);
     }
 
-    /// This and `other`.
+    /// Returns the sum of this and `other`.
     #[must_use]
     pub fn with(mut self, other: Sum) -> Sum {
         self.merge(other);
         self
     }
 
-    /// This without `other`, a part of it.
+    /// Returns this sum without `other`, a part of it.
     #[must_use]
     pub fn without(self, other: Sum) -> Sum {
         Sum { count: self.count.saturating_sub(other.count), bytes: self.bytes.saturating_sub(other.bytes) }
     }
 
-    /// Objects of these bytes.
+    /// Returns the sum of objects of these sizes.
     pub fn of_sizes(sizes: impl IntoIterator<Item = u64>) -> Sum {
         let mut sum = Sum::default();
         sizes.into_iter().for_each(|bytes| sum.add(bytes));
         sum
     }
 
-    /// All of `sums` together.
+    /// Returns the sum of all `sums`.
     pub fn of(sums: impl IntoIterator<Item = Sum>) -> Sum {
         sums.into_iter().fold(Sum::default(), Sum::with)
     }

@@ -8,9 +8,9 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// GC mode of a thread.
     pub enum GcMode {
-        /// Runs managed code: the GC must wait until it reaches a safe point.
+        /// The thread runs managed code: the GC must wait until it reaches a safepoint.
         Cooperative = "cooperative",
-        /// Does not access the heap: the GC need not wait.
+        /// The thread does not access the heap: the GC need not wait.
         Preemptive = "preemptive",
     }
 }
@@ -26,29 +26,33 @@ pub struct ThreadsReport {
     /// With `--top`: number of managed threads that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
-    /// OS id of the crashed thread, if it is not a managed one.
+    /// Whether the threads are in the order of what they have allocated.
+    #[serde(skip)]
+    pub by_allocated: bool,
+    /// OS id of the crashed thread, if it is not a managed thread.
     pub crashed_unmanaged: Option<u32>,
-    /// Where the crashed thread was; `null` without a crash.
+    /// Location of the crash; `null` without a crash.
     pub fault: Option<FaultModel>,
-    /// The suspension of all threads that was under way; `null` without one.
+    /// The suspension of all threads that was in progress; `null` without one.
     pub suspension: Option<SuspensionModel>,
 }
 
-/// A suspension of all threads that was under way: for a collection that had not begun, or for another purpose of the runtime.
+/// A suspension of all threads that was in progress, for a collection that had not begun or for another purpose of the runtime.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SuspensionModel {
-    /// Managed id of the thread that suspends the others; `null` if it is not a managed one, or not known.
+    /// Managed id of the thread that suspends the others; `null` if it is not a managed thread, or unknown.
     pub by: Option<u32>,
-    /// Its OS id.
+    /// OS id of that thread.
     pub by_os_id: Option<u64>,
-    /// Number of the last collection before it; `null` before the first one, and if the records of the GC were not found.
+    /// Number of the last collection before the suspension; `null` before the first one, and if the records of the GC
+    /// were not found.
     pub after_collection: Option<u64>,
     /// The threads that had not stopped: they ran managed code, or native code in cooperative mode.
     pub waits_for: Vec<SuspendedThread>,
 }
 
-/// A thread for which a suspension waits.
+/// A thread that a suspension waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SuspendedThread {
@@ -58,14 +62,14 @@ pub struct SuspendedThread {
     pub os_id: Option<u64>,
     /// Name.
     pub name: Option<Name>,
-    /// Its innermost method.
+    /// Innermost method.
     pub method: Option<Name>,
 }
 
 impl SuspensionModel {
-    /// `after GC #28 it waits for thread 5 "Interface" in Cases.Busy.Interface()`; the threads beyond the first few are only counted.
+    /// Text such as `after GC #28 it waits for thread 5 "Interface" in Cases.Busy.Interface()`. Only the first few threads are named.
     pub(crate) fn words(&self) -> String {
-        /// Threads that are named.
+        /// Number of threads that are named.
         const NAMED: usize = 4;
         let thread = |t: &SuspendedThread| {
             let id = t.managed_id.map(|id| id.to_string()).or_else(|| t.os_id.map(|id| format!("OS {id}"))).unwrap_or_else(|| "?".into());
@@ -84,6 +88,14 @@ impl SuspensionModel {
     }
 }
 
+impl ThreadModel {
+    /// Bytes that it has allocated in all heaps; `None` if neither count is known.
+    pub fn allocated(&self) -> Option<u64> {
+        let counts = [self.allocated_bytes, self.allocated_bytes_uoh];
+        counts.iter().any(Option::is_some).then(|| counts.into_iter().flatten().fold(0, u64::saturating_add))
+    }
+}
+
 /// A managed thread.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -92,7 +104,7 @@ pub struct ThreadModel {
     pub managed_id: Option<u32>,
     /// OS id; `null` if the thread has not started or has exited.
     pub os_id: Option<u64>,
-    /// Address of its `Thread`.
+    /// Address of the `Thread`.
     pub address: Addr,
     /// Name.
     pub name: Option<Name>,
@@ -102,23 +114,31 @@ pub struct ThreadModel {
     pub state_value: Option<u32>,
     /// GC mode.
     pub gc_mode: Option<GcMode>,
-    /// Whether this thread crashed.
+    /// Whether the thread crashed.
     pub crashed: bool,
     /// Whether it is the finalizer thread.
     pub finalizer: bool,
-    /// Next free byte of its allocation context.
+    /// Next free byte of the thread's allocation context.
     pub alloc_pointer: Option<Addr>,
-    /// End of its allocation context.
+    /// End of the thread's allocation context.
     pub alloc_limit: Option<Addr>,
+    /// Bytes that it has allocated in the SOH so far, without those that are left up to `alloc_limit`; `null` if the runtime does not
+    /// publish them.
+    pub allocated_bytes: Option<u64>,
+    /// Bytes that it has allocated in LOH and POH so far; `null` if the runtime does not publish them.
+    pub allocated_bytes_uoh: Option<u64>,
+    /// Server GC: index of the heap that the GC prefers for it, that of the processor it ran on; `null` if it has allocated nothing, or if the
+    /// GC's layout is not known.
+    pub home_heap: Option<u64>,
     /// The managed `Thread` object.
     pub object: Option<Addr>,
     /// Exception in flight, or the last one thrown if its `current` is false.
     pub exception: Option<Arc<ExceptionModel>>,
-    /// What it waits for; `null` if it is not blocked, or unless asked for (`--waits`).
+    /// Wait of the thread; `null` if it is not blocked, or without `--waits`.
     pub waits_for: Option<Box<ThreadWait>>,
-    /// Number of monitors that it holds, each once however often it entered: thin locks and sync blocks, as `locks` finds them. `null`
-    /// where monitors cannot be told, or unless asked for (`--waits`).
+    /// Number of monitors that the thread holds, each once however often it was entered: thin locks and sync blocks, as in `locks`. `null` if
+    /// monitors cannot be determined, or without `--waits`.
     pub locks_held: Option<u64>,
-    /// Nested exceptions in flight below it: each was being handled when the next was thrown.
+    /// Nested exceptions in flight below the current one: each was being handled when the next was thrown.
     pub nested_exceptions: Vec<Addr>,
 }

@@ -3,9 +3,9 @@ use serde::Serialize;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
-    /// What a timer is for.
+    /// Kinds of timers.
     pub enum TimerKind {
-        /// `System.Threading.Timer`, or what is built upon it.
+        /// `System.Threading.Timer`, or a timer built on it.
         Timer = "timer",
         /// `Task.Delay`.
         Delay = "delay",
@@ -16,31 +16,35 @@ named_enum! {
     }
 }
 
-/// `timers`: timers, registered waits, and callbacks of cancellation.
+/// `timers`: timers, registered waits, and cancellation callbacks.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TimersReport {
-    /// Timers that are due some time.
+    /// Number of timers with a due time.
     pub active: u64,
-    /// The latest `Environment.TickCount64` that a timer was started at: the dump was written then, or later.
+    /// Number of these timers that are late.
+    pub late: u64,
+    /// Number of active timers in queues that wait for a thread of the thread pool: none of them is called until a thread is free.
+    pub held_up: u64,
+    /// The latest `Environment.TickCount64` at which a timer was started: the dump was written then, or later.
     pub latest_tick_ms: Option<u64>,
     /// That tick in UTC, by `clock`.
     pub latest_utc: Option<String>,
-    /// What turns ticks into times; `null` if the process made no timer, or the dump does not tell.
+    /// Clock that converts ticks to times; `null` if the process created no timer, or if it cannot be determined.
     pub clock: Option<TimerClock>,
-    /// The timers, by due time. Those that are in no queue come last: never started, or disposed.
+    /// The timers, by due time. Timers that are in no queue come last: never started, or disposed.
     pub timers: Vec<TimerModel>,
     /// With `--top`: number of timers that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
     /// Waits of `ThreadPool.RegisterWaitForSingleObject`.
     pub waits: Vec<RegisteredWait>,
-    /// Sources of cancellation with callbacks, most callbacks first.
+    /// Cancellation sources with callbacks, most callbacks first.
     pub cancellations: Vec<CancellationModel>,
 }
 
-/// The tick and the time at which the process made its first timer: `TimerQueue.s_tickCountToTimeMap`, which the library keeps for
-/// debuggers. If the clock was set since, times are off by as much.
+/// The tick and the time at which the process created its first timer: `TimerQueue.s_tickCountToTimeMap`, which the library keeps for debuggers. If
+/// the clock was set since, times are off by the difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TimerClock {
@@ -56,30 +60,34 @@ pub struct TimerClock {
 pub struct TimerModel {
     /// The `TimerQueueTimer`.
     pub object: Addr,
-    /// When it is due, in milliseconds as `Environment.TickCount64` counts; `null` if it is in no queue.
+    /// Due time, in milliseconds of `Environment.TickCount64`; `null` if the timer is in no queue.
     pub due_ms: Option<u64>,
-    /// The same in UTC, ISO 8601, by the report's `clock`; `null` without one.
+    /// Due time in UTC, ISO 8601, by the report's `clock`; `null` without one.
     pub due_utc: Option<String>,
-    /// Milliseconds from `latest_tick_ms` until then; less than zero if it was due before. The time left was not longer.
+    /// Milliseconds from `latest_tick_ms` to the due time; negative if it was due before. The remaining time was not
+    /// longer.
     pub due_in_ms: Option<i64>,
-    /// Milliseconds that it was set to when it was started last; `null` if it was never started, or stopped.
+    /// Milliseconds that the timer was last set to; `null` if it was never started, or was stopped.
     pub set_ms: Option<u64>,
-    /// Milliseconds between two calls; `null` if it is called once.
+    /// Milliseconds between two calls; `null` if the timer fires once.
     pub period_ms: Option<u64>,
-    /// What it is for.
+    /// Kind.
     pub kind: TimerKind,
-    /// The method that is called, or what waits. As the compiler named it.
+    /// The method that is called, or the method that waits, as the compiler named it.
     pub callback: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// The state that is passed to the callback: of other kinds than `timer`, what the timer belongs to.
+    /// The state object passed to the callback. For kinds other than `timer`, the object that the timer belongs to.
     pub state: Option<Addr>,
     /// Type of the state.
     pub state_type: Option<Name>,
-    /// Whether it was disposed.
+    /// Whether the timer was disposed.
     pub canceled: Option<bool>,
-    /// Callbacks that run at this moment.
+    /// Number of callbacks running now.
     pub running: Option<u32>,
+    /// Whether it was due and is not called: its queue waits for a thread of the thread pool, or another timer was started a tenth of a second
+    /// after that time, or later. `false` may mean that the dump does not show it.
+    pub late: bool,
 }
 
 /// A registered wait.
@@ -88,11 +96,11 @@ pub struct TimerModel {
 pub struct RegisteredWait {
     /// The `RegisteredWaitHandle`.
     pub object: Addr,
-    /// What it waits for.
+    /// The handle that it waits for.
     pub handle: Option<Addr>,
-    /// Milliseconds that it waits; `null` for ever.
+    /// Timeout in milliseconds; `null` if there is none.
     pub timeout_ms: Option<u64>,
-    /// Whether it goes on to wait after a call.
+    /// Whether the wait continues after a call.
     pub repeating: Option<bool>,
     /// The method that is called, as the compiler named it.
     pub callback: Option<Name>,
@@ -100,13 +108,13 @@ pub struct RegisteredWait {
     pub display: Option<Name>,
 }
 
-/// A source of cancellation with callbacks.
+/// A cancellation source with callbacks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CancellationModel {
     /// The `CancellationTokenSource`.
     pub object: Addr,
-    /// Its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// Number of callbacks.
@@ -115,7 +123,7 @@ pub struct CancellationModel {
     pub callbacks: Vec<CallbackCount>,
 }
 
-/// A method, and how often it is registered.
+/// A method, and the number of its registrations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CallbackCount {

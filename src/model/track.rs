@@ -5,26 +5,26 @@ use super::sum::Sum;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
-    /// How sure a match is.
+    /// Certainty of a match.
     pub enum Certainty {
-        /// The only explanation of what both dumps show.
+        /// The only explanation of both dumps.
         Certain = "certain",
-        /// The best explanation, and nothing speaks against it.
+        /// The best explanation, without evidence against it.
         Likely = "likely",
-        /// One of several explanations: not counted, and listed only on request.
+        /// One of several explanations. It is not counted, and listed only on request.
         Doubtful = "doubtful",
     }
 }
 
-/// `track`: which objects survived from one dump of a process to the next.
+/// `track`: the objects that survived from one dump of a process to the next.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrackReport {
-    /// All objects.
+    /// Sums of all objects.
     pub totals: TrackSums,
-    /// Matches by certainty; doubtful ones are counted here and nowhere else.
+    /// Matches by certainty; doubtful ones are included only here.
     pub certainty: Vec<CertaintySum>,
-    /// By type: those with most bytes before or after first; `null` with `--objects` and `--ranges`.
+    /// Objects by type, most bytes before or after first; `null` with `--objects` and `--ranges`.
     pub types: Option<Vec<TrackType>>,
     /// Survivors by generation before and after; `null` with `--objects` and `--ranges`.
     pub generations: Option<Vec<GenerationFlow>>,
@@ -39,7 +39,7 @@ pub struct TrackReport {
     pub shown: Option<u64>,
 }
 
-/// What became of objects. Survivors are the certain and likely ones.
+/// Fate of objects. Survivors are the certain and the likely matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrackSums {
@@ -47,19 +47,19 @@ pub struct TrackSums {
     pub before: Sum,
     /// Objects of the last dump.
     pub after: Sum,
-    /// Objects of both.
+    /// Objects in both dumps.
     pub survived: Sum,
     /// Survivors at another address.
     pub moved: Sum,
     /// Survivors in an older generation.
     pub promoted: Sum,
-    /// Objects of the first dump that are gone for certain: nothing in the last dump can be them.
+    /// Objects of the first dump that have certainly died: no object of the last dump can be the same.
     pub died: Sum,
-    /// Objects of the last dump that are new for certain: nothing in the first dump can have been them.
+    /// Objects of the last dump that are certainly new: no object of the first dump can be the same.
     pub born: Sum,
-    /// Objects of the first dump that died, or survived as one of several that look alike: which of them cannot be known.
+    /// Objects of the first dump that died or are one of several similar survivors; which of them cannot be determined.
     pub unknown_before: Sum,
-    /// Objects of the last dump that are new, or one of several survivors that look alike.
+    /// Objects of the last dump that are new or one of several similar survivors.
     pub unknown_after: Sum,
 }
 
@@ -67,9 +67,9 @@ pub struct TrackSums {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CertaintySum {
-    /// How sure they are.
+    /// The certainty.
     pub certainty: Certainty,
-    /// How many, and their bytes.
+    /// Number and size of the matches.
     #[serde(flatten)]
     pub sum: Sum,
 }
@@ -81,14 +81,14 @@ pub struct TrackType {
     /// Name of the type.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table, the same in both dumps.
+    /// Method table, the same in both dumps.
     pub method_table: Addr,
-    /// What became of its objects.
+    /// Fate of the objects.
     #[serde(flatten)]
     pub sums: TrackSums,
 }
 
-/// Survivors that went from one generation to another.
+/// Survivors by generation in both dumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationFlow {
@@ -96,31 +96,31 @@ pub struct GenerationFlow {
     pub from: Generation,
     /// Generation or segment kind after.
     pub to: Generation,
-    /// How many, and their bytes.
+    /// Number and size of the survivors.
     #[serde(flatten)]
     pub sum: Sum,
-    /// How many of them moved.
+    /// Number of these survivors that moved.
     pub moved: u64,
 }
 
-/// An object of both dumps.
+/// An object that is in both dumps.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrackMatch {
-    /// Its address before.
+    /// Address in the first dump.
     pub from: Addr,
-    /// Its address after.
+    /// Address in the last dump.
     pub to: Addr,
-    /// How sure that is.
+    /// Certainty of the match.
     pub certainty: Certainty,
-    /// Name of its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its bytes.
+    /// Size in bytes.
     pub size: u64,
-    /// Its generation or segment kind before.
+    /// Generation or segment kind in the first dump.
     pub generation_before: Option<Generation>,
-    /// Its generation or segment kind after.
+    /// Generation or segment kind in the last dump.
     pub generation_after: Option<Generation>,
 }
 
@@ -128,15 +128,15 @@ pub struct TrackMatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MovedRange {
-    /// Address of the first before.
+    /// Address of the first object in the first dump.
     pub from: Addr,
-    /// Address of the first after.
+    /// Address of the first object in the last dump.
     pub to: Addr,
-    /// Bytes to the end of the last.
+    /// Length in bytes to the end of the last object.
     pub length: u64,
     /// Number of objects.
     pub objects: u64,
-    /// Whether all of them are certain; some are likely otherwise.
+    /// Whether all matches are certain; otherwise some are likely.
     pub certain: bool,
 }
 
@@ -144,13 +144,13 @@ pub struct MovedRange {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SurvivingRange {
-    /// Address of the first.
+    /// Address of the first object.
     pub start: Addr,
-    /// Bytes to the end of the last.
+    /// Length in bytes to the end of the last object.
     pub length: u64,
     /// Number of objects.
     pub objects: u64,
-    /// Whether all of them are certain; some are likely otherwise.
+    /// Whether all matches are certain; otherwise some are likely.
     pub certain: bool,
 }
 

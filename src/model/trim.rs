@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use crate::base::named_enum;
 
-/// `trim`: contents of the smaller copy of a dump.
+/// `trim`: the smaller copy of a dump.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrimReport {
@@ -16,9 +16,9 @@ pub struct TrimReport {
     pub file_bytes: u64,
     /// Number of memory ranges in the copy.
     pub ranges: u64,
-    /// By kind of memory.
+    /// Bytes by kind of memory.
     pub parts: Vec<TrimPart>,
-    /// Bytes of the copy that are from files of modules; `null` without `--with-modules`.
+    /// Bytes of the copy that were read from module files; `null` without `--with-modules`.
     pub module_bytes: Option<u64>,
     /// Redacted data; `null` without `--redact`.
     pub redacted: Option<RedactionModel>,
@@ -58,14 +58,14 @@ pub struct TrimPart {
 pub struct RedactionModel {
     /// Number of strings.
     pub strings: u64,
-    /// Bytes of their characters.
+    /// Size of the characters in bytes.
     pub string_bytes: u64,
     /// Number of arrays without references.
     pub arrays: u64,
-    /// Bytes of their elements.
+    /// Size of the elements in bytes.
     pub array_bytes: u64,
     /// Number of free blocks.
     pub free_blocks: u64,
-    /// Bytes of free blocks, allocation contexts and other gaps between objects.
+    /// Size in bytes of free blocks, allocation contexts and other gaps between objects.
     pub free_bytes: u64,
 }

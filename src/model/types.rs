@@ -12,7 +12,7 @@ named_enum! {
         ValueType = "value-type",
         /// An enum.
         Enum = "enum",
-        /// A primitive: `Int32` and the like.
+        /// A primitive type such as `Int32`.
         Primitive = "primitive",
         /// `Nullable`.
         Nullable = "nullable",
@@ -55,9 +55,9 @@ pub struct TypesReport {
 pub struct TypeBrief {
     /// Full name.
     pub name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
-    /// Its module.
+    /// Module.
     pub module: Option<String>,
     /// TypeDef token in hex; `null` for arrays.
     pub token: Option<Token>,
@@ -69,15 +69,15 @@ pub struct TypeBrief {
 pub struct TypeLayout {
     /// Full name.
     pub name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
-    /// Canonical method table, with which it shares code; itself for most types.
+    /// Canonical method table, with which the type shares code; for most types, the type's own.
     pub canonical: Option<Addr>,
-    /// Address of its `EEClass`.
+    /// Address of the `EEClass`.
     pub class: Option<Addr>,
-    /// Address of its `Module`.
+    /// Address of the `Module`.
     pub module_address: Option<Addr>,
-    /// Its module.
+    /// Module.
     pub module: Option<String>,
     /// TypeDef token in hex; `null` for arrays.
     pub token: Option<Token>,
@@ -89,36 +89,36 @@ pub struct TypeLayout {
     pub bases: Vec<String>,
     /// The base type; `null` for `System.Object` and interfaces.
     pub parent: Option<TypeRef>,
-    /// Type arguments of a generic instance, and the element type of an array; empty for others, and if they cannot be read.
+    /// Type arguments of a generic instance, or the element type of an array; empty for others, and if they cannot be read.
     pub arguments: Vec<TypeRef>,
-    /// Number of interfaces it implements.
+    /// Number of implemented interfaces.
     pub interfaces: Option<u16>,
     /// Base size in bytes: header included, elements excluded.
     pub base_size: u32,
     /// Component size in bytes; 0 for fixed-size objects.
     pub component_size: u32,
-    /// Whether it has a finalizer.
+    /// Whether the type has a finalizer.
     pub finalizer: bool,
-    /// Whether it is collectible.
+    /// Whether the type is collectible.
     pub collectible: bool,
-    /// Whether its objects contain references.
+    /// Whether objects of the type contain references.
     pub contains_pointers: bool,
     /// Instance fields, inherited ones first; `null` if they cannot be read.
     pub fields: Option<Vec<LayoutField>>,
-    /// Its own static fields; thread statics once per managed thread.
+    /// Static fields that the type declares; thread statics once per managed thread.
     pub statics: Vec<StaticModel>,
-    /// The methods that it declares, by slot; `null` unless asked for (`--methods`), and if they cannot be listed.
+    /// Methods that the type declares, by slot; `null` without `--methods`, and if they cannot be listed.
     pub methods: Option<Vec<MethodModel>>,
     /// Offsets of the references in an object, in bytes from its start, including those in nested structures.
     pub references: Vec<u64>,
 }
 
 named_enum! {
-    /// Whether a method has code.
+    /// Whether a method has code, and its origin.
     pub enum MethodCode {
         /// No code was found: the method was not called yet, was inlined, or has no body.
         None = "none",
-        /// The JIT has compiled it, in the process.
+        /// Compiled by the JIT, in the process.
         Jit = "jit",
         /// Compiled ahead of time, in the module's image.
         ReadyToRun = "ready-to-run",
@@ -129,17 +129,18 @@ named_enum! {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MethodModel {
-    /// Address of its `MethodDesc`.
+    /// Address of the `MethodDesc`.
     pub method_desc: Addr,
-    /// Its slot: in the virtual method table, if it is less than the number of virtual methods.
+    /// Slot number; a slot of the vtable if it is less than the number of virtual methods.
     pub slot: u16,
     /// Token in hex; `null` if unknown.
     pub token: Option<Token>,
-    /// What made its code; `null` if what tells is not in the dump.
+    /// Origin of the code; `null` if it cannot be determined from the dump.
     pub code: Option<MethodCode>,
-    /// How far the JIT optimized that code; `null` for other code, and if it cannot be told.
+    /// Optimization tier of the code; `null` for code that the JIT did not compile, and if the tier cannot be
+    /// determined.
     pub tier: Option<CodeTier>,
-    /// Start of its code, where it is entered at present; `null` without.
+    /// Current entry point of the code; `null` without code.
     pub entry: Option<Addr>,
     /// Name, as the compiler made it: `Lab.Program.Main(System.String[])`; `null` if unknown.
     pub name: Option<Name>,
@@ -147,13 +148,13 @@ pub struct MethodModel {
     pub display: Option<Name>,
 }
 
-/// A type that another one is made from.
+/// A type that another type is composed of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeRef {
     /// Full name.
     pub name: Name,
-    /// Its method table; `null` for pointers, function pointers and type variables, which have none.
+    /// Method table; `null` for pointers, function pointers and type variables, which do not have one.
     pub method_table: Option<Addr>,
 }
 
@@ -165,7 +166,7 @@ pub struct LayoutField {
     pub offset: u64,
     /// Name.
     pub name: String,
-    /// Its type.
+    /// Type.
     #[serde(rename = "type")]
     pub type_name: String,
     /// Declaring type.
@@ -174,6 +175,6 @@ pub struct LayoutField {
     pub token: Token,
     /// `CorElementType`.
     pub element_type: CorElementType,
-    /// Method table of its type, for value types.
+    /// Method table of the field's type, for value types.
     pub method_table: Option<Addr>,
 }

@@ -8,18 +8,18 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// Classes of garbage.
     pub enum GarbageClass {
-        /// Freed by the next collection of its generation.
+        /// Will be freed by the next collection of its generation.
         Unreachable = "unreachable",
         /// Referenced only by a weak handle.
         WeakOnly = "weak-only",
-        /// Awaiting finalization, or referenced only by such objects: survives one more collection.
+        /// Waiting for finalization, or referenced only by such objects: survives one more collection.
         FinalizerOnly = "finalizer-only",
         /// Young, and referenced by unreachable objects of an older generation: survives until those are collected.
         DeadOlder = "dead-older",
     }
 }
 
-/// `unreachable`: objects not reachable from any root.
+/// `unreachable`: objects that no root reaches.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct UnreachableReport {
@@ -27,9 +27,9 @@ pub struct UnreachableReport {
     pub reached: Sum,
     /// Unreachable objects.
     pub unreachable: Sum,
-    /// By class.
+    /// Garbage by class.
     pub classes: Vec<GarbageTotal>,
-    /// By type and class, most bytes first; `null` with `--objects`.
+    /// Garbage by type and class, most bytes first; `null` with `--objects`.
     pub types: Option<Vec<GarbageType>>,
     /// With `--objects`: the objects, in heap order.
     pub objects: Option<Vec<GarbageObject>>,
@@ -38,7 +38,7 @@ pub struct UnreachableReport {
     /// Coverage of each kind of root. If one is incomplete, some of the listed objects may be reachable; if one is
     /// conservative, more objects may be unreachable.
     pub coverage: Vec<RootCoverageModel>,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
@@ -50,7 +50,7 @@ pub struct GarbageTotal {
     pub class: GarbageClass,
     /// Number of objects.
     pub count: u64,
-    /// Their size in bytes.
+    /// Size of the objects in bytes.
     pub bytes: u64,
 }
 
@@ -61,11 +61,11 @@ pub struct GarbageType {
     /// Name of the type, or its method table address if unknown.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
     /// Number of objects.
     pub count: u64,
-    /// Their size in bytes.
+    /// Size of the objects in bytes.
     pub bytes: u64,
     /// Class of garbage.
     pub class: GarbageClass,
@@ -77,14 +77,14 @@ pub struct GarbageType {
 pub struct GarbageObject {
     /// The object.
     pub address: Addr,
-    /// Name of its type.
+    /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Its method table.
+    /// Method table.
     pub method_table: Addr,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Its generation or segment kind.
+    /// Generation or segment kind.
     pub generation: Generation,
     /// Class of garbage.
     pub class: GarbageClass,

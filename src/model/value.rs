@@ -19,13 +19,13 @@ named_enum! {
         Nint = "nint",
         /// `value` is the enum member name, `A | B` for flags, or the number as text.
         Enum = "enum",
-        /// `value` is the text, `object` the string.
+        /// `value` is the text, `object` the address of the string.
         String = "string",
-        /// `object` is the referenced object, `object_type` its type.
+        /// `object` is the address of the referenced object, `object_type` its type.
         Object = "object",
         /// A null reference, or a `Nullable` without value.
         Null = "null",
-        /// `fields` are its fields.
+        /// `fields` are the fields of the structure.
         Struct = "struct",
         /// `value` is an unmanaged address in hex.
         Pointer = "pointer",
@@ -81,8 +81,30 @@ pub struct FieldValue {
     pub truncated: bool,
     /// The referenced object.
     pub object: Option<Addr>,
-    /// Its type; `null` if the object is not in the dump.
+    /// Type name of that object; `null` if it is not in the dump.
     pub object_type: Option<Name>,
     /// The fields of a structure.
     pub fields: Vec<FieldValue>,
+}
+
+impl FieldValue {
+    /// The value as JSON, without name, type and kind: a number, a text, `true` or `false`, the address of an object (`0x0` for a null reference), an object with the fields of a
+    /// structure; `null` if it is not known, and for a `Nullable` without value.
+    pub fn to_json(&self) -> serde_json::Value {
+        match self.kind {
+            ValueKind::Object => serde_json::json!(self.object),
+            // A reference has no fields and no value either.
+            ValueKind::Null if !self.type_name.starts_with("System.Nullable<") => serde_json::json!(Addr::NULL),
+            ValueKind::Struct => self.fields.iter().map(|f| (f.name.clone(), f.to_json())).collect::<serde_json::Map<_, _>>().into(),
+            _ => self.value.clone(),
+        }
+    }
+
+    /// The text of a value without the quotes that people see: of a string, itself.
+    pub fn unquoted(&self) -> &str {
+        match (self.kind, &self.value) {
+            (ValueKind::String | ValueKind::Char, serde_json::Value::String(text)) => text,
+            _ => &self.text,
+        }
+    }
 }

@@ -50,9 +50,9 @@ named_enum! {
         FinalizerBadObject = "finalizer-bad-object",
         /// The bounds of a segment are out of order.
         SegmentBadBounds = "segment-bad-bounds",
-        /// A segment list has a cycle or a link to something that is not a segment.
+        /// A segment list has a cycle, or a link that does not lead to a segment.
         SegmentBadLink = "segment-bad-link",
-        /// The current allocation segment is on no list.
+        /// The current allocation segment is not in any list.
         SegmentNotListed = "segment-not-listed",
         /// Two segments overlap.
         SegmentOverlap = "segment-overlap",
@@ -72,7 +72,7 @@ named_enum! {
 }
 
 impl FindingId {
-    /// Its severity.
+    /// Returns the severity of the finding.
     pub const fn severity(self) -> Severity {
         match self {
             FindingId::ThinLockNoThread | FindingId::CardClear => Severity::Suspicious,
@@ -93,7 +93,7 @@ pub struct VerifyReport {
     pub summary: Vec<FindingCount>,
     /// Totals of all findings, and of what was checked.
     pub totals: VerifyTotals,
-    /// Checks not or only partly made, with reasons.
+    /// Checks that were not made, or only partially, with reasons.
     pub unavailable: Vec<UnavailableCheck>,
     /// Coverage of the heap walk.
     pub coverage: CoverageModel,
@@ -103,15 +103,15 @@ pub struct VerifyReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FindingModel {
-    /// Its kind.
+    /// Kind.
     pub id: FindingId,
-    /// Its severity.
+    /// Severity.
     pub severity: Severity,
-    /// Its address: that of the reference, object, handle, or segment.
+    /// Address of the reference, object, handle, or segment.
     pub address: Addr,
-    /// The object concerned, if any.
+    /// The affected object, if any.
     pub object: Option<Addr>,
-    /// Type of that object.
+    /// Type name of that object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// The invalid value, or the second of two contradictory ones.
@@ -128,7 +128,7 @@ pub struct FindingModel {
 pub struct FindingCount {
     /// Kind.
     pub id: FindingId,
-    /// Its severity.
+    /// Severity.
     pub severity: Severity,
     /// Number of findings.
     pub count: u64,
@@ -190,7 +190,7 @@ named_enum! {
     }
 }
 
-/// A check not or only partly made.
+/// A check that was not made, or only partially.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct UnavailableCheck {

@@ -3,13 +3,13 @@ use serde::{Deserialize, Serialize};
 use crate::base::{Addr, AddrRange, named_enum};
 
 named_enum! {
-    /// Why a range of a segment contains no object.
+    /// Reasons why a range of a segment contains no object.
     pub enum GapKind {
-        /// An object in allocation: memory reserved and cleared, method table not yet written.
+        /// An object that was being allocated: memory reserved and cleared, method table not yet written.
         InAllocation = "in-allocation",
-        /// Neither an object nor one in allocation.
+        /// Neither an object nor memory of an object that was being allocated.
         Corrupt = "corrupt",
-        /// Not in the dump, or undecidable without memory that is not in the dump.
+        /// Memory that is not in the dump, or that cannot be identified because other memory is missing.
         Absent = "absent",
     }
 }
@@ -24,15 +24,15 @@ pub struct WalkModel {
     pub complete: bool,
     /// Number of objects, free blocks included.
     pub objects: u64,
-    /// Their size in bytes, rounded up to the alignment of the segment.
+    /// Size of these objects in bytes, rounded up to the alignment of the segment.
     pub bytes: u64,
     /// Number of free blocks.
     pub free_objects: u64,
-    /// Their bytes.
+    /// Size of the free blocks in bytes.
     pub free_bytes: u64,
     /// Unused bytes of allocation contexts.
     pub context_bytes: u64,
-    /// Bytes of objects in allocation: memory reserved and cleared, method table not yet written.
+    /// Bytes of objects that were being allocated: memory reserved and cleared, method table not yet written.
     pub in_allocation_bytes: u64,
     /// Corrupt bytes skipped up to the next plausible object.
     pub skipped_bytes: u64,
@@ -40,7 +40,7 @@ pub struct WalkModel {
     pub absent_bytes: u64,
     /// Address where the walk ended early.
     pub stopped_at: Option<Addr>,
-    /// Why it ended early.
+    /// Why the walk ended early.
     pub stopped_because: Option<String>,
     /// Ranges without objects, at most 64.
     pub gaps: Vec<WalkGap>,
@@ -50,9 +50,9 @@ pub struct WalkModel {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WalkGap {
-    /// Its address.
+    /// Address range.
     pub range: AddrRange,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub bytes: u64,
     /// The reason.
     pub kind: GapKind,
@@ -66,13 +66,13 @@ pub struct CoverageModel {
     pub complete: bool,
     /// Number of segments walked.
     pub segments: u64,
-    /// Their allocated bytes.
+    /// Allocated bytes of these segments.
     pub allocated_bytes: u64,
     /// Bytes of the objects and free space found, rounded up to the alignment of their segment.
     pub walked_bytes: u64,
     /// Unused bytes of allocation contexts.
     pub context_bytes: u64,
-    /// Bytes of objects in allocation.
+    /// Bytes of objects that were being allocated.
     pub in_allocation_bytes: u64,
     /// Corrupt bytes skipped.
     pub skipped_bytes: u64,

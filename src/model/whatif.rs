@@ -6,32 +6,32 @@ use super::root::{RootCoverageModel, Stacks};
 use super::sum::Sum;
 use crate::base::{Addr, Name};
 
-/// `whatif`: what would survive or be freed with other roots.
+/// `whatif`: objects that would survive or be freed with other roots.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WhatifReport {
     /// Objects assumed to be rooted.
     pub alive: Vec<Addr>,
-    /// Handles and other roots assumed to be gone.
+    /// Handles and other roots assumed to be removed.
     pub dead: Vec<Addr>,
-    /// Objects that are unreachable now and would be reachable.
+    /// Objects that are unreachable now but would be reachable.
     pub survivors: ObjectsByType,
-    /// Objects that are reachable now and would be unreachable.
+    /// Objects that are reachable now but would be unreachable.
     pub freed: ObjectsByType,
-    /// Of those freed, objects kept for one more collection by finalizers then ready to run.
+    /// Freed objects that survive one more collection because of finalizers that would then be ready to run.
     pub resurrected: Sum,
-    /// Cycles and bridged objects among both: strongly connected components of several objects, or with a target of a
-    /// cross-reference handle; most bytes first.
+    /// Cycles and bridged objects in `survivors` and `freed`: strongly connected components of several objects, or with
+    /// a target of a cross-reference handle; most bytes first.
     pub components: Vec<WhatifComponent>,
-    /// Weak handles whose object is unreachable now or then. Others are unaffected.
+    /// Weak handles whose object is unreachable now or would be. Others are unaffected.
     pub weak_handles: Vec<WhatifWeak>,
     /// Number of weak handles with an object.
     pub weak_total: u64,
-    /// Number of weak handles a full collection would then clear.
+    /// Number of weak handles that a full collection would then clear.
     pub weak_cleared: u64,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
@@ -39,18 +39,18 @@ pub struct WhatifReport {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WhatifComponent {
-    /// Address of its first object.
+    /// Address of the first object of the component.
     pub address: Addr,
     /// Name of that object's type.
     #[serde(rename = "type")]
     pub type_name: Name,
     /// Number of objects.
     pub count: u64,
-    /// Their size in bytes.
+    /// Size of the objects in bytes.
     pub bytes: u64,
-    /// Number of targets of cross-reference handles among them.
+    /// Number of these objects that are targets of cross-reference handles.
     pub bridged: u64,
-    /// Whether they would survive.
+    /// Whether the objects would survive.
     pub survives: bool,
 }
 
@@ -60,7 +60,7 @@ pub struct WhatifComponent {
 pub struct WhatifWeak {
     /// The handle.
     pub address: Addr,
-    /// Its type.
+    /// Type of the handle.
     pub kind: HandleKind,
     /// The object.
     pub object: Addr,

@@ -7,7 +7,7 @@ use super::stack::{CodeKind, CodeTier};
 use crate::base::{Addr, AddrRange, Name, named_enum};
 
 named_enum! {
-    /// What is at an address.
+    /// Kinds of things at an address.
     pub enum PlaceKind {
         /// An object, or an address inside one.
         Object = "object",
@@ -15,7 +15,7 @@ named_enum! {
         Free = "free",
         /// An allocation context.
         AllocationContext = "allocation-context",
-        /// Between the objects of a segment: corrupt, in allocation, or not in the dump.
+        /// A gap between the objects of a segment: corrupt, an object that was being allocated, or not in the dump.
         Gap = "gap",
         /// Unused memory after the last object of a segment.
         SegmentUnused = "segment-unused",
@@ -45,15 +45,15 @@ named_enum! {
         RuntimeModule = "runtime-module",
         /// Managed code.
         Code = "code",
-        /// A module's image.
+        /// The image of a module.
         Module = "module",
         /// The stack of a thread.
         Stack = "stack",
         /// Other captured memory.
         Memory = "memory",
-        /// Mapped in the process but not in the dump.
+        /// Memory that is mapped in the process but not in the dump.
         NotCaptured = "not-captured",
-        /// Not described by the dump.
+        /// Memory that the dump does not describe.
         Unknown = "unknown",
     }
 }
@@ -64,9 +64,9 @@ named_enum! {
 pub struct WhereReport {
     /// The queried address.
     pub address: Addr,
-    /// What is there.
+    /// Kind of thing at the address.
     pub kind: PlaceKind,
-    /// The same as text.
+    /// Description of it.
     pub text: String,
     /// Whether the byte at the address is in the dump.
     pub captured: bool,
@@ -86,20 +86,19 @@ pub struct WhereReport {
     pub os_id: Option<u32>,
     /// The object that the handle, static field or finalization queue refers to.
     pub target: Option<Addr>,
-    /// Name of its type; `null` if the object is not in the dump.
+    /// Type name of that object; `null` if the object is not in the dump.
     pub target_type: Option<Name>,
     /// Type of the handle.
     pub handle_type: Option<HandleKind>,
-    /// Addresses of the heap that the word of a card table or mark array stands for.
+    /// Heap addresses that the word of a card table or mark array covers.
     pub covers: Option<AddrRange>,
-    /// Of a method table: the `Module` of the runtime that defines the type.
+    /// For a method table: the `Module` of the runtime that defines the type.
     pub module: Option<Addr>,
-    /// Of a method table: the `EEClass` of the type.
+    /// For a method table: the `EEClass` of the type.
     pub class: Option<Addr>,
-    /// Section of the module. ELF modules, whose section names are not loaded, have the permissions of the segment, such as
-    /// `rw-`, or `bss`.
+    /// Section of the module. For ELF modules, whose section names are not loaded, the permissions of the segment, such as `rw-`, or `bss`.
     pub section: Option<String>,
-    /// The module's last export at or below the address: of the same section, if there is one.
+    /// The module's last export at or below the address; from the same section, if there is one.
     pub symbol: Option<String>,
     /// Offset of the address from that export, in bytes.
     pub symbol_offset: Option<u64>,
@@ -121,9 +120,10 @@ pub struct CodePlace {
     pub module: Option<String>,
     /// Start of the method's code.
     pub start: Addr,
-    /// What made the code.
+    /// Origin of the code.
     pub code: CodeKind,
-    /// How far the JIT optimized the code; `null` for other code, and if it cannot be told.
+    /// Optimization tier of the code; `null` for code that the JIT did not compile, and if the tier cannot be
+    /// determined.
     pub tier: Option<CodeTier>,
     /// Whether the address is in a catch, finally, fault or filter block.
     pub funclet: bool,
@@ -135,12 +135,12 @@ pub struct CodePlace {
 pub struct SegmentPlace {
     /// Address of the segment.
     pub address: Addr,
-    /// Index of its heap.
+    /// Index of the heap.
     pub heap: u64,
     /// Generation at the address.
     pub generation: Generation,
-    /// Start of its objects.
+    /// Start of the objects.
     pub start: Addr,
-    /// End of its objects.
+    /// End of the objects.
     pub allocated: Addr,
 }

@@ -18,13 +18,13 @@ pub enum Cell<'a> {
     Id(u64),
     /// A fraction, 0 to 1.
     Share(f64),
-    /// What a number gained or lost.
+    /// A signed change of a number.
     Change(i64),
-    /// What a number gained or lost, as a fraction of it.
+    /// A signed change as a fraction of the earlier number.
     Growth(f64),
     /// A map: letters of [`MapCell`](crate::model::MapCell), which terminals show as blocks.
     Map(Cow<'a, str>),
-    /// A name: people see it as in the source, machines as the runtime has it.
+    /// A name: people see it as written in the source, machines as the runtime stores it.
     Name(&'a Name),
     /// Text, possibly from the dump.
     Text(Cow<'a, str>),
@@ -43,7 +43,7 @@ fn grouped(percent: &str) -> String {
 }
 
 impl Cell<'_> {
-    /// Human-readable form, as used in tables.
+    /// Returns the human-readable form that tables use.
     pub fn human(&self) -> Cow<'_, str> {
         match self {
             Cell::Addr(a) => a.hex().as_str().to_owned().into(),

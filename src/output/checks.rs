@@ -1,13 +1,13 @@
 //! Answers as lists of checks, which the formats of continuous integration systems report.
 
-/// One thing that a command looked for, and the outcome.
+/// One problem that a command looked for, and the outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Its identifier, the same for every dump: `suspects`, or a rule as given.
+    /// Identifier, which does not depend on the dump: `suspects`, or a rule as given.
     pub id: String,
     /// The outcome.
     pub outcome: Outcome,
-    /// One line of text: the finding, or the reason why there is no outcome. Empty for checks that passed.
+    /// One line of text: the finding, or the reason for a missing outcome. Empty for checks that passed.
     pub text: String,
     /// The command line that shows more.
     pub command: Option<String>,
@@ -16,32 +16,32 @@ pub struct Check {
 /// The outcome of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It found something that is critical.
+    /// A critical finding.
     Error,
-    /// It found something to look at.
+    /// A finding that should be looked at.
     Warning,
-    /// It found something worth knowing.
+    /// A finding for information.
     Note,
-    /// It found nothing.
+    /// No finding.
     Passed,
-    /// The dump does not allow it, or it was not asked for.
+    /// The dump does not allow the check, or it was not requested.
     Skipped,
 }
 
 impl Outcome {
-    /// Whether the check found something that a build may fail for.
+    /// Whether a build may fail because of the check.
     pub fn failed(self) -> bool {
         matches!(self, Outcome::Error | Outcome::Warning)
     }
 }
 
 impl Check {
-    /// A check that found something, or that was skipped for the reason in `text`.
+    /// Creates a check with a finding, or a check that was skipped for the reason in `text`.
     pub fn new(id: impl Into<String>, outcome: Outcome, text: impl Into<String>) -> Check {
         Check { id: id.into(), outcome, text: text.into(), command: None }
     }
 
-    /// A check that found nothing.
+    /// Creates a check without a finding.
     pub fn passed(id: impl Into<String>) -> Check {
         Check::new(id, Outcome::Passed, "")
     }
@@ -52,7 +52,7 @@ impl Check {
         Check { command: Some(command.into()), ..self }
     }
 
-    /// Its text and the command that shows more, in two lines.
+    /// Returns the text and the command that shows more, on separate lines.
     pub fn message(&self) -> String {
         match &self.command {
             Some(command) => format!("{}\n{command}", self.text),

@@ -1,4 +1,4 @@
-//! Keeps the names of one column distinct: what differs is never shortened to the same text.
+//! Keeps the names in a column distinct: different names are never shortened to the same text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,27 +8,27 @@ use crate::base::Name;
 use crate::base::hash::Map;
 use crate::clr::generated::numbered;
 
-/// Most names of a column that are compared.
+/// Maximum number of names to compare in a column.
 const MOST: usize = 1 << 16;
 
-/// How the names of a column are shown that would be equal to others.
+/// Replacements for the names of a column that would look equal.
 #[derive(Debug, Default)]
 pub(super) struct Shortened {
-    /// By exact name: those that have their form for people in common.
+    /// By exact name: names that share a display form.
     pub(super) shared: Map<String, String>,
-    /// By text: those that shortening makes equal; lines are separated.
+    /// By text: texts that shortening would make equal. Lines of a replacement are separated by line feeds.
     pub(super) short: Map<String, String>,
 }
 
 /// The names of a column.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Texts as they are shown where there is room, each with the exact names that it abbreviates.
+    /// Texts at full width, each with the exact names that it abbreviates.
     texts: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl Names {
-    /// Adds a cell: its text, and the name where it has one.
+    /// Adds a cell: its text, and its name if it has one.
     pub(super) fn add(&mut self, text: &str, name: Option<&Name>) {
         let exact = name.map_or(text, Name::as_str);
         if let Some(known) = self.texts.get_mut(text) {
@@ -40,8 +40,8 @@ impl Names {
         }
     }
 
-    /// How names are shown that have their form for people in common: with the numbers that the compiler gave them, else exactly. By exact
-    /// name; and the names of the column as they are shown then.
+    /// Resolves names that share a display form: they are shown with the compiler's numbers, or else exactly. Returns the replacements by
+    /// exact name, and the names of the column after replacement.
     pub(super) fn resolved(self) -> (Map<String, String>, Names) {
         let (mut out, mut names) = (Map::default(), Names::default());
         for (text, exact) in self.texts {
@@ -60,7 +60,7 @@ impl Names {
         (out, names)
     }
 
-    /// How texts are shown in `columns` that shortening makes equal to others.
+    /// Returns replacements for texts that shortening to `columns` would make equal.
     pub(super) fn shortened(&self, fit: Fit, columns: usize) -> Map<String, String> {
         let mut groups: BTreeMap<String, Vec<&str>> = BTreeMap::new();
         for text in self.texts.keys() {
@@ -69,23 +69,23 @@ impl Names {
         let mut taken: BTreeSet<String> = groups.iter().filter(|(_, texts)| texts.len() == 1).map(|(short, _)| short.clone()).collect();
         let mut out = Map::default();
         for texts in groups.values().filter(|texts| texts.len() > 1) {
-            let shorts = told_apart(texts, columns, &mut taken);
+            let shorts = distinguished(texts, columns, &mut taken);
             out.extend(texts.iter().map(ToString::to_string).zip(shorts));
         }
         out
     }
 }
 
-/// Other texts with which one is compared.
+/// Maximum number of other texts to compare with one text.
 const MOST_OTHERS: usize = 16;
 
-/// `texts` in at most `columns`, all of them different from each other and from those in `taken`.
-fn told_apart(texts: &[&str], columns: usize, taken: &mut BTreeSet<String>) -> Vec<String> {
+/// Shortens `texts` to at most `columns` so that they differ from each other and from the texts in `taken`.
+fn distinguished(texts: &[&str], columns: usize, taken: &mut BTreeSet<String>) -> Vec<String> {
     let common = difference(texts);
     let mut out = Vec::with_capacity(texts.len());
     for text in texts {
         let own = std::iter::once(around(text, common.0, common.1, columns));
-        // Where it begins to differ from each of the others.
+        // Shows where the text begins to differ from each of the others.
         let others = texts.iter().filter(|other| *other != text).take(MOST_OTHERS).map(|other| {
             let (start, _) = difference(&[text, other]);
             let first = text.get(start..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
@@ -100,7 +100,7 @@ fn told_apart(texts: &[&str], columns: usize, taken: &mut BTreeSet<String>) -> V
     out
 }
 
-/// `text` in at most `columns`, of which `head` are its start.
+/// Shortens `text` to at most `columns`, of which `head` are its start.
 fn without_middle(text: &str, head: usize, columns: usize) -> String {
     let start = cut(text, head.saturating_add(1));
     let start = start.trim_end_matches(ELLIPSIS);
@@ -108,14 +108,14 @@ fn without_middle(text: &str, head: usize, columns: usize) -> String {
     format!("{start}{end}")
 }
 
-/// `text` with a letter at its end that no other has.
+/// Shortens `text` and appends a letter that makes it unique.
 fn lettered(text: &str, columns: usize, taken: &BTreeSet<String>) -> String {
     let letters = (1usize..).flat_map(|n| ('a'..='z').map(move |c| format!("#{}", c.to_string().repeat(n))));
     let with = |end: String| format!("{}{end}", cut(text, columns.saturating_sub(end.len())));
     letters.take(columns.saturating_mul(26)).map(with).find(|short| !taken.contains(short)).unwrap_or_else(|| text.into())
 }
 
-/// How many bytes at the start, and at the end, all of `texts` have in common.
+/// Returns the number of bytes that all of `texts` have in common at the start and at the end.
 fn difference(texts: &[&str]) -> (usize, usize) {
     let Some((first, others)) = texts.split_first() else { return (0, 0) };
     let shortest = texts.iter().map(|text| text.len()).min().unwrap_or(0);
@@ -127,15 +127,16 @@ fn difference(texts: &[&str]) -> (usize, usize) {
     (start, end.min(shortest.saturating_sub(start)))
 }
 
-/// The part of `text` that is not common to others, `start` bytes at its start and `end` at its end, with as much around it as there is room for.
+/// Returns the part of `text` that is not common to others, with as much context as fits. `start` and `end` are the byte lengths of the
+/// common parts.
 fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
     let columns_of = |c: char| width(c.encode_utf8(&mut [0; 4]));
     let (before, rest) = text.split_at_checked(start).unwrap_or(("", text));
     let (own, after) = rest.split_at_checked(rest.len().saturating_sub(end)).unwrap_or((rest, ""));
-    // Both ellipses.
+    // Reserves room for two ellipses.
     let mut left = columns.saturating_sub(width(own)).saturating_sub(2);
     let (mut from, mut to) = (before.len(), 0usize);
-    // Text before and after it by turns, words first as they are nearest.
+    // Adds characters before and after it alternately.
     let (mut backwards, mut forwards) = (before.chars().rev(), after.chars());
     let (mut back, mut forth) = (true, true);
     while back || forth {
@@ -152,7 +153,7 @@ fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
                 true
             });
     }
-    // Half of a number looks like another.
+    // Half a number would look like a different number.
     let behind = text.len().saturating_sub(after.len());
     from = halved(text, from).map_or(from, |(_, end)| end.min(start));
     let until = behind.saturating_add(to);
@@ -174,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_shortening_makes_equal_show_what_differs() {
+    fn names_that_shortening_makes_equal_show_their_differences() {
         let one = "System.Collections.Generic.Dictionary<System.String, Lab.Orders.Entry>+Entry[]";
         let other = "System.Collections.Generic.Dictionary<System.String, Lab.Prices.Entry>+Entry[]";
         assert_eq!(shown(&[one, other], 80), [one, other]);
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_names_they_stay_apart() {
+    fn any_names_stay_distinct() {
         let names = [
             "System.Collections.Generic.Dictionary<System.String, System.Collections.Generic.List<Lab.Program+Entry>>",
             "System.Collections.Generic.Dictionary<System.String, System.Collections.Generic.List<Lab.Program+Node>>",
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_for_people_get_their_numbers() {
+    fn equal_display_names_get_the_compilers_numbers() {
         let of =
             |machine: &str| format!("System.Runtime.CompilerServices.AsyncTaskMethodBuilder<System.Int32>+AsyncStateMachineBox<{machine}>");
         let mut names = Names::default();

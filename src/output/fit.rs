@@ -1,31 +1,31 @@
-//! How text gives way where the screen is too narrow.
+//! How text is shortened if the screen is too narrow.
 
 use std::borrow::Cow;
 
 use super::shorten::{longest, shorten, shorter};
 use super::width::{cut, cut_middle, wrap};
 
-/// How text gives way where the screen is too narrow.
+/// How the cells of a column are shortened if the screen is too narrow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
-    /// Never: numbers, addresses, words of a fixed set.
+    /// Not at all: numbers, addresses, words of a fixed set.
     Whole,
-    /// By shorter forms of names of types and methods: see `shorten`.
+    /// With shorter forms of names of types and methods: see `shorten`.
     Name,
-    /// By leaving out the middle: paths.
+    /// By omitting the middle: paths.
     Path,
-    /// By leaving out the end.
+    /// By omitting the end.
     Text,
-    /// Up to so many lines, then by leaving out the end.
+    /// Wrapped to at most this many lines, then by omitting the end.
     Lines(u8),
-    /// Text with such a name in it: up to so many lines, then see `shorten`.
+    /// Text that contains a type or method name: wrapped to at most this many lines, then as in `shorten`.
     NameLines(u8),
-    /// As many lines as it takes, broken anywhere: maps.
+    /// Wrapped anywhere to any number of lines: maps.
     Cells,
 }
 
 impl Fit {
-    /// `text` in lines of at most `columns`.
+    /// Returns `text` in lines of at most `columns`.
     pub(super) fn lines(self, text: &str, columns: usize) -> Vec<Cow<'_, str>> {
         let short = match self {
             Fit::Whole => return vec![text.into()],

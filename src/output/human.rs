@@ -3,12 +3,12 @@
 use crate::base::thousands;
 pub use crate::base::{in_units as bytes, plural};
 
-/// `n` with thousands separators.
+/// Formats `n` with thousands separators.
 pub fn count(n: u64) -> String {
     thousands(n)
 }
 
-/// A byte count in the largest binary unit, and exactly.
+/// Formats a byte count in the largest binary unit, and exactly.
 pub fn bytes_exactly(n: u64) -> String {
     if n < 1024 { bytes(n) } else { format!("{} ({} bytes)", bytes(n), count(n)) }
 }

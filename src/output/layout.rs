@@ -1,4 +1,4 @@
-//! The columns of a table that a screen shows, and their widths: columns shrink, wrap or leave until a row fits.
+//! Chooses the columns of a table that a screen shows, and their widths: columns shrink, wrap or are dropped until a row fits.
 
 use std::sync::Arc;
 
@@ -11,83 +11,83 @@ use super::width::width;
 /// Spaces between columns.
 pub(super) const GAP: usize = 2;
 
-/// A column that is shown.
+/// A visible column.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     pub(super) column: Column,
-    /// Its index among all columns.
+    /// Index among all columns.
     pub(super) index: usize,
     pub(super) title: String,
-    /// Its width.
+    /// Width in characters.
     pub(super) width: usize,
-    /// Columns for the bar beside it, with the space before it; 0 without one.
+    /// Width of the bar next to it, including the space before the bar; 0 without a bar.
     pub(super) bar: usize,
-    /// How names are shown that would be equal to others.
+    /// Replacements for names that would look equal.
     pub(super) names: Arc<Shortened>,
-    /// Width of its widest cell.
+    /// Width of the widest cell.
     cells: usize,
-    /// Whether all of its cells are empty.
+    /// Whether all cells are empty.
     empty: bool,
 }
 
-/// A column's title in tables: words are in capitals, names of fields are not.
+/// Returns a column's title in tables: words are in capitals, field names are unchanged.
 pub(super) fn title(column: &Column) -> String {
     column.title.clone().unwrap_or_else(|| column.name.replace('_', " ").to_uppercase())
 }
 
 impl Placed {
-    /// Its width where it has the room that it wants.
+    /// Returns the width at which nothing wraps.
     fn whole(&self) -> usize {
         self.cells.max(width(&self.title))
     }
 
-    /// Its width if its title wraps, and its cells take at most `cells`.
+    /// Returns the width if the title wraps and the cells take at most `cells`.
     fn narrow(&self, cells: usize) -> usize {
         self.title.split(' ').map(width).max().unwrap_or(0).max(self.cells.min(cells))
     }
 
-    /// Below this width, another column leaves.
+    /// Returns the minimum width. If there is less room, another column is dropped.
     fn least(&self) -> usize {
         self.narrow(usize::from(self.column.least))
     }
 
-    /// Columns of a bar that takes `columns`, with the space before it.
+    /// Returns the width of a bar that takes `columns`, including the space before it.
     fn bar(columns: u16, screen: Screen) -> usize {
         if screen.terminal && columns > 0 { usize::from(columns).saturating_add(1) } else { 0 }
     }
 }
 
-/// The names of the rows of a table, shown beside them: `$1`, `$2` …
+/// The names of a table's rows, shown next to them: `$1`, `$2` …
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
-    /// Rows that were shown before those of the table.
+    /// Number of rows shown before the table.
     pub(super) before: usize,
-    /// Width of the widest.
+    /// Width of the widest name.
     pub(super) width: usize,
 }
 
 /// The columns of a table on a screen.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// Shown before the first column.
+    /// The row names, shown before the first column.
     pub(super) numbers: Option<Numbers>,
     pub(super) placed: Vec<Placed>,
-    /// Titles of the columns that left.
+    /// Titles of the dropped columns.
     pub(super) hidden: Vec<String>,
     pub(super) screen: Screen,
-    /// Whether there may be any number of rows, whose cells may be of any width.
+    /// Whether there may be any number of rows, with cells of any width.
     pub(super) endless: bool,
 }
 
 impl Layout {
-    /// The columns of a table that is not measured, by their declared widths.
+    /// Returns the layout of a table that is not measured, from the declared widths.
     pub(super) fn declared(heading: &Heading, screen: Screen, numbers: Option<Numbers>) -> Layout {
         let widths: Vec<usize> = heading.columns(Readers::People).map(|(_, c)| usize::from(c.width)).collect();
         let mut layout = Layout { endless: true, ..Layout::measured(heading, screen, numbers, &widths, &[]) };
         let left = layout.room().saturating_sub(sum(&layout.placed, |p| p.width.saturating_add(p.bar)));
         match screen.width {
             None => layout.placed.iter_mut().for_each(|p| p.width = p.cells),
-            // Cells may be wider than declared, so that text gets the room that is left.
+            // Cells may be wider than declared, so text gets the remaining room.
             Some(_) => {
                 let text = layout.placed.iter_mut().rev().find(|p| p.column.fit != Fit::Whole);
                 text.into_iter().for_each(|p| p.width = p.width.saturating_add(left));
@@ -96,8 +96,8 @@ impl Layout {
         layout
     }
 
-    /// The columns of a table whose widest cells take `cells`, by index among the columns that people see, and where all cells of
-    /// those in `empty` are.
+    /// Returns the layout of a table whose widest cells have the widths `cells`, by index among the visible columns. `empty` marks columns
+    /// whose cells are all empty.
     pub(super) fn measured(heading: &Heading, screen: Screen, numbers: Option<Numbers>, cells: &[usize], empty: &[bool]) -> Layout {
         let place = |(i, (index, column)): (usize, (usize, &Column))| Placed {
             column: column.clone(),
@@ -119,28 +119,28 @@ impl Layout {
         layout
     }
 
-    /// Columns that the screen has for the table.
+    /// Returns the width of the screen that is available to the table.
     fn room(&self) -> usize {
         let numbers = self.numbers.map_or(0, |n| n.width.saturating_add(GAP));
         self.screen.width.unwrap_or(usize::MAX).saturating_sub(numbers)
     }
 
-    /// Makes the columns fit the screen.
+    /// Fits the columns to the screen.
     fn fit(&mut self) {
-        /// Columns that text gets above the least of names before there are bars.
+        /// Width that text gets beyond the minimum of names before bars are shown.
         const BEFORE_BARS: usize = 20;
         let (screen, room, all) = (self.screen, self.room(), &mut self.placed);
         let least_bar = |p: &Placed| Placed::bar(p.column.bar.least, screen);
         let mut hidden = Vec::new();
         while sum(all, |p| p.least().saturating_add(least_bar(p))) > room && all.len() > 1 {
-            // Of equals the last.
+            // Drops the last of equals.
             let leaves = all.iter().enumerate().min_by_key(|(i, p)| (!p.empty, p.column.keep, usize::MAX.saturating_sub(*i)));
             let Some((leaves, _)) = leaves else { break };
             hidden.push(all.remove(leaves));
         }
         hidden.sort_by_key(|p| p.index);
         self.hidden = hidden.into_iter().map(|p| p.title).collect();
-        // Titles wrap only where that makes room.
+        // Titles wrap only if that makes room.
         let wraps = sum(all, Placed::whole) > room;
         let wanted: Vec<usize> = all.iter().map(|p| if wraps { p.narrow(usize::MAX) } else { p.whole() }).collect();
         all.iter_mut().for_each(|p| p.width = p.least());
@@ -155,7 +155,7 @@ impl Layout {
             p.bar = if room >= p.bar || least > 0 { p.bar.min(room) } else { 0 };
             left = left.saturating_sub(p.bar);
         }
-        // The narrowest first, so that one long column takes no room from others.
+        // Widens the narrowest column first, so that one long column does not take the room of others.
         for _ in 0..left {
             let short = all.iter_mut().zip(&wanted).filter(|(p, wants)| p.width < **wants).min_by_key(|(p, _)| p.width);
             let Some((p, _)) = short else { return };
@@ -164,7 +164,7 @@ impl Layout {
     }
 }
 
-/// The columns that a row takes, with the gaps between them.
+/// Returns the width of a row, including the gaps between columns.
 fn sum(all: &[Placed], of: impl Fn(&Placed) -> usize) -> usize {
     let gaps = all.len().saturating_sub(1).saturating_mul(GAP);
     all.iter().fold(gaps, |n, p| n.saturating_add(of(p)))
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_shrink_and_titles_wrap_before_columns_leave() {
+    fn columns_shrink_and_titles_wrap_before_columns_are_dropped() {
         let widths = |l: &Layout| l.placed.iter().map(|p| p.width).collect::<Vec<_>>();
         let wide = layout(120, &[14, 14, 9, 50], &[]);
         assert_eq!((widths(&wide), wide.hidden.len()), (vec![14, 14, 17, 50], 0));

@@ -1,9 +1,9 @@
-//! Maps of the heap as terminals show them: letters become blocks, each in its color.
+//! Heap maps on terminals: letters become colored blocks.
 
 use super::screen::{Ink, Screen};
 use crate::model::MapCell;
 
-/// The letter of a cell on `screen`, and its color.
+/// Returns the character for a cell on `screen`, and its color.
 fn block(letter: char, screen: Screen) -> (char, Ink) {
     let Some(cell) = MapCell::of(letter) else { return (letter, Ink::Plain) };
     let (block, ink) = match cell {
@@ -19,7 +19,7 @@ fn block(letter: char, screen: Screen) -> (char, Ink) {
     (if screen.terminal { block } else { letter }, ink)
 }
 
-/// Pieces of a map in one color each.
+/// Splits a map into pieces of one color each.
 pub(super) fn pieces(letters: &str, screen: Screen) -> Vec<(String, Ink)> {
     let mut pieces: Vec<(String, Ink)> = Vec::new();
     for (block, ink) in letters.chars().map(|letter| block(letter, screen)) {

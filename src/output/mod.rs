@@ -11,11 +11,13 @@ pub mod formats;
 mod human;
 mod layout;
 mod map;
+mod page;
 pub mod report;
 mod reports;
 mod sanitize;
 mod screen;
 mod seen;
+mod select;
 mod shorten;
 mod stream;
 pub mod table;
@@ -28,6 +30,7 @@ use std::io::{self, Write};
 pub use cell::Cell;
 pub use formats::Format;
 pub use human::{bytes, bytes_exactly, count, plural};
+pub use page::{ColumnOrder, Paging};
 pub use report::Report;
 pub use reports::objects as objects_list;
 pub(crate) use sanitize::is_hostile;
@@ -41,7 +44,7 @@ use crate::base::{Answer, Notes};
 use crate::model::{Data, Envelope, Head};
 use checks::Check;
 use formats::{Out, Whole};
-use report::{Graph, Sections};
+use report::{Graph, Section, Sections};
 
 /// Identifier and version of the JSON format.
 pub const SCHEMA: &str = "gcdump/2";
@@ -50,10 +53,12 @@ pub const SCHEMA: &str = "gcdump/2";
 pub struct Target<'w> {
     /// Destination.
     pub out: &'w mut dyn Write,
-    /// What it is shown on.
+    /// The screen that shows the answer.
     pub screen: Screen,
     /// Receives the addresses of the rows of tables.
     pub seen: Option<&'w Seen>,
+    /// Names of the columns that lists are shown with; all if it is empty.
+    pub select: &'w [String],
 }
 
 impl std::fmt::Debug for Target<'_> {
@@ -62,14 +67,14 @@ impl std::fmt::Debug for Target<'_> {
     }
 }
 
-/// Lines of one answer, of which later ones do not repeat a reason, after `: `, with which an earlier one ends.
+/// Removes repeated reasons from the lines of an answer: a reason follows `: ` at the end of a line.
 #[derive(Debug, Default)]
 pub(crate) struct Reasons(Vec<String>);
 
 impl Reasons {
-    /// `line`, without a reason that an earlier line has.
+    /// Returns `line` without a reason that an earlier line has.
     pub(crate) fn once(&mut self, line: String) -> String {
-        /// Bytes of the shortest reason that is not repeated.
+        /// Minimum length in bytes of a reason that is removed.
         const SHORTEST: usize = 40;
         let reasons = line.match_indices(": ").filter_map(|(at, colon)| Some((at, line.get(at.saturating_add(colon.len())..)?)));
         let known = |reason: &str| reason.len() >= SHORTEST && self.0.iter().any(|earlier| earlier.ends_with(reason));
@@ -83,23 +88,51 @@ impl Reasons {
 /// Prints an answer in `format`.
 ///
 /// # Errors
-/// Write errors; [`io::ErrorKind::Unsupported`] if the answer has no such format.
+/// Write errors; [`io::ErrorKind::Unsupported`] if the answer is not available in this format.
 pub fn emit<'w, R: Report>(head: &'w Head, answer: &Answer<R>, format: Format, target: Target<'w>) -> io::Result<()> {
     let mut out = Out::new(target, head);
     format.writer().begin(&mut out)?;
     finish(&mut out, answer, format)
 }
 
-/// Prints the whole answer, or the remainder after a streamed list.
+/// Prints the whole answer, or the rest after a streamed list.
 fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> io::Result<()> {
     if format.writer().has_sections() {
         let mut sections = Sections::new(answer.complete());
+        sections.paged = !out.head.pages.is_empty();
         answer.data.describe(&mut sections);
+        out.head.pages.iter().for_each(|page| sections.line(page::words(page)));
+        let sections: Box<dyn Iterator<Item = Section<'_>>> = match out.select {
+            [] => Box::new(sections.into_iter()),
+            names if out.streamed => Box::new(sections.into_iter().map(|section| only(section, names))),
+            names => {
+                let all: Vec<Section<'_>> = sections.into_iter().collect();
+                let tables = all.iter().filter_map(|section| match section {
+                    Section::Table(table) => Some(&table.heading),
+                    _ => None,
+                });
+                select::check(names, format, tables)?;
+                Box::new(all.into_iter().map(|section| only(section, names)))
+            }
+        };
         for section in sections {
             format.writer().section(out, section)?;
         }
+    } else if !out.streamed {
+        select::check(out.select, format, std::iter::empty())?;
     }
     format.writer().end(out, &Printed { head: out.head, answer })
+}
+
+/// A section with these columns only, if it is a table that has one of them.
+fn only<'r>(section: Section<'r>, names: &[String]) -> Section<'r> {
+    match section {
+        Section::Table(mut table) => {
+            select::only(&mut table.heading, names);
+            Section::Table(table)
+        }
+        other => other,
+    }
 }
 
 /// The complete answer, as passed to [`formats::Writer::end`].

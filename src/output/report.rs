@@ -1,4 +1,4 @@
-//! How an answer describes itself, once for all formats.
+//! How an answer describes itself to all formats.
 
 use std::borrow::Cow;
 
@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::checks::Check;
 use super::count;
+use super::page::Paging;
 use super::table::{Table, columns};
 use crate::model::{DiffReport, Icicle, MapCell};
 
@@ -14,17 +15,20 @@ pub trait Report: Serialize {
     /// Describes the answer in reading order.
     fn describe<'r>(&'r self, to: &mut Sections<'r>);
 
-    /// The answer as a graph, for DOT.
+    /// Sorts its lists as requested, and removes the rows of other pages.
+    fn page(&mut self, _to: &mut Paging) {}
+
+    /// Returns the answer as a graph, for DOT.
     fn graph(&self) -> Option<Graph<'_>> {
         None
     }
 
-    /// The stacks of the answer, each once with its number of threads; frames from the outermost.
+    /// Returns the stacks of the answer, each once with its number of threads; frames from the outermost.
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
         None
     }
 
-    /// The answer as checks, for the formats of continuous integration systems.
+    /// Returns the answer as checks, for the formats of continuous integration systems.
     fn checks(&self) -> Option<Vec<Check>> {
         None
     }
@@ -34,23 +38,25 @@ pub trait Report: Serialize {
 pub enum Section<'r> {
     /// A line of text (table format only).
     Line(Cow<'r, str>),
-    /// The title of what follows (table format only).
+    /// The title of the following sections (table format only).
     Title(Cow<'r, str>),
     /// A line that must not be overlooked (table format only).
     Alarm(Cow<'r, str>),
-    /// A finding, and the command line that shows more of it (tables and pages).
+    /// A finding, and the command line that shows more about it (tables and pages).
     Finding(Finding<'r>),
-    /// What a page is about, in a sentence, and its chapters: what stands behind it is kept short.
+    /// The topic of a page, in a sentence, and its chapters. The sections after it are kept short.
     Contents(String, Vec<Chapter>),
-    /// A chapter begins.
+    /// The overview of a page: figures, each with the chapter that has details (pages only).
+    Tiles(Vec<Tile>),
+    /// The start of a chapter.
     Chapter(Chapter),
-    /// A picture (pages only).
+    /// A chart (pages only).
     Picture(Picture<'r>),
     /// Several lines.
     Lines(Box<dyn Iterator<Item = String> + 'r>),
     /// An empty line.
     Gap,
-    /// What the cells of a map mean (table format only).
+    /// Meaning of the cells of a map (table format only).
     Legend(Vec<MapCell>),
     /// Names and values (table format only).
     Facts(Vec<(&'static str, String)>),
@@ -61,7 +67,7 @@ pub enum Section<'r> {
 /// A finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Finding<'r> {
-    /// How bad it is.
+    /// Severity.
     pub severity: &'static str,
     /// A line of text.
     pub text: &'r str,
@@ -72,16 +78,29 @@ pub struct Finding<'r> {
 /// A chapter of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct Chapter {
-    /// Its name in links.
+    /// Identifier in links.
     pub id: &'static str,
-    /// Its title.
+    /// Title.
     pub title: &'static str,
 }
 
-/// A picture.
+/// A figure or fact of a page's overview.
+#[derive(Clone, Debug)]
+pub struct Tile {
+    /// Name.
+    pub name: &'static str,
+    /// The figure.
+    pub value: String,
+    /// A remark; may be empty.
+    pub about: String,
+    /// The chapter with details, if the page contains it.
+    pub chapter: Option<&'static str>,
+}
+
+/// A chart.
 #[derive(Clone, Copy, Debug)]
 pub enum Picture<'r> {
-    /// The dominator tree by type; with a change of each type, in bytes, between two dumps.
+    /// The dominator tree by type; optionally with the change of each type between two dumps, in bytes.
     Icicle(&'r Icicle, Option<&'r DiffReport>),
 }
 
@@ -93,6 +112,7 @@ impl std::fmt::Debug for Section<'_> {
             Section::Alarm(_) => "Alarm",
             Section::Finding(_) => "Finding",
             Section::Contents(..) => "Contents",
+            Section::Tiles(_) => "Tiles",
             Section::Chapter(_) => "Chapter",
             Section::Picture(_) => "Picture",
             Section::Lines(_) => "Lines",
@@ -104,10 +124,10 @@ impl std::fmt::Debug for Section<'_> {
     }
 }
 
-/// Sections that are described when their turn comes.
+/// Sections that are described only when they are printed.
 type Part<'r> = Box<dyn FnOnce(&mut Sections<'r>) + 'r>;
 
-/// A section, or several.
+/// One or more sections.
 enum Item<'r> {
     One(Section<'r>),
     Part(Part<'r>),
@@ -117,6 +137,8 @@ enum Item<'r> {
 pub struct Sections<'r> {
     /// Whether the answer is complete.
     pub complete: bool,
+    /// Whether a line at the end reports which rows are listed.
+    pub paged: bool,
     list: Vec<Item<'r>>,
 }
 
@@ -129,15 +151,15 @@ impl std::fmt::Debug for Sections<'_> {
 impl<'r> Sections<'r> {
     /// Creates an empty list.
     pub fn new(complete: bool) -> Sections<'r> {
-        Sections { complete, list: Vec::new() }
+        Sections { complete, paged: false, list: Vec::new() }
     }
 
     fn push(&mut self, section: Section<'r>) {
         self.list.push(Item::One(section));
     }
 
-    /// Adds the sections that `describe` adds when they are printed: of one of many rows that have several, which all together would take
-    /// more memory than the answer.
+    /// Adds the sections that `describe` adds when they are printed. For rows that have several sections each: all of them together would
+    /// take more memory than the answer.
     pub fn part(&mut self, describe: impl FnOnce(&mut Sections<'r>) + 'r) {
         self.list.push(Item::Part(Box::new(describe)));
     }
@@ -147,17 +169,17 @@ impl<'r> Sections<'r> {
         self.push(Section::Line(text.into()));
     }
 
-    /// Adds a line that there is none of `what`, as far as that can be told.
+    /// Adds a line that there is none of `what`, qualified if the answer is incomplete.
     pub fn none(&mut self, what: &str) {
         self.line(format!("{what}{}.", self.within()));
     }
 
-    /// What follows a statement that something is not there: whether that holds for the process or for what the dump has of it.
+    /// Returns the qualification of a statement that something is missing: it may be true only of the contents of the dump.
     pub fn within(&self) -> &'static str {
         if self.complete { "" } else { " in what the dump has" }
     }
 
-    /// Adds the title of what follows.
+    /// Adds the title of the following sections.
     pub fn title(&mut self, text: impl Into<Cow<'r, str>>) {
         self.push(Section::Title(text.into()));
     }
@@ -172,9 +194,14 @@ impl<'r> Sections<'r> {
         self.push(Section::Finding(Finding { severity, text, command }));
     }
 
-    /// Adds what a page is about, in a sentence, and the list of its chapters.
+    /// Adds the topic of a page, in a sentence, and the list of its chapters.
     pub fn contents(&mut self, lead: String, chapters: impl IntoIterator<Item = Chapter>) {
         self.push(Section::Contents(lead, chapters.into_iter().collect()));
+    }
+
+    /// Adds the overview of a page.
+    pub fn tiles(&mut self, tiles: Vec<Tile>) {
+        self.push(Section::Tiles(tiles));
     }
 
     /// Begins a chapter.
@@ -190,7 +217,7 @@ impl<'r> Sections<'r> {
         }));
     }
 
-    /// Adds a picture.
+    /// Adds a chart.
     pub fn picture(&mut self, picture: Picture<'r>) {
         self.push(Section::Picture(picture));
     }
@@ -200,7 +227,7 @@ impl<'r> Sections<'r> {
         self.push(Section::Lines(Box::new(lines)));
     }
 
-    /// Adds what the cells of a map mean.
+    /// Adds the meaning of the cells of a map.
     pub fn legend(&mut self, cells: Vec<MapCell>) {
         self.push(Section::Legend(cells));
     }
@@ -210,14 +237,21 @@ impl<'r> Sections<'r> {
         self.push(Section::Gap);
     }
 
-    /// Adds a line that tells of rows beyond the `shown` ones, if there are.
+    /// Adds a line about rows beyond the `shown` ones, if there are any.
     pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
-        if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0) {
+        if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0 && !self.paged) {
             self.line(format!("… {} more {what} (--top 0 lists all)", count(more)));
         }
     }
 
-    /// Adds a line that tells of rows that are not listed, if there are.
+    /// Adds a line about rows that are not listed, if there are any.
+    pub fn more_rows(&mut self, shown: Option<u64>, what: &str) {
+        if shown.is_some() && !self.paged {
+            self.line(format!("… more {what} (--top 0 lists all)"));
+        }
+    }
+
+    /// Adds a line with the number of rows that are not listed, if there are any.
     pub fn not_listed(&mut self, more: Option<u64>, what: &str) {
         self.more(more.map(|_| 0), more.unwrap_or(0), what);
     }
@@ -229,7 +263,7 @@ impl<'r> Sections<'r> {
         }
     }
 
-    /// Adds a table; if `there`, shown with a title.
+    /// Adds a table, shown with a title if `there`.
     pub fn titled(&mut self, title: &'static str, there: bool, table: Table<'r>) {
         if there {
             self.gap();
@@ -278,10 +312,10 @@ impl<'r> IntoIterator for Sections<'r> {
     }
 }
 
-/// The sections of an answer, one after the other.
+/// Iterates over the sections of an answer in order.
 pub struct InOrder<'r> {
     complete: bool,
-    /// The remaining items of each part, the innermost last.
+    /// The remaining items of each nested part, innermost last.
     open: Vec<std::vec::IntoIter<Item<'r>>>,
 }
 
@@ -313,7 +347,7 @@ impl<'r> Iterator for InOrder<'r> {
 
 /// A graph of clusters; edges connect clusters.
 pub struct Graph<'r> {
-    /// Its name.
+    /// Name.
     pub name: &'static str,
     /// The clusters.
     pub clusters: Box<dyn Iterator<Item = Cluster<'r>> + 'r>,
@@ -329,11 +363,11 @@ impl std::fmt::Debug for Graph<'_> {
 
 /// A cluster of nodes, or a single node.
 pub struct Cluster<'r> {
-    /// Its id.
+    /// Id.
     pub id: u32,
-    /// Its label.
+    /// Label.
     pub label: String,
-    /// Ids and labels of its nodes; `None` for a single node.
+    /// Ids and labels of the nodes; `None` for a single node.
     pub nodes: Option<Box<dyn Iterator<Item = (String, String)> + 'r>>,
 }
 

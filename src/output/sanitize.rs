@@ -1,4 +1,4 @@
-//! Escaping of untrusted text: text from a dump must not move the cursor or reorder what is displayed.
+//! Escapes untrusted text: text from a dump must not move the cursor or reorder what is displayed.
 
 use std::borrow::Cow;
 

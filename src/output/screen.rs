@@ -1,4 +1,4 @@
-//! What an answer is shown on: a terminal with its width, height and colors, or a pipe or file with none of them.
+//! The destination that displays an answer: a terminal with width, height and colors, or a pipe or file without them.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display};
@@ -8,23 +8,23 @@ use anstyle::{AnsiColor, Style};
 use super::sanitize;
 use super::width::wrap;
 
-/// Columns that an answer needs at least: a narrower terminal wraps its lines itself.
+/// Minimum width of an answer in columns: a narrower terminal wraps the lines itself.
 const MIN_WIDTH: usize = 40;
-/// Columns by which the further lines of a text are indented.
+/// Indentation of continuation lines in columns.
 const HANGING: usize = 2;
-/// Columns of a terminal that does not tell.
+/// Default width of a terminal in columns.
 const USUAL_WIDTH: usize = 80;
 
-/// Where an answer is shown.
+/// Properties of the destination of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Screen {
     /// Whether it is a terminal.
     pub terminal: bool,
-    /// Columns that lines must fit; `None` if they may have any length.
+    /// Maximum line width in columns; `None` if unlimited.
     pub width: Option<usize>,
-    /// Lines; `None` if unknown.
+    /// Height in lines; `None` if unknown.
     pub height: Option<usize>,
-    /// Whether a pager shows it, in which one looks back: titles are not repeated.
+    /// Whether a pager shows the output. Users can scroll back in it, so titles are not repeated.
     pub pager: bool,
     /// Whether text is colored.
     pub color: bool,
@@ -39,30 +39,30 @@ impl Screen {
         Screen { terminal: true, width: Some(width.unwrap_or(USUAL_WIDTH).max(MIN_WIDTH)), height, pager: false, color: false }
     }
 
-    /// The same with or without colors.
+    /// Returns this screen with or without colors.
     #[must_use]
     pub fn colored(self, color: bool) -> Screen {
         Screen { color, ..self }
     }
 
-    /// The same for lines of any length.
+    /// Returns this screen with unlimited line width.
     #[must_use]
     pub fn wide(self) -> Screen {
         Screen { width: None, ..self }
     }
 
-    /// The same in a pager.
+    /// Returns this screen in a pager.
     #[must_use]
     pub fn paged(self) -> Screen {
         Screen { pager: true, ..self }
     }
 
-    /// Whether text from a dump must be made harmless: a terminal shows it, now or, as colors say, later.
+    /// Whether text from a dump must be escaped: a terminal shows it now or, if it is colored, probably later.
     pub fn interprets(&self) -> bool {
         self.terminal || self.color
     }
 
-    /// `text` as it is shown beside an answer: harmless, and wrapped with a hanging indent.
+    /// Returns `text` escaped and wrapped with a hanging indent, for text outside of an answer.
     pub fn lines<'t>(&self, text: &'t str) -> Vec<Cow<'t, str>> {
         let text = if self.interprets() { sanitize(text) } else { text.into() };
         let Some(width) = self.width else { return vec![text] };
@@ -72,18 +72,18 @@ impl Screen {
         }
     }
 
-    /// `text` as a warning, if the screen has colors.
+    /// Formats `text` as a warning, in color if the screen has colors.
     pub fn warning<'t>(&self, text: &'t str) -> impl Display + 't {
         self.paint(Ink::Alarm, text)
     }
 
-    /// `text` in `ink`, if the screen has colors.
+    /// Formats `text` in `ink` if the screen has colors.
     pub(super) fn paint<T: Display>(&self, ink: Ink, text: T) -> Painted<T> {
         Painted { style: self.color.then(|| ink.style()).flatten(), text }
     }
 }
 
-/// What a piece of text is, which determines its color.
+/// The role of a piece of text, which determines its color.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Ink {
     #[default]
@@ -108,15 +108,15 @@ impl Ink {
     const ALL: [Ink; 10] =
         [Ink::Plain, Ink::Heading, Ink::Address, Ink::Size, Ink::Bar, Ink::Hole, Ink::Pin, Ink::Waste, Ink::Faint, Ink::Alarm];
 
-    /// The mark of the first ink. Such characters take no column, and `sanitize` leaves none of them in text.
+    /// The mark of the first ink. Such characters have no width, and `sanitize` removes them from text.
     const FIRST_MARK: u32 = 0x2060;
 
-    /// The character after which text is in this ink.
+    /// Returns the character that marks the following text as having this ink.
     pub(super) fn mark(self) -> char {
         (Ink::FIRST_MARK..).zip(Ink::ALL).find(|(_, ink)| *ink == self).and_then(|(mark, _)| char::from_u32(mark)).unwrap_or_default()
     }
 
-    /// The ink of text after `mark`, if it is one.
+    /// Returns the ink of the text after `mark`, if it is a mark.
     pub(super) fn of_mark(mark: char) -> Option<Ink> {
         let index = u32::from(mark).checked_sub(Ink::FIRST_MARK)?;
         Ink::ALL.get(usize::try_from(index).ok()?).copied()
@@ -139,7 +139,7 @@ impl Ink {
     }
 }
 
-/// Text that prints itself between the escape sequences of its style.
+/// Text that is printed between the escape sequences of its style.
 pub(super) struct Painted<T> {
     style: Option<Style>,
     text: T,
@@ -161,7 +161,7 @@ mod tests {
     use crate::output::width::width;
 
     #[test]
-    fn marks_take_no_columns_and_are_in_no_text() {
+    fn marks_have_no_width_and_do_not_occur_in_text() {
         for ink in Ink::ALL {
             assert_eq!((Ink::of_mark(ink.mark()), width(&ink.mark().to_string())), (Some(ink), 0));
             assert!(is_hostile(ink.mark()));

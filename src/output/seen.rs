@@ -1,10 +1,10 @@
-//! The addresses that an answer showed: what a shell offers for the rows of the last table.
+//! The addresses that an answer showed, which a shell offers as names for the rows of the last table.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::base::Addr;
 
-/// Most rows that are kept: nobody counts further.
+/// Maximum number of rows to keep.
 const MOST: usize = 10_000;
 
 /// The first address of a row.
@@ -16,13 +16,13 @@ pub struct Link {
     pub is_type: bool,
 }
 
-/// Receives, for each table that is printed, the first address of each row in the order of the rows; likewise for lists of lines.
-/// Only the table format reports to it.
+/// Receives the first address of each row of each printed table, in order; likewise for lists of lines. Only the table format reports
+/// addresses.
 #[derive(Debug, Default)]
 pub struct Seen {
-    /// Rows at the beginning of each table to leave out, with all that is no table.
+    /// Number of rows to skip at the beginning of each table. Everything other than tables is skipped too.
     skipped: u64,
-    /// Rows of former answers that this one continues.
+    /// Number of rows of earlier answers that this one continues.
     before: usize,
     lists: Mutex<Vec<Vec<Option<Link>>>>,
 }
@@ -33,7 +33,7 @@ impl Seen {
         Seen { skipped, ..Seen::default() }
     }
 
-    /// The same for an answer that continues others, which had `before` rows.
+    /// For an answer that continues earlier ones, which had `before` rows.
     #[must_use]
     pub fn numbered_from(self, before: usize) -> Seen {
         Seen { before, ..self }
@@ -43,7 +43,7 @@ impl Seen {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Rows at the beginning of each table to leave out.
+    /// Number of rows to skip at the beginning of each table.
     pub(super) fn skipped(&self) -> u64 {
         self.skipped
     }
@@ -52,22 +52,22 @@ impl Seen {
         lists.iter().fold(self.before, |n, list| n.saturating_add(list.len()))
     }
 
-    /// The number of rows so far: the next row is called by the number behind it, unless that is too high.
+    /// Returns the number of rows so far. The next row is named after the number that follows, up to the maximum.
     pub(super) fn rows_before(&self) -> usize {
         self.count(&self.lists())
     }
 
-    /// What a row is called that `before` rows precede; `None` if it is not kept.
+    /// Returns the name of a row after `before` other rows; `None` if it is not kept.
     pub(super) fn name(before: usize) -> Option<String> {
         (before < MOST).then(|| format!("${}", before.saturating_add(1)))
     }
 
-    /// A table begins.
+    /// Starts a table.
     pub(super) fn begin(&self) {
         self.lists().push(Vec::new());
     }
 
-    /// Its next rows.
+    /// Adds rows to the current table.
     pub(super) fn rows(&self, rows: impl IntoIterator<Item = Option<Link>>) {
         let mut lists = self.lists();
         let room = MOST.saturating_sub(self.count(&lists));
@@ -76,7 +76,7 @@ impl Seen {
         }
     }
 
-    /// Takes what was shown since the last call: a list for each table, an entry for each row, `None` for rows without an address.
+    /// Takes the addresses since the last call: a list for each table, an entry for each row, `None` for rows without an address.
     pub fn take(&self) -> Vec<Vec<Option<Link>>> {
         std::mem::take(&mut self.lists())
     }

@@ -1,17 +1,17 @@
 //! Shorter forms of type and method names: `System.Collections…Dictionary<String, Entry>`.
 //!
-//! The simple name is kept longest, then the simple names of generic arguments and parameters, then the head of the namespace.
+//! The simple name is kept longest, then the simple names of generic arguments and parameters, then the start of the namespace.
 
 use std::borrow::Cow;
 
 use super::width::{ELLIPSIS, cut, cut_middle, width};
 
-/// First word of the names of asynchronous methods.
+/// First word in the names of asynchronous methods.
 const ASYNC: &str = "async";
 
-/// Greatest depth of arguments in a name that is shortened.
+/// Maximum nesting of arguments in a name that is shortened.
 const MAX_DEPTH: usize = 64;
-/// Greatest depth of arguments of which there are shorter forms.
+/// Maximum nesting of arguments that are shortened level by level.
 const MAX_SHORTENED: usize = 8;
 
 /// A part of a name.
@@ -30,14 +30,15 @@ fn of_name(c: char) -> bool {
     c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '`' | '*' | '&' | '$' | '@' | '|') || !c.is_ascii()
 }
 
-/// Byte length of the name at the start of `text`. The compiler's names have angle brackets where a name begins: `<Run>d__3`.
+/// Returns the byte length of the name at the start of `text`. Compiler-generated names contain angle brackets at the start of a part:
+/// `<Run>d__3`.
 fn name_length(text: &str) -> usize {
     let (mut at, mut begins) = (0usize, true);
     while let Some(c) = text.get(at..).and_then(|rest| rest.chars().next()) {
         let rest = text.get(at..).unwrap_or_default();
         let taken = match c {
             '<' if begins => rest.find('>').filter(|end| rest.get(1..*end).is_some_and(|t| !t.contains(['.', ',', ' ']))),
-            // An array, and nothing else in square brackets.
+            // Square brackets belong to a name only as an array suffix.
             '[' if !begins => rest.find(']').filter(|end| rest.get(1..*end).is_some_and(|t| t.chars().all(|c| matches!(c, ',' | '*')))),
             c if of_name(c) => Some(c.len_utf8().saturating_sub(1)),
             _ => None,
@@ -49,7 +50,7 @@ fn name_length(text: &str) -> usize {
     at
 }
 
-/// Takes the nodes up to the bracket `close`, or all; `None` if brackets do not match.
+/// Parses the nodes up to the bracket `close`, or to the end; returns `None` if brackets do not match.
 fn nodes<'n>(rest: &mut &'n str, close: Option<char>, depth: usize) -> Option<Vec<Node<'n>>> {
     let (mut out, mut remarks) = (Vec::new(), 0usize);
     while let Some(c) = rest.chars().next() {
@@ -65,7 +66,7 @@ fn nodes<'n>(rest: &mut &'n str, close: Option<char>, depth: usize) -> Option<Ve
             '(' if matches!(out.last(), Some(Node::Name(_) | Node::List(..))) => ')',
             ')' | '>' if remarks == 0 || c == '>' => return (close == Some(c) && remarks == 0).then_some(out),
             _ => {
-                // Other parentheses enclose remarks, no parameters.
+                // Other parentheses enclose remarks rather than parameters.
                 remarks = if c == ')' { remarks.saturating_sub(1) } else { remarks.saturating_add(usize::from(c == '(')) };
                 out.push(Node::Between(taken));
                 continue;
@@ -77,19 +78,19 @@ fn nodes<'n>(rest: &mut &'n str, close: Option<char>, depth: usize) -> Option<Ve
     (close.is_none() && remarks == 0).then_some(out)
 }
 
-/// How deep the lists among `nodes` are nested.
+/// Returns the nesting depth of the lists among `nodes`.
 fn depth(nodes: &[Node<'_>]) -> usize {
     let of = |node: &Node<'_>| if let Node::List(_, inner) = node { depth(inner).saturating_add(1) } else { 0 };
     nodes.iter().map(of).max().unwrap_or(0)
 }
 
-/// Index of the first node of the last argument in a list.
+/// Returns the index of the first node of the last argument in a list.
 fn last_argument(list: &[Node<'_>]) -> usize {
     let after = list.iter().rposition(|node| *node == Node::Between(",")).map_or(0, |comma| comma.saturating_add(1));
     if after > 0 && list.get(after) == Some(&Node::Between(" ")) { after.saturating_add(1) } else { after }
 }
 
-/// The parts of a dotted name, each with the separator before it. `.ctor` is whole.
+/// Splits a dotted name into parts, each with the separator before it. `.ctor` is one part.
 fn parts(name: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut start = 0;
@@ -104,7 +105,7 @@ fn parts(name: &str) -> Vec<&str> {
     out
 }
 
-/// The last part of a dotted name: `Entry` of `Lab.Program+Entry`.
+/// Returns the last part of a dotted name: `Entry` of `Lab.Program+Entry`.
 fn simple(name: &str) -> &str {
     let last = parts(name).pop().filter(|last| last.len() < name.len()).and_then(|last| last.strip_prefix(['.', '+']));
     last.filter(|last| !last.is_empty()).unwrap_or(name)
@@ -113,28 +114,28 @@ fn simple(name: &str) -> &str {
 /// A shorter form of a name.
 #[derive(Clone, Copy)]
 struct Form {
-    /// Parts of the namespace that are kept; `None` for all.
+    /// Number of namespace parts to keep; `None` for all.
     head: Option<usize>,
-    /// Parts at the end of the name that are kept.
+    /// Number of parts to keep at the end of the name.
     own: usize,
-    /// Depth of arguments that are kept.
+    /// Depth to which all arguments are kept.
     depth: usize,
-    /// Depth to which, of further generic arguments, the last one is kept.
+    /// Depth to which at least the last generic argument is kept.
     last: usize,
-    /// Whether to keep the words after the name that call the method a lambda or a local function.
+    /// Whether to keep the words after the name that identify a lambda or a local function.
     kind: bool,
 }
 
-/// A name whose parts are known.
+/// A parsed name.
 struct Parsed<'n> {
     nodes: Vec<Node<'n>>,
-    /// The node whose namespace may be left out, with the numbers of parts in the namespace and after it.
+    /// The node whose namespace may be omitted, with the numbers of parts in the namespace and after it.
     main: Option<(usize, usize, usize)>,
-    /// The last list of generic arguments that is not within another.
+    /// The last list of generic arguments that is not nested.
     last: Option<usize>,
-    /// The first and the last node of the words that call the method a lambda or a local function.
+    /// The first and the last node of the words that identify a lambda or a local function.
     kind: Option<(usize, usize)>,
-    /// Whether there is something after the name that is less important than its end: the place of a frame, the thread that waits.
+    /// Whether less important text follows the name: the location of a frame, the waiting thread.
     remarks: bool,
 }
 
@@ -159,7 +160,7 @@ impl<'n> Parsed<'n> {
                 }
                 Node::Between(text) => {
                     parsed.kind = parsed.kind.or(kind.map(|end| (i, end)));
-                    // The kind at the end is not a remark, as it may be left out.
+                    // The words at the end that identify a lambda are not a remark, since they may be omitted.
                     let at_end = kind.is_some_and(|end| end.saturating_add(1) == parsed.nodes.len());
                     parsed.remarks |= named && *text == " " && !at_end;
                     if at_end {
@@ -171,7 +172,7 @@ impl<'n> Parsed<'n> {
         Some(parsed)
     }
 
-    /// The last node of the words that start at `at`, if they call the method a lambda or a local function.
+    /// Returns the last node of the words starting at `at` that identify a lambda or a local function.
     fn kind_at(&self, at: usize) -> Option<usize> {
         let kinds: [&[&str]; 2] = [&[" ", "(", "lambda", ")"], &[" ", "(", "local", " ", "function", ")"]];
         let is = |node: &Node<'_>, word: &str| matches!(node, Node::Between(text) | Node::Name(text) if *text == word);
@@ -181,8 +182,8 @@ impl<'n> Parsed<'n> {
         at.saturating_add(kind.len()).checked_sub(1)
     }
 
-    /// The number of parts at the end of a name that are not its namespace: a method or field comes with its type, a function within a
-    /// method with both.
+    /// Returns the number of parts at the end of a name that are not its namespace: a method or field includes its type, a local function
+    /// also its method.
     fn own_parts(&self, at: usize, name: &str) -> usize {
         let after = || self.nodes.iter().enumerate().skip(at.saturating_add(1));
         let before = |n: usize| at.checked_sub(n).and_then(|i| self.nodes.get(i));
@@ -191,7 +192,7 @@ impl<'n> Parsed<'n> {
         let continues =
             || after().find(|(_, n)| !matches!(n, Node::List(..))).is_some_and(|(_, n)| matches!(n, Node::Name(n) if n.starts_with('.')));
         let method = matches!(after().next(), Some((_, Node::List('(', _)))) || is_async && !continues();
-        // Names of fields begin with a small letter or its substitutes.
+        // Field names begin with a lowercase letter, `_` or `<`.
         let last = name.rsplit('.').next().unwrap_or(name);
         let field = last.starts_with(|c: char| c.is_lowercase() || matches!(c, '_' | '<'));
         let of_kind = || after().find(|(_, n)| matches!(n, Node::Between(_))).is_some_and(|(i, _)| self.kind_at(i).is_some());
@@ -205,7 +206,7 @@ impl<'n> Parsed<'n> {
         name.matches('+').count().saturating_add(own)
     }
 
-    /// The forms of the name, from the longest.
+    /// Returns the forms of the name, longest first.
     fn forms(&self) -> Vec<Form> {
         let (_, namespace, own) = self.main.unwrap_or((0, 0, usize::MAX));
         let deepest = depth(&self.nodes);
@@ -214,7 +215,7 @@ impl<'n> Parsed<'n> {
         let mut forms = vec![whole];
         forms.extend((0..namespace).rev().map(|head| Form { head: Some(head), ..whole }));
         forms.extend(self.kind.map(|_| bare));
-        // The outermost arguments stay as long as possible, of others the last one; the last forms have none.
+        // The outermost arguments are kept as long as possible, of others only the last; the shortest forms have none.
         let shortened = deepest.min(MAX_SHORTENED);
         let least = if self.last.is_some() { 0 } else { shortened };
         let last = (least..shortened).rev().map(|last| (0, last.saturating_add(1)));
@@ -272,7 +273,7 @@ impl<'n> Parsed<'n> {
     }
 }
 
-/// The name in at most `columns`.
+/// Shortens the name to at most `columns`.
 pub(super) fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
     let form = shorter(name, columns);
     if width(&form) <= columns {
@@ -285,12 +286,12 @@ pub(super) fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// The longest form of the name that takes at most `columns`, else the shortest one that still has its simple name.
+/// Returns the longest form of the name that takes at most `columns`, else the shortest one that still has its simple name.
 pub(super) fn shorter(name: &str, columns: usize) -> Cow<'_, str> {
     longest(name, |form| width(form) <= columns)
 }
 
-/// The longest form of the name that fits, else the shortest one that still has its simple name.
+/// Returns the longest form of the name that fits, else the shortest one that still has its simple name.
 pub(super) fn longest(name: &str, fits: impl Fn(&str) -> bool) -> Cow<'_, str> {
     if fits(name) {
         return Cow::Borrowed(name);
@@ -307,7 +308,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lose_what_tells_least_first() {
+    fn names_lose_the_least_important_parts_first() {
         let name = "System.Collections.Generic.Dictionary<System.String, Lab.Program+Entry>";
         let forms = [
             (71, name),
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_nested_types_and_the_names_of_the_compiler() {
+    fn methods_nested_types_and_compiler_generated_names() {
         for (columns, name, short) in [
             (40, "Lab.Deep.Program+<RunAsync>d__12.MoveNext()", "Lab…Program+<RunAsync>d__12.MoveNext()"),
             (40, "System.Threading.Tasks.Task.InnerInvoke(System.Threading.Thread)", "System…Task.InnerInvoke(Thread)"),
@@ -369,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_text_it_fits() {
+    fn any_text_fits() {
         let texts = [
             "System.Collections.Generic.Dictionary<System.String, System.Collections.Generic.List<Lab.Program+Entry>>",
             "<<<<>>>((..++..)",

@@ -32,7 +32,24 @@ impl<T> std::fmt::Debug for List<T> {
 }
 
 impl<T: Serialize> List<T> {
-    /// A list named `list` in JSON, with rows of kind `record` in NDJSON.
+    /// Returns the list with these columns only, or with all if there are no names or if `format` has no columns.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::Unsupported`] if the list does not have one of the columns.
+    pub fn select(mut self, format: Format, names: &[String]) -> io::Result<List<T>> {
+        if super::select::has_columns(format) {
+            super::select::check(names, format, std::iter::once(&self.heading))?;
+            super::select::only(&mut self.heading, names);
+        }
+        Ok(self)
+    }
+
+    /// Whether the list has a column with this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.heading.columns.iter().any(|column| column.is_named(name.trim()))
+    }
+
+    /// Creates a list named `list` in JSON, with rows of kind `record` in NDJSON.
     pub fn new(list: &'static str, record: &'static str, columns: Columns<'static, T>) -> List<T> {
         let heading = Heading { record: Some(record), list, csv: true, shown: true, complete: None, columns: columns.list() };
         List { heading, columns }
@@ -42,7 +59,7 @@ impl<T: Serialize> List<T> {
 /// A batch of rows, ready to be written.
 struct Formatted {
     text: Vec<u8>,
-    /// Of each row, if they are wanted.
+    /// The address of each row, if addresses are recorded.
     addresses: Vec<Option<Link>>,
 }
 
@@ -51,7 +68,7 @@ struct Shared<'s, T> {
     list: &'s List<T>,
     format: Format,
     layout: Layout,
-    /// Whether the addresses of the rows are wanted.
+    /// Whether to record the addresses of the rows.
     seen: bool,
     /// Buffers to reuse.
     spare: Mutex<Vec<Vec<u8>>>,
@@ -109,7 +126,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
     ) -> io::Result<()> {
         let (first, shared) = (self.out.rows, Arc::clone(&self.shared));
         self.out.rows = first.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
-        // A pool thread must not wait for the pool: it may be the only one.
+        // A pool thread must not wait for the pool: it may be the only thread.
         if rayon::current_thread_index().is_some() {
             let text = shared.text(first, each)?;
             return self.write(text);
@@ -117,7 +134,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
         let (send, receive) = mpsc::sync_channel(1);
         let carried = Carried::here();
         self.scope.spawn(move |_| {
-            // The receiver is gone if writing failed.
+            // The receiver has been dropped if writing failed.
             let _ = send.send(carried.run(|| shared.text(first, each)));
         });
         self.waiting.push_back(receive);
@@ -128,7 +145,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
         if self.waiting.len() > self.max_waiting { self.write_first() } else { Ok(()) }
     }
 
-    /// Waits for the batches that are being formatted, and prints them. What their rows looked up is known from then on.
+    /// Waits for the batches that are being formatted and prints them. Data that their rows looked up is available afterwards.
     ///
     /// # Errors
     /// Errors of the rows, and write errors.

@@ -30,55 +30,77 @@ pub enum Readers {
     People,
     /// CSV only.
     Machines,
-    /// None: what `$1` and so on stand for where the row does not show it as an address.
+    /// Not shown: the value of `$1` and so on if the row does not show it as an address.
     Links,
 }
 
 /// Properties of a column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Name as in CSV.
+    /// Name in CSV.
     pub name: Cow<'static, str>,
-    /// Title in tables; `None` for the name in words.
+    /// Title in tables; `None` for the name as words.
     pub title: Option<String>,
     /// Alignment.
     pub align: Align,
     /// Width in tables too long to measure.
     pub width: u16,
-    /// Which formats include it.
+    /// The formats that include the column.
     pub readers: Readers,
-    /// How its cells give way where the screen is too narrow.
+    /// How its cells are shortened if the screen is too narrow.
     pub fit: Fit,
-    /// Below this width, another column leaves; cells that never give way have none.
+    /// Minimum width; if there is less room, another column is dropped. Unused for cells that are never shortened.
     pub least: u16,
-    /// Columns that keep least leave first where the screen is too narrow.
+    /// Priority: columns with the smallest value are dropped first if the screen is too narrow.
     pub keep: u8,
-    /// The bar that terminals show beside it.
+    /// The bar that terminals show next to it.
     pub bar: Bar,
 }
 
-/// Columns that a bar takes; of none 0.
+impl Column {
+    /// Whether formats show it. The others only say what `$1` refers to.
+    pub(super) fn is_shown(&self) -> bool {
+        self.readers != Readers::Links
+    }
+
+    /// Whether `name` is its name as options spell it: `Object-Type` for `object_type`.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        let plain = |c: char| if c == '-' { '_' } else { c.to_ascii_lowercase() };
+        self.name.chars().map(plain).eq(name.chars().map(plain))
+    }
+}
+
+/// Adds the names of `columns` that `names` does not have yet, for the message about a column that no list has.
+pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names: &mut Vec<String>) {
+    for column in columns.into_iter().filter(|c| c.is_shown()) {
+        if !names.iter().any(|known| *known == column.name) {
+            names.push(column.name.to_string());
+        }
+    }
+}
+
+/// Widths of a bar in columns; 0 for no bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
-    /// At least: columns leave for it. 0 if it is left out where there is no room.
+    /// Minimum width, for which columns are dropped; 0 if the bar is omitted when there is no room.
     pub least: u16,
-    /// At most.
+    /// Maximum width.
     pub most: u16,
 }
 
 impl Bar {
-    /// Beside a share.
+    /// A bar next to a share.
     pub const USUAL: Bar = Bar { least: 0, most: 10 };
-    /// A block below that of the row above, within its bounds.
+    /// A block below the block of the parent row, within its bounds.
     pub const BLOCK: Bar = Bar { least: 10, most: 48 };
 }
 
-/// Values of `keep`: of most columns, of those that identify a row, and of those that add detail to others.
+/// Values of `keep`: for most columns, for columns that identify a row, and for columns that add detail.
 const USUAL: u8 = 5;
 const IDENTIFYING: u8 = 7;
 const EXTRA: u8 = 2;
 
-/// Values of `least`: of names, of text in several lines, and the smallest one of text.
+/// Values of `least`: for names, for text in several lines, and the minimum for text.
 pub(super) const LEAST_NAME: u16 = 26;
 const LEAST_LINES: u16 = 32;
 const LEAST_TEXT: u16 = 12;
@@ -86,42 +108,42 @@ const LEAST_TEXT: u16 = 12;
 /// Reads a cell from a row.
 type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>;
 
-/// How much of something is taken, as fractions of it: what a bar shows.
+/// The fractions that a bar shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Fill {
-    /// Where it begins.
+    /// Start of the bar.
     pub from: f64,
-    /// Used.
+    /// Used part.
     pub used: f64,
-    /// Used or held ready.
+    /// Used or reserved part.
     pub held: f64,
 }
 
 impl Fill {
-    /// `used` and `held` of `whole`.
+    /// Creates a bar for `used` and `held` of `whole`.
     pub fn of(used: u64, held: u64, whole: u64) -> Fill {
         Fill { from: 0.0, used: part(used, whole), held: part(held, whole) }
     }
 
-    /// `length` of `whole`, from `from` on.
+    /// Creates a block of `length` that starts at `from`, in relation to `whole`.
     pub fn block(from: u64, length: u64, whole: u64) -> Fill {
         Fill { from: part(from, whole), used: part(length, whole), held: 0.0 }
     }
 }
 
-/// `n` of `whole`: bars are coarser than the rounding.
+/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. Bars are coarser than the rounding error.
 fn part(n: u64, whole: u64) -> f64 {
     share(n, whole).unwrap_or(0.0)
 }
 
-/// Reads what a bar shows from a row.
+/// Reads the contents of a bar from a row.
 type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
 
-/// A column, and what it reads from a row of type `T`.
+/// A column, and how to read it from a row of type `T`.
 struct Source<'r, T> {
     column: Column,
     cell: Accessor<'r, T>,
-    /// Contents of the bar beside it, unless that is its own share.
+    /// Contents of the bar next to it; `None` if the bar shows the share in the cell.
     fill: Option<Filler<'r, T>>,
 }
 
@@ -143,7 +165,7 @@ const ADDRESS_WIDTH: u16 = 18;
 const NUMBER_WIDTH: u16 = 14;
 const SHARE_WIDTH: u16 = 7;
 
-/// Declares the kinds of numbers: the method that adds a column of them, its width, and their cells.
+/// Declares the kinds of number columns: the method that adds one, its width, and its cells.
 macro_rules! numbers {
     ($($(#[doc = $doc:literal])+ $name:ident($value:ty), $width:ident => $cell:ident;)+) => {
         impl<'r, T> Columns<'r, T> {
@@ -182,7 +204,7 @@ impl<'r, T> Columns<'r, T> {
         self
     }
 
-    /// Adds a column of fractions, 0 to 1, beside which terminals show bars.
+    /// Adds a column of fractions, 0 to 1, next to which terminals show bars.
     pub fn share<V: Into<Option<f64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
         let share = self.add(name, Align::Right, SHARE_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Share)));
         share.last(|c| c.bar = Bar::USUAL)
@@ -242,19 +264,19 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| c.width = width)
     }
 
-    /// Appends a number to the name of the last column, for columns that there are several of.
+    /// Appends a number to the name of the last column, for numbered columns.
     #[must_use]
     pub fn numbered(self, number: usize) -> Columns<'r, T> {
         self.last(|c| c.name = format!("{}_{number}", c.name).into())
     }
 
-    /// Names the last column after a field, which tables write as the source does.
+    /// Names the last column after a field. Tables show the name as in the source.
     #[must_use]
     pub fn of_field(self, path: String) -> Columns<'r, T> {
         self.last(|c| (c.title, c.name) = (Some(field(&path)), path.into()))
     }
 
-    /// Terminals show a bar beside the last column.
+    /// Shows a bar next to the last column on terminals.
     #[must_use]
     pub fn bar(mut self, fill: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
         if let Some(last) = self.0.last_mut() {
@@ -263,61 +285,61 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| c.bar = Bar::USUAL)
     }
 
-    /// Terminals show blocks beside the last column: what is below a row is below its block.
+    /// Shows blocks next to the last column on terminals: the block of a child row is below that of its parent.
     #[must_use]
     pub fn blocks(self, block: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
         self.bar(block).last(|c| c.bar = Bar::BLOCK)
     }
 
-    /// Right-aligns the last column: numbers in words, which never give way.
+    /// Right-aligns the last column, which contains formatted numbers that are never shortened.
     #[must_use]
     pub fn right(self) -> Columns<'r, T> {
         self.whole().last(|c| c.align = Align::Right)
     }
 
-    /// The last column has names of types or methods.
+    /// Marks the last column as names of types or methods.
     #[must_use]
     pub fn name(self) -> Columns<'r, T> {
         self.last(|c| (c.fit, c.least, c.keep) = (Fit::Name, LEAST_NAME, c.keep.max(IDENTIFYING)))
     }
 
-    /// The last column has paths.
+    /// Marks the last column as paths.
     #[must_use]
     pub fn path(self) -> Columns<'r, T> {
         self.last(|c| (c.fit, c.least) = (Fit::Path, LEAST_NAME))
     }
 
-    /// The last column has words of a fixed set, or numbers, which never give way.
+    /// Marks the last column as words of a fixed set, or numbers, which are never shortened.
     #[must_use]
     pub fn whole(self) -> Columns<'r, T> {
         self.last(|c| (c.fit, c.least) = (Fit::Whole, u16::MAX))
     }
 
-    /// Cells of the last column may take up to `most` lines.
+    /// Lets the cells of the last column take up to `most` lines.
     #[must_use]
     pub fn lines(self, most: u8) -> Columns<'r, T> {
         self.last(|c| (c.fit, c.least, c.keep) = (Fit::Lines(most), LEAST_LINES, c.keep.max(IDENTIFYING)))
     }
 
-    /// The last column has names of types or methods within text, which may take up to `most` lines.
+    /// Marks the last column as text that contains names of types or methods, in up to `most` lines.
     #[must_use]
     pub fn name_lines(self, most: u8) -> Columns<'r, T> {
         self.lines(most).last(|c| c.fit = Fit::NameLines(most))
     }
 
-    /// Sets the least width of the last column: below it, another column leaves.
+    /// Sets the minimum width of the last column: if there is less room, another column is dropped.
     #[must_use]
     pub fn least(self, width: u16) -> Columns<'r, T> {
         self.last(|c| c.least = width)
     }
 
-    /// The last column leaves before others where the screen is too narrow.
+    /// Drops the last column before others if the screen is too narrow.
     #[must_use]
     pub fn extra(self) -> Columns<'r, T> {
         self.last(|c| c.keep = EXTRA)
     }
 
-    /// Sets when the last column leaves: those that keep least first.
+    /// Sets the priority of the last column: the smallest values are dropped first.
     #[must_use]
     pub fn keep(self, keep: u8) -> Columns<'r, T> {
         self.last(|c| c.keep = keep)
@@ -338,7 +360,7 @@ impl<'r, T> Columns<'r, T> {
         self
     }
 
-    /// Properties of the columns.
+    /// Returns the properties of the columns.
     pub fn list(&self) -> Vec<Column> {
         self.0.iter().map(|source| source.column.clone()).collect()
     }
@@ -354,10 +376,10 @@ impl<'r, T> Columns<'r, T> {
 
 /// A row of any type.
 pub trait Row {
-    /// The cell in the column at this index.
+    /// Returns the cell in the column at this index.
     fn cell(&self, column: usize) -> Cell<'_>;
 
-    /// What the bar beside the column at this index shows, if that is not its own share.
+    /// Returns the contents of the bar next to the column at this index, if it does not show the share in the cell.
     fn fill(&self, column: usize) -> Option<Fill>;
 
     /// Writes the row as a JSON object.
@@ -440,12 +462,12 @@ pub struct Heading {
 }
 
 impl Heading {
-    /// The columns for `readers`, with indices.
+    /// Returns the columns for `readers`, with indices.
     pub fn columns(&self, readers: Readers) -> impl Iterator<Item = (usize, &Column)> + Clone {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
 
-    /// The first address in a row that people see, or that it stands for.
+    /// Returns the first visible address in a row, or the address in a hidden link column.
     pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
         let mut links =
             self.columns.iter().enumerate().filter(|(_, c)| matches!(c.readers, Readers::All | Readers::People | Readers::Links));
@@ -482,7 +504,7 @@ impl<'r> Table<'r> {
         Table { heading, rows: Box::new(Bound { rows, columns, json, of: PhantomData }), totals: None }
     }
 
-    /// A table for the table format and, with [`Table::csv`], for CSV.
+    /// Creates a table for the table format and, with [`Table::csv`], for CSV.
     pub fn new<T: 'r, I>(rows: I, columns: Columns<'r, T>) -> Table<'r>
     where
         I: IntoIterator + Clone + 'r,
@@ -491,7 +513,7 @@ impl<'r> Table<'r> {
         Table::bound(rows, columns, None)
     }
 
-    /// A table whose rows are also NDJSON records of kind `record`.
+    /// Creates a table whose rows are also NDJSON records of kind `record`.
     pub fn records<T: Serialize + 'r, I>(record: &'static str, rows: I, columns: Columns<'r, T>) -> Table<'r>
     where
         I: IntoIterator + Clone + 'r,
@@ -516,7 +538,7 @@ impl<'r> Table<'r> {
         self
     }
 
-    /// Adds a totals row, one cell per column that people see.
+    /// Adds a totals row, with one cell per visible column.
     #[must_use]
     pub fn totals(mut self, totals: Vec<Cell<'static>>) -> Table<'r> {
         self.totals = Some(totals);

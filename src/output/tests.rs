@@ -72,7 +72,7 @@ fn head() -> Head {
         pointer_bytes: 8,
         process_id: None,
     };
-    Head { schema: "s".into(), command: "cats".into(), gcdump: "0".into(), dump, runtime: None, runtimes: 0 }
+    Head { schema: "s".into(), command: "cats".into(), gcdump: "0".into(), dump, runtime: None, runtimes: 0, pages: Vec::new() }
 }
 
 fn cat(i: u64) -> Cat {
@@ -84,12 +84,12 @@ fn print(format: Format) -> String {
     notes.add(NoteKind::Missing, None, "a leg");
     let answer = Answer::new(Cats { cats: vec![cat(0), cat(1)] }, notes);
     let mut out = Vec::new();
-    emit(&head(), &answer, format, Target { out: &mut out, screen: Screen::NONE, seen: None }).unwrap();
+    emit(&head(), &answer, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[] }).unwrap();
     String::from_utf8(out).unwrap()
 }
 
 #[test]
-fn every_format_has_its_form() {
+fn every_format_prints_the_answer() {
     let table =
         "Cats:\n    AT  WEIGHT NAME           SHARE\n0x1000   4,000 Tom \"0\", Esq.  25.0 %\n0x1001       - Tom \"1\", Esq.  25.0 %\n\n";
     let squeeze = |text: &str| text.split(' ').filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");
@@ -125,9 +125,9 @@ impl Report for Tail {
 fn streamed(format: Format) -> Result<String, std::io::Error> {
     let list = List::new("cats", "cat", cat_columns());
     let mut out = Vec::new();
-    let _ = stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None }, |batches| {
+    let _ = stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[] }, |batches| {
         for batch in 0..200u64 {
-            // Later batches are shorter, and done sooner.
+            // Later batches are shorter and finish sooner.
             let rows = (200 - batch) * 3;
             let first = (0..batch).map(|b| (200 - b) * 3).sum::<u64>();
             batches.print(usize::try_from(rows).unwrap(), move |row| (first..first + rows).try_for_each(|i| row(&cat(i))))?;
@@ -138,7 +138,7 @@ fn streamed(format: Format) -> Result<String, std::io::Error> {
 }
 
 #[test]
-fn batches_are_written_in_their_order() {
+fn batches_are_written_in_order() {
     let csv = streamed(Format::Csv).unwrap();
     let addresses = csv.lines().skip(1).map(|l| l.split(',').next().unwrap().to_string());
     assert!(addresses.eq((0..60_300).map(|i| Addr(0x1000 + i).to_string())));
@@ -147,20 +147,20 @@ fn batches_are_written_in_their_order() {
     assert_eq!(json["data"]["complete"], true);
     let ndjson = streamed(Format::Ndjson).unwrap();
     assert!(ndjson.ends_with("{\"record\":\"footer\",\"rows\":60300,\"complete\":true,\"warnings\":[]}\n"));
-    // As inside of a pool that has one thread only.
+    // Simulates a pool with a single thread.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     assert_eq!(pool.install(|| streamed(Format::Csv).unwrap()), csv);
     assert_eq!(streamed(Format::Dot).unwrap_err().kind(), std::io::ErrorKind::Unsupported);
 }
 
 #[test]
-fn terminals_show_what_rows_are_called() {
+fn terminals_show_the_names_of_rows() {
     let cat = |name: &str, at| Cat { name: name.into(), at: Addr(at), weight: None };
     let answer = Answer::new(Cats { cats: vec![cat("Tom", 0x10), cat("Nobody", 0), cat("Ada", 0x20)] }, Notes::new());
     let head = head();
     let show = |screen: Screen, seen: Option<&Seen>| {
         let mut out = Vec::new();
-        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen }).unwrap();
+        emit(&head, &answer, Format::Table, Target { out: &mut out, screen, seen, select: &[] }).unwrap();
         String::from_utf8(out).unwrap()
     };
     let screen = Screen::terminal(Some(80), None);
@@ -169,7 +169,7 @@ fn terminals_show_what_rows_are_called() {
     let starts: Vec<&str> = shown.lines().skip(1).take(4).map(|l| l.get(..5).unwrap()).collect();
     assert_eq!(starts, ["     ", " $9  ", "     ", "$11  "], "{shown}");
     assert_eq!(seen.take().concat().len(), 3);
-    // Pipes, and whoever does not keep the rows, see none.
+    // Row names are not shown in pipes, or if rows are not recorded.
     assert!(!show(Screen::NONE, Some(&Seen::after(0))).contains('$') && !show(screen, None).contains('$'));
     assert!(show(screen.colored(true), Some(&Seen::after(0))).contains("\u{1b}[2m$1\u{1b}[0m"));
 }

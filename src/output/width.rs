@@ -1,20 +1,20 @@
-//! Text in columns of a terminal: how many it takes, and how it is cut, shortened and wrapped to take fewer.
+//! Measures text in terminal columns, and cuts, shortens and wraps it.
 //!
-//! Numbers and addresses within text are kept whole or left out: half of one looks like another.
+//! Numbers and addresses within text are kept whole or omitted: half of one would look like a different one.
 
 use std::borrow::Cow;
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// Stands for what was left out.
+/// Marks omitted text.
 pub(super) const ELLIPSIS: char = '…';
 
-/// Columns that `text` takes.
+/// Returns the number of columns that `text` takes.
 pub(super) fn width(text: &str) -> usize {
     if text.is_ascii() { text.len() } else { UnicodeWidthStr::width(text) }
 }
 
-/// Byte length of the longest start of `text` that takes at most `columns`.
+/// Returns the byte length of the longest prefix of `text` that takes at most `columns`.
 fn fitting(text: &str, columns: usize) -> usize {
     let (mut used, mut end) = (0usize, 0usize);
     for (at, c) in text.char_indices() {
@@ -24,14 +24,14 @@ fn fitting(text: &str, columns: usize) -> usize {
         }
         end = at.saturating_add(c.len_utf8());
     }
-    // Sequences may be wider than their characters.
+    // A sequence of characters may be wider than the sum of its characters.
     while width(text.get(..end).unwrap_or_default()) > columns {
         end = text.get(..end).and_then(|t| t.char_indices().next_back()).map_or(0, |(at, _)| at);
     }
     end
 }
 
-/// Byte offset of the longest end of `text` that takes at most `columns`; it begins with a character that has a width.
+/// Returns the byte offset of the longest suffix of `text` that takes at most `columns`; the suffix begins with a character that has a width.
 fn fitting_end(text: &str, columns: usize) -> usize {
     let (mut used, mut start) = (0usize, text.len());
     for (at, c) in text.char_indices().rev() {
@@ -50,12 +50,12 @@ fn fitting_end(text: &str, columns: usize) -> usize {
     start
 }
 
-/// The part of a number: digits, and letters and separators between them.
+/// Whether a character may be part of a number: digits, and letters and separators between them.
 fn numeric(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, ',' | '.' | '_')
 }
 
-/// The number or address that a cut at byte `at` would halve, as byte range.
+/// Returns the byte range of the number or address that a cut at byte `at` would split.
 pub(super) fn halved(text: &str, at: usize) -> Option<(usize, usize)> {
     let (before, after) = text.split_at_checked(at)?;
     let head = before.chars().rev().take_while(|c| numeric(*c)).count();
@@ -66,25 +66,26 @@ pub(super) fn halved(text: &str, at: usize) -> Option<(usize, usize)> {
     (head > 0 && tail > 0 && number).then_some((start, end))
 }
 
-/// `text` in at most `columns`, cut at its end.
+/// Cuts `text` at its end so that it takes at most `columns`.
 pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
     }
     let end = fitting(text, columns.saturating_sub(1));
-    // Unless that leaves nothing: then it is a long number, such as one of a hundred digits in a string.
+    // Unless nothing would remain: then the text begins with a long number, such as one with a hundred digits.
     let end = halved(text, end).map_or(end, |(start, _)| if start == 0 { end } else { start });
     let mut out = text.get(..end).unwrap_or_default().trim_end().to_string();
     out.push(ELLIPSIS);
     Cow::Owned(out)
 }
 
-/// `text` in at most `columns`, without its middle; the end gets two thirds of the room, as it is the part of paths and names that differs.
+/// Cuts the middle of `text` so that it takes at most `columns`. The end gets two thirds of the room, since ends of paths and names differ
+/// more.
 pub(super) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
     cut_after(text, columns.saturating_sub(1) / 3, columns)
 }
 
-/// `text` in at most `columns`: at most `head` of its start, and its end.
+/// Shortens `text` to at most `columns`: at most `head` columns of its start, and its end.
 pub(super) fn cut_after(text: &str, head: usize, columns: usize) -> Cow<'_, str> {
     if width(text) <= columns {
         return Cow::Borrowed(text);
@@ -96,13 +97,13 @@ pub(super) fn cut_after(text: &str, head: usize, columns: usize) -> Cow<'_, str>
     Cow::Owned(format!("{head}{ELLIPSIS}{}", text.get(tail..).unwrap_or_default()))
 }
 
-/// `text` in lines of at most `columns`, broken at spaces where there are any; all but the first begin with `indent` spaces. Beyond
-/// `most` lines, the last one is cut.
+/// Wraps `text` into lines of at most `columns`, at spaces if possible; all lines after the first are indented by `indent` spaces. If there
+/// are more than `most` lines, the last one is cut.
 pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Vec<Cow<'_, str>> {
     if width(text) <= columns {
         return vec![Cow::Borrowed(text)];
     }
-    // Room must be left.
+    // The indent must leave room for text.
     let indent = indent.min(columns / 2);
     let mut lines = Vec::new();
     let mut rest = text;
@@ -118,11 +119,11 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Ve
             lines.push(line(&cut(rest, room)));
             break;
         }
-        // At least one character, or it would never end.
+        // At least one character, to guarantee progress.
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let mut end = fitting(rest, room).max(first);
         let blank = |text: &str| text.chars().all(|c| c == ' ');
-        // A space right behind the line is a break as well.
+        // The line may also break at a space right after it.
         let upto = rest.get(end..).filter(|t| t.starts_with(' ')).map_or(end, |_| end.saturating_add(1));
         let space = rest.get(..upto).and_then(|t| t.rfind(' ')).filter(|at| !blank(rest.get(..*at).unwrap_or_default()));
         match (space, halved(rest, end)) {
@@ -137,8 +138,8 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Ve
     lines
 }
 
-/// Each line of `text` in lines of at most `columns`: its further ones begin where its last column does, or, if that leaves it no room, all
-/// of that column stands below.
+/// Wraps each line of `text` to at most `columns`. Continuation lines start where the line's last column does; if that leaves no room, the
+/// whole last column moves below.
 pub(crate) fn fold(text: &str, columns: usize) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {

@@ -1,4 +1,4 @@
-//! What is bound once for a runtime and depends on no other part of it: the names of types, and the walker of stacks.
+//! Parts of a runtime that are bound once and depend on no other part of it: type names and the stack walker.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,13 +15,13 @@ use crate::stack::code::CodeMap;
 use crate::stack::frames::FrameReader;
 use crate::stack::walk::StackWalker;
 
-/// The names of types, with what they lack because of the descriptor.
+/// Type names, with notes on what the descriptor does not have for them.
 type Named = (Result<Arc<TypeNames>, ContractError>, Notes);
 
-/// The walker of stacks, with what it does not have because of the descriptor.
+/// The stack walker, with notes on what the descriptor does not have for it.
 type Walked = (Result<StackWalker, ContractError>, Notes);
 
-/// Names and code of a runtime.
+/// The type names and the code of a runtime.
 #[derive(Debug)]
 pub(crate) struct Bindings {
     process: Arc<Process>,
@@ -59,7 +59,7 @@ impl Bindings {
         &self.description.descriptor
     }
 
-    /// Binds readers in a scope of their own; what they lack because of the descriptor goes to `notes`.
+    /// Binds readers in a separate descriptor scope. Layouts that the descriptor does not have are added to `notes`.
     pub(crate) fn scoped<T>(&self, notes: &Collector, bind: impl FnOnce(&Arc<Descriptor>) -> T) -> T {
         let d = self.descriptor().scope();
         let bound = bind(&d);
@@ -72,7 +72,7 @@ impl Bindings {
         self.named().0.as_ref().map_err(Clone::clone)
     }
 
-    /// Notes about what names lack because of the descriptor.
+    /// Notes on what the descriptor does not have for type names.
     pub(crate) fn name_losses(&self) -> &Notes {
         &self.named().1
     }
@@ -85,12 +85,12 @@ impl Bindings {
                     .map(Arc::new)
             });
             let mut losses = scope.losses();
-            losses.tell(&missed);
+            losses.add_missed(&missed);
             (names, losses)
         })
     }
 
-    /// The walker of stacks, bound once.
+    /// The stack walker, bound once.
     ///
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
@@ -98,7 +98,7 @@ impl Bindings {
         self.walked().0.as_ref().map_err(Clone::clone)
     }
 
-    /// Notes about what walks of stacks lack because of the descriptor.
+    /// Notes on what the descriptor does not have for stack walks.
     pub(crate) fn stack_losses(&self) -> &Notes {
         &self.walked().1
     }
@@ -108,12 +108,12 @@ impl Bindings {
             let scope = self.descriptor().scope();
             let (walker, missed) = watched(|| self.bind_stack_walker(&scope));
             let mut losses = scope.losses();
-            losses.tell(&missed);
+            losses.add_missed(&missed);
             (walker, losses)
         })
     }
 
-    /// Binds the walker of stacks.
+    /// Binds the stack walker.
     ///
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.

@@ -29,7 +29,7 @@ library_types! {
 /// Fields of `Continuation`, and of the `ResumeInfo` that it refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ContinuationFields {
-    /// The base type itself.
+    /// The method table of `Continuation`.
     pub(crate) base: Addr,
     /// The continuation of the caller.
     pub(crate) next: FieldAt,
@@ -38,12 +38,12 @@ pub(crate) struct ContinuationFields {
     flags: Option<FieldAt>,
     /// The description of the suspension point.
     pub(crate) info: Option<FieldAt>,
-    /// Offset of `DiagnosticIP` in what `info` refers to.
+    /// Offset of `DiagnosticIP` in the object that `info` refers to.
     ip: u64,
 }
 
 impl ContinuationFields {
-    /// Binds to these types; `None` if this process has not suspended a method so.
+    /// Binds to these types; `None` if the process has not suspended a runtime async method.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -58,21 +58,21 @@ impl ContinuationFields {
             state: types.field_at(base, "State").ok(),
             flags: types.field_at(base, "Flags").ok(),
             info: types.field_at(base, "ResumeInfo").ok(),
-            // A process that only compiled methods itself has not loaded the type. It is two pointers, `Resume` and this one; only an
-            // address of code counts.
+            // A process that only runs jitted code has not loaded the type `ResumeInfo`. It consists of two pointers, `Resume` and this
+            // one; its value is used only if it is the address of code.
             ip: in_box.map_or(word, |field| field.offset.saturating_sub(word)),
         }))
     }
 }
 
-/// The method of a continuation, or why it is not known.
+/// The method of a continuation, or why it is unknown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Suspended {
-    /// Its name.
+    /// The name is known.
     Method(Name),
-    /// Only the file of this module names it.
+    /// The name is only in the file of this module.
     InFile(String),
-    /// Nothing.
+    /// The name is unknown.
     Unknown,
 }
 
@@ -85,13 +85,13 @@ impl Suspended {
         }
     }
 
-    /// The module whose file names it.
+    /// The module whose file contains the name.
     pub(crate) fn file(self) -> Option<String> {
         if let Suspended::InFile(module) = self { Some(module) } else { None }
     }
 }
 
-/// A continuation of this method in words.
+/// A text for a continuation of this method.
 pub(crate) fn named(method: &str) -> String {
     format!("continuation of {method}")
 }
@@ -103,13 +103,13 @@ pub(crate) struct SuspendedMethods {
     memory: Arc<Memory>,
     fields: Option<ContinuationFields>,
     methods: OnceLock<Option<Methods>>,
-    /// By `ResumeInfo`: there is one for each suspension point.
+    /// Methods by `ResumeInfo`, since there is one for each suspension point.
     known: Mutex<Map<Addr, Suspended>>,
     look_ups: LookUps,
 }
 
 impl SuspendedMethods {
-    /// For the continuations with these `fields`.
+    /// A reader for continuations with these `fields`.
     pub(crate) fn new(runtime: &Arc<Bindings>, fields: Option<ContinuationFields>) -> SuspendedMethods {
         let look_ups = LookUps::new(runtime.memory());
         let memory = Arc::clone(runtime.memory());
@@ -152,7 +152,7 @@ impl SuspendedMethods {
         self.named(names, code.method_desc).map(|name| name.to_name())
     }
 
-    /// The code of the method that is suspended in the continuation at `object`, and where in it.
+    /// The code of the method that is suspended in the continuation at `object`, and the address in it.
     pub(crate) fn code(&self, object: Addr) -> Option<(Arc<Code>, Addr)> {
         let fields = self.fields?;
         let info = self.memory.ptr(fields.info?.of_object(object)).ok()?;
@@ -184,7 +184,7 @@ impl SuspendedMethods {
         self.methods()?.name(names, desc)
     }
 
-    /// File name of the module whose image has `address`.
+    /// File name of the module whose image contains `address`.
     fn module(&self, names: &TypeNames, address: Addr) -> Option<String> {
         let runtime = &self.runtime;
         let managed = || {
@@ -199,7 +199,7 @@ impl SuspendedMethods {
         tried(|| managed().or_else(mapped))
     }
 
-    /// Notes whose files would name further methods, and whether code was looked up for too long.
+    /// Adds notes on methods whose names are only in module files, and on code look-ups that took too long.
     pub(crate) fn note(&self, notes: &Collector) {
         self.look_ups.note(notes);
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -218,8 +218,8 @@ impl SuspendedMethods {
             files.sort_unstable();
             let points = plural(len64(count), "place");
             let what = format!(
-                "the methods suspended at {points} in precompiled code are not named: the dump does not have that data of {}; \
-                 --modules PATH with {} names them",
+                "the methods suspended at {points} in precompiled code have no names: data of {} is not in the dump; \
+                 --modules PATH with {} supplies it",
                 files.join(", "),
                 if files.len() == 1 { "this file" } else { "these files" }
             );

@@ -1,6 +1,6 @@
-//! Names of types as C# writes them: `Dictionary<int,string>` is `System.Collections.Generic.Dictionary<System.Int32, System.String>`.
+//! Type names in C# syntax: `Dictionary<int,string>` is `System.Collections.Generic.Dictionary<System.Int32, System.String>`.
 
-/// Keywords of types, with what they stand for.
+/// C# keywords for types, with the types' full names.
 const KEYWORDS: [(&str, &str); 17] = [
     ("bool", "System.Boolean"),
     ("byte", "System.Byte"),
@@ -21,12 +21,12 @@ const KEYWORDS: [(&str, &str); 17] = [
     ("string", "System.String"),
 ];
 
-/// Characters between the names of types.
+/// Whether the character separates type names.
 fn is_between(c: char) -> bool {
     matches!(c, '<' | '>' | ',' | '[' | ']' | ' ')
 }
 
-/// The names of types and the characters between them.
+/// The type names in `text`, and the characters between them.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     text.split_inclusive(is_between).flat_map(|part| {
         let name = part.trim_end_matches(is_between);
@@ -35,12 +35,12 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `pattern` with the names that the runtime has for the keywords of C#.
+/// `pattern` with C# keywords replaced by the runtime's full names.
 pub(super) fn with_full_names(pattern: &str) -> String {
     tokens(pattern).map(|token| KEYWORDS.iter().find(|(keyword, _)| *keyword == token).map_or(token, |(_, name)| *name)).collect()
 }
 
-/// Whether `name` is `pattern`, a type with generic arguments, where each of both may leave out namespaces and enclosing types.
+/// Whether `pattern`, a type with generic arguments, matches `name`. Each type in the pattern may omit namespaces and enclosing types.
 pub(super) fn is_generic(pattern: &str, name: &str) -> bool {
     let mut name = tokens(name).filter(|token| *token != " ");
     let all = tokens(pattern).filter(|token| *token != " ").all(|wanted| name.next().is_some_and(|token| ends(token, wanted)));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_of_arguments_may_be_left_out() {
+    fn namespaces_of_arguments_may_be_omitted() {
         const NAME: &str = "System.Collections.Generic.Dictionary<System.Int32, Lab.Program+Entry>+Entry[]";
         let fits = |pattern: &str| is_generic(pattern, NAME);
         assert!(fits("Dictionary<Int32,Entry>+Entry[]") && fits("Dictionary<System.Int32, Program+Entry>+Entry[]") && fits(NAME));

@@ -17,51 +17,52 @@ use crate::model::Carve;
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// Descriptor overlays for runtimes that gcdump does not know, tried before the bundled ones.
+    /// Descriptor overlays for runtimes that gcdump does not support, tried before the bundled ones.
     #[doc(hidden)]
     pub overlays: Vec<Overlay>,
-    /// Where module files may be looked for.
+    /// Where to search for module files.
     #[doc(hidden)]
     pub search: FileSearch,
     /// Limits on reads and memory.
     pub limits: Limits,
     /// Progress reporting of long operations: decompression, walks.
     pub progress: Option<Arc<dyn Progress>>,
-    /// Keeps what compressed dumps are decompressed to.
+    /// Cache for decompressed dumps.
     #[doc(hidden)]
     pub cache: Option<Arc<dyn Cache>>,
-    /// Which index answers may come from.
+    /// Which index file answers may use.
     #[doc(hidden)]
     pub index: IndexUse,
     /// When the heap is carved out of memory.
     pub carve: Carve,
-    /// Record what is read of the process's memory: see `Memory::recorder`. What `trim` keeps.
+    /// Records which memory of the process is read: see `Memory::recorder`. Used by `trim`.
     #[doc(hidden)]
     pub record: bool,
-    /// Images to complete from the contents of their files, which are known to be those that the process had loaded: what a copy takes with it.
+    /// Images to complete from the contents of their files, which must be the files that the process had loaded. Used for copies of a dump.
     #[doc(hidden)]
     pub fill: Vec<(dump::Module, Arc<Bytes>)>,
-    /// Show no contents: texts of strings, characters, elements of arrays of numbers, messages of exceptions, names of threads and
-    /// arguments of the process read as `(hidden)`. Lengths, counts, types and numeric fields stay.
+    /// Hides contents: strings, characters, elements of numeric arrays, exception messages, thread names and process arguments are shown as
+    /// `(hidden)`. Lengths, counts, types and numeric fields remain.
     pub hide_contents: bool,
 }
 
 impl OpenOptions {
-    /// The defaults: no files besides the dump are searched.
+    /// The default options: only the dump itself is opened.
     pub fn new() -> OpenOptions {
         OpenOptions::default()
     }
 
-    /// Searches this folder for module files, by name, or takes this file as one, and the files in it if it is a single-file program. They
-    /// supply code and metadata missing from the dump, and with it type names. Only files that match the dump are used.
+    /// Searches this folder for module files by name. A file given here is used as a module file, or, if it is a single-file program, the
+    /// files in it are. Module files supply code and metadata that are missing from the dump, and thereby type names. Only files that match
+    /// the dump are used.
     #[must_use]
     pub fn modules(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.modules.push(folder.into());
         self
     }
 
-    /// Searches this folder for PDBs, by name: portable ones tell source lines, those of NativeAOT programs for Windows names and fields.
-    /// Only those that the modules name are used.
+    /// Searches this folder for PDBs by name. Portable PDBs supply source lines; PDBs of NativeAOT programs for Windows supply type and
+    /// field names. Only PDBs that the modules name are used.
     #[must_use]
     pub fn symbols(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.symbols.push(folder.into());
@@ -113,8 +114,8 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Opens the dump at `path`: an ELF core or a Windows minidump, optionally compressed with zstd or gzip. Does not require a
-    /// readable runtime; [`Dump::runtime`] does.
+    /// Opens the dump at `path`: an ELF core or a Windows minidump, optionally compressed with zstd or gzip. Does not require a readable
+    /// runtime; [`Dump::runtime`] does.
     ///
     /// # Errors
     /// [`Error::Dump`] if the file is not a dump or cannot be read.
@@ -122,7 +123,7 @@ impl Dump {
         Dump::parsed(|opening| dump::open(path.as_ref(), opening), options)
     }
 
-    /// Opens the dump in `file`, which has been opened at `path`: whatever has that name now, `file` is what is read.
+    /// Opens the dump in `file`, which was opened at `path`. Only `file` is read, even if the path now names another file.
     ///
     /// # Errors
     /// See [`Dump::open`].
@@ -136,7 +137,7 @@ impl Dump {
         Ok(Dump::of(open(&opening).map_err(Error::Dump)?, options))
     }
 
-    /// Finds the runtimes in a dump whose container is parsed already.
+    /// Finds the runtimes in a dump whose container is already parsed.
     #[doc(hidden)]
     pub fn of(mut file: DumpFile, options: &OpenOptions) -> Dump {
         let notes = Collector::new();
@@ -175,7 +176,7 @@ impl Dump {
         options.search.note_unused(&file, &notes);
         let search = options.search.of_process(own_program(&file).map(|m| m.path.as_str()), &file, limits.max_memory);
         let finding = Options { overlays: options.overlays.clone(), search: search.clone(), limits: Arc::clone(&limits) };
-        // What it looks for may be in one of many places.
+        // The search probes memory that may contain anything, so failed reads are not reported.
         let found = match file.snapshot {
             Some(_) => Err(RuntimeError::Snapshot),
             None => tried(|| open_runtimes(&file, &mut memory, &finding, &notes)),
@@ -192,11 +193,11 @@ impl Dump {
             limits,
             search,
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
-            // What is recorded is what answers read of the dump.
             carve: options.carve,
+            // Answers that are recorded must read the dump itself.
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
-        // Advice on what a whole dump does not have would mislead.
+        // Advice about a complete dump would be misleading for a damaged one.
         let (missing, damage) = (process.file.facts.truncated_bytes, process.file.facts.damage.clone());
         let found = found.map_err(|why| match (Box::new(why), damage) {
             (why, Some(damage)) if *why != RuntimeError::Snapshot => RuntimeError::Damaged { damage, why },
@@ -229,7 +230,7 @@ impl Dump {
     /// The runtime at `index`, from 0.
     ///
     /// # Errors
-    /// [`RuntimeError`] if there is none.
+    /// [`RuntimeError`] if there is no such runtime.
     pub fn runtime_at(&self, index: usize) -> Result<Runtime, RuntimeError> {
         let list = self.runtimes()?;
         list.get(index).cloned().ok_or(RuntimeError::NoSuchRuntime { index, have: list.len() })
@@ -249,14 +250,14 @@ impl Dump {
         &self.process.file
     }
 
-    /// The process's memory, topped up from matching module files.
+    /// The process's memory, completed from matching module files.
     #[doc(hidden)]
     pub fn memory(&self) -> &Arc<Memory> {
         &self.process.memory
     }
 
-    /// The file on this machine of an image of the container, with this identity. An image whose identity the dump does not have has one
-    /// only if its contents were compared when the dump was opened.
+    /// The file on this machine of an image that the container lists, with this identity. An image without an identity in the dump has a
+    /// file only if its contents were compared when the dump was opened.
     pub(crate) fn file_of(&self, module: &dump::Module, id: Option<&FileId>) -> Option<ModuleFile> {
         let (search, os) = (&self.process.search, self.process.file.facts.os);
         let used = || {
@@ -272,7 +273,7 @@ impl Dump {
         })
     }
 
-    /// Notes of opening the dump. Part of every answer about it.
+    /// Notes on opening the dump. They are part of every answer about it.
     pub fn notes(&self) -> &Notes {
         &self.process.notes
     }
@@ -283,7 +284,7 @@ impl Dump {
     }
 }
 
-/// Which runtimes the process has beside the one at `index` of `all`, and how to ask for them.
+/// A note on the other runtimes of the process, besides the one at `index` of `all`, with the option that selects them.
 fn others(index: usize, all: &[Description]) -> Option<String> {
     let name = |d: &Description| {
         let kind = if d.descriptor.is_native_aot() { ".NET NativeAOT" } else { ".NET" };
@@ -302,10 +303,10 @@ fn others(index: usize, all: &[Description]) -> Option<String> {
     Some(format!("this is about {mine}, of {} runtimes; --runtime {numbers} for the {other} ({names})", all.len()))
 }
 
-/// Takes out of the container's facts what the user of the process chose: arguments, names of threads. The command line stays for those
-/// who look for names of modules in it.
+/// Hides text in the container's facts that the user of the process chose: arguments and thread names. The command line remains, because
+/// readers search it for module names.
 fn hide_contents(file: &mut DumpFile) {
-    // A `.gcdump` file of an earlier edition may have the whole command line where others have the name.
+    // In a `.gcdump` file of an earlier version, the process name may be the whole command line.
     if let Some(name) = &mut file.facts.process_name
         && let Some(end) = name.find(' ')
     {

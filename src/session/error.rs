@@ -7,7 +7,7 @@ use crate::dump::DumpError;
 use crate::graph::GraphError;
 use crate::heapgraph::MemoryLimit;
 
-/// Why there is no answer. Data merely missing from an answer is in its [`Notes`](crate::base::Notes).
+/// Why there is no answer. Data that is missing from an answer is in its [`Notes`](crate::base::Notes).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,19 +26,19 @@ pub enum Error {
     /// The answer would exceed [`Limits::max_memory`](crate::base::Limits::max_memory).
     #[error(transparent)]
     Memory(#[from] MemoryLimit),
-    /// The graph does not fit that, and its temporary file not the folder for such files.
+    /// The graph exceeds the memory limit, and there is no room for its temporary file.
     #[error(transparent)]
     Room(#[from] NoRoom),
     /// There is no object at or around the address.
     #[error("there is no object at {0}")]
     NoObject(Addr),
-    /// The address is not in what was asked for.
+    /// The address is not in the requested range.
     #[error("{0} is not in {1}")]
     NotIn(Addr, &'static str),
-    /// The address is in an object where that of a root was asked for.
+    /// The address of a root was requested, but the address is in an object.
     #[error("{0} is in an object, not a root")]
     NoRoot(Addr),
-    /// Objects of the type at the address have a header, and are shown without a type.
+    /// Objects of the type at this address have a header, so they cannot be shown as a value.
     #[error("{0} is not a value type")]
     NoValueType(Name, Addr),
     /// An object or value has another type than requested, or is not in the dump.
@@ -47,8 +47,8 @@ pub enum Error {
     /// The dump does not contain the requested item.
     #[error("{0}")]
     Nothing(String),
-    /// Nothing was found, but it may be in memory that is not in the dump.
-    #[error("{0}, as far as the dump tells: {1}")]
+    /// Nothing was found, but it may be in memory that is missing from the dump.
+    #[error("{0}, but the dump is incomplete: {1}")]
     Unknown(Box<Error>, String),
     /// The dumps are not of one process, or not in the order in which they were taken.
     #[error("{0}")]
@@ -59,7 +59,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// This error of an answer with `notes`: that nothing was found is not known if something could not be read.
+    /// Converts "nothing found" to [`Error::Unknown`] if `notes` say that something could not be read.
     pub(crate) fn given(self, notes: &Notes) -> Error {
         match (self, notes.first_loss()) {
             (

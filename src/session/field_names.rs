@@ -1,5 +1,5 @@
-//! Names of the places of references, each looked up once: asking the namer for every reference would take longer than everything
-//! else.
+//! Names of the fields that contain references. Each is looked up once, because asking the namer for every reference would take longer than
+//! all other work.
 
 use std::fmt;
 use std::hash::Hash;
@@ -9,17 +9,17 @@ use crate::base::Name;
 use crate::base::hash::Map;
 use crate::gc::ObjectType;
 
-/// The place of a reference in an object.
+/// The place of a reference in its object.
 #[derive(Clone, Debug)]
 pub(crate) enum FieldPlace {
     /// A field, or a path through structures.
     Field(Name),
-    /// An element of an array, and the path in it if the elements are structures: empty or `.key`.
+    /// An element of an array, and the path in it: empty, or `.key` if the elements are structures.
     Element(u64, Name),
 }
 
 impl FieldPlace {
-    /// As text: `_items`, `[3].key`.
+    /// The place as text: `_items`, `[3].key`.
     pub(crate) fn into_name(self) -> Name {
         match self {
             FieldPlace::Field(name) => name,
@@ -37,21 +37,21 @@ impl fmt::Display for FieldPlace {
     }
 }
 
-/// Names places by type, for which `K` stands.
+/// Finds names by type and offset. `K` identifies a type.
 pub(crate) struct FieldNames<'h, K> {
     namer: &'h Namer,
     word: u64,
-    /// By type and offset; for arrays, the text after the index, by offset in the element.
+    /// Names by type and offset. For arrays, the key is the offset in the element, and the value is the text after the index.
     known: Map<(K, u64), Option<Name>>,
 }
 
 impl<'h, K: Copy + Eq + Hash> FieldNames<'h, K> {
-    /// For a process with words of this many bytes.
+    /// A cache for a process with words of this many bytes.
     pub(crate) fn new(namer: &'h Namer, word: u64) -> FieldNames<'h, K> {
         FieldNames { namer, word, known: Map::default() }
     }
 
-    /// What lies at `offset` of an object of `kind`; `None` if the dump does not tell.
+    /// The place at `offset` of an object of the type `kind`; `None` if it cannot be read from the dump.
     pub(crate) fn at(&mut self, key: K, kind: &ObjectType, offset: u64) -> Option<FieldPlace> {
         let (mt, namer) = (kind.method_table, self.namer);
         if !kind.is_array {

@@ -1,4 +1,4 @@
-//! Builds the graph of a heap, and keeps it.
+//! Builds and caches the graph of a heap.
 
 use std::fs::File;
 use std::io;
@@ -37,8 +37,8 @@ fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
     Ok(notes.finish(graph))
 }
 
-/// Edges of `heap`, whose objects `index` numbers, that are not references: what `roots` say of dependent handles, and loader allocators of
-/// the types met so far.
+/// Edges of `heap` that are not references: dependent handles in `roots`, and the loader allocators of the types met so far. `index`
+/// numbers the objects.
 pub(crate) fn extra_edges(heap: &Heap, namer: &Namer, index: &ObjectStarts, roots: &Roots) -> Extra {
     let collectible = heap.walker().types().list();
     let types = namer.types().ok();
@@ -81,13 +81,13 @@ impl Heap {
         dominators_of(graph, stacks, &self.parts().dominators, self.progress(), kept)
     }
 
-    /// The objects that something keeps alive: see [`HeapGraph::live`]. `graph` is this heap's.
+    /// The objects that are kept alive: see [`HeapGraph::live`]. `graph` must be the graph of this heap.
     pub(crate) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> ObjectSet {
         self.index().and_then(|index| index.live(graph, stacks)).unwrap_or_else(|| graph.live(stacks))
     }
 
-    /// The number of objects whose graph the next opening of this dump would have to build again, though it looks for an index; `None` if
-    /// there is no graph yet, or there is an index that it came from or that is of something else.
+    /// The number of objects whose graph the next opening of this dump would have to build again, since it would not find an index. `None`
+    /// if there is no graph yet, or if an index exists that the graph came from or that belongs to another dump.
     #[doc(hidden)]
     pub fn index_spares(&self) -> Option<u32> {
         let graph = self.parts().graph.get()?;
@@ -98,7 +98,7 @@ impl Heap {
     /// Writes an index of the heap to `file`, for later commands on the same dump. Returns its length in bytes.
     ///
     /// # Errors
-    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if there is no graph; [`io::Error`] where the file cannot be written.
+    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built; [`io::Error`] if the file cannot be written.
     #[doc(hidden)]
     pub fn write_index(&self, file: &File) -> Result<io::Result<u64>, Error> {
         let (graph, tree) = (&self.graph(false)?.data, self.dominators(Stacks::default())?);
@@ -115,11 +115,11 @@ mod tests {
 
     use crate::session::{Dump, OpenOptions};
 
-    /// Seen: the index of a mutated dump was longer after other commands.
+    /// Regression test: the index of a mutated dump was longer after other commands.
     #[test]
-    fn types_that_no_object_has_are_not_in_it() {
+    fn the_index_has_only_types_with_objects() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
-        // The second has collectible types.
+        // The second dump has collectible types.
         for name in ["net10-wks-basics-heap.dmp.zst", "corpus/net10-wks-dynamic-heap.dmp.zst"] {
             let index = |met_elsewhere: bool| {
                 let runtime = Dump::open(folder.join(name), &OpenOptions::default()).unwrap().runtime().unwrap();

@@ -1,4 +1,4 @@
-//! Names of what a graph has: types of objects, roots for display.
+//! Names for the contents of a graph: object types, and roots for display.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::heapgraph::{HeapGraph, RawRoot};
 use crate::model::{RootModel, Stacks};
 
 impl HeapGraph {
-    /// `namer` for an answer about this graph: it accounts for the modules used to build the graph.
+    /// Returns `namer` for an answer about this graph, with the modules used to build the graph.
     pub(crate) fn namer(&self, namer: Namer) -> Namer {
         namer.include(self.modules());
         namer
@@ -21,7 +21,7 @@ impl HeapGraph {
         self.kind(id).map_or_else(|| "?".into(), named)
     }
 
-    /// Which types match `patterns`.
+    /// For each type, whether it matches `patterns`.
     pub(crate) fn wanted_types(&self, namer: &Namer, patterns: &[TypePattern], notes: &Collector) -> IndexVec<TypeIndex, bool> {
         let labels = || self.types_met().filter(|t| !t.is_free).map(|t| namer.label(t.method_table)).collect();
         let filter = TypeFilter::of(patterns, labels, notes);
@@ -35,7 +35,7 @@ impl HeapGraph {
         self.objects_of(&wanted)
     }
 
-    /// The roots of an object, for display, at most `most`: exact and named ones first.
+    /// The roots of an object for display, at most `most`, with exact and named roots first.
     pub fn root_models(&self, namer: &Namer, id: ObjectId, (stacks, weak): (Stacks, bool), most: usize) -> Vec<RootModel> {
         self.best_roots_of(id, (stacks, weak), most).into_iter().map(|r| self.root_model(namer, id, r)).collect()
     }

@@ -1,4 +1,5 @@
-//! Which strong GC handles the runtime and its library made for themselves: the one place that decides it, for lists of handles and for roots.
+//! The purpose of strong GC handles that the runtime and its library created for themselves, decided in one place for lists of handles and
+//! for roots.
 
 use super::{Namer, Runtime};
 use crate::base::hash::Set;
@@ -7,12 +8,13 @@ use crate::clr::fields::CORE;
 use crate::gc::Gc;
 use crate::model::{HandleKind, HandleModel, HandleUse};
 
-/// The handles that a runtime made for itself.
+/// The purposes of handles that a runtime created for itself.
 #[derive(Debug)]
 pub(crate) struct HandleUses {
     /// Handles of sync blocks to their locks (.NET 11).
     locks: Set<Addr>,
-    /// The method table of what a wait handle leads to where the library implements it (NativeAOT, and .NET 11 on Unix).
+    /// The method table of the object that a wait handle refers to, where the library implements wait handles (NativeAOT, and .NET 11 on
+    /// Unix).
     waitable: Option<Addr>,
 }
 
@@ -26,7 +28,7 @@ impl HandleUses {
         HandleUses { locks: locks.into_iter().collect(), waitable }
     }
 
-    /// Sets what the handle is for.
+    /// Sets the purpose of the handle.
     pub(crate) fn decide(&self, handle: &mut HandleModel, gc: &Gc) {
         if handle.kind != HandleKind::Strong {
             return;

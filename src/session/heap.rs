@@ -17,7 +17,7 @@ use crate::heapgraph::{HeapIndex, IndexError, IndexUse, Sums, TypeSums, add_sums
 use crate::memory::Memory;
 use crate::model::{Generation, SegmentModel, Sum, WalkModel};
 
-/// A finished survey of a heap, without the heap.
+/// A complete survey of a heap, without the heap.
 #[derive(Clone, Debug)]
 pub(crate) struct Survey {
     segments: Vec<SegmentModel>,
@@ -27,10 +27,10 @@ pub(crate) struct Survey {
     sums: Answer<TypeSums>,
 }
 
-/// Counts objects, and notes where those of each type are.
+/// Counts objects, and records which segments contain objects of each type.
 #[derive(Default)]
 struct Counter {
-    /// With the segment where the last one was met.
+    /// Per type, with the segment where the latest object was found.
     types: IndexVec<TypeIndex, (Sum, Option<SegmentIndex>)>,
     segment: SegmentIndex,
     places: Vec<(SegmentIndex, TypeIndex)>,
@@ -54,7 +54,7 @@ impl Visitor for Counter {
     }
 }
 
-/// Sees only some segments.
+/// A visitor that sees only some segments.
 struct Within<'w, V> {
     segments: &'w BTreeSet<SegmentIndex>,
     visitor: V,
@@ -97,7 +97,7 @@ impl Heap {
         Arc::ptr_eq(&self.inner.parts, &other.inner.parts)
     }
 
-    /// What is built once for it.
+    /// The parts of the heap that are built once.
     pub(super) fn parts(&self) -> &HeapParts {
         &self.inner.parts
     }
@@ -150,13 +150,13 @@ impl Heap {
         notes
     }
 
-    /// Adds the notes of the GC and the segments, for an answer that uses the heap among other things.
+    /// Adds the notes on the GC and the segments, for an answer that uses the heap among other things.
     pub(crate) fn note(&self, notes: &Collector) {
         notes.extend(&self.inner.parts.gc.notes);
         notes.extend(&self.inner.parts.walker.notes);
     }
 
-    /// Whether [`Heap::segments`] are all that the process had.
+    /// Whether [`Heap::segments`] has all segments of the process.
     pub(crate) fn segments_whole(&self) -> bool {
         self.inner.parts.walker.notes.complete()
     }
@@ -182,7 +182,7 @@ impl Heap {
         self.inner.runtime.namer()
     }
 
-    /// What type patterns mean among the types on the heap. Names take a walk of their own, the first time.
+    /// The meaning of type patterns for the types on the heap. The first call walks the heap to find the types' names.
     pub(crate) fn filter(&self, patterns: &[TypePattern], namer: &Namer, notes: &Collector) -> TypeFilter {
         let labels = || {
             let TypeSums { sums, .. } = notes.with(self.type_sums());
@@ -193,7 +193,7 @@ impl Heap {
         TypeFilter::of(patterns, labels, notes)
     }
 
-    /// The objects by type, counted by one walk and kept.
+    /// The objects by type, counted by one walk and cached.
     pub(crate) fn type_sums(&self) -> &Answer<TypeSums> {
         self.inner.parts.sums.get_or_init(|| {
             if let Some(index) = self.index() {
@@ -217,7 +217,7 @@ impl Heap {
         notes.finish(TypeSums::of(sums, places, walks))
     }
 
-    /// Counts the objects by type and finds where they start in one walk, for who will ask for both.
+    /// Counts the objects by type and finds their starts in one walk, for callers that need both.
     pub(crate) fn survey(&self) {
         if self.knows_starts() || self.inner.parts.sums.get().is_some() {
             return;
@@ -232,7 +232,7 @@ impl Heap {
         let _ = self.inner.parts.sums.set(self.counted(segments, counters));
     }
 
-    /// Returns its survey if the walk missed nothing.
+    /// Returns the survey of the heap if the walk was complete.
     pub(crate) fn surveyed(&self) -> Option<Survey> {
         let found = self.parts();
         let (starts, sums) =
@@ -241,8 +241,8 @@ impl Heap {
         Some(Survey { segments: self.segments().to_vec(), types, starts: starts.clone(), sums: sums.clone() })
     }
 
-    /// [Surveys](Heap::survey) the heap by what another opening of the dump found, whatever files that had: where its walk missed
-    /// nothing, this one would meet the same. The heap is walked otherwise.
+    /// Reuses the survey of another `Heap` of the same dump, even one opened with other module files: if its walk was complete, this walk
+    /// would find the same objects. Otherwise [surveys](Heap::survey) the heap.
     pub(crate) fn survey_like(&self, other: &Survey) {
         let types = || other.types.iter().map(|mt| Some(self.walker().type_at(*mt)?.index)).collect::<Option<IndexVec<_, _>>>();
         let known = (self.segments() == other.segments).then(types).flatten();
@@ -255,15 +255,15 @@ impl Heap {
         }
     }
 
-    /// Which types that have objects `wanted` picks. Objects are [counted](Heap::type_sums) for it.
+    /// The types with objects for which `wanted` returns true. The objects are [counted](Heap::type_sums) for this.
     pub(crate) fn types_where(&self, notes: &Collector, wanted: impl Fn(&ObjectType) -> bool) -> IndexVec<TypeIndex, bool> {
         let TypeSums { sums, .. } = notes.with(self.type_sums());
         let types = self.walker().types().list();
         types.iter().zip(sums).map(|(ty, sum)| sum.count > 0 && wanted(ty)).collect()
     }
 
-    /// Walks the segments that hold objects of `wanted` types, which [`Heap::types_where`] picked; the visitors see their other objects
-    /// as well. What cannot be walked is in the notes of the count.
+    /// Walks the segments that contain objects of the `wanted` types, which [`Heap::types_where`] selected. The visitors also see the other
+    /// objects in these segments. Losses are in the notes of the count.
     pub(crate) fn walk_where<V: Visitor>(&self, wanted: &IndexVec<TypeIndex, bool>, visitor: impl Fn() -> V + Sync) -> Vec<V> {
         let places = self.type_sums().data.places();
         let segments: BTreeSet<SegmentIndex> = places.filter(|(_, ty)| wanted.get(*ty) == Some(&true)).map(|(at, _)| at).collect();
@@ -274,9 +274,9 @@ impl Heap {
         walked.visitors.into_iter().map(|within| within.visitor).collect()
     }
 
-    /// Passes the objects of the segments that are `picked` to `visit`, in heap order, until it breaks. Returns the result of each
-    /// segment reached. Where objects are counted already, segments without any of the `wanted` types are passed over: the result of
-    /// the count stands for them.
+    /// Passes the objects of the segments selected by `picked` to `visit`, in heap order, until it breaks. Returns the result of each
+    /// segment reached. If the objects are already counted, segments without any of the `wanted` types are skipped, and their results come
+    /// from the count.
     pub(crate) fn visit(
         &self,
         picked: impl Fn(&SegmentModel) -> bool,
@@ -312,8 +312,8 @@ impl Heap {
         reached.map(|(i, walk)| walked.next_if(|(w, _)| w == i).unwrap_or_else(|| (*i, walk.clone()))).collect()
     }
 
-    /// Size in bytes of the object at `address` with this method table; `None` if that is none, or an array whose length is not in the
-    /// dump.
+    /// Size in bytes of the object at `address` with this method table. `None` if the method table is invalid, or if the object is an array
+    /// whose length is not in the dump.
     pub(crate) fn size_at(&self, address: Addr, method_table: Addr) -> Option<u64> {
         let memory = self.memory();
         self.walker().type_at(method_table)?.size(|| memory.u32(address.plus(memory.ptr_bytes())).ok())
@@ -338,13 +338,13 @@ impl Heap {
         self.inner.parts.starts.get().is_some() || self.index().is_some()
     }
 
-    /// Keeps object starts that a walk found which was made for more than these.
+    /// Caches object starts that were found by a walk with a wider purpose.
     pub(super) fn keep_starts(&self, starts: Answer<Arc<ObjectStarts>>) {
-        // Another thread may have been faster, with the same ones.
+        // If another thread was faster, its starts are equal.
         let _ = self.inner.parts.starts.set(starts);
     }
 
-    /// The index of the heap, if answers may come from one and it fits.
+    /// The index of the heap, if answers may use one and it matches the dump.
     pub(super) fn index(&self) -> Option<&HeapIndex> {
         self.opened_index().as_ref().ok()?.as_ref()
     }
@@ -369,20 +369,20 @@ impl Heap {
         })
     }
 
-    /// Why the index that there is does not answer; `None` if it does, or there is none. It is opened for it.
+    /// Why the existing index cannot be used; `None` if it can, or if there is none. Opens the index.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<&IndexError> {
         self.opened_index().as_ref().err()
     }
 
-    /// Reads all of the index in use, to see whether it was changed since it was made; `None` if there is none.
+    /// Reads the whole index in use to check whether it was changed since it was made; `None` if no index is in use.
     #[doc(hidden)]
     pub fn check_index(&self) -> Option<Result<(), IndexError>> {
         self.index().map(HeapIndex::check_all)
     }
 }
 
-/// Prepares the walker. It also works without a readable thread list.
+/// Prepares the walker, which works even without a readable thread list.
 fn open(runtime: &Runtime) -> Result<HeapParts, ContractError> {
     let gc = Arc::clone(runtime.gc()?);
     let notes = Collector::new();
@@ -405,11 +405,11 @@ impl Runtime {
         Ok(Heap::new(self.clone(), Arc::clone(parts)))
     }
 
-    /// The GC heap with separate caches: object starts, graph and dominators are freed with the last clone of it and of its objects. For
-    /// servers that keep many dumps open: they keep the [`Runtime`], and drop this heap.
+    /// The GC heap with separate caches: object starts, graph and dominators are freed with the last clone of this heap and of its objects.
+    /// For servers that keep many dumps open: keep the [`Runtime`], and drop this heap.
     ///
     /// # Errors
-    /// As [`Runtime::heap`].
+    /// See [`Runtime::heap`].
     pub fn detached_heap(&self) -> Result<Heap, Error> {
         Ok(Heap::new(self.clone(), Arc::new(open(self)?)))
     }

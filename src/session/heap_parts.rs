@@ -1,4 +1,4 @@
-//! What is bound or built once for a heap, and shared by its handles. `heap` and `graph` fill it.
+//! The parts of a heap that are bound or built once and shared by its handles. `heap` and `graph` fill them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,7 +24,7 @@ pub(super) struct HeapParts {
 }
 
 impl HeapParts {
-    /// Of which only the GC's structures and the walker are known.
+    /// Parts with only the GC's structures and the walker.
     pub(super) fn new(gc: Arc<Answer<Gc>>, walker: Answer<Walker>) -> HeapParts {
         let (index, starts, sums, graph, graph_with_weak, dominators) = Default::default();
         HeapParts { gc, walker, index, starts, sums, graph, graph_with_weak, dominators }
@@ -40,9 +40,9 @@ pub(super) fn dominators_of<'c>(
     kept: impl FnOnce() -> Option<DominatorTree>,
 ) -> Result<&'c DominatorTree, Error> {
     let place = Stacks::ALL.iter().zip(cells).find(|(s, _)| **s == stacks);
-    let (_, cell) = place.ok_or_else(|| Error::Query("no such treatment of stacks".into()))?;
+    let (_, cell) = place.ok_or_else(|| Error::Query("there are no dominators for this treatment of stacks".into()))?;
     let made = || {
-        progress.start("finding who holds what", None);
+        progress.start("computing dominators", None);
         let [lasting, on_stacks] = graph.start_groups(stacks);
         let tree = graph.edges.dominators([&lasting, &on_stacks], |id| graph.size(id));
         progress.finish();

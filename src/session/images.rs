@@ -1,4 +1,4 @@
-//! Which of the mapped files are images.
+//! Distinguishes images from other mapped files.
 
 use std::cell::LazyCell;
 
@@ -11,22 +11,22 @@ use crate::memory::Memory;
 
 /// Images among the modules of a container: executables, libraries, assemblies.
 ///
-/// An ELF core lists every file that is mapped from its beginning. Such a file is an image if its headers say so, or, where they were not
-/// captured, if a part of it is executable, it is the program or its loader, the runtime lists it, or its name is that of an image:
-/// createdump captures no headers of an assembly that the runtime has mapped but not listed yet. A file that is mapped several times is an
-/// image everywhere. Minidumps list only images.
+/// An ELF core lists every file that is mapped from its beginning. Such a file is an image if its headers say so. If they were not
+/// captured, it is an image if a part of it is executable, if it is the program or its loader, if the runtime lists it, or if its name is
+/// that of an image: createdump does not capture the headers of an assembly that the runtime has mapped but not listed yet. A file that is
+/// mapped several times is an image in each mapping. Minidumps list only images.
 #[derive(Debug)]
 pub(crate) struct Images<'f> {
     /// The images, in the order of the container.
     pub(crate) modules: Vec<&'f Module>,
-    /// Modules among them that may be no images: the page with their headers is lost.
+    /// Modules among them that may not be images, because the page with their headers is lost.
     pub(crate) lost: Vec<&'f Module>,
 }
 
-/// Entries of the auxiliary vector (`elf.h`) that lead to the program, `AT_PHDR` and `AT_ENTRY`, and to its loader, `AT_BASE`.
+/// Auxiliary vector entries (`elf.h`) that point to the program, `AT_PHDR` and `AT_ENTRY`, and to its loader, `AT_BASE`.
 const STARTED: [u64; 3] = [3, 7, 9];
 
-/// Content of the first bytes of a mapped file.
+/// The contents of the first bytes of a mapped file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Headers {
     Image,
@@ -36,7 +36,7 @@ enum Headers {
 }
 
 impl<'f> Images<'f> {
-    /// Images among the modules of `file`. `runtime` is asked for its list only where the dump does not show what a file is.
+    /// The images among the modules of `file`. `runtime` lists its modules only if the dump does not show what a file is.
     pub(crate) fn of(file: &'f DumpFile, memory: &Memory, runtime: Option<&Runtime>) -> Images<'f> {
         let executable = ranges::union(file.regions.iter().filter(|r| r.execute).map(|r| r.range).collect(), 0);
         let is_executable = |range: AddrRange| {
@@ -80,7 +80,7 @@ fn headers(memory: &Memory, base: Addr) -> Headers {
     }
 }
 
-/// Whether a file is named like an image: `.dll`, `.exe`, `.so`, `.so.1.2`.
+/// Whether the file name is that of an image: `.dll`, `.exe`, `.so`, `.so.1.2`.
 fn is_named_so(module: &Module) -> bool {
     let name = module.file_name().to_ascii_lowercase();
     let version = |rest: &str| rest.chars().all(|c| c.is_ascii_digit() || c == '.');

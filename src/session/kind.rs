@@ -12,7 +12,7 @@ use crate::model::{DumpKind, DumpWriter, SegmentModel};
 const WITH_PRIVATE_READ_WRITE: u64 = 0x200;
 const FILTER_TRIAGE: u64 = 0x10_0000;
 
-/// What was found of the heap.
+/// The parts of the heap that were found.
 pub(crate) struct Found<'s> {
     /// Whether the GC could be read.
     pub(crate) gc: bool,
@@ -22,19 +22,19 @@ pub(crate) struct Found<'s> {
 }
 
 impl Found<'_> {
-    /// Bytes of objects in the dump, and in the process.
+    /// Number of bytes of objects in the dump, and in the process.
     fn bytes(&self) -> (u64, u64) {
         let sum = |of: fn(&SegmentModel) -> u64| total(self.segments.iter().map(of));
         (sum(|s| s.captured_bytes), sum(|s| s.allocated_bytes))
     }
 }
 
-/// A note if the dump was taken without the heap, of which `segments` and `rest` were found. It comes first in every answer about the
-/// heap: what that does not have is then no accident.
+/// A note if the dump was taken without the heap. `segments` and `rest` are what was found of the heap. The note comes first in every
+/// answer about the heap, and explains why data is missing.
 pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes) -> Notes {
     let found = Found { gc: true, segments, whole: rest.complete() };
     let (captured, allocated) = found.bytes();
-    // Segments that the runtime does not describe may be there all the same.
+    // Segments that could not be read may exist all the same.
     let lost = || rest.iter().any(|n| n.kind == NoteKind::Missing && n.address.is_some());
     let known = if segments.is_empty() { lost() } else { allocated > 0 || !found.whole };
     let mut notes = Notes::new();
@@ -111,7 +111,7 @@ pub(crate) fn kind(
         return say(DumpKind::KernelCore, &why, Some(DumpWriter::Kernel));
     }
     if cut {
-        return say(DumpKind::Unknown, "ELF core without createdump's page: what tells its writer may be in the missing part", None);
+        return say(DumpKind::Unknown, "ELF core without createdump's page: the part that identifies its writer may be missing", None);
     }
     say(DumpKind::Gcore, "ELF core without createdump's page, all mappings captured", Some(DumpWriter::Gdb))
 }

@@ -14,33 +14,33 @@ use crate::stack::StackError;
 use crate::stack::code::Code;
 use crate::stack::debug_info::{Bounds, DebugInfo};
 
-/// Reads that the lines of one answer may take: some hundred for each method. Lists and tables of a forged dump, and the PDB in it,
+/// Number of reads that the source lines of one answer may take, at some hundred per method. The lists and tables of a forged dump or PDB
 /// may lead anywhere.
 const READS: u64 = 1 << 22;
-/// Bytes of sequence points, and entries of debug info, that count as a read.
+/// Bytes of sequence points, and entries of debug info, that are counted as one read.
 const POINTS_OF_A_READ: u64 = 8;
 const ENTRIES_OF_A_READ: u64 = 8;
 
 /// A line of a source file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SourceLine {
-    /// Path of the file when it was compiled.
+    /// Path of the file at compile time.
     pub(crate) file: Name,
     /// The line, from 1.
     pub(crate) line: u32,
 }
 
-/// The names of the locals of a method at an instruction, and their types.
+/// The names and types of a method's locals at an instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NamedLocals {
-    /// Row of StandAloneSig with their types; 0 without locals, `None` if the PDB does not have it.
+    /// Row of the locals' types in StandAloneSig; 0 without locals, `None` if the PDB does not record it.
     pub(crate) signature: Option<u32>,
-    /// Slots that have a name, each with that at the instruction; `None` where no scope of one holds.
+    /// Slots with names, each with its name at the instruction; `None` outside of all scopes of its names.
     pub(crate) names: BTreeMap<u32, Option<String>>,
 }
 
-/// Finds source lines: the code's debug info tells the IL instruction, the module's portable PDB the line. Each module, method and
-/// address is looked up once.
+/// Finds source lines: the code's debug info maps an address to an IL offset, and the module's portable PDB maps that to a line. Each
+/// module, method and address is looked up once.
 #[derive(Debug)]
 pub(crate) struct SourceLines<'r> {
     runtime: &'r Runtime,
@@ -59,10 +59,10 @@ struct LineCache {
     bounds: Map<Addr, Option<Arc<Bounds>>>,
     files: Map<(Addr, u32), Option<Name>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
-    /// Addresses with a line that cannot be told, and why that of the first one.
+    /// Number of addresses whose line cannot be determined, and the reason for the first one.
     lost: u64,
     why: Option<StackError>,
-    /// Addresses with an offset that cannot be told, and why that of the first one.
+    /// Number of addresses whose offset cannot be determined, and the reason for the first one.
     unplaced: u64,
     why_unplaced: Option<StackError>,
 }
@@ -85,13 +85,13 @@ impl Default for LineCache {
 }
 
 impl<'r> SourceLines<'r> {
-    /// Source lines for an answer about `runtime`, whose modules `namer` knows.
+    /// A reader of source lines for an answer about `runtime`, whose modules `namer` reads.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer) -> SourceLines<'r> {
         let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok();
         SourceLines { runtime, namer, debug_info, known: Mutex::default() }
     }
 
-    /// The line of the instruction at, or around, `address`, which is code of `method`; `None` if no PDB tells it.
+    /// The line of the instruction at, or around, `address` in the code of `method`; `None` if no PDB contains it.
     pub(crate) fn at(&self, method: &MethodName, address: Addr) -> Option<SourceLine> {
         let (home, row) = (method.home?, method.token?.rid());
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +103,7 @@ impl<'r> SourceLines<'r> {
         line
     }
 
-    /// The locals of `method` that have a name at, or around, `address`, which is its code; `None` without a PDB.
+    /// The named locals of `method` at, or around, `address` in its code; `None` without a PDB.
     pub(crate) fn locals(&self, method: &MethodName, address: Addr) -> Option<NamedLocals> {
         let (home, row) = (method.home?, method.token?.rid());
         let modules = self.namer.names()?.modules();
@@ -122,7 +122,7 @@ impl<'r> SourceLines<'r> {
             None
         });
         let mut names: BTreeMap<u32, Option<String>> = BTreeMap::new();
-        // Of scopes within each other, the inner one is later.
+        // Inner scopes follow outer ones, so their names win.
         for local in all {
             let name = names.entry(local.slot).or_default();
             if il.is_some_and(|il| (local.scope.0..local.scope.1).contains(&il)) {
@@ -172,7 +172,7 @@ impl<'r> SourceLines<'r> {
         Ok(offset(&code, address).and_then(|offset| bounds.il_offset(offset)))
     }
 
-    /// Offset of the instruction at `address` in the code of the method at `desc`, in bytes; `None` if the code is not found, or belongs to
+    /// Offset in bytes of the instruction at `address` in the code of the method at `desc`; `None` if the code is not found, or belongs to
     /// another method.
     pub(crate) fn offset(&self, desc: Addr, address: Addr) -> Option<u64> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,14 +196,14 @@ impl<'r> SourceLines<'r> {
         offset
     }
 
-    /// Reads what a line of the code at `address` would be found by, with or without a PDB: for copies of the dump.
+    /// Reads the data that determines the source line of the code at `address`, with or without a PDB: for copies of the dump.
     pub(crate) fn touch(&self, address: Addr) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        // What cannot be read is told by who asks for lines.
+        // The caller that requests lines reports failed reads.
         let _ = self.debug_info.as_ref().map(|d| self.il_offset(&mut known, d, address));
     }
 
-    /// Notes PDBs that were found but not used, lines that cannot be told although there is a PDB, and offsets.
+    /// Adds notes on PDBs that were found but not used, and on lines and offsets that cannot be determined.
     pub(crate) fn note(&self, notes: &Collector) {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         for (home, symbols) in &known.modules {
@@ -218,16 +218,16 @@ impl<'r> SourceLines<'r> {
             }
         }
         if known.reads == 0 {
-            notes.add(NoteKind::LimitHit, None, "the search for source lines takes too many reads; further ones are left out");
+            notes.add(NoteKind::LimitHit, None, "the search for source lines took too many reads; further source lines are left out");
         }
         if let Some(why) = &known.why_unplaced {
             let frames =
                 if known.unplaced == 1 { "the offset of a frame".into() } else { format!("the offsets of {} frames", known.unplaced) };
-            notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be told: {why}"));
+            notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be determined: {why}"));
         }
         if let Some(why) = known.why.as_ref().filter(|_| known.reads > 0) {
             let frames = if known.lost == 1 { "a source line".into() } else { format!("{} source lines", known.lost) };
-            notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be told: {why}"));
+            notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be determined: {why}"));
         }
     }
 }

@@ -8,9 +8,9 @@
 //! | [`HeapSnapshot`] | the objects of a `.gcdump` file: a graph without memory |
 //! | [`Namer`] | names of types and fields for one answer |
 //!
-//! All but `Namer` are handles: cheap to clone, `Send + Sync`, without lifetimes.
-//! Lazily bound or built parts are shared. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer
-//! carries the notes of exactly the parts it uses, so repeated queries return the same notes.
+//! All except `Namer` are handles: cheap to clone, `Send + Sync`, without lifetimes. Parts that are bound or built on first use are shared.
+//! Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer carries the notes of exactly the parts that it uses,
+//! so repeated queries return the same notes.
 
 mod bindings;
 mod carve;

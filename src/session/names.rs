@@ -1,4 +1,4 @@
-//! Type and field names for answers: computed once per method table, and never a reason to fail.
+//! Names of types and fields for answers, computed once per method table. A missing name never makes an answer fail.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -18,9 +18,9 @@ use crate::dump::OsThread;
 use crate::gc::TypeIndex;
 use crate::memory::Memory;
 
-/// The beginning of the names of types of continuations.
+/// Prefix of the names of continuation types.
 const CONTINUATION: &str = "Continuation_";
-/// Most characters of a string that is shown as a name.
+/// Maximum number of characters of a string that is shown as a name.
 const LONGEST: u32 = 1024;
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
@@ -28,7 +28,7 @@ const MAX_DEPTH: u32 = 16;
 /// Fields by type and offset.
 type Paths = Map<(Addr, u64), Kept<Option<Arc<str>>>>;
 
-/// Names of types without a runtime: those of a snapshot file. Numbers stand for method tables.
+/// Names of types of a snapshot file, which has no runtime. Numbers take the place of method tables.
 #[derive(Debug, Default)]
 pub(crate) struct NameTable {
     types: IndexVec<TypeIndex, (String, Option<String>)>,
@@ -41,7 +41,7 @@ impl NameTable {
         self.types.push((name, module)).unwrap_or_default()
     }
 
-    /// The types, each with the number that stands for its method table.
+    /// The types, each with the number that takes the place of its method table.
     pub(super) fn types(&self) -> impl Iterator<Item = (TypeIndex, Addr)> {
         self.types.indices().map(|index| (index, Addr(u64::from(index.as_u32()).saturating_add(1))))
     }
@@ -65,12 +65,12 @@ impl NameTable {
 #[derive(Debug)]
 pub struct Namer {
     names: Option<Arc<TypeNames>>,
-    /// In place of `names`.
+    /// Used instead of `names` for a snapshot file.
     table: Option<Arc<NameTable>>,
     types: Result<Arc<Types>, ContractError>,
-    /// Why there are no names.
+    /// The reason why there are no names.
     nameless: Option<String>,
-    /// What names lack, and what types lack if they are asked for.
+    /// Notes on what the descriptor does not have for names, and for types if they are used.
     name_losses: Notes,
     type_losses: Notes,
     types_used: AtomicBool,
@@ -78,17 +78,17 @@ pub struct Namer {
     memory: Arc<Memory>,
     runtime: Option<Arc<Bindings>>,
     suspended: OnceLock<Option<SuspendedMethods>>,
-    /// Texts of the names of threads, by their string: thousands may have the same. And what they may take.
+    /// Thread names by their string object, since thousands of threads may share one; and the budget for them.
     thread_names: Mutex<Map<Addr, Name>>,
     budget: Budget,
-    /// Whether the dump is cut off.
+    /// Whether the dump is truncated.
     cut: bool,
     /// Modules used to build the graph, for answers about it.
     more: Mutex<Vec<Arc<Module>>>,
 }
 
 impl Namer {
-    /// Creates a namer for one answer about `runtime`; it names nothing if the descriptor does not have the layouts.
+    /// Creates a namer for one answer about `runtime`. It has no names if the descriptor does not have the layouts.
     pub(crate) fn new(runtime: &Arc<Bindings>) -> Namer {
         let memory = runtime.memory();
         let names = runtime.type_names().map(|names| Arc::new(names.for_answer()));
@@ -113,7 +113,7 @@ impl Namer {
         }
     }
 
-    /// Names types as `table` does; there are no fields.
+    /// Names types by `table`; there are no fields.
     pub(super) fn of_table(table: Arc<NameTable>, memory: &Arc<Memory>) -> Namer {
         let undescribed = ContractError::NotAdvertised { contract: "RuntimeTypeSystem".into() };
         Namer {
@@ -140,7 +140,7 @@ impl Namer {
         self.names.as_ref()
     }
 
-    /// Notes about what types and fields lack because of the descriptor.
+    /// Notes on what the descriptor does not have for types and fields.
     pub(crate) fn type_losses(&self) -> &Notes {
         &self.type_losses
     }
@@ -154,7 +154,7 @@ impl Namer {
         self.types.as_ref().map_err(Clone::clone)
     }
 
-    /// The field layouts, if described.
+    /// The field layouts, if the descriptor has them.
     pub fn fields(&self) -> Option<&Fields> {
         self.types().ok().and_then(|t| t.fields())
     }
@@ -182,19 +182,20 @@ impl Namer {
         (name.quality != NameQuality::Unknown).then(|| name.to_name())
     }
 
-    /// The asynchronous method whose state machine has the type at `method_table`.
+    /// The async method whose state machine has the type at `method_table`.
     pub(crate) fn kickoff(&self, method_table: Addr) -> Option<Name> {
         self.name(method_table)?;
         Some(self.names.as_ref()?.kickoff(method_table))
     }
 
-    /// The name of the type of the object at `object`, which `type_name` is. People read of a continuation whose method it continues.
+    /// The name for the type of the object at `object`, whose type name is `type_name`. For a continuation, the name for people contains
+    /// the method.
     pub(crate) fn of_object(&self, object: Addr, method_table: Addr, type_name: Name) -> Name {
         // Few objects are continuations.
         if !type_name.starts_with(CONTINUATION) {
             return type_name;
         }
-        // A method that only a module's file would name leaves the name of the type, which is right without it.
+        // If only a module's file has the name of the method, the type name is used, which is correct as well.
         let method = tried(|| {
             let names = self.names.as_ref()?;
             names.method_tables().continuation(method_table)?;
@@ -215,17 +216,17 @@ impl Namer {
         self.name(method_table).unwrap_or_else(|| method_table.to_string().into())
     }
 
-    /// What the type is called where names choose types.
+    /// The name that type patterns are matched against.
     pub(crate) fn label(&self, method_table: Addr) -> Label {
         Label { name: self.name_or_address(method_table), is_lost: self.is_lost(method_table) }
     }
 
-    /// Whether the dump does not have what the type is called.
+    /// Whether the name of the type is missing from the dump.
     fn is_lost(&self, method_table: Addr) -> bool {
         self.names.as_ref().map_or(self.table.is_none(), |names| names.is_lost(method_table))
     }
 
-    /// Tells the answer that it depends on what this type is called.
+    /// Reports to the answer that it depends on the name of this type.
     pub(crate) fn depends_on(&self, method_table: Addr) {
         if self.is_lost(method_table) {
             unnamed(method_table);
@@ -240,8 +241,7 @@ impl Namer {
         self.names.as_ref()?.name(method_table).module.clone()
     }
 
-    /// The field that lies at `offset` of an object of the type at `method_table`: `_items`, `[3]` in an
-    /// array, `[3].key` in an array of structures.
+    /// The field at `offset` of an object of the type at `method_table`: `_items`, `[3]` in an array, `[3].key` in an array of structures.
     pub fn path_at(&self, method_table: Addr, offset: u64) -> Option<String> {
         let tables = self.names.as_ref()?.method_tables();
         let info = tables.read(method_table).ok()?;
@@ -254,7 +254,7 @@ impl Namer {
         let stride = u64::from(info.component_size);
         let (index, inner) = (within.checked_div(stride)?, within.checked_rem(stride)?);
         let element = tables.element_type(method_table).ok()?;
-        // Field offsets of a structure are relative to its box.
+        // Offsets in a structure count from its box.
         match self.path(element, inner.checked_add(word)?) {
             Some(path) if tables.read(element).is_ok_and(|e| e.category == Category::ValueType) => Some(format!("[{index}].{path}")),
             _ => Some(format!("[{index}]")),
@@ -291,13 +291,13 @@ impl Namer {
         self.types().ok()?.strings().until_nul(self.string_at(object, method_table, field)?, LONGEST)
     }
 
-    /// The string in the field.
+    /// The string object in the field.
     fn string_at(&self, object: Addr, method_table: Addr, field: &str) -> Option<Addr> {
         let offset = self.types().ok()?.own_offset(method_table, field)?;
         self.memory.ptr(object.plus(offset)).ok().filter(|a| !a.is_null())
     }
 
-    /// The name of a thread: that of its managed `Thread` object, else that of the operating system's thread, which Windows dumps have.
+    /// The name of a thread: the name in its managed `Thread` object, or else the operating system's name, which Windows dumps record.
     pub(crate) fn thread_name(&self, object: Option<Addr>, native: Option<&OsThread>) -> Option<Name> {
         let method_table = |object: Addr| self.types().ok()?.objects().method_table(object);
         let managed = object.and_then(|object| self.managed_name(object, method_table(object)?));
@@ -317,7 +317,7 @@ impl Namer {
         Some(name)
     }
 
-    /// Notes names taken from unproven files, and names missing for lack of metadata.
+    /// Adds notes on names from unproven files, and on names that are missing because metadata is missing.
     pub(crate) fn note(&self, notes: &Collector) {
         notes.extend(&self.name_losses);
         self.budget.note("naming threads", notes);
@@ -332,8 +332,8 @@ impl Namer {
         self.names.iter().for_each(|names| names.note(notes));
     }
 
-    /// Whether most images of the process have their metadata in the dump. If not, the dump is of a kind that does not have it (gcore, kernel,
-    /// mini), and the names of an image are not lost.
+    /// Whether most images of the process have their metadata in the dump. If not, dumps of this kind do not contain metadata (gcore,
+    /// kernel, mini), and the names of an image are not counted as lost.
     fn holds_metadata(&self) -> bool {
         let Some(names) = &self.names else { return false };
         let all: Vec<Addr> = self.types.iter().flat_map(|t| t.loader().modules()).collect();
@@ -341,7 +341,7 @@ impl Namer {
         have.saturating_mul(2) > all.len()
     }
 
-    /// `answer` with the notes about names, for rows named during printing.
+    /// Adds the notes on names to `answer`, for rows that are named while printing.
     pub fn noted<T>(&self, answer: Answer<T>) -> Answer<T> {
         let notes = Collector::new();
         let data = notes.take(answer);
@@ -350,7 +350,7 @@ impl Namer {
     }
 }
 
-/// Notes names taken from unproven files, and names missing for lack of metadata: a loss if it `was_there`.
+/// Adds notes on names from unproven files, and on names that are missing because metadata is missing, which is a loss if it `was_there`.
 fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes: &Collector) {
     let mut nameless = Vec::new();
     for module in modules {

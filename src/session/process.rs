@@ -1,4 +1,4 @@
-//! What an opened dump is: its file, its memory, and how it may be read.
+//! State of an opened dump: its file, its memory, and its options.
 
 use std::sync::Arc;
 

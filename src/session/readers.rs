@@ -6,8 +6,8 @@ use crate::clr::methods::Methods;
 use crate::clr::statics::Statics;
 use crate::clr::values::Values;
 
-/// Readers of types, values and static fields, bound once per runtime and shared by all handles. Answers use their own
-/// [`Namer`], which reports what is missing from that answer.
+/// Readers of types, values and static fields, bound once per runtime and shared by all handles. Answers use a separate [`Namer`], which
+/// reports what is missing from that answer.
 #[derive(Debug)]
 pub(crate) struct Readers {
     pub(crate) namer: Namer,

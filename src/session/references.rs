@@ -1,5 +1,5 @@
-//! The references of a heap, by a walk: it finds the addresses that objects refer to, and where objects start. Then each address becomes
-//! the number of an object.
+//! Finds the references of a heap by a walk, which collects the addresses that objects refer to and the object starts. Then each address is
+//! converted to the number of an object.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -22,26 +22,26 @@ use crate::heapgraph::{Extra, MemoryLimit, References};
 /// object; sized for three references.
 const BYTES_PER_OBJECT: u64 = 64;
 
-/// Bytes per object that stay in memory where the arrays are in files, beside the object starts: some sets of objects with a bit each.
+/// Bytes per object that stay in memory even if the arrays are in files, in addition to the object starts: some bit sets of objects.
 pub(super) const BYTES_IN_MEMORY: u64 = 1;
 
-/// Stands for an address at which no object starts.
+/// Marks a reference to an address where no object starts.
 const DANGLING: u32 = u32::MAX;
 
-/// What a visitor of a walk sees, piece after piece: in few large arrays, whose memory goes back at once. What is freed piece by piece
-/// stays with the process.
+/// The results of one visitor of the walk, appended for each piece to a few large arrays. Their memory is returned to the system when they
+/// are freed, unlike many small allocations.
 struct Gather {
-    /// Unless starts are known.
+    /// `None` if the starts are already known.
     starts: Option<StartsVisitor>,
     described: Describing,
     /// The number of references of each object.
     lengths: Lengths,
-    /// Addresses.
+    /// The addresses that the references point to.
     targets: Buffer<u64>,
     pieces: Vec<Begin>,
 }
 
-/// Where a piece of the heap begins in the arrays of a visitor.
+/// Where the data of a piece of the heap begins in the arrays of a visitor.
 struct Begin {
     place: (SegmentIndex, Addr),
     object: usize,
@@ -78,13 +78,13 @@ struct PieceReferences {
     targets: Range<usize>,
 }
 
-/// Where the graph of `heap` is made: in files where it may take more memory than is allowed. For that, objects are counted.
+/// The store for the graph of `heap`: files if the graph may exceed the memory limit, which is estimated from the number of objects.
 pub(super) fn store_of(heap: &Heap) -> Store {
     let needed = |allowed: &u64| u64::from(heap.starts().len()).saturating_mul(BYTES_PER_OBJECT) > *allowed;
     if heap.limits().max_memory.as_ref().is_some_and(needed) { Store::in_files(Arc::new(TempFiles::new())) } else { Store::default() }
 }
 
-/// What a walk found.
+/// The results of a walk.
 pub(super) struct Gathered {
     store: Store,
     visitors: Vec<Gather>,
@@ -94,11 +94,10 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    /// Walks `heap`, which knows its object starts afterwards, unless the dump does not have something: what a walk for starts alone says about
-    /// that is less.
+    /// Walks `heap` and caches its object starts, unless the walk was incomplete: a walk for starts only would report fewer losses.
     ///
     /// # Errors
-    /// [`Error::Memory`] where not even what stays in memory is allowed.
+    /// [`Error::Memory`] if even the data that stays in memory exceeds the limit.
     pub(super) fn walk(heap: &Heap) -> Result<Gathered, Error> {
         let store = store_of(heap);
         if let Some(allowed) = heap.limits().max_memory.filter(|_| store.is_in_files()) {
@@ -142,7 +141,11 @@ impl Gathered {
         let (numbers, dangling) = numbered(&store, &visitors, &parts, index)?;
         visitors.iter_mut().for_each(|visitor| visitor.targets = Buffer::default());
         if dangling > 0 {
-            notes.add(NoteKind::Invalid, None, format!("{} to what is no object {} ignored", plural(dangling, "reference"), be(dangling)));
+            notes.add(
+                NoteKind::Invalid,
+                None,
+                format!("{} to an address without an object {} ignored", plural(dangling, "reference"), be(dangling)),
+            );
         }
         let of_parts = || parts.iter().filter_map(|part| Some((visitors.get(part.visitor)?, part.objects.clone())));
         let lengths = || of_parts().flat_map(|(visitor, objects)| visitor.lengths.part(objects));
@@ -170,7 +173,7 @@ impl Gather {
     }
 }
 
-/// Notes the objects whose references are not known.
+/// Adds notes on objects whose references are unknown.
 fn unknown(heap: &Heap, index: &ObjectStarts, described: &Described, types: &IndexVec<TypeIndex, Arc<ObjectType>>) -> Notes {
     let notes = Collector::new();
     let lost: IndexVec<TypeIndex, bool> = types.iter().map(|ty| ty.loses_references()).collect();
@@ -181,7 +184,7 @@ fn unknown(heap: &Heap, index: &ObjectStarts, described: &Described, types: &Ind
     notes.into_notes()
 }
 
-/// The numbers of the objects that references lead to, in heap order, [`DANGLING`] among them; and how many those are.
+/// The numbers of the referenced objects in heap order, or [`DANGLING`]; and the number of dangling references.
 fn numbered(store: &Store, visitors: &[Gather], parts: &[PieceReferences], index: &ObjectStarts) -> Result<(Buffer<u32>, u64), GraphError> {
     let edges = parts.iter().map(|part| part.targets.len()).sum();
     check_edges(edges)?;

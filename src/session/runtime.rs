@@ -1,4 +1,4 @@
-//! One .NET runtime of the process; its parts are bound on first use.
+//! One .NET runtime of the process, whose parts are bound on first use.
 
 use std::sync::{Arc, OnceLock};
 
@@ -27,9 +27,9 @@ type Bound<T> = OnceLock<Kept<Result<T, ContractError>>>;
 #[derive(Debug)]
 struct Inner {
     bindings: Arc<Bindings>,
-    /// Its place among the runtimes of the process.
+    /// Index of the runtime among those of the process.
     index: usize,
-    /// Which others there are.
+    /// A note on the other runtimes.
     others: Option<String>,
     gc: Bound<Arc<Answer<Gc>>>,
     threads: Bound<Answer<Vec<Thread>>>,
@@ -45,32 +45,32 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// The runtime at `index` of those of the process, with a sentence about the others.
+    /// The runtime at `index` of the process, with a sentence about the others.
     pub(super) fn new(process: Arc<Process>, description: Description, index: usize, others: Option<String>) -> Runtime {
         let (gc, threads, heap, readers) = (OnceLock::new(), OnceLock::new(), OnceLock::new(), OnceLock::new());
         let bindings = Arc::new(Bindings::new(process, description));
         Runtime { inner: Arc::new(Inner { bindings, index, others, gc, threads, heap, readers, walks: KeptWalks::default() }) }
     }
 
-    /// A second handle of the runtime that has read nothing yet: for answers about what reading meets.
+    /// A second handle of the runtime that has read nothing yet, for answers about failures of reading.
     pub(crate) fn unread(&self) -> Runtime {
         let Inner { bindings, index, others, .. } = &*self.inner;
         Runtime::new(Arc::clone(bindings.process()), bindings.description().clone(), *index, others.clone())
     }
 
-    /// Its number among the runtimes of the process, from 0.
+    /// Index of the runtime among those of the process, from 0.
     pub fn index(&self) -> usize {
         self.inner.index
     }
 
-    /// Notes that the process has other runtimes, if it has.
+    /// Adds a note if the process has other runtimes.
     pub(crate) fn note_others(&self, notes: &Collector) {
         if let Some(others) = &self.inner.others {
             notes.add(NoteKind::OtherRuntimes, None, others.clone());
         }
     }
 
-    /// What is bound once and depends on no other part.
+    /// The parts that are bound once and depend on no other part.
     pub(crate) fn bindings(&self) -> &Arc<Bindings> {
         &self.inner.bindings
     }
@@ -79,7 +79,7 @@ impl Runtime {
         self.inner.bindings.process()
     }
 
-    /// What is known about the runtime: version, module, where its layouts come from, the descriptor.
+    /// The description of the runtime: version, module, source of its layouts, descriptor.
     #[doc(hidden)]
     pub fn description(&self) -> &Description {
         self.inner.bindings.description()
@@ -108,7 +108,7 @@ impl Runtime {
         &self.process().limits
     }
 
-    /// Which index answers may come from.
+    /// Which index file answers may use.
     pub(crate) fn index_use(&self) -> &IndexUse {
         &self.process().index
     }
@@ -126,12 +126,12 @@ impl Runtime {
         notes
     }
 
-    /// Binds readers in a scope of their own; what they lack because of the descriptor goes to `notes`.
+    /// Binds readers in a separate descriptor scope. Layouts that the descriptor does not have are added to `notes`.
     pub(crate) fn scoped<T>(&self, notes: &Collector, bind: impl FnOnce(&Arc<Descriptor>) -> T) -> T {
         self.inner.bindings.scoped(notes, bind)
     }
 
-    /// Reader of object headers and sync blocks; `None` if the descriptor does not have the layouts.
+    /// The reader of object headers and sync blocks; `None` if the descriptor does not have the layouts.
     pub(crate) fn headers(&self, notes: &Collector) -> Option<Headers> {
         let moving = self.gc().is_ok_and(|gc| gc.facts().moves_objects());
         self.scoped(notes, |d| Headers::bind(self.memory(), d, self.limits()).ok()).map(|h| h.while_moving(moving))
@@ -140,11 +140,11 @@ impl Runtime {
     /// The GC's structures.
     ///
     /// # Errors
-    /// [`ContractError`] where the runtime does not advertise the GC contract in a version that is read, or does not have a part of it.
+    /// [`ContractError`] if the runtime does not advertise the GC contract in a supported version, or does not have a part of it.
     #[doc(hidden)]
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
         bound(&self.inner.gc, || {
-            // Without the threads less is known of what the GC was doing: no answer is partial because of that.
+            // Without the threads, less is known about the state of the GC, but no answer is partial because of that.
             let threads = tried(|| self.threads_if_any(&Collector::new()));
             let image = self.description().gc_image.as_ref();
             let carve = self.process().carve;
@@ -173,12 +173,12 @@ impl Runtime {
         Gc::carve(self.memory(), self.descriptor(), self.limits(), searched(self, why.into()), self.progress())
     }
 
-    /// What the GC keeps of its collections. `None` where its records were not found; `notes` tells if the dump does not have them.
+    /// The GC's records of its collections. `None` if they were not found; `notes` say whether they are missing from the dump.
     pub(crate) fn collections(&self, notes: &Collector) -> Option<Collections> {
         notes.with(self.gc().ok()?.collections()).clone()
     }
 
-    /// The threads of the runtime's list as it has them, up to the first broken link. [`Runtime::threads`] are the handles.
+    /// The threads of the runtime's list in its order, up to the first broken link. [`Runtime::threads`] returns handles.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the thread list.
@@ -196,7 +196,7 @@ impl Runtime {
         })
     }
 
-    /// Finds the managed `Thread` of a NativeAOT program's thread, which only its thread statics lead to, and its id.
+    /// Finds the managed `Thread` of a NativeAOT program's thread, which only its thread statics refer to, and its ID.
     fn find_managed(&self, namer: &Namer, thread: &mut Thread) -> Option<()> {
         const THREAD: &str = "System.Threading.Thread";
         let types = namer.types().ok()?;
@@ -217,12 +217,12 @@ impl Runtime {
         Some(())
     }
 
-    /// The managed threads, none if the runtime does not describe the list. What of it is not in the dump goes to `notes`.
+    /// The managed threads; empty if the runtime does not describe the list. Losses are added to `notes`.
     pub(crate) fn threads_if_any(&self, notes: &Collector) -> &[Thread] {
         self.thread_list().map_or(&[], |list| notes.with(list).as_slice())
     }
 
-    /// Notes about allocation contexts of threads that are lost with the thread list or because of the descriptor.
+    /// Notes on allocation contexts of threads that are missing with the thread list or because of the descriptor.
     pub(crate) fn context_losses(&self) -> Notes {
         self.thread_reader().map_or_else(
             |e| {
@@ -234,10 +234,10 @@ impl Runtime {
         )
     }
 
-    /// What is built once for the heap; `open` begins it.
+    /// The parts of the heap that are built once; `open` creates them.
     ///
     /// # Errors
-    /// Those of `open`.
+    /// The errors of `open`.
     pub(super) fn heap_parts(
         &self,
         open: impl FnOnce() -> Result<Arc<HeapParts>, ContractError>,
@@ -245,10 +245,10 @@ impl Runtime {
         bound(&self.inner.heap, open)
     }
 
-    /// Reader of the thread list.
+    /// The reader of the thread list.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor does not have it.
+    /// [`ContractError`] if the descriptor does not have the layouts.
     pub(crate) fn thread_reader(&self) -> Result<Threads, ContractError> {
         Threads::bind(self.memory(), self.descriptor(), self.limits())
     }
@@ -271,7 +271,7 @@ impl Runtime {
         self.inner.bindings.type_names()
     }
 
-    /// The walker of stacks, bound once.
+    /// The stack walker, bound once.
     ///
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
@@ -279,12 +279,12 @@ impl Runtime {
         self.inner.bindings.stack_walker()
     }
 
-    /// Notes about what walks of stacks lack because of the descriptor.
+    /// Notes on what the descriptor does not have for stack walks.
     pub(crate) fn stack_losses(&self) -> &Notes {
         self.inner.bindings.stack_losses()
     }
 
-    /// The walks of stacks so far.
+    /// The stack walks so far.
     pub(super) fn kept_walks(&self) -> &KeptWalks {
         &self.inner.walks
     }

@@ -9,7 +9,7 @@ use super::{Error, GraphSource, Namer};
 use crate::base::cancel::{check_at, tick};
 use crate::base::hash::{Map, Set};
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, NoteKind, Notes, Store, len64, total};
+use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, NoteKind, Notes, Store, be, len64, plural, total};
 use crate::dump::{DumpFacts, Snapshot, SnapshotNode, TempFiles};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::graph::{BitSet, CsrBuilder};
@@ -37,38 +37,38 @@ impl HeapSnapshot {
     }
 }
 
-/// Bytes that the graph of a snapshot takes for each node.
+/// Bytes that the graph of a snapshot takes per node.
 const BYTES_PER_NODE: u64 = 64;
 
-/// What `dotnet-gcdump` appends to the names of large objects, up to its last character.
+/// The text that `dotnet-gcdump` appends to the type names of large objects, without its end.
 const SIZE_CLASS: &str = " (Bytes > ";
 
 /// The group of objects that are never freed.
 const FROZEN: &str = "[frozen objects]";
 
-/// Stands for a node that is no object.
+/// Marks a node that is not an object.
 const NO_OBJECT: u32 = u32::MAX;
 
 struct Reader<'s> {
     file: &'s Snapshot,
-    /// By node: the object that it is, or [`NO_OBJECT`].
+    /// The object of each node, or [`NO_OBJECT`].
     objects: Buffer<u32>,
-    /// By object: its node.
+    /// The node of each object.
     nodes: Buffer<u32>,
     names: NameTable,
-    /// By type of the file.
+    /// Types by their index in the file.
     types: Vec<TypeIndex>,
     damaged: u64,
 }
 
-/// Bounds the references that are read: nodes of a forged file may all lead to the same ones.
+/// Limits the references that are read: in a forged file, all nodes may share the same references.
 struct Room {
     left: u64,
     met: bool,
 }
 
 impl Room {
-    /// Takes one of them; `false` if there are no more.
+    /// Takes one reference; returns `false` if none are left.
     fn take(&mut self) -> bool {
         let left = self.left.checked_sub(1);
         self.left = left.unwrap_or(0);
@@ -77,20 +77,20 @@ impl Room {
     }
 }
 
-/// Whether a node is a group of roots, which the writer invented.
+/// Whether a node is a group of roots, which the writer added.
 fn is_group(file: &Snapshot, index: u32, node: &SnapshotNode<'_>) -> bool {
     let is_named_so = || file.types.get(node.ty).is_some_and(|ty| ty.name.starts_with('[') && ty.name.ends_with(']'));
     file.address(index) == 0 && (index == file.root || node.size == 0 && is_named_so())
 }
 
-/// Where the graph of `file` is made: in temporary files where it may take more memory than is allowed.
+/// The store for the graph of `file`: temporary files if the graph may exceed the memory limit.
 ///
 /// # Errors
-/// [`Error::Memory`] where not even what stays in memory is allowed.
+/// [`Error::Memory`] if even the data that stays in memory exceeds the limit.
 fn store_of(limits: &Limits, file: &Snapshot) -> Result<Store, Error> {
     let Some(allowed) = limits.max_memory else { return Ok(Store::default()) };
     let nodes = u64::from(file.nodes);
-    // As if all that groups have were different objects.
+    // An upper bound: as if all members of groups were different objects.
     let children = total((0..file.nodes).inspect(|index| check_at(*index)).filter_map(|index| {
         let node = file.node(index).filter(|node| is_group(file, index, node))?;
         Some(node.child_count().into())
@@ -112,7 +112,7 @@ impl<'s> Reader<'s> {
         let mut known: Map<(String, Option<String>), TypeIndex> = Map::default();
         let mut types = Vec::with_capacity(file.types.len());
         for ty in &file.types {
-            // Types of large objects are one with those of the others, as in a dump.
+            // Large objects have the same type as the others, as in a dump.
             let large = ty.name.strip_suffix(')').and_then(|name| name.rsplit_once(SIZE_CLASS));
             let name = large.map_or(&*ty.name, |(name, _)| name).to_string();
             let module = ty.module.as_ref().map(|m| crate::base::file_name(m).to_string()).filter(|m| !m.is_empty());
@@ -122,9 +122,9 @@ impl<'s> Reader<'s> {
         Reader { file, objects: Buffer::default(), nodes: Buffer::default(), names, types, damaged: 0 }
     }
 
-    /// Numbers the objects by address, as those of a dump are. Returns their addresses.
+    /// Numbers the objects by address, like the objects of a dump. Returns their addresses.
     fn number(&mut self, store: &Store, notes: &Collector) -> Buffer<u64> {
-        // Address and node of each object, and the nodes without an address of their own.
+        // Address and node of each object, and the nodes without an address.
         let (mut found, mut without) = (Buffer::<[u64; 2]>::new(store), Buffer::<u32>::new(store));
         for index in 0..self.file.nodes {
             check_at(index);
@@ -140,17 +140,22 @@ impl<'s> Reader<'s> {
         let same = |one: &[u64; 2], other: &[u64; 2]| one.first() == other.first();
         found.chunk_by(same).flat_map(|nodes| nodes.iter().skip(1)).for_each(|twice| without.push(node_of(twice)));
         let found_first = || found.chunk_by(same).filter_map(<[_]>::first);
-        // Below all objects is room for numbers that stand for addresses.
+        // Addresses below all objects are available for nodes without one.
         if let Some([lowest, _]) = found.first() {
             let most = usize::try_from(lowest / 8).unwrap_or(usize::MAX).saturating_sub(1);
             let lost = without.len().saturating_sub(most);
             without.truncate(most);
             if lost > 0 {
-                notes.add(NoteKind::Invalid, None, format!("{lost} nodes have no address and are left out"));
+                notes.add(
+                    NoteKind::Invalid,
+                    None,
+                    format!("{} without an address {} left out", plural(len64(lost), "node"), be(len64(lost))),
+                );
             }
         }
         if !without.is_empty() {
-            let what = format!("{} nodes of the file have no address of their own; they are shown at addresses from 0x8 on", without.len());
+            let count = len64(without.len());
+            let what = format!("{} without an address {} shown at addresses from 0x8 on", plural(count, "node"), be(count));
             notes.add(NoteKind::Descriptor, None, what);
         }
         let all = || {
@@ -172,13 +177,13 @@ impl<'s> Reader<'s> {
         self.objects.get(node as usize).copied().filter(|id| *id != NO_OBJECT).map(ObjectId::from_u32)
     }
 
-    /// The roots: what hangs below the root by way of groups; and what is never freed.
+    /// The roots, which are the children of the root node through groups; and the objects that are never freed.
     fn roots(&self, room: &mut Room) -> (Roots, Vec<ObjectId>) {
         let (mut roots, mut frozen) = (Roots::default(), Vec::new());
-        // By type: many groups may have the same long name.
+        // By type, because many groups may have the same long name.
         let mut groups: Map<usize, (RootKind, Option<StaticIndex>)> = Map::default();
         let mut seen = BitSet::new(self.file.nodes);
-        // A group may name the same object a million times.
+        // A group may contain the same object a million times.
         let mut rooted: Set<(StaticIndex, ObjectId)> = Set::default();
         let mut waiting = vec![self.file.root];
         while let Some(group) = waiting.pop() {
@@ -223,14 +228,14 @@ impl<'s> Reader<'s> {
         for node in self.nodes.iter().copied() {
             check_at(node);
             if let Some(n) = self.file.node(node) {
-                let mut told = 0u32;
+                let mut read = 0u32;
                 for child in n.children().take_while(|_| room.take()) {
-                    told = told.saturating_add(1);
+                    read = read.saturating_add(1);
                     if let Some(to) = self.object(child) {
                         rows.push_edge(to.as_u32());
                     }
                 }
-                cut = cut.saturating_add(u64::from(told < n.child_count()));
+                cut = cut.saturating_add(u64::from(read < n.child_count()));
                 described.push(self.types.get(n.ty).copied().unwrap_or_default(), n.size);
             } else {
                 described.push(TypeIndex::default(), 0);
@@ -239,11 +244,13 @@ impl<'s> Reader<'s> {
         }
         let (roots, frozen) = self.roots(&mut room);
         if room.met {
-            notes.add(NoteKind::Invalid, None, "nodes of the file share references: those beyond its size are left out");
+            notes.add(NoteKind::Invalid, None, "nodes of the file share references; references that exceed its size are left out");
         }
         if cut > 0 || self.damaged > 0 {
-            let what =
-                format!("{} nodes of the file are damaged: they, or references of theirs, are left out", cut.saturating_add(self.damaged));
+            let what = format!(
+                "{} nodes of the file are damaged; they, or some of their references, are left out",
+                cut.saturating_add(self.damaged)
+            );
             notes.add(NoteKind::Invalid, None, what);
         }
         let types = self.names.types().map(|(index, mt)| Arc::new(ObjectType::named(index, mt))).collect();
@@ -254,7 +261,7 @@ impl<'s> Reader<'s> {
     }
 }
 
-/// Kind and label of the roots in a group with this name, one of PerfView's.
+/// Kind and label of the roots in a group with this name, as PerfView writes it.
 fn group_kind(name: &str) -> (RootKind, String) {
     let plain = name.strip_prefix('[').and_then(|n| n.strip_suffix(']')).unwrap_or(name);
     let lower = plain.to_ascii_lowercase();
@@ -268,7 +275,7 @@ fn group_kind(name: &str) -> (RootKind, String) {
     };
     let label = match (plain.split_at_checked(11), &*lower) {
         (Some((start, field)), _) if start.eq_ignore_ascii_case("static var ") => field.to_string(),
-        // As those of a dump are called.
+        // Labels as for a dump.
         (_, "strong handles") => "strong handle".into(),
         (_, "pinning handles") => "pinned handle".into(),
         _ => plain.to_string(),
@@ -285,11 +292,11 @@ impl HeapSnapshot {
         let file = inner.process.file.snapshot.as_ref().ok_or_else(|| Error::Query("the file holds no snapshot".into()))?;
         let notes = Collector::new();
         if file.sampling != 1.0 {
-            let what = format!("the file has a sample of the heap: each object stands for {:.1}", file.sampling);
+            let what = format!("the file has a sample of the heap; each object represents {:.1} objects", file.sampling);
             notes.add(NoteKind::Missing, None, what);
         }
         if let Some(loss) = &file.loss {
-            notes.add(NoteKind::Missing, None, format!("the file was made from a dump that lacks something: {loss}"));
+            notes.add(NoteKind::Missing, None, format!("the file was made from an incomplete dump: {loss}"));
         }
         let store = store_of(&inner.process.limits, file)?;
         let (graph, names) = caught(|| Reader::new(file).graph(&store, &notes))??;

@@ -1,4 +1,4 @@
-//! What has a heap graph.
+//! Sources of a heap graph.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::heapgraph::{DominatorTree, HeapGraph};
 use crate::memory::Memory;
 use crate::model::Stacks;
 
-/// Objects with types, sizes, references and roots: the heap of a process, or a heap snapshot (`.gcdump`). What `stat`, `retained`,
-/// `paths` and `diff` answer from.
+/// Objects with types, sizes, references and roots: the heap of a process, or a heap snapshot (`.gcdump`). `stat`, `retained`, `paths` and
+/// `diff` work with either.
 pub trait GraphSource: std::fmt::Debug + Sync {
     /// Begins an answer, with the notes of opening the file.
     #[doc(hidden)]
@@ -35,11 +35,11 @@ pub trait GraphSource: std::fmt::Debug + Sync {
     /// Retained sizes, with stack values as roots according to `stacks`.
     ///
     /// # Errors
-    /// As [`GraphSource::graph`].
+    /// See [`GraphSource::graph`].
     #[doc(hidden)]
     fn dominators(&self, stacks: Stacks) -> Result<&DominatorTree, Error>;
 
-    /// The object of `graph`, which is this one's, that `address` lies in.
+    /// The object at or around `address` in `graph`, which must be the graph of this source.
     #[doc(hidden)]
     fn around(&self, graph: &HeapGraph, address: Addr) -> Option<ObjectId>;
 
@@ -47,11 +47,11 @@ pub trait GraphSource: std::fmt::Debug + Sync {
     #[doc(hidden)]
     fn memory(&self) -> &Arc<Memory>;
 
-    /// What the file says of the process.
+    /// The facts that the file records about the process.
     #[doc(hidden)]
     fn facts(&self) -> &DumpFacts;
 
-    /// The heap, unless it is a snapshot's.
+    /// The heap; `None` for a snapshot.
     #[doc(hidden)]
     fn heap(&self) -> Option<&Heap>;
 }

@@ -1,41 +1,41 @@
 //! The arguments and the environment that a process was started with.
 //!
-//! Linux puts them on the first stack. From lower to higher addresses: the number of arguments, a pointer to each, a null; a pointer to each variable of the environment, a null; the
-//! auxiliary vector; the texts; the path that was started. The core's copy of the vector has the address of that path, and so leads to the
-//! vector itself, from which all else is counted back (`create_elf_tables`, fs/binfmt_elf.c). It is what the program was started with:
-//! the C library moves the environment when the program changes it.
+//! Linux stores them on the first stack. From lower to higher addresses: the number of arguments; a pointer to each argument, and a null; a
+//! pointer to each environment variable, and a null; the auxiliary vector; the strings; the path that was started. The core's copy of the
+//! vector contains the address of that path, and so leads to the vector itself, from which all other parts are found backwards
+//! (`create_elf_tables`, fs/binfmt_elf.c). These are the initial values: the C library moves the environment when the program changes it.
 //!
-//! Windows keeps them in the process's parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), to which the environment blocks of threads lead. They
-//! change with the program's own changes.
+//! Windows stores them in the process parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), which the thread environment blocks lead
+//! to. They include changes that the program made.
 
 use crate::base::{Addr, AddrRange, PtrSize, len64};
 use crate::dump::{Container, DumpFile};
 use crate::memory::Memory;
 use crate::model::StartupSource;
 
-/// Key of the path in the auxiliary vector (`AT_EXECFN`), and the greatest of all keys.
+/// Type of the path in the auxiliary vector (`AT_EXECFN`), and an upper bound of all types.
 const PATH: u64 = 31;
 const GREATEST_KEY: u64 = 1 << 10;
-/// Most bytes of texts and pointers: a quarter of a stack of 8 MiB, and the rest (`ARG_MAX`, `MAX_ARG_STRINGS`).
+/// Maximum size in bytes of strings and pointers: a quarter of a stack of 8 MiB, and the rest (`ARG_MAX`, `MAX_ARG_STRINGS`).
 const MOST: u64 = 6 << 20;
 
 /// The arguments and the environment of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Startup {
-    /// Where it was found.
+    /// Where the data was found.
     pub(crate) source: StartupSource,
-    /// Its arguments, the name of the program first; on Windows, programs cut the line into these themselves.
+    /// Arguments, starting with the program name. On Windows, programs split the command line themselves.
     pub(crate) arguments: Option<Vec<String>>,
-    /// The line, as Windows has it.
+    /// The command line (Windows).
     pub(crate) line: Option<String>,
-    /// Variables of its environment: name and value.
+    /// Environment variables: name and value.
     pub(crate) environment: Vec<(String, String)>,
 }
 
 impl Startup {
-    /// That of the process of `dump`; `None` where the dump does not have it, or what is there contradicts itself.
+    /// The startup data of the process in `dump`; `None` if the dump does not have it, or if it is inconsistent.
     pub(crate) fn of(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
-        // A redacted copy has the pointers, and zeros in place of the texts.
+        // A redacted copy has the pointers, and zeros instead of the strings.
         if dump.facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
             return None;
         }
@@ -47,11 +47,11 @@ impl Startup {
         let word = memory.ptr_bytes();
         let below = AddrRange::new(path.minus(MOST).unwrap_or(Addr::NULL).align_down(word), path.align_down(word));
         let is_pair = |at: Addr| at.minus(word).and_then(|key| memory.word(key).ok()) == Some(PATH);
-        // The nearest one: what lies further down are stacks.
+        // The nearest match; stacks are at lower addresses.
         let found = memory.set_words(below).filter(|(at, value)| *value == path.0 && is_pair(*at)).last();
         let mut at = found.and_then(|(at, _)| at.minus(word))?;
         let two = word.saturating_mul(2);
-        // Keys are small numbers, pointers are not. Before the first key there is the null that ends the environment.
+        // Types are small numbers, pointers are not. Before the first type is the null that ends the environment.
         while let Some(before) = at.minus(two).filter(|before| memory.word(*before).is_ok_and(|key| (1..GREATEST_KEY).contains(&key))) {
             at = before;
         }
@@ -71,18 +71,18 @@ impl Startup {
     }
 }
 
-/// Name and value of a variable. Windows has names that begin with `=`.
+/// Splits a variable into name and value. On Windows, names may begin with `=`.
 fn variable(text: &str) -> Option<(String, String)> {
     let at = text.char_indices().skip(1).find(|(_, c)| *c == '=')?.0;
     let (name, value) = text.split_at(at);
     Some((name.to_owned(), value.strip_prefix('=')?.to_owned()))
 }
 
-/// Most bytes of an environment of Windows.
+/// Maximum size in bytes of a Windows environment.
 const MOST_OF_WINDOWS: u64 = 1 << 20;
 
 fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
-    // TEB: the PEB; PEB: the parameters; these: the command line (a UNICODE_STRING) and the environment.
+    // The TEB leads to the PEB, the PEB to the parameters, and these to the command line (a UNICODE_STRING) and the environment.
     let (peb, parameters, line, pointer, environment) = match memory.shape().ptr {
         PtrSize::Eight => (0x60, 0x20, 0x70, 8, 0x80),
         PtrSize::Four => (0x30, 0x10, 0x40, 4, 0x48),
@@ -114,7 +114,8 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
     Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: Some(text), environment: variables })
 }
 
-/// The pointers before the null at `end`, in order, and the address of the word before them. All lead to texts between there and `path`.
+/// The pointers before the null at `end`, in order, and the address of the word before them. All must point to strings between `end` and
+/// `path`.
 fn pointers(memory: &Memory, end: Addr, path: Addr) -> Option<(Vec<Addr>, Addr)> {
     let word = memory.ptr_bytes();
     (memory.word(end).ok()? == 0).then_some(())?;

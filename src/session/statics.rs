@@ -28,15 +28,15 @@ pub struct StaticsQuery {
     pub everything: bool,
     /// Whether to compute what the fields retain.
     pub retained: bool,
-    /// Order of the fields; `None` for that of the types, or by retained size where that is computed.
+    /// Order of the fields; `None` for the order of the types, or by retained size if it is computed.
     pub sort: Option<Order<StaticSort>>,
-    /// Maximum fields to list, 0 for all.
+    /// Maximum number of fields to list; 0 for all.
     pub top: usize,
 }
 
-/// Bytes of memory for each byte of the dump that the fields of an answer may take.
+/// Bytes of memory that the fields of an answer may take per byte of the dump.
 const EXPANSION: u64 = 4;
-/// Bytes of memory that the texts of a value take beside their length.
+/// Bytes of memory that the texts of a value take in addition to their length.
 const PLAIN: u64 = 96;
 
 /// Reads static fields.
@@ -46,18 +46,18 @@ pub struct StaticsReader<'t> {
     statics: Statics,
     /// The managed threads, for thread statics.
     threads: Vec<Owner<'t>>,
-    /// Threads whose thread statics are those of another one, and the first.
+    /// Number of threads whose thread statics belong to another thread, and the first of them.
     claimed: (u64, Option<Addr>),
-    /// For the thread statics of all threads, and what is kept of fields.
+    /// Budget for the thread statics of all threads, and for the fields that are kept.
     budget: Budget,
 }
 
-/// A thread, and what leads to its thread statics.
+/// A thread, and the block that leads to its thread statics.
 #[derive(Clone, Copy, Debug)]
 struct Owner<'t> {
     thread: &'t Thread,
     block: ThreadBlock,
-    /// Whether another thread has the same, so that they are read for that only.
+    /// Whether another thread has the same block, so that it is read only for that thread.
     claimed: bool,
 }
 
@@ -68,15 +68,15 @@ pub(crate) struct StaticSpot<'s, 't> {
     pub(crate) info: &'s MethodTableInfo,
     /// The field.
     pub(crate) field: &'s Field,
-    /// The thread, of thread statics.
+    /// The thread, for thread statics.
     pub(crate) thread: Option<&'t Thread>,
-    /// Where its value is.
+    /// The location of the value.
     pub(crate) place: StaticPlace,
 }
 
 impl<'t> StaticsReader<'t> {
-    /// Binds to `runtime`, whose types are `types`; what the descriptor does not have goes to `notes`. Thread statics have no values before
-    /// [`StaticsReader::with_threads`].
+    /// Binds to `runtime`, whose types are `types`. Layouts that the descriptor does not have are added to `notes`. Thread statics have no
+    /// values before [`StaticsReader::with_threads`].
     pub(crate) fn bind(runtime: &Runtime, types: &Arc<Types>, notes: &Collector) -> Self {
         runtime.scoped(notes, |d| StaticsReader::new(runtime.memory(), d, types))
     }
@@ -92,7 +92,7 @@ impl<'t> StaticsReader<'t> {
         }
     }
 
-    /// Reads thread statics of these threads. What several threads have is read for the first.
+    /// Reads thread statics of these threads. A block that several threads share is read for the first.
     #[must_use]
     pub fn with_threads(mut self, threads: &'t [Thread]) -> Self {
         let mut seen = Set::default();
@@ -108,13 +108,13 @@ impl<'t> StaticsReader<'t> {
         self
     }
 
-    /// The same with texts for references to objects.
+    /// Adds texts for references to objects.
     #[must_use]
     pub(crate) fn with_texts(self, texts: Arc<dyn ObjectTexts>) -> Self {
         StaticsReader { values: self.values.with_texts(texts), ..self }
     }
 
-    /// Where static fields are.
+    /// The reader that locates static fields.
     pub(crate) fn statics(&self) -> &Statics {
         &self.statics
     }
@@ -123,7 +123,7 @@ impl<'t> StaticsReader<'t> {
         self.values.types()
     }
 
-    /// Gives the static fields of all loaded types and of `more`, such as types of heap objects, to `each`. The counts of them.
+    /// Passes the static fields of all loaded types and of `more`, such as types of heap objects, to `each`. Returns their counts.
     pub fn each(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector, each: &mut dyn FnMut(StaticModel)) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialized: 0, not_initialized: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
@@ -131,7 +131,7 @@ impl<'t> StaticsReader<'t> {
         let wanted = |f: &Field| match f.storage {
             Storage::ThreadStatic => options.thread_statics,
             Storage::Static => !options.thread_statics,
-            // Nearly all are array initializers named by hash.
+            // Nearly all RVA fields are array initializers with a hash as their name.
             Storage::Rva => !options.thread_statics && options.everything,
             Storage::Instance => false,
         };
@@ -167,9 +167,9 @@ impl<'t> StaticsReader<'t> {
         report
     }
 
-    /// The types among `list` with static fields that are `wanted`, and these fields.
+    /// The types in `list` with `wanted` static fields, and these fields.
     fn declaring(&self, list: impl Iterator<Item = Addr>, wanted: &dyn Fn(&Field) -> bool) -> Vec<(MethodTableInfo, Arc<Vec<Field>>)> {
-        // Fields before names, which are expensive: most types have no statics.
+        // Fields are checked first, because names are expensive and most types have no static fields.
         let of = |mt: Addr| {
             let fields = self.fields(mt).filter(|fields| fields.iter().any(wanted))?;
             Some((self.types().names().method_tables().read(mt).ok()?, fields))
@@ -177,8 +177,8 @@ impl<'t> StaticsReader<'t> {
         list.filter_map(of).collect()
     }
 
-    /// Hands the static fields of all loaded types that are `wanted` to `each`, where they have a place; thread statics thread by thread,
-    /// those of threads without any left out.
+    /// Passes the `wanted` static fields of all loaded types to `each`, if they have a location. Thread statics are passed once per thread
+    /// that has any.
     pub(crate) fn visit(
         &self,
         wanted: impl Fn(&Field) -> bool,
@@ -194,8 +194,8 @@ impl<'t> StaticsReader<'t> {
         ControlFlow::Continue(())
     }
 
-    /// Hands a static field to `each`, or a thread static of each thread; with the number of threads that it stands for: those without
-    /// any thread statics are told one by one only if `everything` is.
+    /// Passes a static field to `each`, or a thread static once per thread, with the number of threads that it represents. Threads without
+    /// thread statics are combined unless `everything` is set.
     fn spots(
         &self,
         (info, field): (&MethodTableInfo, &Field),
@@ -234,17 +234,17 @@ impl<'t> StaticsReader<'t> {
         self.types().names().name(field.declaring)
     }
 
-    /// Notes what may be missing among the fields that were read.
+    /// Adds notes on what may be missing from the fields that were read.
     pub(crate) fn note(&self, notes: &Collector) {
         self.statics.note(notes);
         self.budget.note("reading static fields", notes);
         if let (count @ 1.., at) = self.claimed {
             let threads = if count == 1 { "a thread claims".to_string() } else { format!("{count} threads claim") };
-            notes.add(NoteKind::Invalid, at, format!("{threads} the thread statics of another one: they are read once"));
+            notes.add(NoteKind::Invalid, at, format!("{threads} the thread statics of another thread: they are read once"));
         }
     }
 
-    /// The static fields of one type; thread statics once per thread.
+    /// The static fields of one type, with thread statics once per thread.
     pub fn of_type(&self, mt: Addr) -> Vec<StaticModel> {
         let Ok(info) = self.types().names().method_tables().read(mt) else { return Vec::new() };
         let mut out = Vec::new();
@@ -261,7 +261,7 @@ impl<'t> StaticsReader<'t> {
         out
     }
 
-    /// The static fields of a type that can have values; open generic types have none.
+    /// The static fields of a type that can have values; `None` for open generic types.
     fn fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         let info = self.types().names().method_tables().read(mt).ok()?;
         (info.generics != Generics::Definition && !info.is_array).then(|| self.types().static_fields(mt))?
@@ -280,7 +280,7 @@ impl<'t> StaticsReader<'t> {
         }
     }
 
-    /// The result of `f` for `field`. Heap dumps do not have the images with initial values: for these, only what is lost counts.
+    /// The result of `f` for `field`. Heap dumps do not have the images with initial values, so for those only lost memory is reported.
     fn unless_lost<T>(&self, field: &Field, f: impl FnOnce() -> T) -> T {
         if field.storage != Storage::Rva {
             return f();
@@ -297,7 +297,7 @@ impl<'t> StaticsReader<'t> {
         match place {
             StaticPlace::At(address) => self.values.static_field(field, address),
             StaticPlace::NotInitialized => self.values.nowhere(field, ValueKind::NotInitialized, "<not initialized>"),
-            StaticPlace::Unknown => self.values.nowhere(field, ValueKind::Absent, "<its place is not in the dump>"),
+            StaticPlace::Unknown => self.values.nowhere(field, ValueKind::Absent, "<location not in the dump>"),
         }
     }
 }
@@ -307,7 +307,7 @@ fn bytes(model: &StaticModel) -> u64 {
     len64(size_of::<StaticModel>()).saturating_add(value_bytes(&model.field))
 }
 
-/// The memory that a value takes beside its own structure, in bytes.
+/// The memory that a value takes in addition to its structure, in bytes.
 fn value_bytes(value: &FieldValue) -> u64 {
     let texts = [&value.name, &value.type_name, &value.text].into_iter().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
     let field = |field: &FieldValue| len64(size_of::<FieldValue>()).saturating_add(value_bytes(field));

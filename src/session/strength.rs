@@ -1,4 +1,4 @@
-//! Which GC handles keep their objects alive: the one place that decides it, for lists of handles and for roots.
+//! Which GC handles keep their objects alive, decided in one place for lists of handles and for roots.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::model::{HandleKind, HandleModel};
 /// Decides which handles of a runtime keep their objects alive.
 pub(crate) struct Strength {
     wrappers: Wrappers,
-    /// The descriptor, with what it was asked for here.
+    /// The descriptor scope for what is read here.
     asked: Arc<Descriptor>,
-    /// Whether a ref-counted handle was met.
+    /// Whether any ref-counted handle was found.
     met: bool,
 }
 
@@ -26,7 +26,7 @@ impl Strength {
         Strength { wrappers: Wrappers::bind(runtime.memory(), &asked, headers), asked, met: false }
     }
 
-    /// Sets the reference count of a ref-counted handle, and whether it keeps its object alive. The type of a handle decides for all others.
+    /// Sets the reference count of a ref-counted handle, and whether it keeps its object alive. For all others, the handle type decides.
     pub(crate) fn decide(&mut self, handle: &mut HandleModel, gc: &Gc, namer: &Namer) {
         if handle.kind != HandleKind::RefCounted {
             return;
@@ -38,7 +38,7 @@ impl Strength {
         }
     }
 
-    /// Notes about items of the descriptor that could not be used, if ref-counted handles were met.
+    /// Notes on items of the descriptor that could not be used, if any ref-counted handle was found.
     pub(crate) fn losses(&self) -> Notes {
         if self.met { self.asked.losses() } else { Notes::new() }
     }

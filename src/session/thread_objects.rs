@@ -1,4 +1,4 @@
-//! Managed threads against their objects: each names the other.
+//! Checks that managed threads and their `Thread` objects refer to each other.
 
 use super::Runtime;
 use crate::base::hash::Map;
@@ -8,18 +8,18 @@ use crate::clr::fields::CORE;
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 
-/// The words of a thread's object that the runtime writes.
+/// The fields of a thread's object that the runtime writes.
 struct ThreadObject {
     /// Whether it is a `System.Threading.Thread`.
     is_thread: bool,
-    /// The `Thread` that it names.
+    /// The `Thread` that it refers to.
     thread: Option<Addr>,
-    /// The managed id that it has.
+    /// The managed thread ID in it.
     id: Option<u32>,
 }
 
 impl Runtime {
-    /// The managed threads, for answers that show all of them: with notes about what is missing or contradicts itself.
+    /// The managed threads, for answers that show all of them, with notes on what is missing or inconsistent.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the thread list.
@@ -34,7 +34,7 @@ impl Runtime {
         Ok(threads)
     }
 
-    /// Notes ids of managed threads that the runtime, or the threads' objects, contradict: for answers that show them.
+    /// Adds notes on managed thread IDs that contradict the runtime or the threads' objects: for answers that show the IDs.
     pub(crate) fn note_thread_ids(&self, notes: &Collector) {
         let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
         reader.note_ids(threads, notes);
@@ -42,13 +42,13 @@ impl Runtime {
             if let (Some(id), Some(other), true) = (thread.id, object.id.filter(|id| *id != 0), object.thread == Some(thread.address))
                 && id != other
             {
-                let what = format!("the thread at {}: its managed id is {id}, and that of its object {other}", thread.address);
+                let what = format!("the thread at {}: its managed id is {id}, but its object has the id {other}", thread.address);
                 notes.add(NoteKind::Invalid, thread.address, what);
             }
         }
     }
 
-    /// Notes objects of managed threads that cannot be theirs: for answers that show the objects, or their names.
+    /// Adds notes on managed threads with wrong objects: for answers that show the objects, or their names.
     pub(crate) fn note_thread_objects(&self, notes: &Collector) {
         let (Ok(reader), Ok(threads)) = (self.thread_reader(), self.thread_list()) else { return };
         reader.note_handles(threads, notes);
@@ -57,16 +57,16 @@ impl Runtime {
             let other = thread.exposed.map_or(thread.address, |object| *owners.entry(object).or_insert(thread.address));
             let what = match object.thread {
                 _ if !object.is_thread => "its object is not a System.Threading.Thread".to_string(),
-                Some(named) if !named.is_null() && named != thread.address => format!("its object is that of the thread at {named}"),
-                _ if other != thread.address => format!("its object is that of the thread at {other} as well"),
+                Some(named) if !named.is_null() && named != thread.address => format!("its object belongs to the thread at {named}"),
+                _ if other != thread.address => format!("its object is also the object of the thread at {other}"),
                 _ => continue,
             };
             notes.add(NoteKind::Invalid, reader.exposed_at(thread), format!("the thread at {}: {what}", thread.address));
         }
     }
 
-    /// The objects of `threads` that are in the dump. None while a collection moves objects, and for NativeAOT, where the thread is found by its
-    /// object.
+    /// The objects of `threads` that are in the dump. Empty while a collection moves objects, and for NativeAOT, where the object is used
+    /// to find the thread.
     fn thread_objects<'t>(&self, threads: &'t [Thread]) -> Vec<(&'t Thread, ThreadObject)> {
         let moving = || self.gc().is_ok_and(|gc| gc.facts().moves_objects());
         if self.descriptor().is_native_aot() || moving() {
@@ -81,7 +81,7 @@ impl Runtime {
                 let mt = objects.method_table(object)?;
                 let is_thread = match types.definition(mt) {
                     Some(found) => found == definition,
-                    // An array, or no type at all.
+                    // An array, or not a type at all.
                     None if types.names().method_tables().read(mt).is_ok() => false,
                     None => return None,
                 };

@@ -11,23 +11,23 @@ use crate::clr::fields::Types;
 use crate::clr::type_names::Label;
 use crate::gc::ObjectType;
 
-/// A type, as named by users.
+/// A type, as users name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypePattern {
-    /// By its method table.
+    /// The type with this method table.
     MethodTable(Addr),
-    /// By its name. Between slashes, a regular expression for a part of the full name. With `*` or `?`, wildcards that have to match all of
-    /// the full name. Otherwise the full name if there is such a type, else the simple name, which may leave out namespaces, enclosing
-    /// types and generic arguments, else any part of the full name; the latter two in any case. Keywords of C# stand for the types that
-    /// they name: `int` for `System.Int32`.
+    /// Types by name. Between slashes, a regular expression for a part of the full name. With `*` or `?`, a wildcard pattern for the whole
+    /// full name. Otherwise the full name if there is such a type, else the simple name, which may omit namespaces, enclosing types and
+    /// generic arguments, else any part of the full name; the latter two ignore case. C# keywords represent the types that they name: `int`
+    /// is `System.Int32`.
     Name(String),
 }
 
 impl TypePattern {
-    /// The pattern that `name` is.
+    /// Parses a pattern.
     ///
     /// # Errors
-    /// The error of a regular expression.
+    /// A description of what is wrong with a regular expression.
     pub fn named(name: &str) -> Result<TypePattern, String> {
         match expression(name) {
             Some(Err(e)) => Err(format!("{name} is not a regular expression: {e}")),
@@ -35,7 +35,7 @@ impl TypePattern {
         }
     }
 
-    /// Whether it may mean several types by the form of their names: with wildcards, or as a regular expression.
+    /// Whether the pattern may match several types by its form: it has wildcards, or is a regular expression.
     pub(crate) fn is_wild(name: &str) -> bool {
         name.contains(['*', '?']) || source(name).is_some()
     }
@@ -68,12 +68,12 @@ enum Closeness {
     Full,
 }
 
-/// How closely a type's name matches, in the form of the runtime or in that for people.
+/// How closely a type's name matches, in the runtime's form or in the form for people.
 fn closeness(pattern: &str, name: &Name) -> Option<Closeness> {
     exact_closeness(pattern, name).max(shown_closeness(pattern, name.shown()))
 }
 
-/// Closeness of the form for people, which begins with a word: `async Lab.Service.Fetch`. Only patterns that are written like it match it.
+/// Closeness of the form for people, which begins with a word: `async Lab.Service.Fetch`. Only patterns of the same form match it.
 fn shown_closeness(pattern: &str, shown: &str) -> Option<Closeness> {
     if pattern.contains(['*', '?']) {
         return glob(pattern, shown).then_some(Closeness::Full);
@@ -91,7 +91,7 @@ fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
         return Some(Closeness::Full);
     }
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
-    // As metadata writes generic types: List`1.
+    // Generic types as metadata writes them: List`1.
     let simple = pattern.rsplit_once('`').filter(|(_, arity)| arity.bytes().all(|b| b.is_ascii_digit())).map_or(&*pattern, |(s, _)| s);
     let simple = if pattern.contains('<') {
         ends_with(&name, simple) || is_generic(simple, &name)
@@ -107,7 +107,7 @@ fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
 /// Whether `name` is `simple`, or ends with it after a namespace or an enclosing type.
 fn ends_with(name: &str, simple: &str) -> bool {
     let Some(before) = name.strip_suffix(simple) else { return false };
-    // Not the end of a generic argument.
+    // The match must not be the end of a generic argument.
     let outside = before.matches('<').count() == before.matches('>').count();
     !simple.is_empty() && outside && (before.is_empty() || before.ends_with(['.', '+']))
 }
@@ -130,7 +130,7 @@ fn without_arguments(name: &str) -> String {
 #[derive(Clone, Debug)]
 enum Meaning {
     Table(Addr),
-    /// Names that match this as closely.
+    /// Names that match this closely.
     Name(String, Closeness),
     Expression(Regex),
     /// No type.
@@ -147,15 +147,15 @@ impl Meaning {
     }
 }
 
-/// What the patterns of a query mean among the types that it is about.
+/// The meaning of the patterns of a query for the types that it is about.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeFilter {
     meanings: Vec<Meaning>,
 }
 
 impl TypeFilter {
-    /// Chooses the closest matches among the types that are called so, which are asked for if there is a name among the patterns.
-    /// Patterns that match none are told in `notes`, and those that may mean a type without a name.
+    /// Chooses the closest matches among the types with these labels, which are requested only if a pattern is a name. Adds notes on
+    /// patterns that match no type, and on patterns that may match a type without a name.
     pub(crate) fn of(patterns: &[TypePattern], labels: impl FnOnce() -> Vec<Label>, notes: &Collector) -> TypeFilter {
         let is_name = |p: &TypePattern| matches!(p, TypePattern::Name(_));
         let labels = if patterns.iter().any(is_name) { labels() } else { Vec::new() };
@@ -171,7 +171,7 @@ impl TypeFilter {
                     let full = with_full_names(text);
                     let wild = TypePattern::is_wild(&full);
                     let closest = if wild { Some(Closeness::Full) } else { closest(&full, &labels) };
-                    // A keyword is a whole name.
+                    // A keyword matches only whole names.
                     let closest = closest.filter(|closest| full == *text || *closest > Closeness::Part);
                     closest.map_or(Meaning::Nothing, |closest| Meaning::Name(full, closest))
                 }
@@ -179,7 +179,7 @@ impl TypeFilter {
             if let Some(why) = no_match(text, &meaning, &labels) {
                 notes.add(NoteKind::NoMatch, None, why);
             }
-            // What stands for a name has a '!', which no name has; and a full name is that of one type.
+            // A label that replaces a missing name contains a '!', which names do not; and a full name belongs to one type.
             let is_one = !TypePattern::is_wild(text) && matches!(meaning, Meaning::Name(_, Closeness::Full));
             if !text.contains('!') && !is_one {
                 note_lost(text, &meaning, &labels, notes);
@@ -189,24 +189,24 @@ impl TypeFilter {
         TypeFilter { meanings: patterns.iter().map(meaning).collect() }
     }
 
-    /// Whether there are no patterns, which stands for every type.
+    /// Whether there are no patterns, which selects every type.
     pub(crate) fn is_empty(&self) -> bool {
         self.meanings.is_empty()
     }
 
-    /// Whether one of the patterns means the type with this method table. `name` supplies its name if needed.
+    /// Whether one of the patterns selects the type with this method table. `name` supplies its name if needed.
     pub(crate) fn matches(&self, method_table: Addr, name: impl FnOnce() -> Name) -> bool {
         let tables = self.meanings.iter().any(|m| matches!(m, Meaning::Table(table) if *table == method_table));
         let named = || self.meanings.iter().any(|m| matches!(m, Meaning::Name(..) | Meaning::Expression(_)));
         tables || (named() && self.matches_name(&name()))
     }
 
-    /// Whether one of the patterns means `ty`, which `namer` names if needed.
+    /// Whether one of the patterns selects `ty`, which `namer` names if needed.
     pub(crate) fn takes(&self, ty: &ObjectType, namer: &Namer) -> bool {
         self.matches(ty.method_table, || namer.name_or_address(ty.method_table))
     }
 
-    /// Whether one of the patterns means the type of this name.
+    /// Whether one of the patterns selects types with this name.
     pub(crate) fn matches_name(&self, name: &Name) -> bool {
         self.meanings.iter().any(|meaning| meaning.has(name))
     }
@@ -217,10 +217,10 @@ fn closest(pattern: &str, labels: &[Label]) -> Option<Closeness> {
     labels.iter().filter_map(|l| closeness(pattern, &l.name)).max()
 }
 
-/// Names that are told of a pattern that matches none.
+/// Maximum number of names suggested for a pattern that matches nothing.
 const NEAREST: usize = 3;
 
-/// Tells of types that `pattern` would mean if they had names.
+/// Adds a note on types that `pattern` might match if they had names.
 fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collector) {
     let lost = labels.iter().filter(|l| l.is_lost && !meaning.has(&l.name));
     let lost = len64(lost.count());
@@ -230,8 +230,8 @@ fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collect
     }
 }
 
-/// That no type matches `pattern`, with what may be meant; `None` if one does. Of wildcards and regular expressions, it is told only if they
-/// match in another case or form.
+/// A message that no type matches `pattern`, with suggestions; `None` if a type does. For wildcards and regular expressions, returned only
+/// if they match in another case or form.
 fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String> {
     let wild = TypePattern::is_wild(pattern);
     if (wild || !matches!(meaning, Meaning::Nothing)) && labels.iter().any(|l| meaning.has(&l.name)) {
@@ -259,7 +259,7 @@ fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String
     Some(text)
 }
 
-/// What a pattern that matches no type matches without regard to case, or as a regular expression.
+/// Suggests names for a pattern without a match: those that it matches without regard to case, or as a regular expression.
 fn other_form(pattern: &str, labels: &[Label]) -> Option<String> {
     let found = |matches: &dyn Fn(&str) -> bool| {
         let mut names: Vec<&str> = labels.iter().map(|l| &*l.name).filter(|name| matches(name)).collect();
@@ -273,11 +273,11 @@ fn other_form(pattern: &str, labels: &[Label]) -> Option<String> {
     let (hint, names) = match source(pattern) {
         Some(text) => {
             let regex = Regex::new(&format!("(?i){text}")).ok()?;
-            let hint = format!("; in any case, as /(?i){text}/, it matches ");
+            let hint = format!("; ignoring case, as /(?i){text}/, it matches ");
             (hint, found(&|name| regex.is_match(name))?)
         }
         None => match found(&|name| glob(&lower, &name.to_lowercase())) {
-            Some(names) => ("; but for upper and lower case, it matches ".to_string(), names),
+            Some(names) => ("; ignoring case, it matches ".to_string(), names),
             None => {
                 let regex =
                     Regex::new(pattern).ok().filter(|_| pattern.contains(['\\', '^', '$', '[', '(', '|']) || pattern.contains(".*"))?;
@@ -294,8 +294,7 @@ fn last_part(name: &str) -> String {
     bare.rsplit(['.', '+']).next().unwrap_or_default().to_string()
 }
 
-/// Method tables of all loaded types: those of every module by token, including open generic types, then the generic
-/// instances.
+/// Method tables of all loaded types: those of every module by token, including open generic types, followed by the generic instances.
 pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
     let tables = types.names().method_tables();
     if let Some(blobs) = types.names().native_aot().and_then(|p| p.blobs()) {
@@ -331,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closest_names_are_meant() {
+    fn patterns_select_the_closest_names() {
         let of = |pattern| meant(pattern).0;
         assert_eq!(of("System.String"), ["System.String"]);
         assert_eq!(of("string"), ["System.String"]);
@@ -349,21 +348,21 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_names_are_told() {
+    fn the_nearest_names_are_suggested() {
         assert_eq!(meant("Entyr"), (vec![], vec!["no type matches 'Entyr'; did you mean Lab.Program+Entry?".into()]));
         assert_eq!(meant("Nothing"), (vec![], vec!["no type matches 'Nothing'".into()]));
         assert_eq!(meant("x*"), (vec![], vec![]));
     }
 
     #[test]
-    fn names_of_csharp_and_regular_expressions_are_understood() {
+    fn csharp_names_and_regular_expressions_work() {
         let of = |pattern| meant(pattern).0;
         assert_eq!(of("string[]"), ["System.String[]"]);
         assert_eq!(of("Dictionary<string,Entry>"), [NAMES[3]]);
         assert_eq!(of("/^Lab.*(Entry|List)$/"), [NAMES[2], NAMES[5]]);
         assert_eq!(meant("int"), (vec![], vec!["no type matches 'int' (System.Int32)".into()]));
         let hint = |pattern| meant(pattern).1.concat();
-        assert_eq!(hint("lab.*"), "no type matches 'lab.*'; but for upper and lower case, it matches Lab.EntryList, Lab.Program+Entry");
+        assert_eq!(hint("lab.*"), "no type matches 'lab.*'; ignoring case, it matches Lab.EntryList, Lab.Program+Entry");
         assert_eq!(
             hint("Lab\\..*t"),
             "no type matches 'Lab\\..*t'; a regular expression is written /Lab\\..*t/, and matches Lab.EntryList, Lab.Program+Entry, \

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::base::Addr;
+use crate::base::{Addr, plural};
 
-/// Maximum field names listed in an error.
+/// Maximum number of field names listed in an error.
 const MAX_LISTED: usize = 20;
 
 /// Why an object or value cannot be read as requested.
@@ -20,7 +20,7 @@ pub enum ValueError {
         type_name: String,
         /// The requested name.
         name: String,
-        /// Its fields, inherited ones first.
+        /// The fields of the type, inherited ones first.
         have: Vec<String>,
     },
     /// The value has another type than requested.
@@ -28,7 +28,7 @@ pub enum ValueError {
     WrongType {
         /// The value.
         what: String,
-        /// Its type.
+        /// The type of the value.
         type_name: String,
         /// The requested type.
         wanted: &'static str,
@@ -40,11 +40,11 @@ pub enum ValueError {
         what: String,
     },
     /// The memory of the value is not in the dump.
-    #[error("{what} is not in the dump: {bytes} bytes at {address} were not captured")]
+    #[error("{what} is not in the dump: {} at {address} {} not captured", plural(*bytes, "byte"), if *bytes == 1 { "was" } else { "were" })]
     Absent {
         /// The value.
         what: String,
-        /// Its address.
+        /// The address of the missing memory.
         address: Addr,
         /// Number of bytes requested.
         bytes: u64,
@@ -54,7 +54,7 @@ pub enum ValueError {
     NoObject {
         /// The value.
         what: String,
-        /// The address it refers to.
+        /// The address that the value refers to.
         address: Addr,
     },
     /// The layout of the type is not in the dump.
@@ -65,8 +65,8 @@ pub enum ValueError {
         /// The part of the layout: `fields`, `elements`.
         part: &'static str,
     },
-    /// A collection leads on and on.
-    #[error("the elements of {what} cannot be listed: they have a cycle, or are more than a dump of this size has")]
+    /// The elements of a collection form a cycle, or exceed the limit.
+    #[error("the elements of {what} cannot be listed: they form a cycle, or exceed the limit for a dump of this size")]
     Endless {
         /// The collection.
         what: String,
@@ -78,7 +78,7 @@ pub enum ValueError {
         type_name: String,
         /// The requested index, from 0 across all dimensions.
         index: u64,
-        /// Its number of elements.
+        /// Number of elements of the array.
         length: u64,
     },
     /// The static field has no memory yet: its class is uninitialized, or the thread has never accessed it.

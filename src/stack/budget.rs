@@ -1,48 +1,53 @@
-//! The budget of the walks over all stacks of a process.
+//! The budget for walking all stacks of a process.
 
 use crate::base::len64;
 
-/// Reads of the walks over all stacks, in equal shares; and of a walk, for each byte of its stack.
+/// Number of reads for all stacks, in equal shares.
 const READS: u64 = 1 << 25;
+/// Number of additional reads for each byte of a stack.
 const READS_OF_A_BYTE: u64 = 4;
-/// Frames of all stacks, in equal shares; and bytes of a stack that one takes: calls align the stack pointer to 16 bytes.
+/// Number of frames for all stacks, in equal shares.
 const FRAMES: u64 = 1 << 18;
+/// Bytes of a stack for each additional frame: calls align the stack pointer to 16 bytes.
 const FRAME_BYTES: u64 = 16;
-/// Bytes of memory for what the frames of all stacks hold, in equal shares; and for each byte of the dump, in proportion to the stacks.
+/// Bytes of memory for the references in the frames of all stacks, in equal shares.
 const MEMORY: u64 = 16 << 20;
+/// Additional bytes of memory for each byte of the dump, in proportion to the sizes of stacks.
 const MEMORY_OF_A_BYTE: u64 = 2;
-/// How many times of that for walks that keep registers as well.
+/// Factor on the memory for walks that keep registers as well.
 const WITH_REGISTERS: u64 = 3;
-/// Memory without which no stack is walked.
+/// Minimum memory for all stacks, whatever the limit.
 const FIXED_MEMORY: u64 = 4 << 20;
 
 /// The budget of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowance {
-    /// Reads of code, of what describes it, and of the stack; and steps that take as long.
+    /// Number of reads of code, unwind and GC info, and of the stack, and of steps that take as long as a read.
     pub(crate) reads: u64,
-    /// Frames.
+    /// Number of frames.
     pub(crate) frames: u64,
     /// Bytes of memory for slots, registers and gaps.
     pub(crate) memory: u64,
 }
 
-/// The budget of the walks over all stacks of a process.
+/// The budget for walking all stacks of a process.
 ///
-/// Each stack has its part from the start, by the bytes of it that the dump has, whichever stacks are walked: answers depend neither on the
-/// order of walks nor on what was asked before. All parts together follow the size of the dump, if the stacks share no bytes.
+/// Each stack has a fixed part, which depends on the number of its bytes in the dump and not on which stacks are walked, so answers do not
+/// depend on the order of walks or on earlier queries. The sum of all parts is proportional to the size of the dump if stacks do not
+/// share bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkBudget {
-    /// Number of stacks, and their bytes together.
+    /// Number of stacks.
     stacks: u64,
+    /// Bytes of all stacks.
     bytes: u64,
     memory: u64,
-    /// For all bytes of the stacks together.
+    /// Additional bytes of memory for all stacks, in proportion to their sizes.
     memory_of_bytes: u64,
 }
 
 impl WalkBudget {
-    /// The budget for stacks of so many bytes in a dump of `dump_bytes`. Memory is bounded by `max_memory` as well.
+    /// The budget for stacks of these sizes in a dump of `dump_bytes` bytes. Memory is limited by `max_memory` too.
     pub(crate) fn new(dump_bytes: u64, stacks: &[u64], max_memory: Option<u64>) -> WalkBudget {
         let most = max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY));
         WalkBudget {
@@ -53,7 +58,7 @@ impl WalkBudget {
         }
     }
 
-    /// The part of a stack of `bytes`.
+    /// The part of a stack of `bytes` bytes.
     pub(crate) fn part(&self, bytes: u64, registers: bool) -> Allowance {
         let share = |all: u64| all.checked_div(self.stacks).unwrap_or(0);
         let of_bytes = u128::from(self.memory_of_bytes).saturating_mul(u128::from(bytes)).checked_div(u128::from(self.bytes)).unwrap_or(0);
@@ -71,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_parts_together_follow_the_dump() {
+    fn the_sum_of_all_parts_is_proportional_to_the_dump() {
         let dump = 20 << 20;
         for (count, bytes) in [(1u64, dump), (100_000, dump / 100_000), (100_000, 0), (1, 0)] {
             let stacks = vec![bytes; usize::try_from(count).unwrap()];
@@ -83,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_overflow_has_a_part_for_each_of_its_frames() {
+    fn the_part_of_an_overflowed_stack_suffices_for_all_of_its_frames() {
         let budget = WalkBudget::new(12 << 20, &[8 << 20, 4096, 4096, 0], None);
         let part = budget.part(8 << 20, false);
         assert!(part.frames > 500_000 && part.reads > 64 * 500_000 && part.memory > 40 * 500_000, "{part:?}");

@@ -1,4 +1,4 @@
-//! Code and what describes it: the memory of the process, with bytes of module files where the dump does not have them.
+//! Reads code, unwind info and GC info from the memory of the process, or from module files if the dump does not have them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -13,14 +13,14 @@ use crate::clr::modules::{ImageFile, Modules};
 use crate::data::Source;
 use crate::memory::{Memory, ReadError};
 
-/// Most reads to find the code at one address.
+/// Maximum number of reads for finding the code at one address.
 const OF_ONE: u64 = 1 << 20;
-/// Most pages that are remembered as absent from the dump: the images of a large process have a few thousand with code.
+/// Maximum number of pages remembered as absent from the dump. The images of a large process have a few thousand pages of code.
 const ABSENT: usize = 1 << 16;
-/// Most reads to find all code of an answer: these, and one for each two bytes of the dump.
+/// Maximum number of reads for finding all code of an answer, besides one for every two bytes of the dump.
 const OF_ALL: u64 = 1 << 23;
 
-/// Reads that the look-ups of code of one answer share: each address of a forged dump may lead to a list as long as is read.
+/// The read budget for the code look-ups of one answer. In a forged dump, each address may lead to a list of maximum length.
 #[derive(Debug)]
 pub(crate) struct LookUps {
     left: AtomicU64,
@@ -28,12 +28,12 @@ pub(crate) struct LookUps {
 }
 
 impl LookUps {
-    /// Those of one answer.
+    /// The budget of one answer.
     pub(crate) fn new(memory: &Memory) -> LookUps {
         LookUps { left: AtomicU64::new(OF_ALL.saturating_add(memory.dump_bytes() / 2)), cut: AtomicBool::new(false) }
     }
 
-    /// What `f` returns, which finds the code at one address.
+    /// Runs `f`, which finds the code at one address, within the budget.
     pub(crate) fn one<T>(&self, f: impl FnOnce() -> T) -> T {
         let given = self.left.load(Ordering::Relaxed).min(OF_ONE);
         let mut left = given;
@@ -46,15 +46,15 @@ impl LookUps {
         value
     }
 
-    /// Whether a look-up ended for want of reads.
+    /// Whether a look-up ended because the budget was used up.
     pub(crate) fn is_cut(&self) -> bool {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// Notes whether look-ups ended for want of reads.
+    /// Adds a note if look-ups ended because the budget was used up.
     pub(crate) fn note(&self, notes: &Collector) {
         if self.is_cut() {
-            let why = "looking up code ended at its limit of reads: the lists of code in the dump are longer than in a genuine one";
+            let why = "looking up code ended at its limit of reads: the code lists in the dump are longer than in a genuine dump";
             notes.add(NoteKind::LimitHit, None, why);
         }
     }
@@ -65,16 +65,16 @@ impl LookUps {
 pub(crate) struct CodeBytes {
     memory: Arc<Memory>,
     files: Option<Arc<Files>>,
-    /// Pages that were read and that the dump does not have, whether or not a file has them.
+    /// Pages that were read and are absent from the dump, whether or not a file has them.
     absent: Arc<Mutex<BTreeSet<Addr>>>,
 }
 
-/// The files of the modules, opened when the dump does not have a byte for the first time.
+/// The files of the modules, opened when a byte is first found to be missing from the dump.
 #[derive(Debug)]
 struct Files {
     modules: Modules,
     loader: Loader,
-    /// Sorted by address.
+    /// The open files, sorted by address.
     open: OnceLock<Vec<ImageFile>>,
 }
 
@@ -91,24 +91,24 @@ impl Files {
 }
 
 impl CodeBytes {
-    /// The memory of the process alone.
+    /// Reads only the memory of the process.
     pub(crate) fn new(memory: &Arc<Memory>) -> CodeBytes {
         CodeBytes { memory: Arc::clone(memory), files: None, absent: Arc::default() }
     }
 
-    /// The memory of the process, and the files of the modules that `loader` lists.
+    /// Reads the memory of the process, and the files of the modules that `loader` lists.
     pub(crate) fn with_files(memory: &Arc<Memory>, modules: Modules, loader: Loader) -> CodeBytes {
         let files = Files { modules, loader, open: OnceLock::new() };
         CodeBytes { memory: Arc::clone(memory), files: Some(Arc::new(files)), absent: Arc::default() }
     }
 
-    /// Pages that were read so far and that the dump does not have, whether or not a file has them, by address.
+    /// Pages that were read so far and are absent from the dump, whether or not a file has them, by address.
     pub(crate) fn absent_pages(&self) -> Vec<Addr> {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
 
-    /// Remembers that the dump does not have the page of `address`.
-    fn is_absent(&self, address: Addr) {
+    /// Remembers the page of `address` as absent from the dump.
+    fn add_absent(&self, address: Addr) {
         let mut absent = self.absent.lock().unwrap_or_else(PoisonError::into_inner);
         if absent.len() < ABSENT {
             absent.insert(address.align_down(PAGE));
@@ -120,10 +120,10 @@ impl CodeBytes {
         &self.memory
     }
 
-    /// Takes `reads` reads for work that is not a read, before it is done.
+    /// Takes `reads` reads from the budget for work that is not a read, before the work is done.
     ///
     /// # Errors
-    /// [`ReadError`] at `address` if they are not left.
+    /// [`ReadError`] at `address` if fewer are left.
     pub(crate) fn afford(address: Addr, reads: u64) -> Result<(), ReadError> {
         reads::take(reads);
         if reads::exhausted() { Err(ReadError { address, len: 0 }) } else { Ok(()) }
@@ -132,7 +132,7 @@ impl CodeBytes {
     /// The `len` bytes at `address`.
     ///
     /// # Errors
-    /// Fails if neither the dump nor a file has them all, or if no read is [left](reads::bounded).
+    /// Fails if neither the dump nor a file has them all, or if no reads are [left](reads::bounded).
     pub(crate) fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
         if !reads::take_one() {
             return Err(ReadError { address, len });
@@ -140,26 +140,26 @@ impl CodeBytes {
         tried(|| self.memory.bytes(address, len)).or_else(|e| match self.files.as_ref().and_then(|f| self.pieced(f, address, len)) {
             Some(bytes) => Ok(Cow::Owned(bytes)),
             None => {
-                self.is_absent(e.address);
+                self.add_absent(e.address);
                 missed(e.address, e.len);
                 Err(e)
             }
         })
     }
 
-    /// The pointer at `address`, in data of an image that the process does not change although it may. The dump has it, or else the file of
-    /// the module.
+    /// The pointer at `address` in writable data of an image that the process does not change. It is read from the dump, or else from the
+    /// file of the module.
     ///
     /// # Errors
     /// Fails if neither of them has it.
     pub(crate) fn initial_pointer(&self, address: Addr) -> Result<Addr, ReadError> {
         let size = self.memory.ptr_bytes();
         tried(|| self.memory.ptr(address))
-            .inspect_err(|e| self.is_absent(e.address))
+            .inspect_err(|e| self.add_absent(e.address))
             .or_else(|e| self.files.as_ref().and_then(|files| files.at(address)?.initial_pointer(address, size)).ok_or(e))
     }
 
-    /// Bytes of which files have a part: page by page from the dump or else from a file.
+    /// Reads bytes that are partly in a file, page by page from the dump or else from a file.
     fn pieced(&self, files: &Files, address: Addr, len: u64) -> Option<Vec<u8>> {
         let end = Addr(address.0.checked_add(len)?);
         files.at(address).or_else(|| files.at(end))?;
@@ -168,7 +168,7 @@ impl CodeBytes {
             let next = at.align_down(PAGE).plus(PAGE).min(end);
             let mut page = vec![0; usize::try_from(next.since(at)?).ok()?];
             if tried(|| self.memory.read(at, &mut page)).is_err() {
-                self.is_absent(at);
+                self.add_absent(at);
                 files.at(at)?.read(at, &mut page).then_some(())?;
             }
             out.append(&mut page);
@@ -177,7 +177,7 @@ impl CodeBytes {
         Some(out)
     }
 
-    /// Between 1 and `most` of the bytes at `address`: those that can be had in one piece.
+    /// Between 1 and `most` bytes at `address`: as many as can be read in one piece.
     ///
     /// # Errors
     /// Fails if neither the dump nor a file has the byte at `address`.
@@ -185,7 +185,7 @@ impl CodeBytes {
         if let Some(slice) = self.memory.slice(address, most) {
             return Ok(Cow::Borrowed(slice));
         }
-        // What the dump has of them, or else the rest of the page in the file.
+        // The captured bytes, or else the rest of the page in the file.
         let page = address.align_down(PAGE).plus(PAGE).since(address).unwrap_or(1);
         let captured = self.memory.contiguous(address).map_or(page, |piece| len64(piece.len()));
         self.bytes(address, captured.min(most).max(1)).or_else(|_| self.bytes(address, 1))

@@ -1,22 +1,23 @@
-//! Exception clauses: which of a method's funclets are filters.
+//! Exception clauses, which determine the funclets of a method that are filters.
 //!
-//! While a handler runs, the frames up to its method have been unwound; while a filter runs, none has. What a frame reports follows.
+//! While a handler runs, the frames up to its method have been unwound; while a filter runs, no frame has been. The references that a frame
+//! reports depend on this.
 
 use crate::base::Addr;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 use crate::stack::code::ready_to_run_section;
 
-/// Most clauses of a method.
+/// Maximum number of clauses of a method.
 const MAX_CLAUSES: u64 = 1 << 16;
-/// Bit of a clause's flags: it has a filter.
+/// Flag of a clause that has a filter.
 const FILTER: u32 = 1;
-/// The section of a ReadyToRun image that has the clauses of its methods.
+/// The section of a ReadyToRun image with the clauses of its methods.
 const EXCEPTION_INFO: u32 = 104;
-/// Size of an entry of that section.
+/// Size of an entry of that section in bytes.
 const PAIR_BYTES: u64 = 8;
 
-/// Where the parts of a clause are. Offsets of code in it count from the method's start.
+/// The layout of a clause. Code offsets in a clause are relative to the method's start.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
     bytes: u64,
@@ -25,32 +26,32 @@ struct Layout {
     filter: u64,
 }
 
-/// In the code header of JIT-ed code.
+/// The layout in the code header of JIT-compiled code.
 const JIT: Layout = Layout { bytes: 32, flags: 0, handler: 12, filter: 24 };
-/// In a ReadyToRun image.
+/// The layout in a ReadyToRun image.
 const READY_TO_RUN: Layout = Layout { bytes: 24, flags: 0, handler: 12, filter: 20 };
 
-/// Exception clauses that cannot be used.
+/// Why exception clauses cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ClauseError {
-    /// They are not in the dump as a whole.
+    /// Some of them are not in the dump.
     #[error("exception clauses: {0}")]
     Missing(#[from] ReadError),
-    /// More than any method has.
-    #[error("{count} exception clauses at {address} are not possible")]
+    /// There are more than any method has.
+    #[error("the number of exception clauses at {address} is invalid: {count}")]
     Count {
-        /// Where they are.
+        /// Address of the clauses.
         address: Addr,
-        /// How many there should be.
+        /// Their number as stored.
         count: u64,
     },
 }
 
-/// Whether the funclet of JIT-ed code that begins `funclet` bytes behind the method's start is a filter; `None` if no clause names
-/// it. `eh_info` is what the code header points to, 0 if the method has no clauses.
+/// Whether the funclet of JIT-compiled code at offset `funclet` from the method's start is a filter; `None` if no clause has it.
+/// `eh_info` is the pointer in the code header, 0 if the method has no clauses.
 ///
 /// # Errors
-/// Fails if a clause is missing, and if there are more than possible.
+/// Fails if a clause is missing, and if there are more than [`MAX_CLAUSES`].
 pub(crate) fn jit_filter(bytes: &CodeBytes, eh_info: Addr, funclet: u32) -> Result<Option<bool>, ClauseError> {
     if eh_info.is_null() {
         return Ok(None);
@@ -59,11 +60,11 @@ pub(crate) fn jit_filter(bytes: &CodeBytes, eh_info: Addr, funclet: u32) -> Resu
     is_filter(bytes, JIT, eh_info.plus(8), bytes.u64(count_at)?, funclet)
 }
 
-/// Whether the funclet of ReadyToRun code that begins `funclet` bytes behind the start of the method at `method_rva` is a filter;
-/// `None` if no clause names it. `header` is the image's ReadyToRun header, `base` what its RVAs count from.
+/// Whether the funclet of ReadyToRun code at offset `funclet` from the start of the method at `method_rva` is a filter; `None` if no
+/// clause has it. `header` is the image's ReadyToRun header, and RVAs are relative to `base`.
 ///
 /// # Errors
-/// Fails if a part is missing, and if there are more clauses than possible.
+/// Fails if a part is missing, and if there are more than [`MAX_CLAUSES`] clauses.
 pub(crate) fn ready_to_run_filter(
     bytes: &CodeBytes,
     header: Addr,
@@ -79,11 +80,11 @@ pub(crate) fn ready_to_run_filter(
 }
 
 /// RVA and length of the clauses of the method at `method`. Each of the `count` pairs has the RVA of a method and of its clauses,
-/// which end where those of the next pair begin; the last pair is only an end.
+/// which end where those of the next pair begin; the last pair only marks the end.
 fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result<Option<(u32, u32)>, ReadError> {
     let Some(last) = count.checked_sub(2) else { return Ok(None) };
     let pair = |i: u64| table.element(i, PAIR_BYTES);
-    // The steps of the runtime, whose pages a dump has: bisection down to ten pairs, then one after the other.
+    // Searches in the same steps as the runtime, because a dump has the pages that those touch: bisection to ten pairs, then linear search.
     let (mut low, mut high) = (0, last);
     while high.saturating_sub(low) > 10 {
         let middle = low.saturating_add(high.saturating_sub(low) / 2);
@@ -102,7 +103,7 @@ fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result
     Ok(None)
 }
 
-/// What the `count` clauses from `first` on say about the funclet at `funclet`.
+/// Whether the funclet at `funclet` is a filter according to the `count` clauses at `first`; `None` if no clause has it.
 fn is_filter(bytes: &CodeBytes, layout: Layout, first: Addr, count: u64, funclet: u32) -> Result<Option<bool>, ClauseError> {
     if count > MAX_CLAUSES {
         return Err(ClauseError::Count { address: first, count });
@@ -137,7 +138,7 @@ mod tests {
         words.iter().flat_map(|w| w.to_le_bytes()).collect()
     }
 
-    /// A JIT-ed method's clauses: catch at 100, a filter at 200 with its handler at 300, finally at 400.
+    /// The clauses of a JIT-compiled method: catch at 100, a filter at 200 with its handler at 300, finally at 400.
     fn jit(count: u32) -> CodeBytes {
         let mut out = vec![count, 0, 0x41, 0];
         out.extend([0, 1, 2, 100, 110, 0, 0x0200_0001, 0]);
@@ -147,16 +148,16 @@ mod tests {
     }
 
     #[test]
-    fn clauses_of_jitted_code_tell_filters_from_handlers() {
+    fn clauses_of_jitted_code_distinguish_filters_from_handlers() {
         let bytes = jit(3);
         let ask = |funclet| jit_filter(&bytes, Addr(0x1008), funclet);
         assert_eq!(ask(200), Ok(Some(true)));
         assert_eq!((ask(100), ask(300), ask(400)), (Ok(Some(false)), Ok(Some(false)), Ok(Some(false))));
-        assert_eq!(ask(0x0200_0001), Ok(None), "a class token is no offset");
+        assert_eq!(ask(0x0200_0001), Ok(None), "a class token is not an offset");
         assert_eq!(jit_filter(&bytes, Addr::NULL, 200), Ok(None));
         assert!(matches!(jit_filter(&bytes, Addr(4), 200), Err(ClauseError::Missing(_))));
         assert!(matches!(jit_filter(&jit(4), Addr(0x1008), 500), Err(ClauseError::Missing(e)) if e.address == Addr(0x1070)));
-        assert_eq!(jit_filter(&jit(4), Addr(0x1008), 200), Ok(Some(true)), "what is behind is not needed");
+        assert_eq!(jit_filter(&jit(4), Addr(0x1008), 200), Ok(Some(true)), "later clauses are not needed");
         let many = u64::from(u32::MAX);
         assert_eq!(jit_filter(&jit(u32::MAX), Addr(0x1008), 200), Err(ClauseError::Count { address: Addr(0x1010), count: many }));
     }
@@ -187,7 +188,7 @@ mod tests {
                 assert_eq!(ask(1000 + 10 * i, 50_000), Ok(None));
                 assert_eq!(ask(1001 + 10 * i, i), Ok(None));
             }
-            assert_eq!(ask(u32::MAX, 0), Ok(None), "the last pair is no method");
+            assert_eq!(ask(u32::MAX, 0), Ok(None), "the last pair is not a method");
         }
         let none = code_bytes(words(&[0x0052_5452, 0x0001_0010, 0, 1, 100, 9, 9]), 0x4000);
         assert_eq!(ready_to_run_filter(&none, Addr(0x4000), Addr(0x4000), 1000, 0), Ok(None));
@@ -197,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0u64..300, rva: u32, funclet: u32) {
+        fn any_bytes_terminate(bytes in prop::collection::vec(any::<u8>(), 0..300), at in 0u64..300, rva: u32, funclet: u32) {
             let bytes = code_bytes(bytes, 0x1000);
             let _ = jit_filter(&bytes, Addr(0x1000 + at), funclet);
             let _ = ready_to_run_filter(&bytes, Addr(0x1000 + at), Addr(0x1000), rva, funclet);

@@ -1,40 +1,40 @@
-//! Why a frame, or the rest of a stack, cannot be told.
+//! Errors of stack walks.
 
 use super::UnwindError;
 use crate::base::Addr;
 use crate::memory::ReadError;
 
-/// What went wrong, and where.
+/// Why a frame, or the rest of a stack, is unknown.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StackError {
-    /// Memory that neither the dump nor a module file has.
+    /// Memory is in neither the dump nor a module file.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Memory that does not hold what it must.
+    /// Memory has invalid contents.
     #[error("{what} at {at}")]
     Invalid {
-        /// Where.
+        /// Address of the memory.
         at: Addr,
-        /// What is wrong with it.
+        /// The error.
         what: &'static str,
     },
-    /// Code that this gcdump cannot look up or unwind.
-    #[error("{what} at {at}, which this gcdump does not read")]
+    /// A structure or code that gcdump does not support.
+    #[error("{what} at {at} is not supported")]
     Unsupported {
-        /// Where.
+        /// Address of the structure or code.
         at: Addr,
-        /// What it is.
+        /// The unsupported item.
         what: &'static str,
     },
 }
 
 impl StackError {
-    /// Something at `at` that is not as it must be.
+    /// An error about invalid memory at `at`.
     pub(crate) const fn invalid(at: Addr, what: &'static str) -> StackError {
         StackError::Invalid { at, what }
     }
 
-    /// The address that the error is about.
+    /// The address of the invalid, missing or unsupported item.
     pub(crate) const fn address(&self) -> Addr {
         match self {
             StackError::Read(e) => e.address,

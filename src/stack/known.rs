@@ -1,4 +1,4 @@
-//! Answers that are kept by address, each with the reads that it took.
+//! A cache of results by address, each with its cost in reads.
 
 use std::sync::{PoisonError, RwLock};
 
@@ -7,16 +7,16 @@ use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::reads;
 
-/// Bytes that the answers of one kind take: these, and one for each so many bytes of the dump.
+/// Maximum bytes of the results in a cache, besides one for every [`DUMP_BYTES_OF_ONE`] bytes of the dump.
 const BYTES: u64 = 16 << 20;
 const DUMP_BYTES_OF_ONE: u64 = 16;
-/// Larger answers are not kept: they would displace many.
+/// Larger results are not cached: they would take the room of many.
 const LARGEST: u64 = 256 << 10;
 
-/// Results of look-ups by address. The threads of a process are in few methods, so most look-ups repeat one.
+/// A cache of look-ups by address. The threads of a process are in few methods, so most look-ups are repeated.
 ///
-/// A walk of a stack [pays](Known::paid) for each answer what finding it took, whether or not another one has found it before: its result
-/// must not depend on the order of walks.
+/// The result of a stack walk must not depend on the order of walks, so a walk [pays](Known::paid) the reads of each look-up even if
+/// another walk has already done it.
 #[derive(Debug)]
 pub(crate) struct Known<T> {
     entries: RwLock<Entries<T>>,
@@ -29,7 +29,7 @@ struct Entries<T> {
     bytes: u64,
 }
 
-/// An answer and its cost in reads; without an answer it costs more than that.
+/// A result and its cost in reads. Without a result, the look-up costs more than `cost`.
 #[derive(Debug)]
 struct Entry<T> {
     found: Option<T>,
@@ -37,18 +37,18 @@ struct Entry<T> {
 }
 
 impl<T: Clone> Known<T> {
-    /// Answers about a dump of `dump_bytes`.
+    /// A cache for a dump of `dump_bytes` bytes.
     pub(crate) fn new(dump_bytes: u64) -> Known<T> {
         let most = BYTES.saturating_add(dump_bytes / DUMP_BYTES_OF_ONE);
         Known { entries: RwLock::new(Entries { map: Map::default(), bytes: 0 }), most }
     }
 
-    /// The answer for `at`, which costs nothing where it is known; `None` for want of reads. `find` returns it with its size in bytes.
+    /// The result for `at`, which is free if it is cached; `None` if too few reads are left. `find` returns the result with its size in bytes.
     pub(crate) fn free(&self, at: Addr, find: impl FnOnce() -> (T, u64)) -> Option<T> {
         self.get(at, false, find)
     }
 
-    /// The answer for `at`, for the reads that finding it takes; `None` for want of them.
+    /// The result for `at`, which costs the reads of the look-up even if it is cached; `None` if too few reads are left.
     pub(crate) fn paid(&self, at: Addr, find: impl FnOnce() -> (T, u64)) -> Option<T> {
         self.get(at, true, find)
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_costs_the_same_whether_or_not_it_is_known() {
+    fn a_result_costs_the_same_whether_or_not_it_is_cached() {
         let known: Known<u32> = Known::new(0);
         let find = || {
             reads::take(10);
@@ -98,14 +98,14 @@ mod tests {
             let found = reads::taking(&mut reads, || if paid { known.paid(Addr(8), find) } else { known.free(Addr(8), find) });
             (found, reads)
         };
-        // For want of reads there is none; and none again, without looking.
+        // Too few reads give no result; the second call does not look it up again.
         assert_eq!((left(10, true), left(9, true), left(10, true)), ((None, 0), (None, 0), (None, 0)));
         assert_eq!((left(11, true), left(11, true), left(10, true)), ((Some(7), 1), (Some(7), 1), (None, 0)));
         assert_eq!((left(11, false), left(10, true)), ((Some(7), 11), (None, 0)));
     }
 
     #[test]
-    fn answers_are_kept_up_to_a_number_of_bytes() {
+    fn results_are_cached_up_to_a_number_of_bytes() {
         let known: Known<u64> = Known::new(0);
         let mut made = 0;
         for _ in 0..2 {

@@ -1,6 +1,6 @@
-//! Managed stacks: which method an address belongs to, unwinding, the runtime's frames, the references that a frame holds.
+//! Managed stacks: code lookup, unwinding, explicit frames of the runtime, and the references that a frame holds.
 //!
-//! Built for x64 and arm64, little-endian, .NET 8 and later. What is known and how well: `docs/internals/stacks.md`.
+//! Supports x64 and arm64, little-endian, .NET 8 and later. Facts and how they were verified: `docs/internals/stacks.md`.
 
 mod budget;
 mod bytes;

@@ -1,37 +1,38 @@
-//! The registers of a frame, and where the stack keeps those that a callee saved.
+//! The registers of a frame, and the stack slots of those that a callee saved.
 
 use crate::base::{Addr, Arch, Os};
 
-/// Number of registers held for each architecture: more than x64 has.
+/// Number of registers stored for each architecture; more than x64 has.
 const COUNT: usize = 32;
 
 /// A general-purpose register of a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Saved {
-    /// Its value; `None` if nothing tells it.
+    /// Value of the register; `None` if it is unknown.
     pub(crate) value: Option<u64>,
-    /// The stack slot that it was restored from; `None` if it still is in the thread's register.
+    /// The stack slot that it was restored from; `None` if it is still in the thread's register.
     pub(crate) place: Option<Addr>,
 }
 
-/// The registers of a frame: those of the thread for the innermost one, restored ones for its callers.
+/// The registers of a frame: those of the thread for the innermost frame, restored ones for its callers.
 ///
-/// Numbers are those of unwind and GC info. x64: rax rcx rdx rbx rsp rbp rsi rdi r8 to r15. arm64: x0 to x28, fp (29), lr (30), sp (31).
+/// Registers are numbered as in unwind and GC info. x64: rax rcx rdx rbx rsp rbp rsi rdi r8 to r15. arm64: x0 to x28, fp (29), lr (30),
+/// sp (31).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Registers {
     arch: Arch,
-    /// Bit for each register that a callee preserves.
+    /// Bit mask of the registers that a callee preserves.
     preserved: u32,
     /// The instruction pointer.
     pub(crate) ip: Addr,
     general: [Saved; COUNT],
 }
 
-/// What both calling conventions of x64 preserve: rbx, rbp, r12 to r15.
+/// Registers that both calling conventions of x64 preserve: rbx, rbp, r12 to r15.
 const X64_PRESERVED: u32 = 0xf028;
-/// What only Windows adds: rsi, rdi.
+/// Registers that only that of Windows preserves as well: rsi, rdi.
 const X64_WINDOWS_PRESERVED: u32 = 0x00c0;
-/// x19 to x28, fp.
+/// Registers that arm64 preserves: x19 to x28, fp.
 const ARM64_PRESERVED: u32 = 0x3ff8_0000;
 
 /// Names of registers by number.
@@ -44,7 +45,7 @@ const ARM64: [&str; 32] = [
 ];
 
 impl RegisterNames {
-    /// The names of all registers of `arch`, by number; empty for one whose stacks cannot be walked.
+    /// The names of all registers of `arch`, by number; empty for an architecture whose stacks cannot be walked.
     pub(crate) const fn of(arch: Arch) -> &'static [&'static str] {
         match arch {
             Arch::X64 => &X64,
@@ -55,7 +56,7 @@ impl RegisterNames {
 }
 
 impl Registers {
-    /// Registers without values. `None` for an architecture whose stacks cannot be walked.
+    /// Registers without values; `None` for an architecture whose stacks cannot be walked.
     pub(crate) fn new(arch: Arch) -> Option<Registers> {
         let preserved = match arch {
             Arch::X64 => X64_PRESERVED,
@@ -65,7 +66,7 @@ impl Registers {
         Some(Registers { arch, preserved, ip: Addr::NULL, general: [Saved::default(); COUNT] })
     }
 
-    /// The same in a process on `os`: on Windows, callees preserve rsi and rdi as well.
+    /// The registers for a process on `os`: on Windows, callees preserve rsi and rdi as well.
     #[must_use]
     pub(crate) fn on(mut self, os: Os) -> Registers {
         if (self.arch, os) == (Arch::X64, Os::Windows) {
@@ -74,12 +75,12 @@ impl Registers {
         self
     }
 
-    /// Whether a callee leaves register `number` as it was.
+    /// Whether a callee preserves register `number`.
     pub(crate) const fn preserves(&self, number: u8) -> bool {
         number < 32 && self.preserved >> number & 1 == 1
     }
 
-    /// The registers that a callee leaves as they were; others, stack pointer included, are unknown.
+    /// The registers that a callee preserves; all others, including the stack pointer, are unknown.
     pub(crate) fn preserved(&self) -> Registers {
         let mut kept = self.clone();
         for (number, register) in (0u8..).zip(&mut kept.general) {
@@ -119,12 +120,12 @@ impl Registers {
         }
     }
 
-    /// The stack pointer; `None` if nothing tells it.
+    /// The stack pointer; `None` if it is unknown.
     pub(crate) fn sp(&self) -> Option<Addr> {
         self.value(self.sp_number()).map(Addr)
     }
 
-    /// Moves the stack pointer.
+    /// Sets the stack pointer.
     pub(crate) fn set_sp(&mut self, sp: Addr) {
         self.set(self.sp_number(), Saved { value: Some(sp.0), place: None });
     }
@@ -139,7 +140,7 @@ impl Registers {
         self.get(number).value
     }
 
-    /// Sets register `number`; numbers that no register has are ignored.
+    /// Sets register `number`; invalid numbers are ignored.
     pub(crate) fn set(&mut self, number: u8, saved: Saved) {
         if let Some(register) = self.general.get_mut(usize::from(number)) {
             *register = saved;

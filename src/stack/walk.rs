@@ -1,7 +1,7 @@
-//! The walk over one thread's stack: managed frames by unwinding, explicit frames in between, and what each holds.
+//! The walk of one thread's stack: managed frames by unwinding, explicit frames between them, and the references that each holds.
 //!
-//! Source: `docs/internals/stacks.md#the-walk`. Native code is not unwound: where it stands between managed frames, the runtime left an
-//! explicit frame that tells how to go on.
+//! Source: `docs/internals/stacks.md#the-walk`. Native code between managed frames is not unwound: the runtime leaves an explicit frame
+//! there that has the registers of the managed caller.
 
 mod running;
 
@@ -22,42 +22,42 @@ use crate::base::{Addr, AddrRange, Os, PAGE, len64};
 use crate::clr::methods::GenericContext;
 use crate::memory::Image;
 
-/// Slots of GC info that take as long to look at as a read of memory.
+/// Number of slots of GC info that take as long as a read of memory.
 const SLOTS_OF_A_READ: u64 = 2;
-/// Methods, and bytes of their GC info, that a walk remembers: it pays for the others again, with each of their frames.
+/// Maximum number of methods that a walk remembers, and of bytes of their GC info. It pays for others again with each of their frames.
 const MOST_CODES: usize = 1 << 14;
 const MOST_INFO_BYTES: u64 = 4 << 20;
-/// Most explicit frames, and reads, to find where the stack of a thread is that runs on another.
+/// Maximum number of explicit frames, and of reads, for finding the own stack of a thread that runs on a signal stack.
 const FRAMES_OF_A_CALLER: usize = 8;
 const READS_OF_A_CALLER: u64 = 256;
-/// Bytes of memory that a gap takes beside its registers, in the answers as well.
+/// Bytes of memory for a gap without its registers, here and in answers.
 const GAP_BYTES: u64 = 256;
 
-/// Where a walk starts.
+/// The start of a walk.
 #[derive(Clone, Debug)]
 pub(crate) struct Start {
-    /// The `Thread`.
+    /// Address of the `Thread`.
     pub(crate) thread: Addr,
     /// The thread's registers; `None` if they are not in the dump.
     pub(crate) registers: Option<Registers>,
-    /// Whether it runs managed code, or native code that a collection waits for.
+    /// Whether the thread is in cooperative mode: it runs managed code, or native code that a collection waits for.
     pub(crate) cooperative: bool,
-    /// Whether a suspension has diverted the return of one of its methods.
+    /// Whether a suspension has hijacked the return address of one of its frames.
     pub(crate) hijacked: bool,
-    /// The memory of its stack, as far as known.
+    /// The memory of the stack, if known.
     pub(crate) stack: Option<AddrRange>,
-    /// For a thread on its signal stack: the used part of the stack that it has left.
+    /// For a thread on its signal stack, the used part of its own stack.
     pub(crate) own: Option<AddrRange>,
     /// The budget of the walk.
     pub(crate) part: Allowance,
 }
 
-/// What a walk tells of frames beside their methods.
+/// Details of frames to collect besides their methods.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
-    /// What they hold.
+    /// The references that frames hold.
     pub(crate) roots: bool,
-    /// Their registers.
+    /// The registers of frames.
     pub(crate) registers: bool,
 }
 
@@ -66,21 +66,21 @@ pub(crate) struct Asked {
 pub(crate) struct StackWalker {
     code: CodeMap,
     frames: FrameReader,
-    /// The runtime's own image, for native frames of its helpers.
+    /// The image of the runtime, for native frames of its helpers.
     runtime: Native,
-    /// The other images, for native code that managed code has called.
+    /// All images, for native code that managed code has called.
     native: NativeImages,
-    /// The images of the process without managed code, sorted; none where the dump does not list them.
+    /// The images of the process without managed code, sorted; empty if the dump does not list images.
     images: Vec<AddrRange>,
     os: Os,
     gc_infos: Known<Result<Arc<GcInfo>, StackError>>,
 }
 
-/// The frame that a handler reports for: the next body of its method with this value in the frame register.
+/// The frame that a handler reports for: the next frame of its method's body with this value in the frame register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parent {
     method_desc: Addr,
-    /// Number and value of the frame register; `None` if the GC info does not tell.
+    /// Number and value of the frame register; `None` if the GC info does not have it.
     frame: Option<(u8, Option<u64>)>,
 }
 
@@ -89,26 +89,28 @@ struct Walking<'w> {
     walker: &'w StackWalker,
     asked: Asked,
     out: Walk,
-    /// A handler reports for this frame, so that none up to and including it does.
+    /// The frame that a handler reports for: no frame up to and including it reports.
     parent: Option<Parent>,
-    /// Whether a frame of an unknown type was met since the last managed one.
+    /// The explicit frame of an unknown type that was met since the last managed frame.
     unknown: Option<Addr>,
-    /// Bytes of memory left for what frames hold.
+    /// Bytes of memory left for the contents of frames.
     memory: u64,
-    /// Whether that was too little: the rest of the stack is a gap, and only its frames are told.
+    /// Whether `memory` was used up: the rest of the stack is a gap, and only its frames are collected.
     blind: bool,
-    /// The things that the walk has paid for: code by address, GC info by its address, and bytes of that.
+    /// Code that the walk has paid for, by address.
     codes: Map<Addr, Arc<Code>>,
+    /// GC info that the walk has paid for, by address.
     infos: Map<Addr, Arc<GcInfo>>,
+    /// Bytes of `infos`.
     info_bytes: u64,
     /// The registers of a thread that is in native code without an explicit frame.
     own: Option<Registers>,
-    /// The place of a gap whose end is not known yet.
+    /// Index of the gap whose end is not known yet.
     open: Option<usize>,
 }
 
 impl StackWalker {
-    /// Combines the readers. `images`: those of the process; `modules`: those of the runtime.
+    /// Combines the readers. `images` are those of the process, `modules` the runtime's `Module`s.
     pub(crate) fn new(
         code: CodeMap,
         frames: FrameReader,
@@ -120,9 +122,9 @@ impl StackWalker {
         images.sort_unstable();
         let native = NativeImages::new(&images);
         let of_runtime = |image: &AddrRange| runtime.as_ref().is_some_and(|runtime| image.contains(runtime.base));
-        // A list without the runtime tells of no address that it is in no image.
+        // A list without the runtime is incomplete, so it cannot show that an address is outside of all images.
         if images.iter().any(of_runtime) {
-            // A bundle may hold both.
+            // A bundle may contain both the runtime and managed code.
             let managed = code.images(modules);
             images.retain(|image| of_runtime(image) || !managed.iter().any(|at| image.contains(*at)));
         } else {
@@ -133,13 +135,13 @@ impl StackWalker {
         StackWalker { code, frames, runtime, native, images, os, gc_infos }
     }
 
-    /// Whether `ip`, where the runtime knows no managed code, is in none of the images that have none either.
+    /// Whether `ip`, which is not in managed code, is also outside of all images without managed code.
     fn is_nowhere(&self, ip: Addr) -> bool {
         let last = self.images.partition_point(|image| image.start <= ip).checked_sub(1).and_then(|i| self.images.get(i));
         !self.images.is_empty() && !last.is_some_and(|image| image.contains(ip))
     }
 
-    /// Whether a gap of `walk` says that the memory at `at` is missing: that word, or others of the image that it is in.
+    /// Whether a gap of `walk` reports that the memory at `at` is missing, or other memory of the image that contains it.
     pub(crate) fn explains(&self, walk: &Walk, at: Addr) -> bool {
         let read = walk.gaps.iter().filter_map(|gap| match gap.lack.error() {
             Some(StackError::Read(e)) => Some(e.address),
@@ -149,7 +151,7 @@ impl StackWalker {
         read.into_iter().any(|missing| missing == at || image(at).is_some_and(|image| image.contains(missing)))
     }
 
-    /// Looks up code.
+    /// The map of managed code.
     pub(crate) fn code(&self) -> &CodeMap {
         &self.code
     }
@@ -157,7 +159,7 @@ impl StackWalker {
     /// The references that `frame` owns.
     ///
     /// # Errors
-    /// [`StackError`] if the frame is not in the dump, or wrong.
+    /// [`StackError`] if the frame is not in the dump, or is invalid.
     pub(crate) fn owned(&self, frame: &ExplicitFrame) -> Result<FrameRoots, StackError> {
         self.frames.roots(self.code.bytes(), frame)
     }
@@ -167,18 +169,18 @@ impl StackWalker {
         (!frame.within).then(|| self.frames.callee(self.code.bytes(), &frame.frame))?
     }
 
-    /// The native function that `frame` is in, as the method that stands for it.
+    /// The P/Invoke method whose native function `frame` is in.
     pub(crate) fn native(&self, frame: &RuntimeFrame) -> Option<Addr> {
         self.frames.native(self.code.bytes(), &frame.frame)
     }
 
-    /// The first explicit frame of a thread, which is on its own stack; `None` without one, or if it is not in the dump.
+    /// The first explicit frame of a thread, which is on its own stack; `None` if there is none, or if it is not in the dump.
     pub(crate) fn first_frame(&self, thread: Addr) -> Option<Addr> {
         self.frames.first(self.code.bytes(), thread).ok().flatten()
     }
 
-    /// The stack pointer of the first method that the explicit frames of a thread tell of: that of a thread on its signal stack is no
-    /// place on its own one.
+    /// The stack pointer of the first method that an explicit frame of a thread describes. A thread on its signal stack has no other
+    /// pointer to its own stack.
     pub(crate) fn first_caller(&self, thread: Addr) -> Option<Addr> {
         reads::bounded(READS_OF_A_CALLER, || {
             let bytes = self.code.bytes();
@@ -220,15 +222,15 @@ impl StackWalker {
     fn decode(&self, code: &Code, at: Addr) -> Result<GcInfo, StackError> {
         let arch = self.frames.arch();
         let info = GcInfo::decode(self.code.bytes(), at, code.gc_version, arch).map_err(|e| gc_error(at, e))?;
-        let (told, known) = (u64::from(info.header().code_length), code.code_length);
+        let (stored, known) = (u64::from(info.header().code_length), code.code_length);
         let fits = match code.origin {
-            CodeOrigin::Jitted { .. } => told == known || known == 0,
-            CodeOrigin::ReadyToRun { .. } => told >= known,
+            CodeOrigin::Jitted { .. } => stored == known || known == 0,
+            CodeOrigin::ReadyToRun { .. } => stored >= known,
         };
         if fits { Ok(info) } else { Err(StackError::invalid(at, "the GC info is for code of another length")) }
     }
 
-    /// What part of its method a piece of code is.
+    /// The part of its method that a piece of code is.
     fn part(&self, code: &Code) -> Part {
         if !code.funclet {
             return Part::Body;
@@ -242,12 +244,12 @@ impl StackWalker {
                 clauses::ready_to_run_filter(bytes, header, code.base, rva, offset)
             }
         };
-        // Where the clauses are not in the dump: a filter reports too much rather than too little.
+        // If the clauses are not in the dump, the funclet is treated as a filter, which reports too much rather than too little.
         if matches!(filter, Ok(Some(false))) { Part::Handler } else { Part::Filter }
     }
 }
 
-/// A failure to decode GC info, as one of the stack.
+/// Converts an error of decoding GC info.
 fn gc_error(at: Addr, e: GcInfoError) -> StackError {
     match e {
         GcInfoError::Missing(e) => StackError::Read(e),
@@ -290,7 +292,7 @@ impl Walking<'_> {
         Ok(info)
     }
 
-    /// Takes `bytes` of memory for what the frame at `at` holds. If they are not left, the rest of the stack becomes a gap.
+    /// Takes `bytes` bytes of memory for the frame at `at`. If fewer are left, the rest of the stack becomes a gap.
     fn afford(&mut self, at: Addr, bytes: u64) -> bool {
         match self.memory.checked_sub(bytes) {
             _ if self.blind => return false,
@@ -309,15 +311,15 @@ impl Walking<'_> {
         let mut context = start.registers.clone();
         let mut left = Left::Stopped;
         let mut hijacked = start.hijacked;
-        // The explicit frame that has led to these registers.
+        // The explicit frame that led to `context`.
         let mut led = None;
-        // Whether the walk has just come to a caller.
+        // Whether the walk has just reached a caller.
         let mut arrived = false;
         if context.is_none() {
             self.gap(None, Lack::Registers);
         }
         let first = walker.frames.first(bytes, start.thread).and_then(|at| at.map(|at| self.explicit(at, None, start)).transpose());
-        // How far up the stack managed frames have led.
+        // The highest stack pointer that managed frames have led to.
         let mut reached = Addr::NULL;
         let mut next = match first {
             Ok(frame) => frame,
@@ -353,7 +355,7 @@ impl Walking<'_> {
                     _ => Err(StackError::invalid(sp, "a frame's caller is not above it on the stack")),
                 });
                 let caller_sp = unwound.as_ref().ok().map(|(_, sp)| *sp);
-                // Explicit frames within a managed one tell nothing that unwinding does not.
+                // Explicit frames within a managed frame have nothing that unwinding does not find.
                 while let (Some(frame), Some(caller_sp)) = (&next, caller_sp)
                     && frame.address < caller_sp
                     && len64(self.out.frames.len()) < start.part.frames
@@ -388,11 +390,10 @@ impl Walking<'_> {
                 (left, arrived) = (Left::Call, true);
                 continue;
             }
-            // Managed code is called from managed code and from that of images. What calls it here is code that the runtime's map
-            // should tell of, and whose frame may hold anything.
+            // Managed code is called from managed code and from native code of images. This caller is neither: it must be code that is missing
+            // from the runtime's map, and its frame may hold anything.
             if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
-                let lack =
-                    Lack::Unwind(StackError::invalid(caller.ip, "a caller that is neither in the map of code nor in a native image"));
+                let lack = Lack::Unwind(StackError::invalid(caller.ip, "the return address is in neither managed code nor a known image"));
                 self.lost(&caller.clone(), lack);
             }
             arrived = false;
@@ -404,9 +405,9 @@ impl Walking<'_> {
             };
             self.runtime(&frame, context.as_ref().map(|c| c.ip));
             match walker.frames.caller(&walker.code, &walker.runtime, &frame) {
-                // What the methods above were called by is not below them.
+                // The caller of a frame cannot be below the frames that were already walked.
                 Ok(Some(caller)) if start.stack.is_some() && caller.registers.sp().is_some_and(|sp| sp < reached) => {
-                    let lack = StackError::invalid(frame.address, "a frame that leads back down the stack");
+                    let lack = StackError::invalid(frame.address, "an explicit frame that leads back down the stack");
                     return self.gap(Some(frame.address), Lack::Frames(lack));
                 }
                 Ok(Some(caller)) => {
@@ -431,7 +432,7 @@ impl Walking<'_> {
         self.gap(sp, Lack::Endless);
     }
 
-    /// The first explicit frame that may lead on from where the walk is lost: not `led`, which has led there. `ip`: where that is.
+    /// The first explicit frame from which a walk that is lost at `ip` may continue: not `led`, which has led there.
     fn past(&mut self, next: Option<ExplicitFrame>, led: Option<Addr>, (start, ip): (&Start, Addr)) -> Option<ExplicitFrame> {
         match next {
             Some(frame) if Some(frame.address) == led => {
@@ -443,23 +444,23 @@ impl Walking<'_> {
         }
     }
 
-    /// The frame after `frame` in the chain.
+    /// The frame after `frame` in the frame chain.
     fn after(&self, frame: &ExplicitFrame, start: &Start) -> Result<Option<ExplicitFrame>, StackError> {
         let next = self.walker.frames.next(self.walker.code.bytes(), frame)?;
         next.map(|at| self.explicit(at, Some(frame.address), start)).transpose()
     }
 
-    /// The explicit frame at `at`, which lies above the one before it, on the stack. From the signal stack, the chain leads once to the
-    /// thread's own, which may lie anywhere.
+    /// The explicit frame at `at`, which must be on the stack above the one before it. From the signal stack, the frame chain leads once to
+    /// the thread's own stack, which may be anywhere.
     fn explicit(&self, at: Addr, before: Option<Addr>, start: &Start) -> Result<ExplicitFrame, StackError> {
         let crosses = |before: Addr| start.own.is_some_and(|own| own.contains(at) && !own.contains(before));
         if !at.is_aligned(8) || before.is_some_and(|b| at <= b && !crosses(b)) || !inside(start.stack, at) {
-            return Err(StackError::invalid(at, "the chain of frames leads to a wrong place"));
+            return Err(StackError::invalid(at, "the frame chain has an invalid link"));
         }
         self.walker.frames.read(self.walker.code.bytes(), at)
     }
 
-    /// Reports an explicit frame.
+    /// Adds an explicit frame.
     fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>) {
         if frame.of.name.is_none() {
             self.unknown = Some(frame.address);
@@ -483,7 +484,7 @@ impl Walking<'_> {
         self.out.frames.push(Frame::Runtime(RuntimeFrame { frame: frame.clone(), ip, within: false, reports }));
     }
 
-    /// Reports a managed frame.
+    /// Adds a managed frame.
     fn managed(&mut self, code: Arc<Code>, registers: &Registers, sp: Addr, caller_sp: Option<Addr>, left: Left) {
         let part = self.walker.part(&code);
         let mut frame = ManagedFrame::new(code, part, (registers.ip, sp), left);
@@ -492,13 +493,13 @@ impl Walking<'_> {
         }
         if self.asked.registers && !self.blind {
             let known = |n: u8| Some((n, registers.get(n))).filter(|(_, saved)| saved.value.is_some());
-            let bytes = self.out.tell_registers(&mut frame, (0..registers.count()).filter_map(known));
+            let bytes = self.out.add_registers(&mut frame, (0..registers.count()).filter_map(known));
             self.afford(sp, bytes);
         }
         self.out.frames.push(Frame::Managed(frame));
     }
 
-    /// Finds what a managed frame holds.
+    /// Finds the references that a managed frame holds.
     fn holds(&mut self, frame: &mut ManagedFrame, registers: &Registers, caller_sp: Option<Addr>) {
         let (code, part, sp) = (Arc::clone(&frame.code), frame.part, frame.sp);
         let info = self.gc_info(&code);
@@ -506,7 +507,7 @@ impl Walking<'_> {
         let frame_register = frame.frame_register.map(|n| (n, registers.value(n)));
         if let (Ok(info), Part::Body) = (&info, part) {
             let contexts = contexts(self.walker.code.bytes(), info, registers, caller_sp);
-            self.out.tell_contexts(frame, contexts);
+            self.out.add_contexts(frame, contexts);
         }
         if let Some(parent) = self.parent {
             frame.unwound = true;
@@ -515,7 +516,7 @@ impl Walking<'_> {
                 self.parent = None;
             }
         } else if let Err(e) = info.and_then(|info| self.slots(frame, &info, registers, caller_sp)) {
-            // A running thread may hold something in any register, and in the native code that a method has called.
+            // A running thread may hold references in any register, and in native code that the method has called.
             let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
             let own = self.own.take().filter(|_| frame.left == Left::Helper);
             let from = own.as_ref().and_then(Registers::sp).unwrap_or(sp);
@@ -536,7 +537,7 @@ impl Walking<'_> {
 
     /// Adds the slots that a frame holds.
     fn slots(&mut self, frame: &mut ManagedFrame, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> Result<(), StackError> {
-        // Without the caller the rest of the stack is scanned, this frame included.
+        // If the caller is unknown, the rest of the stack is scanned, including this frame.
         let Some(caller_sp) = caller_sp else { return Ok(()) };
         let kind = match frame.left {
             Left::Stopped => FrameKind::Leaf,
@@ -545,16 +546,16 @@ impl Walking<'_> {
             Left::Exception | Left::Fault => FrameKind::Exception,
         };
         let ip = registers.ip;
-        let offset = u32::try_from(frame.code.offset(ip)).map_err(|_| StackError::invalid(ip, "an address beyond its method"))?;
+        let offset = u32::try_from(frame.code.offset(ip)).map_err(|_| StackError::invalid(ip, "an address past the end of its method"))?;
         if !info.describes(offset, kind) {
-            return Err(StackError::invalid(ip, "a running thread, at an instruction whose references GC info does not describe,"));
+            return Err(StackError::invalid(ip, "a running thread whose references the GC info does not describe"));
         }
         let state = FrameState { offset, kind, registers, caller_sp, os: self.walker.os, untracked: frame.part != Part::Filter };
         let count = len64(info.slot_count());
         CodeBytes::afford(ip, count / SLOTS_OF_A_READ)?;
         let (bytes, most) = (self.walker.code.bytes(), self.memory / SLOT_BYTES);
         let page = AddrRange::new(frame.sp.align_down(PAGE), frame.sp.align_down(PAGE).plus(PAGE));
-        // A stack that has overflowed ends with a page that nothing can be written to: the dump has lost nothing there.
+        // An overflowed stack ends with a guard page that cannot be written to, so nothing is missing from the dump there.
         let held = if frame.left == Left::Fault && bytes.memory().captured(page) == 0 {
             let is_there = |slot: &FrameSlot| slot.location.address().is_none_or(|at| !page.contains(at));
             let report = |each: &mut dyn FnMut(FrameSlot)| {
@@ -573,14 +574,14 @@ impl Walking<'_> {
         Ok(())
     }
 
-    /// The references from `from` to the end of the stack are not known.
+    /// Adds a gap from `from` to the end of the stack.
     fn gap(&mut self, from: Option<Addr>, lack: Lack) {
         let lack = if reads::exhausted() { Lack::Endless } else { lack };
         self.out.gaps.push(Gap { from, to: None, registers: Box::default(), ip: None, lack });
     }
 
-    /// Begins a gap at the stack pointer in `registers`, which may hold references as well. It ends where an explicit frame leads to a method
-    /// again.
+    /// Begins a gap at the stack pointer in `registers`, which may hold references too. The gap ends where an explicit frame leads to a
+    /// method again.
     fn lost(&mut self, registers: &Registers, lack: Lack) {
         let (from, ip) = (registers.sp(), Some(registers.ip));
         let registers: Box<[_]> = known(registers).collect();
@@ -593,7 +594,7 @@ impl Walking<'_> {
     }
 }
 
-/// The value in the slot of the generic context: it counts from the caller's stack pointer, or from the frame register.
+/// The possible values of the generic context: its slot is relative to the caller's stack pointer or to the frame register.
 fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> impl Iterator<Item = GenericContext> {
     let slot = info.header().generic_context.into_iter();
     let frame = info.header().frame_register.and_then(|n| registers.value(n)).map(Addr);

@@ -1,6 +1,6 @@
-//! A walked stack: its frames, what each holds, and what is not known.
+//! A walked stack: its frames, the references that each holds, and gaps.
 //!
-//! A stack that has overflowed has half a million frames, so frames are small, and what they hold is in lists of the walk.
+//! An overflowed stack has half a million frames, so frames are small, and their contents are in lists of the walk.
 
 use std::sync::Arc;
 
@@ -11,27 +11,27 @@ use super::{RegisterNames, Saved, StackError};
 use crate::base::{Addr, Arch, len64};
 use crate::clr::methods::GenericContext;
 
-/// The part of a method that a managed frame executes.
+/// The part of a method that a managed frame is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     /// The method's body.
     Body,
-    /// A catch or finally block, called by the runtime while it handles an exception.
+    /// A catch or finally block that the runtime calls while it handles an exception.
     Handler,
-    /// The filter of an exception, or a block whose kind the dump does not have.
+    /// An exception filter, or a block whose kind is not in the dump.
     Filter,
 }
 
 /// A frame of a stack.
 #[derive(Clone, Debug)]
 pub(crate) enum Frame {
-    /// A method.
+    /// A frame of a method.
     Managed(ManagedFrame),
     /// An explicit frame of the runtime.
     Runtime(RuntimeFrame),
 }
 
-/// A part of a list of the walk.
+/// A range in a list of the walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Span {
     start: u32,
@@ -44,43 +44,43 @@ impl Span {
         list.get(at(self.start)..at(self.start).saturating_add(at(self.len))).unwrap_or_default()
     }
 
-    /// The part of a list from `start` to its end now.
+    /// The range of a list from `start` to its current end.
     fn since<T>(start: usize, list: &[T]) -> Span {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         Span { start: number(start), len: number(list.len().saturating_sub(start)) }
     }
 }
 
-/// A method on a stack.
+/// A frame of a method.
 #[derive(Clone, Debug)]
 pub(crate) struct ManagedFrame {
-    /// Its code.
+    /// The code of the method.
     pub(crate) code: Arc<Code>,
-    /// Where it goes on: a return address, or the next instruction of the innermost frame.
+    /// Address at which the method continues: a return address, or the next instruction of the innermost frame.
     pub(crate) ip: Addr,
-    /// Its stack pointer there.
+    /// The stack pointer at `ip`.
     pub(crate) sp: Addr,
     held: Span,
     contexts: Span,
     registers: Span,
-    /// The part of it.
+    /// The part of the method.
     pub(crate) part: Part,
-    /// How it was left.
+    /// How the frame was left.
     pub(crate) left: Left,
-    /// The register that slots count from.
+    /// The register that slots are relative to.
     pub(crate) frame_register: Option<u8>,
-    /// Whether it holds nothing because an exception has left it, or because the part of it that runs reports for it.
+    /// Whether it holds no references because an exception has left it, or because its funclet that is running reports for it.
     pub(crate) unwound: bool,
 }
 
 impl ManagedFrame {
-    /// A frame without anything in the lists of the walk.
+    /// A frame with empty ranges in the lists of the walk.
     pub(super) fn new(code: Arc<Code>, part: Part, (ip, sp): (Addr, Addr), left: Left) -> ManagedFrame {
         let none = Span::default();
         ManagedFrame { code, ip, sp, held: none, contexts: none, registers: none, part, left, frame_register: None, unwound: false }
     }
 
-    /// An address within the instruction that it executes: a return address may begin the next statement.
+    /// An address within the instruction that the frame executes, since a return address may be in the next statement.
     pub(crate) fn instruction(&self) -> Addr {
         match self.left {
             Left::Call | Left::Helper | Left::Exception => self.ip.minus(1).unwrap_or(self.ip),
@@ -89,61 +89,62 @@ impl ManagedFrame {
     }
 }
 
-/// An explicit frame on a stack. Its reader has the rest.
+/// An explicit frame on a stack. `FrameReader` reads its other properties.
 #[derive(Clone, Debug)]
 pub(crate) struct RuntimeFrame {
     /// The frame.
     pub(crate) frame: ExplicitFrame,
-    /// The place of the walk when it met the frame.
+    /// The instruction pointer of the walk when it met the frame.
     pub(crate) ip: Option<Addr>,
-    /// Whether it lies within the frame of a method that the walk has entered: it prepares no call.
+    /// Whether it lies within the frame of a method that the walk has already entered, so that it does not prepare a call.
     pub(crate) within: bool,
     /// Whether it reports the references that it owns.
     pub(crate) reports: bool,
 }
 
-/// Why references of a stack are not known precisely.
+/// Why the references of a stack are imprecise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Lack {
-    /// The dump has no registers for the thread.
+    /// The registers of the thread are not in the dump.
     Registers,
-    /// The code at an address is not known, or how its frame is unwound.
+    /// The code at an address cannot be looked up or unwound.
     Unwind(StackError),
-    /// The explicit frames cannot be followed.
+    /// The frame chain cannot be followed.
     Frames(StackError),
-    /// The references that a frame holds are not known.
+    /// The references in a frame are not known.
     GcInfo(StackError),
-    /// More frames than the bytes of the stack have room for, or more to read for them.
+    /// The limit on frames or reads for a stack of this size was reached.
     Endless,
-    /// More to keep of what frames hold than the size of the dump allows for.
+    /// The references in frames exceed the memory limit for a dump of this size.
     Memory,
-    /// The stack is that of the `Thread` at this address, for which it was walked.
+    /// The stack was walked for the `Thread` at this address.
     Claimed(Addr),
 }
 
-/// A part of a stack whose references are not known precisely.
+/// A part of a stack whose references are imprecise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Gap {
-    /// Its start.
+    /// Start of the part.
     pub(crate) from: Option<Addr>,
-    /// Its end; `None` for the rest of the stack.
+    /// End of the part; `None` for the rest of the stack.
     pub(crate) to: Option<Addr>,
     /// Registers that may hold references as well.
     pub(crate) registers: Box<[(&'static str, Saved)]>,
-    /// The code of the frame.
+    /// Address of the frame's code.
     pub(crate) ip: Option<Addr>,
-    /// Why.
+    /// The reason.
     pub(crate) lack: Lack,
 }
 
-/// In place of a register's number: a stack slot.
+/// Marks a stack slot in place of a register's number.
 const NO_REGISTER: u8 = u8::MAX;
 
-/// A slot as it is kept.
+/// A slot as stored in the walk.
 #[derive(Clone, Copy, Debug)]
 struct HeldSlot {
-    /// The address, and the value; 0 if it is not known.
+    /// The address; 0 if it is unknown.
     address: u64,
+    /// The value; 0 if it is unknown.
     value: u64,
     offset: i32,
     /// The number of the register, or [`NO_REGISTER`].
@@ -173,16 +174,16 @@ impl HeldSlot {
     }
 }
 
-/// Bytes of memory that a slot takes; those that a frame of the runtime owns, too, in the answers that list them.
+/// Bytes of memory for a slot, and for a slot owned by an explicit frame in the answers that list it.
 pub(super) const SLOT_BYTES: u64 = 24;
 const _: () = assert!(size_of::<HeldSlot>() <= 24 && size_of::<Frame>() <= 64);
 
 /// A walked stack.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Walk {
-    /// Its frames, innermost first.
+    /// The frames, innermost first.
     pub(crate) frames: Vec<Frame>,
-    /// What is not known precisely; empty for a stack that is complete.
+    /// The parts whose references are imprecise; empty for a complete stack.
     pub(crate) gaps: Vec<Gap>,
     held: Vec<HeldSlot>,
     contexts: Vec<GenericContext>,
@@ -190,13 +191,13 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// A stack of which nothing is known but a reason.
+    /// A stack that is completely unknown for the reason `lack`.
     pub(crate) fn unknown(lack: Lack) -> Walk {
         let gap = Gap { from: None, to: None, registers: Box::default(), ip: None, lack };
         Walk { gaps: vec![gap], ..Walk::default() }
     }
 
-    /// Gives back memory that it does not use: a process may have a hundred thousand stacks.
+    /// Releases unused capacity: a process may have a hundred thousand stacks.
     pub(super) fn fit(&mut self) {
         self.frames.shrink_to_fit();
         self.gaps.shrink_to_fit();
@@ -215,26 +216,26 @@ impl Walk {
         frame.held.len > 0
     }
 
-    /// Possible generic contexts of `frame`, likeliest first; empty but for shared generic code.
+    /// Possible generic contexts of `frame`, likeliest first; empty except for shared generic code.
     pub(crate) fn contexts(&self, frame: &ManagedFrame) -> &[GenericContext] {
         frame.contexts.of(&self.contexts)
     }
 
-    /// The registers of `frame` whose values are known; empty unless asked for.
+    /// The registers of `frame` whose values are known; empty unless they were requested.
     pub(crate) fn registers(&self, frame: &ManagedFrame) -> &[(u8, Saved)] {
         frame.registers.of(&self.registers)
     }
 
-    /// Whether a limit has cut it.
+    /// Whether the walk ended at a limit.
     pub(crate) fn is_cut(&self) -> bool {
         self.gaps.iter().any(|gap| gap.lack.is_limit())
     }
 
-    /// Adds what `frame` holds, unless that is more than `most` slots, and returns their number. `list` hands each slot to the function that
-    /// it is given.
+    /// Adds the slots that `frame` holds, unless there are more than `most`, and returns their number. `list` passes each slot to its
+    /// argument.
     ///
     /// # Errors
-    /// Those of `list`: then `frame` holds nothing.
+    /// The error of `list`; `frame` then holds no slots.
     pub(super) fn hold<E>(
         &mut self,
         frame: &mut ManagedFrame,
@@ -255,15 +256,15 @@ impl Walk {
         Ok(count)
     }
 
-    /// Adds what the generic context of `frame` may be.
-    pub(super) fn tell_contexts(&mut self, frame: &mut ManagedFrame, contexts: impl Iterator<Item = GenericContext>) {
+    /// Adds the possible generic contexts of `frame`.
+    pub(super) fn add_contexts(&mut self, frame: &mut ManagedFrame, contexts: impl Iterator<Item = GenericContext>) {
         let start = self.contexts.len();
         self.contexts.extend(contexts);
         frame.contexts = Span::since(start, &self.contexts);
     }
 
-    /// Adds the registers of `frame`.
-    pub(super) fn tell_registers(&mut self, frame: &mut ManagedFrame, registers: impl Iterator<Item = (u8, Saved)>) -> u64 {
+    /// Adds the registers of `frame`. Returns the bytes of memory that they take.
+    pub(super) fn add_registers(&mut self, frame: &mut ManagedFrame, registers: impl Iterator<Item = (u8, Saved)>) -> u64 {
         let start = self.registers.len();
         self.registers.extend(registers);
         frame.registers = Span::since(start, &self.registers);
@@ -272,12 +273,12 @@ impl Walk {
 }
 
 impl Lack {
-    /// Whether a limit was met, in place of something missing from the dump.
+    /// Whether the reason is a limit, and not that something is missing from the dump or invalid.
     pub(crate) const fn is_limit(&self) -> bool {
         matches!(self, Lack::Endless | Lack::Memory)
     }
 
-    /// The error, where reading something failed.
+    /// The error, if reading something failed.
     pub(crate) const fn error(&self) -> Option<&StackError> {
         match self {
             Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) => Some(e),
@@ -285,32 +286,32 @@ impl Lack {
         }
     }
 
-    /// Whether frames are lost, and not only what a known one holds.
+    /// Whether frames are lost, and not only the references in a known frame.
     pub(crate) const fn loses_frames(&self) -> bool {
         !matches!(self, Lack::GcInfo(_))
     }
 
-    /// In words, with the module of the code.
+    /// The reason as text, with the module of the code.
     pub(crate) fn reason(&self, module: Option<&str>) -> String {
         let of = |what: &str, e: &StackError| match module {
-            Some(module) if matches!(e, StackError::Read(_)) => format!("{what} in {module}, whose file would tell (--modules): {e}"),
+            Some(module) if matches!(e, StackError::Read(_)) => format!("{what} in {module}: {e}; pass its file with --modules"),
             Some(module) => format!("{what} in {module}: {e}"),
             None => format!("{what}: {e}"),
         };
         match self {
             Lack::Registers => "the registers of the thread are not in the dump".into(),
             Lack::Unwind(e) => of("code cannot be unwound", e),
-            Lack::Frames(e) => of("the runtime's frames cannot be followed", e),
-            Lack::GcInfo(e) => of("what a frame holds is not known", e),
-            Lack::Endless => "more frames, or more to read for them, than a stack of its size has".into(),
-            Lack::Memory => "what its frames hold takes more memory than the size of the dump allows for".into(),
-            Lack::Claimed(by) => format!("the stack is that of the thread at {by}, and is walked only for that"),
+            Lack::Frames(e) => of("the frame chain cannot be followed", e),
+            Lack::GcInfo(e) => of("the references in a frame are not known", e),
+            Lack::Endless => "the limit on frames or reads for a stack of its size was reached; the stack may be corrupt".into(),
+            Lack::Memory => "the references in its frames exceed the memory limit for a dump of this size".into(),
+            Lack::Claimed(by) => format!("the stack also belongs to the thread at {by}, and is walked only for that one"),
         }
     }
 }
 
 impl Location {
-    /// The stack slot: for a register, where a callee saved it.
+    /// The address of the stack slot; for a register, of the slot where a callee saved it.
     pub(crate) const fn address(&self) -> Option<Addr> {
         match self {
             Location::Register { place, .. } => *place,
@@ -318,7 +319,7 @@ impl Location {
         }
     }
 
-    /// Without the address.
+    /// The location without the address.
     pub(crate) const fn place(&self) -> Place {
         match self {
             Location::Register { number, .. } => Place::Register(*number),
@@ -326,21 +327,21 @@ impl Location {
         }
     }
 
-    /// As in a disassembly: `[rbp-0x48]`, `rbx`. `frame_register` is the one that slots count from.
+    /// The location as in a disassembly: `[rbp-0x48]`, `rbx`. `frame_register` is the register that slots are relative to.
     pub(crate) fn text(&self, arch: Arch, frame_register: Option<u8>) -> String {
         self.place().text(arch, frame_register, self.address())
     }
 }
 
 impl Place {
-    /// Returns the text of [`Location::text`]. `address`: the stack slot.
+    /// Returns the text of [`Location::text`]. `address` is that of the stack slot.
     pub(crate) fn text(self, arch: Arch, frame_register: Option<u8>, address: Option<Addr>) -> String {
         let names = RegisterNames::of(arch);
         let name = |number: u8| names.get(usize::from(number)).copied();
         match self {
             Place::Register(number) => match (name(number), address) {
                 (Some(name), _) => name.into(),
-                // A slot that a frame of the runtime knows by its address.
+                // A slot owned by an explicit frame, which has only its address.
                 (None, Some(address)) => format!("[{address}]"),
                 (None, None) => "?".into(),
             },

@@ -17,7 +17,7 @@ fn open(path: &Path) -> DumpFile {
     dump::open(path, &OpenOptions::default()).unwrap()
 }
 
-/// Removes `gone` from the captured memory.
+/// Removes the ranges `gone` from the captured memory.
 pub fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
     gone.iter().for_each(|hole| dump.remove(*hole));
 }
@@ -50,7 +50,7 @@ fn answers(process: &Dump) -> (Vec<String>, Vec<String>) {
 #[test]
 fn the_gc_is_read_without_the_runtimes_read_only_pages() -> Tested {
     let names = ["win-net10-wks-basics-full", "win-net9-wks-basics-full", "win-net8-wks-basics-full", "win-net10-svr-basics-full"];
-    let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
+    let (dumps, missing) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
     for known in &dumps {
         let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
         let expected = answers(&whole);
@@ -63,7 +63,7 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() -> Tested {
         assert_eq!(runtime.description().gc, LayoutSource::Synthesized, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
-    println!("absent pages: {} dumps checked, {} skipped", dumps.len(), lacking.len());
+    println!("absent pages: {} dumps checked, {} skipped", dumps.len(), missing.len());
     Ok(())
 }
 
@@ -71,7 +71,7 @@ fn the_gc_is_read_without_the_runtimes_read_only_pages() -> Tested {
 fn a_linux_heap_dump_needs_no_export_tables() -> Tested {
     let names =
         ["net10-wks-basics-heap", "net9-svr-handles-heap", "net8-wks-handles-heap", "net8-segsvr-basics-heap", "net10-seg-basics-heap"];
-    let (dumps, lacking) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
+    let (dumps, missing) = known_dumps(|r| names.iter().any(|n| r["name"] == *n))?;
     for known in &dumps {
         let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
         let expected = answers(&whole);
@@ -89,7 +89,7 @@ fn a_linux_heap_dump_needs_no_export_tables() -> Tested {
         assert_eq!(runtime.description().overlay, whole.runtime().unwrap().description().overlay, "{}", known.name);
         assert_eq!(answers(&process), expected, "{}", known.name);
     }
-    println!("without exports: {} dumps checked, {} skipped", dumps.len(), lacking.len());
+    println!("without exports: {} dumps checked, {} skipped", dumps.len(), missing.len());
     Ok(())
 }
 
@@ -106,7 +106,7 @@ fn a_runtime_without_its_headers_is_read_by_its_variables() {
         without(&mut dump, &headers);
         let process = Dump::of(dump.clone(), &gcdump::OpenOptions::default());
         assert_eq!(answers(&process), expected, "{name}");
-        // A kernel leaves them out because of the filter; createdump always captures them.
+        // A kernel leaves the headers out because of the filter; createdump always captures them.
         let kernel = !name.ends_with("-heap");
         let said = process.notes().iter().any(|n| n.message.contains("a coredump_filter without bit 4 (the headers of mapped files)"));
         assert_eq!(said, kernel, "{name}");
@@ -147,7 +147,7 @@ fn a_native_aot_program_without_its_headers_is_read_by_its_variables() {
     assert_eq!(answers(&Dump::of(dump, &gcdump::OpenOptions::default())), expected);
 }
 
-/// Windows dumps of private memory have no pages of images but those that were written to.
+/// Windows dumps of private memory have only those pages of images that were written to.
 #[test]
 fn a_windows_runtime_without_its_headers_is_read_by_its_variables() {
     for name in ["win-net10-wks-basics-full", "win-net10-wks-roots-full", "win-net9-wks-basics-full", "win-net8-wks-handles-full"] {
@@ -161,7 +161,7 @@ fn a_windows_runtime_without_its_headers_is_read_by_its_variables() {
     }
 }
 
-/// A dump of stacks has no managed memory, whatever files are given.
+/// A dump of stacks has no managed memory, even with module files.
 #[test]
 fn a_dump_of_stacks_says_so() {
     for name in ["net10-wks-stacks-mini", "win-net10-wks-roots-full", "net10-wks-wait-kernel"] {
@@ -192,7 +192,7 @@ fn a_dump_of_stacks_says_so() {
     }
 }
 
-/// The first words about a release that is not read are its name.
+/// The message about an unsupported release begins with its name.
 #[test]
 fn an_old_release_is_named_first() {
     for (version, name) in [("3.1.23", ".NET Core 3.1.23"), ("6.0.36", ".NET 6.0.36")] {
@@ -201,7 +201,7 @@ fn an_old_release_is_named_first() {
         let module = dump.modules.iter_mut().find(|m| m.file_name() == "libcoreclr.so").unwrap();
         module.path = format!("/usr/share/dotnet/shared/Microsoft.NETCore.App/{version}/libcoreclr.so");
         let (path, base) = (module.path.clone(), module.base);
-        // An image without the variables that any overlay describes.
+        // The image does not have the variables that overlays describe.
         let process = Dump::of(dump.clone(), &gcdump::OpenOptions::default());
         let vars = process.runtime().unwrap().description().gc_dac_vars.unwrap().address;
         without(&mut dump, &[AddrRange::new(base.plus(4096), vars.plus(1 << 20))]);
@@ -231,7 +231,7 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() -> Tested {
     let mut dump = open(&known.path);
     let whole = Dump::of(open(&known.path), &gcdump::OpenOptions::default());
     let runtime = whole.runtime().unwrap();
-    // The well-known method tables distinguish the releases: if overwritten, no overlay fits.
+    // The well-known method tables distinguish the releases: if they are overwritten, no overlay fits.
     let table = runtime.description().site.dac_table.unwrap().address;
     let mut bytes = dump.bytes.to_vec();
     let range = dump.ranges.iter().find(|r| r.start <= table && table.0 < r.start.0 + r.len).unwrap();
@@ -247,7 +247,7 @@ fn an_unsupported_runtime_is_refused_with_what_was_found() -> Tested {
     for release in ["net8.0", "net9.0", "net10.0"] {
         assert!(details.contains(release), "{details}");
     }
-    // The same by version alone.
+    // The version has the same effect.
     let mut dump = open(&known.path);
     for m in &mut dump.modules {
         m.path = m.path.replace("/app/net8/", "/usr/share/dotnet/shared/Microsoft.NETCore.App/7.0.20/");

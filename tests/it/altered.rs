@@ -1,5 +1,5 @@
-//! Words of the runtime's lists are changed in real dumps: what is lost by that is told. (`holes` takes memory out, `mutation` asks for
-//! nothing but an end.)
+//! Words of the runtime's lists are changed in real dumps: answers report what is lost by that. (`holes` removes memory, `mutation` only
+//! checks that commands end.)
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use gcdump::{Dump, Runtime};
 use serde_json::Value;
 
-/// A dump of the corpus, to be changed.
+/// A dump of the corpus that tests change.
 struct Original {
     name: &'static str,
     bytes: Vec<u8>,
@@ -50,14 +50,14 @@ impl Original {
         self.dump.memory().u32(at).unwrap()
     }
 
-    /// The copy with these words changed, each of so many bytes.
+    /// Writes the copy with these words changed: address, value, number of bytes.
     fn changed(&self, changes: &[(Addr, u64, usize)]) -> &Path {
         let bytes = common::with_words(self.dump.file(), &self.bytes, self.dump.memory().shape().endian, changes);
         std::fs::write(self.copy.path(), bytes).unwrap();
         self.copy.path()
     }
 
-    /// What each of `commands` answers while nothing is changed, of those whose answer is complete then.
+    /// Returns those answers of `commands` that are complete for the unchanged dump.
     fn whole(&self, commands: &[&'static str]) -> Vec<(&'static str, Value)> {
         let path = self.changed(&[]);
         let ask = |command: &&'static str| {
@@ -69,17 +69,17 @@ impl Original {
         whole
     }
 
-    /// Each command tells what it does not have, or answers as before; at least one tells.
+    /// Checks that each command reports what is missing, or answers as before; at least one reports it.
     fn check(&self, what: &str, whole: &[(&'static str, Value)], changes: &[(Addr, u64, usize)]) {
         let path = self.changed(changes);
-        let mut told = 0;
+        let mut reported = 0;
         for (command, before) in whole {
             let path = path.to_str().unwrap();
             let words: Vec<&str> = command.split(' ').chain(["--json", "--no-local-files", path]).collect();
             let ran = common::run(&words);
-            // Where layouts are bundled, a list that contradicts its count is no evidence for them.
+            // With bundled layouts, a list that contradicts its count is not evidence for a layout.
             if ran.exit == Exit::NoRuntime && ran.out.is_empty() && !ran.err.is_empty() {
-                told += 1;
+                reported += 1;
                 continue;
             }
             let (exit, answer) = (ran.exit, ran.json());
@@ -87,18 +87,18 @@ impl Original {
             if exit == Exit::Partial {
                 assert_eq!(answer["data"]["complete"], false, "{case}");
                 assert!(answer["warnings"].as_array().is_some_and(|w| !w.is_empty()), "{case}");
-                told += 1;
+                reported += 1;
             } else {
                 assert_eq!((exit, &answer["data"]), (Exit::Ok, &before["data"]), "{case}");
             }
         }
-        assert!(told > 0, "{}: {what}: nothing told", self.name);
+        assert!(reported > 0, "{}: {what}: no command reports it", self.name);
     }
 }
 
 const OF_EACH: [&str; 4] = ["net8-wks-basics-heap", "net9-wks-basics-heap", "net10-svr-handles-heap", "net11shape-wks-threads-heap"];
 
-/// The assembly list: the variable that leads to it, the list, its first block, and where its items begin.
+/// The assembly list: the variable that points to it, the list, its first block, and the address of its items.
 fn assemblies(of: &Original) -> (Addr, Addr, Addr, Addr) {
     let variable = of.variable("AppDomain");
     let d = of.runtime().descriptor().clone();
@@ -109,7 +109,7 @@ fn assemblies(of: &Original) -> (Addr, Addr, Addr, Addr) {
 }
 
 #[test]
-fn an_assembly_list_that_lacks_assemblies_is_told() {
+fn an_assembly_list_with_missing_assemblies_is_reported() {
     for name in common::sample(OF_EACH, 4) {
         let dump = Original::of(name);
         let whole = dump.whole(&["roots", "type *"]);
@@ -136,7 +136,7 @@ fn an_assembly_list_that_lacks_assemblies_is_told() {
 }
 
 #[test]
-fn an_item_of_an_unloaded_assembly_is_no_loss() {
+fn an_item_of_an_unloaded_assembly_is_not_a_loss() {
     let dump = Original::of("net10-wks-dynamic-heap");
     let (_, _, _, items) = assemblies(&dump);
     let (exit, answer) = common::ask(dump.changed(&[(items.plus(8), 0, 8)]), &["type", "System.*"]);
@@ -144,7 +144,7 @@ fn an_item_of_an_unloaded_assembly_is_no_loss() {
 }
 
 #[test]
-fn an_instance_table_that_lacks_entries_is_told() {
+fn an_instance_table_with_missing_entries_is_reported() {
     for name in common::sample(OF_EACH, 4) {
         let dump = Original::of(name);
         let whole = dump.whole(&["type *"]);
@@ -173,7 +173,7 @@ fn an_instance_table_that_lacks_entries_is_told() {
         for value in [0, 1, NOWHERE, NOWHERE & !1] {
             dump.check("no chain", &whole, &[(first, value, 8)]);
         }
-        // A chain that goes on in another.
+        // A chain that continues in another one.
         dump.check("a chain within others", &whole, &[(last.plus(next), dump.ptr(first).0, 8)]);
         for module in modules.iter().take(2) {
             dump.check("no table", &whole, &[(module.plus(dump.offset("Module", "AvailableTypeParams")), 0, 8)]);
@@ -182,7 +182,7 @@ fn an_instance_table_that_lacks_entries_is_told() {
 }
 
 #[test]
-fn a_thread_list_that_lacks_threads_is_told() {
+fn a_thread_list_with_missing_threads_is_reported() {
     for name in ["net11shape-wks-threads-heap", "net11shape-svr-handles-heap", "net8-wks-basics-heap", "win-net10-wks-basics-heap"] {
         let dump = Original::of(name);
         let whole = dump.whole(&["threads", "roots"]);
@@ -227,7 +227,7 @@ fn a_thread_list_and_its_count_agree_in_every_shape() {
 }
 
 #[test]
-fn a_finalizer_thread_that_is_no_thread_is_told() {
+fn a_finalizer_thread_that_is_not_a_thread_is_reported() {
     for name in common::sample(OF_EACH, 4) {
         let dump = Original::of(name);
         let whole = dump.whole(&["finalizers", "threads"]);
@@ -239,7 +239,7 @@ fn a_finalizer_thread_that_is_no_thread_is_told() {
 }
 
 #[test]
-fn a_pointer_that_is_no_address_is_told() {
+fn an_invalid_pointer_is_reported() {
     let dump = Original::of("net10-wks-locks-heap");
     let whole = dump.whole(&["threads", "statics --thread-statics", "roots", "locks"]);
     let finalizer = dump.ptr(dump.variable("FinalizerThread"));
@@ -259,7 +259,7 @@ fn a_pointer_that_is_no_address_is_told() {
 }
 
 #[test]
-fn a_type_table_that_lacks_types_is_told() {
+fn a_type_table_with_missing_types_is_reported() {
     for name in common::sample(OF_EACH, 4) {
         let dump = Original::of(name);
         let whole = dump.whole(&["type *"]);
@@ -279,7 +279,7 @@ fn a_type_table_that_lacks_types_is_told() {
     }
 }
 
-/// The places of the map's entries that lead to the section around `ip`, and the fragment there.
+/// The addresses of the map's entries on the way to the section around `ip`, and the fragment there.
 fn levels(dump: &Original, ip: u64) -> (Vec<Addr>, Addr) {
     let mut table = dump.variable("ExecutionManagerCodeRangeMapAddress").plus(dump.offset("RangeSectionMap", "TopLevelData"));
     let mut entries = Vec::new();
@@ -298,7 +298,7 @@ fn levels(dump: &Original, ip: u64) -> (Vec<Addr>, Addr) {
 }
 
 #[test]
-fn a_map_of_code_that_lacks_code_is_told() {
+fn a_code_map_with_missing_code_is_reported() {
     for name in common::sample(["net9-wks-basics-heap", "net8-wks-stacks-heap", "win-net10-wks-basics-full"], 3) {
         let dump = Original::of(name);
         let whole = dump.whole(&["stacks", "roots"]);
@@ -315,7 +315,7 @@ fn a_map_of_code_that_lacks_code_is_told() {
             let (flags, module) = (dump.offset("RangeSection", "Flags"), dump.offset("RangeSection", "R2RModule"));
             dump.check("an empty map", &whole, &[(entries[0], 0, 8)]);
             dump.check("an empty fragment", &whole, &[(field("RangeEndOpen"), dump.ptr(field("RangeBegin")).0, 8)]);
-            // Code of the JIT is in no image, and that of images in those of modules.
+            // Code of the JIT is in no image; code of images is in those of modules.
             for entry in &entries {
                 dump.check(&format!("no entry at {entry} for {ip:#x}"), &whole, &[(*entry, 0, 8)]);
             }
@@ -341,14 +341,14 @@ fn a_gcdump_of_a_partial_dump_is_partial() {
             let (read, answer) = common::ask(&out, &[command]);
             assert_eq!(read, exit, "{command}: {}", answer["warnings"]);
             if exit == Exit::Partial {
-                let warned = |w: &Value| w["message"].as_str().unwrap().starts_with("the file was made from a dump that lacks something: ");
+                let warned = |w: &Value| w["message"].as_str().unwrap().starts_with("the file was made from an incomplete dump: ");
                 assert!(answer["warnings"].as_array().unwrap().iter().any(warned), "{}", answer["warnings"]);
             }
         }
     }
 }
 
-/// An owner that is not found is gone only where all threads are known: the list is whole, and each has its id.
+/// An owner that is not found has ended only if all threads are known: the list is complete, and each thread has its id.
 #[test]
 fn a_lock_is_orphaned_only_if_all_threads_are_known() {
     let dump = Original::of("net11shape-datas-basics-heap");
@@ -367,7 +367,7 @@ fn a_lock_is_orphaned_only_if_all_threads_are_known() {
         let of = |key: &str| locks.iter().find(|l| l["object"] == *object && l["kind"] == "monitor").unwrap()["owner"][key].clone();
         (of("managed_id"), of("orphaned"))
     };
-    // The thread list leads from the last thread that was created to the first.
+    // The thread list begins with the thread that was created last.
     let threads: Vec<(Addr, u32)> = dump.runtime().thread_list().unwrap().iter().filter_map(|t| Some((t.address, t.id?))).collect();
     let [(first, _), .., (_, id)] = threads.as_slice() else { panic!("{threads:?}") };
     let held = (header, u64::from(*id), 4);
@@ -375,7 +375,7 @@ fn a_lock_is_orphaned_only_if_all_threads_are_known() {
     let at = |thread: &Addr, offset: u64| thread.plus(offset);
     let whole_list = ask(&[held]);
     assert_eq!((owner(&whole_list.1), whole_list.2), ((Value::from(*id), false.into()), 0));
-    // The runtime has never had a thread with that id: the header is damaged, and says nothing about an owner that has ended.
+    // The runtime has never had a thread with that id: the header is damaged, and does not mean that an owner has ended.
     let gone = ask(&[(header, 999, 4)]);
     assert_eq!((owner(&gone.1), gone.2), ((999.into(), Value::Null), 0), "{}", gone.1["warnings"]);
     for (what, changes) in [

@@ -1,4 +1,4 @@
-//! `analyze`: the trouble that a program was made for is its first finding, and sound programs have none.
+//! `analyze`: the fault that a program was made for is its first finding, and programs without faults have none.
 
 use crate::harness::{Ignored, Tested};
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ fn ids(answer: &Value) -> Vec<&str> {
     findings(answer).iter().map(|f| text(f, "id")).collect()
 }
 
-/// What is wrong with a program of the lab, by the name of its scenario. Kernels write dumps when they end a process.
+/// Returns the expected finding for a program of the lab, by the name of its scenario. Kernels write dumps when a process dies.
 fn trouble(scenario: &str, kind: &str) -> Option<&'static str> {
     Some(match scenario {
         _ if kind == "kernel" => "crash",
@@ -45,10 +45,10 @@ fn trouble(scenario: &str, kind: &str) -> Option<&'static str> {
     })
 }
 
-/// Programs that are in order: they wait for something, or hold little.
+/// Programs without faults: they wait for something, or hold little.
 const SOUND: [&str; 11] = ["asyncmix", "basics", "bridge", "dynamic", "exactctx", "handles", "http", "leak", "probe", "roots", "threads"];
 
-/// What is wrong with an answer about a program of `scenario`.
+/// Returns what is wrong with an answer about a program of `scenario`.
 fn judge(name: &str, scenario: &str, kind: &str, exit: Exit, answer: &Value) -> Option<String> {
     let found = ids(answer);
     let partial = answer["data"]["complete"] == false;
@@ -56,7 +56,7 @@ fn judge(name: &str, scenario: &str, kind: &str, exit: Exit, answer: &Value) -> 
     if (exit == Exit::Partial) != partial || !partial && exit != Exit::Ok {
         return wrong("exit code");
     }
-    // What is not in the dump is no trouble of the process.
+    // Missing memory is not a fault of the process.
     let first = found.iter().copied().find(|id| *id != "missing-parts");
     match trouble(scenario, kind) {
         Some(expected) if first != Some(expected) => wrong(&format!("{expected} is not first")),
@@ -65,7 +65,7 @@ fn judge(name: &str, scenario: &str, kind: &str, exit: Exit, answer: &Value) -> 
     }
 }
 
-/// A finding as the table of `docs/coverage.md` shows it.
+/// Formats a finding as in the table of `docs/coverage.md`.
 fn shown(finding: &Value) -> String {
     let n = |key: &str| finding[key].as_u64();
     let numbers = [n("count").map(|n| n.to_string()), n("bytes").map(|n| format!("{n} bytes"))];
@@ -75,9 +75,9 @@ fn shown(finding: &Value) -> String {
 }
 
 #[test]
-fn the_trouble_of_every_shared_dump_comes_first() {
-    // The dumps of NativeAOT without module are refused.
-    let (dumps, lacking) = every_dump(|_| true).unwrap_or_default();
+fn the_fault_of_every_shared_dump_comes_first() {
+    // Dumps of NativeAOT without the module file are refused.
+    let (dumps, missing) = every_dump(|_| true).unwrap_or_default();
     let answers = each(&dumps, |d| {
         if run(&["info", d.path.to_str().unwrap()]).exit == Exit::NoRuntime {
             return None;
@@ -97,15 +97,15 @@ fn the_trouble_of_every_shared_dump_comes_first() {
         let cell = findings(answer).iter().map(shown).collect::<Vec<_>>().join("; ");
         rows.entry(cell).or_default().push(&dump.name);
     }
-    println!("{} dumps, {} skipped", dumps.len(), lacking.len());
+    println!("{} dumps, {} skipped", dumps.len(), missing.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-    if lacking.is_empty() && !dumps.is_empty() && common::native_aot_program().is_some() {
+    if missing.is_empty() && !dumps.is_empty() && common::native_aot_program().is_some() {
         document(&rows);
     }
 }
 
 #[test]
-fn what_grew_between_shared_dumps_comes_first() -> Tested {
+fn growth_between_shared_dumps_comes_first() -> Tested {
     let (dumps, _) = every_dump(|row| row["name"].as_str().unwrap().ends_with(".after"))?;
     let found = each(&dumps, |d| {
         let before = common::unpacked().join(format!("{}.before.dmp", d.name.trim_end_matches(".after")));
@@ -120,13 +120,13 @@ fn what_grew_between_shared_dumps_comes_first() -> Tested {
     Ok(())
 }
 
-/// Pairs of dumps of one program. A leak of 250 KB is told by two dumps: in one, a list that size looks like any other.
+/// Pairs of dumps of one program. A leak of 250 KB is visible only in two dumps: in one, a list of that size looks like any other.
 #[test]
-fn what_grew_since_an_earlier_dump_is_a_finding() {
+fn growth_since_an_earlier_dump_is_a_finding() {
     let pair = ["before", "after"].map(|side| format!("{}/dumps/corpus/net10-wks-leak-heap.{side}.dmp.zst", env!("CARGO_MANIFEST_DIR")));
     let [before, after] = [pair[0].as_str(), pair[1].as_str()];
     let (exit, answer) = ask(Path::new(after), &["analyze", "--since", before]);
-    // The second is the list in which the program keeps its record of them.
+    // The second one is the list in which the program records its objects.
     assert_eq!((exit, ids(&answer)), (Exit::Ok, vec!["growth", "growth"]));
     let finding = &findings(&answer)[0];
     let diff = ask(Path::new(after), &["diff", before]).1;
@@ -137,7 +137,7 @@ fn what_grew_since_an_earlier_dump_is_a_finding() {
     assert!(text(finding, "title").starts_with(text(holder, "text")), "{finding}");
     assert!(text(finding, "command").starts_with("gcdump retained --object"), "{finding}");
 
-    // The other way round, and against itself, nothing grew; a rule for CI fails on growth alone.
+    // With the dumps swapped, or with one dump twice, nothing grew; a rule for CI fails only on growth.
     for (since, exit, options) in [
         (before, Exit::Negative, &[][..]),
         (after, Exit::Ok, &[]),
@@ -150,12 +150,12 @@ fn what_grew_since_an_earlier_dump_is_a_finding() {
     let ran = run(&["analyze", "--json", "--since", after, before]);
     assert_eq!((ran.exit, ids(&serde_json::from_str(&ran.out).unwrap())), (Exit::Ok, vec![]));
 
-    // Where the graph is not wanted, it is not built for this either: both heaps are small.
+    // With `--no-graph` the graph is not built for growth either: both heaps are small.
     let (exit, quick) = ask(Path::new(after), &["analyze", "--no-graph", "--only", "growth", "--since", before]);
     let skipped = &quick["data"]["skipped"][0];
     assert!(exit == Exit::Ok && skipped["id"] == "growth" && text(skipped, "reason").contains("--no-graph"), "{quick}");
 
-    // Without an earlier dump it is not looked for, and told where it is asked for.
+    // Without an earlier dump growth is not searched for, and a request for it is refused.
     let (exit, alone) = ask(Path::new(after), &["analyze"]);
     assert!(exit == Exit::Ok && alone["data"]["inspected"].as_array().unwrap().iter().all(|id| id != "growth"));
     for option in ["--only", "--fail-on"] {
@@ -164,7 +164,7 @@ fn what_grew_since_an_earlier_dump_is_a_finding() {
     }
 }
 
-/// What contradicts the program's own record of its trouble.
+/// Returns what contradicts the program's own record of its fault.
 fn evidence(scenario: &str, found: &[&Value], truth: &Value) -> Option<String> {
     let first = found.first()?;
     let same = |key: &str, expected: &Value| (&first[key] != expected).then(|| format!("{key} is {}, not {expected}", first[key]));
@@ -175,8 +175,8 @@ fn evidence(scenario: &str, found: &[&Value], truth: &Value) -> Option<String> {
             let cycles = truth["threads"].as_array()?;
             let id = |name: &str| cycles.iter().find(|t| t["name"] == name).map(|t| t["managed"].clone());
             let expected = [id("ab"), id("ba")].into_iter().flatten().collect::<Vec<_>>();
-            let told = found.iter().any(|f| f["threads"].as_array().is_some_and(|t| expected.iter().all(|id| t.contains(id))));
-            (expected.len() != 2 || !told).then(|| format!("the deadlock of {expected:?} is not told"))
+            let reported = found.iter().any(|f| f["threads"].as_array().is_some_and(|t| expected.iter().all(|id| t.contains(id))));
+            (expected.len() != 2 || !reported).then(|| format!("the deadlock of {expected:?} is not reported"))
         }
         "starve" => same("count", &json!(4)),
         "inspect" => same("count", &truth["subscribers"]),
@@ -184,7 +184,7 @@ fn evidence(scenario: &str, found: &[&Value], truth: &Value) -> Option<String> {
     }
 }
 
-/// Fails if the part of `docs/coverage.md` is outdated; `GCDUMP_BLESS=1` rewrites it.
+/// Fails if the table in `docs/coverage.md` is outdated; `GCDUMP_BLESS=1` rewrites it.
 fn document(rows: &BTreeMap<String, Vec<&str>>) {
     let mut part = String::from("| findings, in order | dumps |\n| --- | --- |\n");
     for (cell, names) in rows {
@@ -204,7 +204,7 @@ fn document(rows: &BTreeMap<String, Vec<&str>>) {
 }
 
 #[test]
-fn the_corpus_has_its_troubles_and_each_suggested_command_works() {
+fn the_corpus_has_its_faults_and_each_suggested_command_works() {
     let dumps = sample(corpus::dumps(), 8);
     let wrong: Vec<String> = each(&dumps, |path| {
         let name = path.file_name().unwrap().to_str().unwrap().trim_end_matches(".zst").trim_end_matches(".dmp");
@@ -265,7 +265,7 @@ fn thresholds_and_exit_codes_are_as_asked() {
 }
 
 #[test]
-fn what_does_not_fit_in_memory_is_told() {
+fn an_analysis_that_does_not_fit_in_memory_is_reported() {
     let dump = own_unpacked();
     let ran = run(&["analyze", "--json", "--max-memory", "1K", dump.to_str().unwrap()]);
     let answer = ran.json();
@@ -275,7 +275,7 @@ fn what_does_not_fit_in_memory_is_told() {
 }
 
 #[test]
-fn suggested_commands_repeat_what_finds_the_dump() {
+fn suggested_commands_repeat_the_options_of_the_dump() {
     let folder = tempfile::Builder::new().prefix("it's a ").tempdir().unwrap();
     let path = folder.path().join("a b.dmp");
     std::fs::copy(own_unpacked(), &path).unwrap();
@@ -303,7 +303,7 @@ fn synthetic_processes_are_analyzed() {
             let expected = if moving { vec!["oom", "gc-in-progress"] } else { vec!["oom"] };
             assert_eq!((exit, ids(&answer)), (Exit::Partial, expected), "{shape:?}");
             assert_eq!(findings(&answer)[0]["bytes"], target.expected()["oom"][0]["alloc_size"], "{shape:?}");
-            // It has no fields to read locks by.
+            // The process has no fields from which locks could be read.
             let skipped = answer["data"]["skipped"].as_array().unwrap();
             let why = skipped.iter().find(|s| s["id"] == "deadlock").map(|s| text(s, "reason").to_string());
             let because = if moving { "a collection moved objects" } else { "FieldDesc" };
@@ -312,7 +312,7 @@ fn synthetic_processes_are_analyzed() {
     }
 }
 
-/// Before: `analyze` said that it had found no suspects where `retained --suspects` named one with half of a small heap.
+/// An earlier version reported no suspects although `retained --suspects` named one with half of a small heap.
 #[test]
 fn a_suspect_of_retained_is_a_finding_or_below_a_threshold() {
     let mut below = 0;
@@ -321,7 +321,7 @@ fn a_suspect_of_retained_is_a_finding_or_below_a_threshold() {
         let (_, answer) = ask(&path, &["analyze", "--only", "suspects"]);
         let lists = ["findings", "below"].map(|list| answer["data"][list].as_array().into_iter().flatten());
         let said: Vec<&Value> = lists.into_iter().flatten().collect();
-        // Shares of the few objects that a mini dump has say nothing.
+        // Shares of the few objects of a mini dump mean nothing.
         if answer["warnings"].as_array().unwrap().iter().any(|w| w["kind"] == "no-heap") {
             assert!(said.iter().all(|p| p["share"].is_null()), "{}", path.display());
             continue;
@@ -338,7 +338,7 @@ fn a_suspect_of_retained_is_a_finding_or_below_a_threshold() {
     assert!(shown.contains(line), "{shown}");
 }
 
-/// Before: "SIGABRT …, no exception in flight", and of a secondary thread no stack.
+/// An earlier version reported "SIGABRT …, no exception in flight", and no stack for a secondary thread.
 #[test]
 fn a_stack_overflow_names_its_recursion() -> Tested {
     for (name, thread, least, by) in [
@@ -369,7 +369,7 @@ fn crash_of(path: &Path) -> Value {
     findings(&answer).first().cloned().unwrap_or(Value::Null)
 }
 
-/// Before: "no exception in flight" although `threads` shows the one that the runtime keeps for such an end.
+/// An earlier version reported "no exception in flight" although `threads` shows the exception that the runtime keeps for such an end.
 #[test]
 fn a_crash_names_the_exception_that_threads_shows() {
     let mut named = 0;
@@ -378,7 +378,7 @@ fn a_crash_names_the_exception_that_threads_shows() {
         let (_, threads) = ask(&path, &["threads"]);
         let crashed = threads["data"]["threads"].as_array().into_iter().flatten().find(|t| t["crashed"] == true);
         let exception = crashed.map_or(&Value::Null, |t| &t["exception"]);
-        // What was being handled when a process ended itself is not the cause (`tests/it/hangs.rs`).
+        // The exception that was being handled when a process ended itself is not the cause (`tests/it/hangs.rs`).
         let itself = text(&crash, "title").starts_with("FailFast");
         if !crash.is_null() && exception["type"].is_string() && !itself {
             assert_eq!((&crash["object"], &crash["type"]), (&exception["address"], &exception["type"]), "{}", path.display());
@@ -389,8 +389,8 @@ fn a_crash_names_the_exception_that_threads_shows() {
     assert!(named > 0);
 }
 
-/// The lab's stack overflow is too large for the repository: here, the crashed thread's last exception is replaced by the one that the
-/// runtime keeps for a stack overflow.
+/// The lab's dump of a stack overflow is too large for the repository. Here, the crashed thread's last exception is replaced by the one that
+/// the runtime keeps for a stack overflow.
 #[test]
 fn a_stack_overflow_is_named() {
     let path = corpus::dump("net10-wks-failfast-heap");

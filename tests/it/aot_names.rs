@@ -1,4 +1,5 @@
-//! What the compiler left in a NativeAOT module, on the real dumps of one, against the symbols of its file and the program's own records.
+//! Tables that the compiler leaves in a NativeAOT module, in real dumps of one, compared with the symbols of its file and the program's own
+//! records.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,7 +33,7 @@ fn open(path: &Path, folder: &Path) -> Opened {
     let module = dump.modules.iter().find(|m| m.path.ends_with("/lab")).unwrap();
     let image = Image::at(&memory, module.base).unwrap();
     let search = FileSearch { modules: vec![folder.into()], ..FileSearch::default() };
-    // Heap dumps lack pages of the module's data that the process changed.
+    // Heap dumps do not have pages of the module's data that the process changed.
     let data = if path.to_string_lossy().contains("-heap") { DataPages::Absent } else { DataPages::Unchanged };
     fill_module(&mut memory, module, Some(&image), &search, dump.facts.os, data);
     let file = Arc::new(file_image(module, &image, &folder.join("lab"), memory.shape()).unwrap());
@@ -71,19 +72,19 @@ impl Opened {
 }
 
 impl Opened {
-    /// The same without the mark of structures.
+    /// Returns that name without the mark of structures.
     fn unboxed(&self, method_table: Addr) -> Option<&str> {
         self.mangled(method_table).map(|name| name.strip_prefix("Boxed_").unwrap_or(name))
     }
 }
 
-/// As the compiler writes a name in symbols.
+/// Converts a name to the compiler's form in symbols.
 fn mangle(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
 
 #[test]
-fn every_type_of_the_map_is_named_as_its_symbol() -> Tested {
+fn every_type_of_the_map_is_named_like_its_symbol() -> Tested {
     let folder = needs_native_aot_program()?;
     for known in dumps()? {
         let opened = open(&known.path, &folder);
@@ -95,7 +96,7 @@ fn every_type_of_the_map_is_named_as_its_symbol() -> Tested {
             }
         }
         spelled.sort_unstable();
-        // What C# has keywords for is spelled otherwise in symbols.
+        // Symbols spell types that have C# keywords differently.
         assert_eq!(spelled, KEYWORDS.map(|name| format!("System.{name}")), "{}", known.name);
         assert_eq!(opened.blobs.definitions().count(), 1056, "{}", known.name);
         assert_eq!(opened.blobs.incomplete(), [""; 0], "{}", known.name);
@@ -108,7 +109,7 @@ fn every_type_of_the_map_is_named_as_its_symbol() -> Tested {
     Ok(())
 }
 
-/// Releases with the flag of method tables with references, and the kind of the dumps that hold all tables.
+/// Releases with the flag of method tables with references, and the kind of dump that has all tables.
 const OTHERS: [(&str, u32); 3] = [("net8aot", 0x20_0000), ("net10aot", HAS_POINTERS), ("net11aot", HAS_POINTERS)];
 
 #[test]
@@ -125,7 +126,7 @@ fn programs_of_each_release_have_names_methods_and_static_fields() -> Tested {
         assert!(types > 900 && blobs.method_count() > 3000, "{}: {types} {}", known.name, blobs.method_count());
         assert!(blobs.method_table_of("lab", "Lab.Program").is_some(), "{}", known.name);
         assert!(blobs.method_table_of("System.Private.CoreLib", "System.Collections.Generic.Dictionary`2").is_some(), "{}", known.name);
-        // Helpers that the compiler makes have no metadata: .NET 11 lists one for each structure.
+        // Helpers made by the compiler have no metadata: .NET 11 lists one for each structure.
         let named = blobs.method_starts().filter(|at| blobs.method_at(*at).is_some()).count();
         assert!(named * 20 > blobs.method_count() * 19, "{}: {named} of {}", known.name, blobs.method_count());
         let statics = blobs.gc_statics();
@@ -140,7 +141,7 @@ fn programs_of_each_release_have_names_methods_and_static_fields() -> Tested {
 /// Static fields with owners: references, others, thread statics.
 const KINDS: [usize; 3] = [232, 206, 8];
 
-/// Types whose symbols have other names.
+/// Types that have other names in symbols.
 const KEYWORDS: [&str; 16] = [
     "Boolean", "Byte", "Char", "Double", "Int16", "Int32", "Int64", "IntPtr", "Object", "SByte", "Single", "String", "UInt16", "UInt32",
     "UInt64", "UIntPtr",
@@ -155,7 +156,7 @@ fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner(
         let symbol = |at: Addr, prefix: &str| opened.symbols(at).iter().find_map(|s| s.strip_prefix(prefix));
         assert_eq!(statics.len(), 438, "{}", known.name);
         for found in &statics {
-            // Heap dumps lack most slots.
+            // Heap dumps do not have most slots.
             let Some(block) = found.block else {
                 assert!(known.kind == "heap" && opened.memory.ptr(found.slot).is_err(), "{}: {found:?}", known.name);
                 continue;
@@ -186,7 +187,7 @@ fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner(
                 StaticKind::Thread => (2, "__TypeThreadStaticIndex"),
             };
             kinds[kind] += 1;
-            // Blocks without fields share a place.
+            // Blocks without fields share an address.
             let mut names = opened.symbols(*place).iter().filter_map(|s| s.strip_prefix(prefix));
             assert!(names.any(|name| opened.unboxed(owned.owner) == Some(name)), "{}: {place} {owned:?}", known.name);
         }
@@ -200,7 +201,7 @@ fn every_block_of_static_fields_is_found_and_those_of_generics_have_their_owner(
 }
 
 #[test]
-fn every_method_of_the_map_is_named_as_its_symbol() -> Tested {
+fn every_method_of_the_map_is_named_like_its_symbol() -> Tested {
     let folder = needs_native_aot_program()?;
     for known in dumps()? {
         let opened = open(&known.path, &folder);
@@ -211,7 +212,7 @@ fn every_method_of_the_map_is_named_as_its_symbol() -> Tested {
                 continue;
             };
             assert_eq!(method.start, start, "{}: {method:?}", known.name);
-            // Behind the type are its generic arguments; behind the name those of the method, or the number of the overload.
+            // The generic arguments of the type follow it; those of the method, or the number of the overload, follow the name.
             let simple = mangle(method.owner.rsplit(['.', '+']).next().unwrap());
             let wanted = (simple, mangle(&method.name));
             let agrees = |s: &String| s.contains(&wanted.0) && s.contains(&wanted.1);
@@ -219,7 +220,7 @@ fn every_method_of_the_map_is_named_as_its_symbol() -> Tested {
                 other.push(method);
             }
         }
-        // The two around `Main` belong to no type. What C# has keywords for is spelled otherwise in symbols.
+        // The two functions around `Main` belong to no type. Symbols spell types that have C# keywords differently.
         let spelled = other.iter().all(|m| KEYWORDS.iter().any(|name| m.owner == format!("System.{name}")));
         assert!(nameless == 2 && other.len() == 24 && spelled, "{}: {nameless} {other:?}", known.name);
         assert_eq!(opened.blobs.method_count(), 7846, "{}", known.name);
@@ -229,7 +230,7 @@ fn every_method_of_the_map_is_named_as_its_symbol() -> Tested {
 }
 
 #[test]
-fn code_anywhere_in_a_method_or_its_handlers_is_the_methods() -> Tested {
+fn code_anywhere_in_a_method_or_its_handlers_belongs_to_the_method() -> Tested {
     let folder = needs_native_aot_program()?;
     let known = dumps()?.swap_remove(0);
     let opened = open(&known.path, &folder);
@@ -251,7 +252,7 @@ fn code_anywhere_in_a_method_or_its_handlers_is_the_methods() -> Tested {
 }
 
 #[test]
-fn symbols_and_debug_information_tell_fields_and_owners() -> Tested {
+fn symbols_and_debug_information_have_fields_and_owners() -> Tested {
     let folder = needs_native_aot_program()?;
     for known in dumps()? {
         let opened = open(&known.path, &folder);
@@ -272,9 +273,9 @@ fn symbols_and_debug_information_tell_fields_and_owners() -> Tested {
         let primitive = |name: &str, offset, element| (name.to_string(), offset, FieldKind::Primitive(element));
         let wanted =
             [reference("Next", 8, "lab_Lab_Node"), primitive("Index", 24, CorElementType::I4), reference("Data", 16, "__Array<UInt8>")];
-        // The method table comes first.
+        // The method table is the first field.
         assert_eq!(fields.iter().skip(1).map(seen).collect::<Vec<_>>(), wanted, "{}", known.name);
-        // A boxed structure, of which fields are enums, and fields of an instance that another one describes.
+        // A boxed structure with enum fields, and fields of an instance described by another one.
         let key = types.fields_of("System_Console_System_ConsoleKeyInfo").unwrap();
         let of = |name: &str| FieldKind::Enum(format!("System_Console_System_{name}").into(), CorElementType::I4);
         let wanted = [
@@ -298,7 +299,7 @@ fn symbols_and_debug_information_tell_fields_and_owners() -> Tested {
             let kept = opened.memory.ptr(opened.memory.ptr(block.plus(offset)).unwrap()).unwrap();
             assert_eq!(symbols.type_at(kept).map(|t| t.name), Some("S_P_CoreLib_System_Collections_Generic_List_1<Object>"));
         }
-        // Of another kind, though declared among those.
+        // The field has another kind, although it is declared among those.
         let number = statics.iter().find(|s| s.name == "n").unwrap();
         assert!(matches!(number.at, Some(StaticAt::Address(_))), "{number:?}");
         let task = types.statics_of("S_P_CoreLib_System_Threading_Tasks_Task").unwrap();

@@ -1,4 +1,4 @@
-//! The public API is what `docs/api.txt` lists. `GCDUMP_BLESS=1` rewrites it; the diff is for review.
+//! The public API equals the list in `docs/api.txt`. `GCDUMP_BLESS=1` rewrites it; the diff is for review.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -8,11 +8,11 @@ use proc_macro2::{Delimiter, Group, TokenStream, TokenTree};
 use quote::ToTokens;
 use syn::{Attribute, Fields, ImplItem, Item, Signature, TraitItem, UseTree, Visibility};
 
-/// Paths of the modules whose items users name. Everything else is public to this repository's tests at most.
+/// Paths of the modules whose items users name. Everything else is at most visible to the tests of this repository.
 const MODULES: [(&str, &str); 3] =
     [("gcdump", "src/lib.rs"), ("gcdump::analysis", "src/analysis/mod.rs"), ("gcdump::model", "src/model/mod.rs")];
 
-/// Every item of a floor by its name.
+/// The items of a floor by name.
 type Items = BTreeMap<String, Vec<(PathBuf, Item)>>;
 
 fn root() -> PathBuf {
@@ -34,13 +34,13 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// Not part of the API: hidden, or only there for tests.
+/// Whether an item is not part of the API: hidden, or only for tests.
 fn is_hidden(attributes: &[Attribute]) -> bool {
     let text = |a: &Attribute| a.meta.to_token_stream().to_string().replace(' ', "");
     attributes.iter().map(text).any(|a| a == "doc(hidden)" || a == "cfg(test)" || a.contains("\"internals\""))
 }
 
-/// Source text of tokens, without the blanks that nobody would write.
+/// Source text of tokens, without superfluous blanks.
 fn tidy(tokens: impl ToTokens) -> String {
     let mut text = tokens.to_token_stream().to_string();
     for (from, to) in [
@@ -82,13 +82,13 @@ fn named(item: &Item) -> Option<String> {
     (is_public(visibility) && !is_hidden(attributes)).then(|| name.to_string())
 }
 
-/// The enums that `named_enum!` makes.
+/// Returns the enums that `named_enum!` makes.
 fn expanded(item: &Item) -> Vec<Item> {
     let Item::Macro(call) = item else { return vec![item.clone()] };
     if !call.mac.path.is_ident("named_enum") {
         return Vec::new();
     }
-    // `Variant = "name" | "alias"` is no Rust, `Variant` is.
+    // `Variant = "name" | "alias"` is not valid Rust, `Variant` is.
     let plain = |group: Group| {
         let mut in_name = false;
         let kept = group.stream().into_iter().filter(|token| {
@@ -99,7 +99,7 @@ fn expanded(item: &Item) -> Vec<Item> {
         });
         TokenTree::Group(Group::new(group.delimiter(), kept.collect()))
     };
-    // `pub open enum Name(i32)` is one as well.
+    // `pub open enum Name(i32)` is an enum, too.
     let tokens = call.mac.tokens.clone().into_iter().filter_map(|token| match token {
         TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => Some(plain(group)),
         TokenTree::Group(group) if group.delimiter() == Delimiter::Parenthesis => None,
@@ -126,7 +126,7 @@ fn floor_items(floor: &str) -> (Items, Vec<Item>) {
     (items, all)
 }
 
-/// `a::{b, c::d}` as paths.
+/// Expands `a::{b, c::d}` to paths.
 fn leaves(tree: &UseTree, before: &[String], out: &mut Vec<Vec<String>>) {
     let with = |name: String| before.iter().cloned().chain([name]).collect::<Vec<_>>();
     match tree {
@@ -140,9 +140,9 @@ fn leaves(tree: &UseTree, before: &[String], out: &mut Vec<Vec<String>>) {
 struct Api {
     floors: BTreeMap<String, (Items, Vec<Item>)>,
     lines: BTreeSet<String>,
-    /// Types and traits that the API names.
+    /// Types and traits that the API contains.
     known: BTreeSet<String>,
-    /// What public signatures name, and one of them.
+    /// Names in public signatures, each with one of these signatures.
     used: BTreeMap<String, String>,
 }
 
@@ -199,7 +199,7 @@ impl Api {
             other => self.line(tidy(other), TokenStream::new()),
         }
         self.known.insert(name.to_string());
-        // Handles lead to others that are above them, and answer the questions of `analysis`.
+        // Handles return handles of higher floors, and have the methods of `analysis`.
         let handles = ["session", "managed"];
         let above = ["managed", "analysis"];
         let impls = self.floors.iter().filter(|(f, _)| *f == floor || (handles.contains(&floor) && above.contains(&f.as_str())));
@@ -224,7 +224,7 @@ impl Api {
     }
 }
 
-/// Names in tokens that begin with a capital.
+/// Names in tokens that begin with a capital letter.
 fn idents(tokens: impl ToTokens) -> BTreeSet<String> {
     let text = tokens.to_token_stream().to_string();
     let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
@@ -256,7 +256,7 @@ fn the_public_api_is_listed() {
             }
         }
     }
-    // A type of ours in a public signature has a public name.
+    // A type of this crate in a public signature must have a public name.
     let ours = api.floors.values().flat_map(|(items, _)| items.keys()).collect::<BTreeSet<_>>();
     let unnamed = api.used.iter().filter(|(name, _)| ours.contains(name) && !api.known.contains(*name)).collect::<Vec<_>>();
     assert!(unnamed.is_empty(), "types without a public name: {unnamed:#?}");

@@ -1,4 +1,4 @@
-//! Chains of asynchronous methods: what the programs `asyncmix`, `async`, `starve` and `http` know of their tasks, and damaged lists.
+//! Chains of asynchronous methods, compared with the records of the programs `asyncmix`, `async`, `starve` and `http`, and damaged lists.
 
 use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"))
 }
 
-/// The answer of a command that must be complete.
+/// Returns the answer of a command, which must be complete.
 fn whole(path: &Path, command: &[&str]) -> Value {
     let (exit, answer) = ask(path, command);
     assert_eq!(exit, Exit::Ok, "{}: {}", path.display(), answer["warnings"]);
@@ -28,7 +28,7 @@ fn whole(path: &Path, command: &[&str]) -> Value {
 /// An answer, by the objects of its frames.
 struct Chains {
     data: Value,
-    /// Kinds and objects of roots, by object of a frame.
+    /// Kinds and objects of roots, by the object of a frame.
     roots: BTreeMap<u64, BTreeSet<(String, u64)>>,
     frames: BTreeMap<u64, Value>,
 }
@@ -47,7 +47,7 @@ impl Chains {
         Chains { data, roots, frames }
     }
 
-    /// The methods in the chain below and above `object`, in one of the chains that it is in. Names of runtime async have parameters.
+    /// Returns the methods below and above `object` in one of its chains. Names of runtime async have parameters.
     fn chain(&self, object: u64) -> Vec<String> {
         let has = |c: &&Value| list(&c["frames"]).iter().any(|f| number(&f["object"]) == object);
         let chain = list(&self.data["chains"]).iter().find(has);
@@ -62,7 +62,7 @@ impl Chains {
     }
 }
 
-/// What was compared: how often, and what was wrong.
+/// Number of comparisons, and the ones that failed.
 #[derive(Default)]
 struct Compared {
     methods: usize,
@@ -78,7 +78,7 @@ impl Compared {
         }
     }
 
-    /// `methods` methods end at `object`, and hang on `root` of `kind`.
+    /// Checks that `methods` methods end at `object` and wait for `root` of `kind`.
     fn hangs(&mut self, of: &Chains, (name, methods): (&str, usize), object: &Value, kind: &str, root: Option<&Value>) {
         let found = of.roots.get(&number(object));
         let right = found.is_some_and(|f| f.iter().any(|(k, o)| k == kind && root.is_none_or(|r| number(r) == *o)));
@@ -90,7 +90,7 @@ impl Compared {
 fn asyncmix(dump: &Known) -> Compared {
     let truth = &dump.truth.as_ref().unwrap()["async"];
     let runtime_async = truth["runtime_async"] == true;
-    // A method of System.Net.Sockets is named by its file.
+    // The name of a method of System.Net.Sockets comes from its file.
     let files = if runtime_async { lab().map(|lab| lab.join("net11").display().to_string()) } else { None };
     let command = [&["async", "--tasks"][..], &files.iter().flat_map(|f| ["--modules", f.as_str()]).collect::<Vec<_>>()].concat();
     let of = Chains::of(if runtime_async && files.is_none() {
@@ -122,7 +122,7 @@ fn asyncmix(dump: &Known) -> Compared {
         out.methods += usize::from(right);
         out.check(right, || format!("{name}: {found:x?}, not {roots:x?}"));
     }
-    // Each of what `any` waits for is pending, so that it hangs on both.
+    // Each task that `any` waits for is pending, so `any` has both as roots.
     out.check(of.roots[&number(&truth["any"])].len() == 2, || format!("any: {:x?}", of.roots[&number(&truth["any"])]));
     for waiter in list(&truth["sem_waiters"]) {
         out.hangs(&of, ("sem_waiters", 1), waiter, "semaphore", Some(&truth["sem"]));
@@ -150,7 +150,7 @@ fn asyncmix(dump: &Known) -> Compared {
     }
     let chains = list(&of.data["chains"]).iter();
     let three = chains.filter(|c| objects_of(c).contains(&number(&truth["three"]))).find_map(|c| c["frames"][0]["state"].as_i64());
-    // The second `await` of three never suspends: unoptimized code has a place for it all the same.
+    // The second of three `await`s never suspends, but unoptimized code has a number for it.
     let places: &[i64] = if runtime_async { &[2, 3] } else { &[3] };
     out.check(three.is_some_and(|state| places.contains(&state)), || format!("three is at {three:?}"));
     let generic = if runtime_async { "Fetch<System.Int32>" } else { "Service<System.String>.Fetch<System.Int32>" };
@@ -167,7 +167,7 @@ fn asyncmix(dump: &Known) -> Compared {
     }
     // Both directions name the same object.
     let totals = &of.data["totals"];
-    // With those of the library: `WaitAsync` four times, `AcceptAsync`, `ReceiveAsync`.
+    // The methods include those of the library: `WaitAsync` four times, `AcceptAsync`, `ReceiveAsync`.
     let methods = if runtime_async { 40 } else { 34 };
     for (key, n) in
         [("methods", methods), ("suspended", methods), ("confirmed", methods), ("contradicted", 0), ("abandoned", 0), ("unobserved", 1)]
@@ -196,14 +196,14 @@ fn asyncmix(dump: &Known) -> Compared {
             ids.extend(frames.iter().filter_map(|f| f["thread"].as_u64()));
         }
     }
-    let told: BTreeSet<u64> = list(&truth["threads"]).iter().filter_map(|t| t["managed"].as_u64()).collect();
-    out.threads = ids.intersection(&told).count();
-    out.check(ids == told, || format!("threads {ids:?}, not {told:?}"));
+    let recorded: BTreeSet<u64> = list(&truth["threads"]).iter().filter_map(|t| t["managed"].as_u64()).collect();
+    out.threads = ids.intersection(&recorded).count();
+    out.check(ids == recorded, || format!("threads {ids:?}, not {recorded:?}"));
     out
 }
 
 #[test]
-fn every_suspended_method_hangs_on_what_its_program_says() -> Tested {
+fn every_suspended_method_has_the_recorded_root() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"].as_str().is_some_and(|s| s.starts_with("asyncmix")))?;
     if dumps.is_empty() {
         println!("skipped: no dumps of the program are at hand");
@@ -222,7 +222,7 @@ fn every_suspended_method_hangs_on_what_its_program_says() -> Tested {
 }
 
 #[test]
-fn starved_methods_lie_in_a_queue_and_block_the_workers() -> Tested {
+fn starved_methods_are_in_a_queue_and_block_the_workers() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "starve")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
@@ -246,7 +246,7 @@ fn starved_methods_lie_in_a_queue_and_block_the_workers() -> Tested {
 }
 
 #[test]
-fn requests_in_flight_hang_on_their_sockets() -> Tested {
+fn requests_in_flight_wait_for_their_sockets() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "http")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
@@ -267,7 +267,7 @@ fn requests_in_flight_hang_on_their_sockets() -> Tested {
 }
 
 #[test]
-fn forty_chains_hang_on_one_promise() -> Tested {
+fn forty_chains_wait_for_one_promise() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "async")?;
     for dump in &dumps {
         let truth = dump.truth.as_ref().unwrap();
@@ -316,7 +316,7 @@ impl Changed {
     }
 }
 
-/// Objects of the frames of the first chain with a frame in `method`.
+/// Returns the objects of the frames of the first chain with a frame in `method`.
 fn objects(data: &Value, method: &str) -> Vec<u64> {
     let within = |c: &&Value| list(&c["frames"]).iter().any(|f| f["method"].as_str().is_some_and(|m| m.ends_with(method)));
     let chain = list(&data["chains"]).iter().find(within).unwrap_or_else(|| panic!("no {method}"));
@@ -331,7 +331,7 @@ fn chains_of_the_repositorys_dumps_are_confirmed_by_both_directions() {
         let counts = ["methods", "suspended", "confirmed"].map(|key| totals[key].as_u64());
         assert_eq!(counts, [Some(methods); 3], "{name}: {totals}");
     }
-    // No task at all is an answer.
+    // An answer without tasks is complete as well.
     let data = whole(&corpus("net10-wks-crash-heap"), &["async", "--tasks"]);
     assert_eq!((list(&data["chains"]).len(), data["tasks"].as_array().map(Vec::len)), (0, Some(0)));
 }
@@ -341,11 +341,11 @@ fn methods_that_wait_for_each_other_end() {
     let mut dump = Changed::of("net10-wks-asyncmix-heap");
     let before = whole(&dump.path(), &["async"]);
     let [c1, _, c3] = objects(&before, ".C3")[..] else { panic!("C3 waits for C2 and C1") };
-    // The innermost waits for the outermost, and for its promise.
+    // The innermost method waits for the outermost one, and for its promise.
     dump.refer(c3, "m_continuationObject", c1);
     let (_, answer) = ask(&dump.path(), &["async"]);
     assert_eq!(objects(&answer["data"], ".C3").len(), 3, "{answer}");
-    // Nothing else leads to two methods: they hang on themselves.
+    // No other method waits for these two, so they are their own root.
     let [vt, over] = objects(&before, ".OverVt")[..] else { panic!("OverVt waits for Vt") };
     let promise = list(&before["chains"]).iter().find(|c| objects_of(c).contains(&vt)).map(|c| number(&c["root"]["object"])).unwrap();
     dump.refer(over, "m_continuationObject", vt);
@@ -368,7 +368,7 @@ fn objects_of(chain: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn a_cyclic_list_of_waiters_ends_and_is_told() {
+fn a_cyclic_list_of_waiters_ends_and_is_reported() {
     let mut dump = Changed::of("net10-wks-asyncmix-heap");
     let before = whole(&dump.path(), &["async", "--root", "semaphore"]);
     let nodes: Vec<u64> = list(&before["chains"]).iter().map(|c| number(&c["root"]["node"])).collect();
@@ -378,7 +378,7 @@ fn a_cyclic_list_of_waiters_ends_and_is_told() {
     assert_eq!(exit, Exit::Partial);
     assert!(list(&answer["warnings"]).iter().any(|w| w["kind"] == "limit-hit"), "{}", answer["warnings"]);
     assert_eq!(answer["data"]["complete"], false);
-    // A list of continuations that has itself as an item.
+    // A list of continuations contains itself.
     let mut dump = Changed::of("net10-wks-asyncmix-heap");
     let fan = objects(&whole(&dump.path(), &["async"]), ".Fan")[0];
     let chains = whole(&dump.path(), &["async", "--method", ".Fan"]);
@@ -391,7 +391,7 @@ fn a_cyclic_list_of_waiters_ends_and_is_told() {
     assert!(list(&answer["data"]["chains"]).len() >= 5, "{answer}");
 }
 
-/// Options that supply the framework's files of the lab.
+/// Options that supply the lab's files of the framework.
 fn with_files() -> Result<[String; 2], crate::harness::Ignored> {
     Ok(["--modules".into(), needs_lab()?.join("net11").display().to_string()])
 }
@@ -400,7 +400,7 @@ fn dump_of(scenario: &str) -> Result<Vec<Known>, crate::harness::Ignored> {
     Ok(known_dumps(|row| row["scenario"] == scenario)?.0)
 }
 
-/// The continuations of methods that the truth lists for a task, from the innermost outwards, with their methods where the program knew them.
+/// Returns the continuations that the truth lists for a task, innermost first, with their methods if the program knew them.
 fn continuations(of_task: &Value) -> Vec<(u64, Option<String>)> {
     let made = |c: &&Value| c["type"].as_str().is_some_and(|t| t.starts_with("Continuation,"));
     // `void [lab] StateLab.AsyncMix::C3(int32)[QuickJitted]`
@@ -414,9 +414,9 @@ fn chains_of_runtime_async_are_those_of_the_program() -> Tested {
     for (scenario, chains, file) in [("asyncmixrt", 30, "System.Net.Sockets.dll"), ("httprt", 7, "System.Net.Http.dll")] {
         for dump in dump_of(scenario)? {
             let truth = dump.truth.as_ref().unwrap();
-            let told = if truth["continuations"].is_array() { &truth["continuations"] } else { &truth["async"]["continuations"] };
+            let recorded = if truth["continuations"].is_array() { &truth["continuations"] } else { &truth["async"]["continuations"] };
             let data = whole(&dump.path, &["async", &files[0], &files[1]]);
-            for of_task in list(told) {
+            for of_task in list(recorded) {
                 let own = continuations(of_task);
                 let task = number(&of_task["task"]);
                 let all: Vec<u64> = own.iter().map(|(at, _)| *at).chain([task]).collect();
@@ -430,7 +430,7 @@ fn chains_of_runtime_async_are_those_of_the_program() -> Tested {
                 let last = list(&chain["frames"]).iter().find(|f| number(&f["object"]) == task).unwrap();
                 assert_eq!((&last["method"], &last["label"]), (&Value::Null, &"its task".into()), "{}", dump.name);
             }
-            assert_eq!(list(told).len(), chains, "{}", dump.name);
+            assert_eq!(list(recorded).len(), chains, "{}", dump.name);
             let plumbing = |f: &Value| f["label"].as_str().is_some_and(|l| l.contains("Continuation") || l.contains("RuntimeAsyncTask"));
             assert!(!list(&data["chains"]).iter().flat_map(|c| list(&c["frames"])).any(plumbing), "{}", dump.name);
             assert!(list(&data["chains"]).iter().all(|c| c["root"]["kind"] != "unknown"), "{}", dump.name);
@@ -459,8 +459,8 @@ fn a_method_that_a_thread_runs_comes_before_those_that_await_it() -> Tested {
             let chain = list(&data["chains"]).iter().find(|c| number(&c["root"]["object"]) == task).unwrap();
             assert_eq!(chain["root"]["kind"], "running", "{}", dump.name);
             let methods: Vec<&str> = list(&chain["frames"]).iter().filter_map(|f| f["method"].as_str()?.split('(').next()).collect();
-            let told: Vec<&str> = list(&of["methods"]).iter().filter_map(Value::as_str).collect();
-            assert_eq!(methods, told, "{}", dump.name);
+            let recorded: Vec<&str> = list(&of["methods"]).iter().filter_map(Value::as_str).collect();
+            assert_eq!(methods, recorded, "{}", dump.name);
             let first = &chain["frames"][0];
             assert_eq!(
                 (number(&first["object"]), &first["thread"], &first["status"]),
@@ -468,9 +468,9 @@ fn a_method_that_a_thread_runs_comes_before_those_that_await_it() -> Tested {
             );
             // The task is that of the outermost method.
             let object = whole(&dump.path, &["object", of["outermost_task"].as_str().unwrap()]);
-            assert!(object["task"]["method"].as_str().unwrap().starts_with(told[2]), "{object}");
+            assert!(object["task"]["method"].as_str().unwrap().starts_with(recorded[2]), "{object}");
         }
-        // The thread that waits for the first one's task comes after its outermost method.
+        // The thread that waits for the first task comes after the outermost method.
         let waits = |c: &&Value| list(&c["frames"]).last().unwrap()["thread"] == truth["main"]["managed"];
         assert_eq!(list(&data["chains"]).iter().filter(waits).count(), 1, "{}", dump.name);
         let totals = ["methods", "suspended", "confirmed"].map(|key| data["totals"][key].as_u64());
@@ -503,7 +503,7 @@ fn continuations_are_shown_as_their_methods_with_their_variables() -> Tested {
         // Paths.
         let ran = run(&["path", marker("Middle.m").as_str().unwrap(), dump.path.to_str().unwrap()]);
         assert!(ran.out.contains("continuation of Cases.AsyncLive.Middle(Int32)"), "{}", ran.out);
-        // Both methods of an asynchronous one.
+        // An asynchronous method has two methods.
         let layout = &whole(&dump.path, &["type", "--methods", "Cases.AsyncLive"])["layout"];
         let of_middle = |m: &&Value| m["name"].as_str().is_some_and(|n| n.contains(".Middle("));
         let code: Vec<_> = list(&layout["methods"]).iter().filter(of_middle).map(|m| m["code"].as_str()).collect();

@@ -1,8 +1,7 @@
-//! The book in `docs`, and the README: every command of a transcript is run and prints what stands there, the pictures are what a
-//! terminal shows, and the table of contents has every document. `GCDUMP_BLESS=1 cargo test --test it book::` rewrites outputs and
-//! pictures.
+//! The book in `docs`, and the README: the commands of transcripts print the shown output, pictures show what a terminal shows, and the table
+//! of contents has every document. `GCDUMP_BLESS=1 cargo test --test it book::` rewrites outputs and pictures.
 //!
-//! A transcript is a block marked `console`. A line `…` stands for one or more lines of output that are left out.
+//! A transcript is a block marked `console`. A line `…` replaces one or more lines of output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +16,7 @@ use crate::docs::{documents, root};
 
 /// Columns of the terminal that transcripts show.
 const COLUMNS: usize = 110;
-/// What stands for lines that are left out.
+/// The line that replaces lines that are left out.
 const CUT: &str = "…";
 
 fn blessed() -> bool {
@@ -28,8 +27,8 @@ fn terminal(columns: usize) -> Screen {
     Screen::terminal(Some(columns), None)
 }
 
-/// What `line`, without its prompt, shows on `screen`. Files of this machine must not count, and the option that says so is taken out again
-/// of commands that the answer proposes.
+/// Runs `line`, without its prompt, on `screen`. Module files of this machine must not affect the output, so an option excludes them; it is
+/// removed from commands that the answer suggests.
 fn shown(line: &str, screen: Screen) -> (Exit, String) {
     const LOCAL: &str = " --no-local-files";
     let mut args = words(line.strip_prefix("gcdump ").unwrap_or_else(|| panic!("a transcript runs gcdump only: {line}")));
@@ -41,12 +40,12 @@ fn shown(line: &str, screen: Screen) -> (Exit, String) {
     (ran.exit, text.replace(LOCAL, ""))
 }
 
-/// The lines of `text` without blank ones at the end.
+/// Returns the lines of `text` without blank ones at the end.
 fn trimmed(text: &str) -> Vec<&str> {
     text.trim_end().lines().map(str::trim_end).collect()
 }
 
-/// Whether `wanted` is `printed` where no line is a cut, and otherwise `printed` with at least one line left out at each cut.
+/// Whether `wanted` equals `printed` if no line is a cut; otherwise, whether each cut replaces at least one line.
 fn fits(wanted: &[&str], printed: &[&str]) -> bool {
     let parts: Vec<&[&str]> = wanted.split(|line| *line == CUT).collect();
     let [head, middle @ .., tail] = parts.as_slice() else { return wanted == printed };
@@ -59,7 +58,7 @@ fn fits(wanted: &[&str], printed: &[&str]) -> bool {
     rest.len() > tail.len() && rest.ends_with(tail)
 }
 
-/// `printed` with the cuts of `old`, as far as its parts can be told: by how far they are from the ends, and by the words of their first line.
+/// Returns `printed` with the cuts of `old`, whose parts are identified by their distance from the ends and by the words of their first line.
 fn refitted(old: &[&str], printed: &[&str]) -> Vec<String> {
     let whole = || printed.iter().map(ToString::to_string).collect();
     let shape = |line: &str| line.split(|c: char| !c.is_alphabetic()).filter(|w| w.len() > 2).collect::<Vec<_>>().join(" ");
@@ -100,7 +99,7 @@ fn cuts_leave_lines_out_and_change_none() {
         &["…", "c"],
         &["a", "x", "…"],
         &["…", "c", "…", "b", "…"],
-        // Nothing is left out there.
+        // Nothing is left out at this cut.
         &["…", "a", "b", "c", "d"],
         &["a", "…", "b", "c", "d"],
         &["a", "b", "c", "d", "…"],
@@ -170,10 +169,10 @@ fn every_transcript_is_what_gcdump_prints() {
     assert!(count > 30, "only {count} commands found");
 }
 
-/// Commands shown with a prompt are run: they stand in transcripts, but for the reference and the session of the shell, which have tests of
-/// their own.
+/// Commands with a prompt are in transcripts, so that they are run. Exceptions are the reference and the session of the shell, which have
+/// other tests.
 #[test]
-fn no_command_stands_outside_of_a_transcript() {
+fn commands_with_a_prompt_are_in_transcripts() {
     for document in documents() {
         let name = document.strip_prefix(root()).unwrap().display().to_string();
         if ["docs/cli.md", "docs/shell.md"].contains(&name.as_str()) {
@@ -190,7 +189,7 @@ fn no_command_stands_outside_of_a_transcript() {
     }
 }
 
-/// The command lines in `text` that are only named: in its sentences and in blocks for a shell.
+/// Returns the command lines in `text` that are only named, in its sentences and in blocks for a shell.
 fn named(text: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut fence = None;
@@ -206,7 +205,7 @@ fn named(text: &str) -> Vec<&str> {
     out
 }
 
-/// Commands that are named only, for want of a dump, exist, and so do their options.
+/// Commands that are only named, because they need a dump, exist, and so do their options.
 #[test]
 fn named_commands_and_options_exist() {
     let general = run(&["help", "options"]).out;
@@ -215,7 +214,7 @@ fn named_commands_and_options_exist() {
         let text = fs::read_to_string(&document).unwrap();
         let lines = named(&text);
         for line in lines {
-            // An option that continues on the next line of the text, or words to be filled in.
+            // The word is an option that continues on the next line of the text, or a word to fill in.
             let mut words = line.split_whitespace().skip(1).filter(|w| !w.ends_with(".dmp"));
             let Some(command) = words.next().filter(|w| w.starts_with(|c: char| c.is_ascii_lowercase())) else { continue };
             if command == "help" {
@@ -247,7 +246,7 @@ fn the_dumps_of_the_book_are_in_the_repository() {
     }
 }
 
-/// The table of contents leads to every document of the folder, and what the case studies are is told there.
+/// The table of contents links to every document of the folder.
 #[test]
 fn the_table_of_contents_has_every_document() {
     let contents = fs::read_to_string(root().join("docs/README.md")).unwrap();
@@ -279,7 +278,7 @@ const PICTURES: &[Picture] = &[
 ];
 
 /// Colors that can be read on the dark background of the pictures, which those of VGA cannot: black to white, then the bright ones.
-const COLOURS: Palette = {
+const COLORS: Palette = {
     let eight = [
         RgbColor(0x48, 0x4f, 0x58),
         RgbColor(0xff, 0x7b, 0x72),
@@ -305,7 +304,7 @@ fn picture(commands: &[(&str, usize)]) -> String {
         text.push_str(&format!("\u{1b}[1m$ {command}\u{1b}[0m\n{}\n", lines[..cut].join("\n")));
         text.push_str(if cut < lines.len() { "…\n\n" } else { "\n" });
     }
-    Term::new().palette(COLOURS).fg_color(Color::Rgb(INK)).bg_color(Color::Rgb(PAPER)).render_svg(text.trim_end())
+    Term::new().palette(COLORS).fg_color(Color::Rgb(INK)).bg_color(Color::Rgb(PAPER)).render_svg(text.trim_end())
 }
 
 #[test]

@@ -52,7 +52,7 @@ fn weak_links_to_dead_bridged_objects_are_nulled_and_others_stay() {
         let objects: Vec<&Value> = rows(&data["sccs"]).iter().flat_map(|s| rows(&s["objects"])).collect();
         let bridged: BTreeSet<&str> = objects.iter().map(|o| o["address"].as_str().unwrap()).collect();
 
-        // Whether an object is registered for finalization is what `finalizers` lists.
+        // `finalizers` lists the objects that are registered for finalization.
         let (_, queues) = ask(&path, &["finalizers", "--objects", "--top", "0"]);
         let queued: Vec<Value> = rows(&queues["data"]["objects"]).iter().filter(|o| o["state"] == "registered").cloned().collect();
         let queued = texts(&queued, "object");
@@ -61,7 +61,7 @@ fn weak_links_to_dead_bridged_objects_are_nulled_and_others_stay() {
             registered += usize::from(object["registered"] == true);
         }
 
-        // Every weak handle to a dead bridged object is listed, and no other is nulled.
+        // Every weak handle to a dead bridged object is listed, and only these are nulled.
         let (_, handles) = ask(&path, &["handles", "--type", "weak-short,weak-long", "--top", "0"]);
         let handles = rows(&handles["data"]["handles"]);
         let links = rows(&data["weak_links"]);
@@ -94,7 +94,7 @@ fn components_of_peers_are_the_cycles_made_by_the_program() -> Tested {
     let sccs: Vec<BTreeSet<&str>> = rows(&data["sccs"]).iter().map(|s| texts(rows(&s["objects"]), "address")).collect();
     let alone: BTreeSet<&str> = [truth["alone"].as_str().unwrap()].into();
     assert_eq!(sccs, [addresses(&truth["ring_a"]), addresses(&truth["ring_b"]), alone]);
-    // a → b → alone, without a → alone: that path goes through b.
+    // The component with `alone` is reached only through b: there is no reference from a.
     assert_eq!(data["xrefs"], json!([{ "src": 0, "dst": 1 }, { "src": 1, "dst": 2 }]));
     assert!(rows(&data["sccs"]).iter().all(|s| s["alive"] == true));
     // Lists between the peers belong to the cycles.
@@ -221,9 +221,9 @@ fn totals_of_garbage_and_of_collections_add_up() {
     assert!(checked > 0);
 }
 
-/// An object with several peers of the other runtime has a handle for each.
+/// An object with several peers in the other runtime has one handle for each.
 #[test]
-fn every_cross_reference_handle_of_an_object_is_told() {
+fn every_cross_reference_handle_of_an_object_is_shown() {
     for shape in crate::common::shapes() {
         let mut target = Spec::standard(shape).build();
         let expected = target.expected();
@@ -235,9 +235,9 @@ fn every_cross_reference_handle_of_an_object_is_told() {
         let (_, answer) = ask(file.path(), &["bridge", "--all"]);
         assert_eq!(answer["data"]["bridged"], 1, "{shape:?}");
         let object = &answer["data"]["sccs"][0]["objects"][0];
-        let told = |h: &Value| json!({ "handle": h["address"], "context": h["secondary"] });
-        assert_eq!(json!({ "handle": object["handle"], "context": object["context"] }), told(first), "{shape:?}");
-        assert_eq!(object["further_handles"], json!([told(second)]), "{shape:?}");
+        let expected = |h: &Value| json!({ "handle": h["address"], "context": h["secondary"] });
+        assert_eq!(json!({ "handle": object["handle"], "context": object["context"] }), expected(first), "{shape:?}");
+        assert_eq!(object["further_handles"], json!([expected(second)]), "{shape:?}");
         let text = run(&["bridge", "--all", "--format", "csv", "--no-local-files", file.path().to_str().unwrap()]).out;
         for handle in [first, second] {
             assert!(text.contains(handle["address"].as_str().unwrap()), "{shape:?}: {text}");

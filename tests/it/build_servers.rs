@@ -1,4 +1,4 @@
-//! Formats for build servers, the scripts in `integrations`, and the plugin of kubectl with a stand-in for it.
+//! Formats for build servers, the scripts in `integrations`, and the plugin of kubectl with a substitute for kubectl.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn corpus(name: &str) -> String {
     format!("dumps/corpus/{name}.dmp.zst")
 }
 
-/// Commands that make checks, with findings of every severity among them.
+/// Commands that make checks, with findings of every severity.
 fn commands() -> Vec<Vec<String>> {
     let (before, after) = (corpus("net10-wks-leak-heap.before"), corpus("net10-wks-leak-heap.after"));
     let words = |text: &str| text.split(' ').map(String::from).collect::<Vec<_>>();
@@ -34,7 +34,7 @@ fn ask(command: &[String], format: &str) -> String {
     run(&args).out
 }
 
-/// Number of checks of the JSON answer that failed or are noted, and of those that failed.
+/// Counts the checks of the JSON answer that failed or are noted, and those that failed.
 fn expected(answer: &Value) -> (usize, usize) {
     let data = &answer["data"];
     let list = |key: &str| data[key].as_array().cloned().unwrap_or_default();
@@ -112,8 +112,8 @@ fn markdown_has_the_rows_of_tables() {
     let csv = rows("csv");
     let markdown = rows("markdown");
     let table: Vec<&str> = markdown.lines().filter(|l| l.starts_with("| ")).collect();
-    // Titles, rules and totals are rows as well.
-    assert!(table.len() >= csv.lines().count() + 1, "{} {}", table.len(), csv.lines().count());
+    // Titles, rules and totals are rows, too.
+    assert!(table.len() > csv.lines().count(), "{} {}", table.len(), csv.lines().count());
     let columns = |line: &str| line.replace("\\|", "").matches('|').count();
     assert!(table.iter().all(|l| columns(l) == columns(table[0])), "{markdown}");
     assert!(markdown.contains("System.Collections.Generic.List&lt;"), "no raw HTML");
@@ -168,7 +168,7 @@ fn shown(output: &Output) -> String {
     format!("{:?}\n{}\n{}", output.status, String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// The shell scripts below the keys `key` of a YAML file: a block after `|`, or the items of a list.
+/// Returns the shell scripts of the keys `key` in a YAML file: a block after `|`, or the items of a list.
 fn scripts(file: &str, key: &str) -> Vec<String> {
     let text = fs::read_to_string(integrations().join(file)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -186,7 +186,7 @@ fn scripts(file: &str, key: &str) -> Vec<String> {
     all
 }
 
-/// A folder with an archive of this build, as a release has it.
+/// Makes a folder with an archive of this build, laid out like a release.
 fn release(place: &Place) -> String {
     let script = r#"
         version=9.9.9 name="gcdump-9.9.9-$(uname -m)-unknown-linux-musl"
@@ -233,7 +233,7 @@ fn the_github_action_installs_takes_dumps_and_fails_for_what_it_finds() -> Teste
     assert!(variables.contains(&format!("DOTNET_DbgMiniDumpName={}/%e.%p.%t.dmp\n", folder.display())), "{variables}");
     let check = format!("export PATH=\"$(cat path):$PATH\"\n{}", steps[1]);
 
-    // No dump: nothing fails.
+    // Without a dump, nothing fails.
     let none = place.bash(&check, &common);
     assert!(none.status.success() && shown(&none).contains("no dump in dumps"), "{}", shown(&none));
 
@@ -259,7 +259,8 @@ fn the_github_action_installs_takes_dumps_and_fails_for_what_it_finds() -> Teste
     fs::write(place.path("dumps/broken.dmp"), "no dump").unwrap();
     let broken = place.bash(&check, &[&common[..], &[("GCDUMP_FAIL_ON", "crash")]].concat());
     assert_eq!(broken.status.code(), Some(1), "{}", shown(&broken));
-    assert!(place.text("results/summary.md").contains("gcdump cannot read this dump."));
+    let summary = fs::read_to_string(place.path("results/summary").with_extension("md")).unwrap();
+    assert!(summary.contains("gcdump cannot read this dump."));
 
     // An archive with another checksum is not installed.
     fs::write(place.path("downloads/SHA256SUMS"), place.text("downloads/SHA256SUMS").replace(|c: char| c.is_ascii_digit(), "0")).unwrap();
@@ -302,7 +303,7 @@ fn the_plugin_of_kubectl_composes_its_calls() -> Tested {
         return ignored("there is no bash");
     }
     let place = Place::new();
-    // The stand-in records its arguments, and runs what is to run in the container here.
+    // The substitute records its arguments, and runs here what kubectl would run in the container.
     let stand_in = "#!/usr/bin/env bash\nprintf '%q ' \"$@\" >>calls; echo >>calls\nwhile [ $# -gt 0 ] && [ \"$1\" != -- ]; do shift; done; shift\n[ \"$1\" != /gcdump ] || exit 0\nexec \"$@\"\n";
     fs::write(place.path("bin/kubectl"), stand_in).unwrap();
     #[cfg(unix)]
@@ -318,7 +319,7 @@ fn the_plugin_of_kubectl_composes_its_calls() -> Tested {
     fs::copy(own_unpacked(), place.path("pod/app 1.dmp")).unwrap();
     let (ran, calls) = call("-n shop -c app copy web-1 'pod/app 1.dmp'");
     assert!(ran.status.success() && calls.starts_with("exec -n shop web-1 -c app -- sh -c "), "{} {calls}", shown(&ran));
-    // What has arrived is read as it is.
+    // The copied file is read unchanged.
     let read = place.bash("gcdump stat --no-local-files 'app 1.dmp.gz'", &[]);
     assert!(read.status.success() && String::from_utf8_lossy(&read.stdout).contains("System.String"), "{}", shown(&read));
     let (ran, _) = call("copy web-1 pod/app.dmp.zst");

@@ -16,7 +16,7 @@ use writer::{File, program};
 #[allow(dead_code)]
 mod writer;
 
-/// The files of `folder` that `dump` has as modules.
+/// The files of `folder` that are modules of `dump`.
 fn modules_of(dump: &Path, folder: &Path) -> Vec<(String, PathBuf)> {
     let dump = gcdump::open(dump).unwrap();
     let mut out: Vec<(String, PathBuf)> = Vec::new();
@@ -30,14 +30,14 @@ fn modules_of(dump: &Path, folder: &Path) -> Vec<(String, PathBuf)> {
     out
 }
 
-/// A single-file program of `files` after a host that is not a program.
+/// Makes a single-file program of `files`, after a host that is not a program.
 fn bundle(files: &[(String, PathBuf)], compressed: bool) -> Vec<u8> {
     let contents: Vec<Vec<u8>> = files.iter().map(|(_, path)| std::fs::read(path).unwrap()).collect();
     let files: Vec<File<'_>> = files.iter().zip(&contents).map(|((path, _), contents)| File { path, contents, compressed }).collect();
     program(b"\x7fELF", 6, &files).bytes
 }
 
-/// Dumps whose names are in the files of their modules.
+/// Dumps whose type names are in the module files.
 fn bare(runtime: &str) -> Result<Known, crate::harness::Ignored> {
     let wanted = |row: &Value| (&row["runtime"], &row["kind"]) == (&Value::from(runtime), &Value::from("kernel"));
     Ok(known_dumps(wanted)?.0.remove(0))
@@ -61,11 +61,11 @@ fn assemblies_in_a_bundle_answer_like_those_in_a_folder() -> Tested {
                 assert_eq!(by_folder["complete"], by_bundle["complete"], "{} {command}", dump.name);
             }
         }
-        // The program of the process is looked for by its name.
+        // The program of the process is searched for by its name.
         let bin = place.path().join("bin");
         std::fs::create_dir(&bin).unwrap();
         std::fs::rename(place.path().join("program-true"), bin.join("lab")).unwrap();
-        // Types of the lab's assembly, which the lab has in a later build, stay without names.
+        // The lab has a later build of its assembly, so types of that assembly stay without names.
         let tokens = |given: Option<&Path>| {
             let text = ask_with_files(&dump.path, &["stat"], given).1["data"].to_string();
             text.matches("!0x").count() - text.matches("lab!0x").count()
@@ -113,7 +113,7 @@ fn a_given_file_is_a_module_or_a_bundle() {
     assert!(ran.exit == Exit::Usage && ran.err.contains("missing does not exist"), "{}", ran.err);
 }
 
-/// The program exports the runtime's descriptor. The dump has the headers of the program, and not the pages with its exports.
+/// The program exports the runtime's descriptor. The dump has the headers of the program, but not the pages with its exports.
 #[test]
 fn the_runtime_is_found_by_the_exports_of_the_programs_file() {
     let target = Spec::standard(Shape { ptr: 8, big: false }).build();
@@ -133,10 +133,10 @@ fn the_runtime_is_found_by_the_exports_of_the_programs_file() {
         let (exit, answer) = ask_with_files(&core, &["info"], given);
         (exit, answer["data"]["runtimes"][0]["descriptor_found_by"].clone())
     };
-    // In the dump.
+    // The exports are in the dump.
     std::fs::write(&core, rename(target.to_elf_core())).unwrap();
     assert_eq!(found_by(None), (Exit::Ok, "its export".into()));
-    // In the file: program headers, build id and dynamic section are in the dump, the tables that this leads to are not.
+    // The exports are in the file: program headers, build ID and dynamic section are in the dump, but not the tables to which these point.
     std::fs::write(&core, rename(target.without(image.base + 0x380, HEADERS - 0x380).to_elf_core())).unwrap();
     assert_ne!(found_by(None).1, Value::from("its export"));
     let mut host = image.elf();
@@ -152,14 +152,14 @@ fn the_runtime_is_found_by_the_exports_of_the_programs_file() {
     }
 }
 
-/// Entry of `g_dacTable` of .NET 10 for `GcDacVars`, and what that has of constants: the oldest generation, and the offsets of fields of
+/// The entry of .NET 10's `g_dacTable` for `GcDacVars`, and the constants in that: the oldest generation, and the offsets of fields of
 /// generations.
 const GC_VARS: u64 = 19;
 const CONSTANTS: [(u64, u64); 2] = [(56, 4), (248, 8 * 4)];
 
-/// Writes the file of the single-file program in `dump` into `folder`, with the parts that the dump determines: headers, and the tables of
-/// an export, `g_dacTable`, which is the longest row of pointers into the image in memory that the process wrote to. Constants of the GC are
-/// those of `other`, a process with the same release of the runtime in a library.
+/// Writes the file of the single-file program in `dump` into `folder`, with the parts that the dump determines: headers, and the tables of an
+/// export, `g_dacTable`, which is the longest run of pointers into the image in memory that the process wrote to. Constants of the GC are
+/// taken from `other`, a process with the same release of the runtime in a library.
 fn program_of(dump: &Path, other: &Path, folder: &Path) -> PathBuf {
     let dump = gcdump::open(dump).unwrap();
     let memory = dump.memory();
@@ -193,11 +193,11 @@ fn program_of(dump: &Path, other: &Path, folder: &Path) -> PathBuf {
     let name = b"\0g_dacTable\0";
     let hash = name[1..name.len() - 1].iter().fold(5381u32, |h, b| h.wrapping_mul(33).wrapping_add((*b).into()));
     put(entry(5), name);
-    // An object of the name at 1, in the first section. The dump has the first symbols, which are on the page of the headers.
+    // The export is an object with its name at 1, in the first section. The dump has the first symbols, which are on the page of the headers.
     let index = 400;
     let place = table.0.since(base).unwrap();
     put(entry(6).element(index.into(), 24), &[1u64 | 0x11 << 32 | 1 << 48, place, 160 * 8].map(u64::to_le_bytes).concat());
-    // One bucket, which begins with that symbol, and a filter that lets everything pass.
+    // There is one bucket, which begins with that symbol, and a filter that accepts everything.
     let numbers = [1, index, 1, 6, u32::MAX, u32::MAX, index, hash | 1];
     put(entry(0x6fff_fef5), &numbers.map(u32::to_le_bytes).concat());
     let other = gcdump::open(other).unwrap();
@@ -229,7 +229,7 @@ fn a_single_file_program_without_its_exports_is_read_with_its_file() -> Tested {
         assert_eq!(info["data"]["gc"]["collections"]["counts"], truth["gc"]["collections"], "{}", dump.name);
         let (exit, verified) = ask_with_files(&dump.path, &["verify"], Some(place.path()));
         assert_eq!((exit, &verified["data"]["findings"]), (Exit::Ok, &Value::Array(Vec::new())), "{}: {}", dump.name, verified["warnings"]);
-        // The names are in the program's bundle, which this file does not have.
+        // The names are in the program's bundle, which this file does not contain.
         let (_, stat) = ask_with_files(&dump.path, &["stat"], Some(place.path()));
         let types = stat["data"]["types"].as_array().unwrap();
         for (name, count) in truth["counts"].as_object().unwrap() {

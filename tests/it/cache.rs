@@ -9,7 +9,7 @@ use crate::common::own_dump;
 
 const GCDUMP: &str = env!("CARGO_BIN_EXE_gcdump");
 
-/// A command that cannot decompress but into the cache.
+/// Makes a command that can decompress only into the cache.
 fn command(cache: &Path, dump: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(GCDUMP);
     command.args(["heap", "--no-local-files", "--cache"]).arg(cache).args(more).arg(dump).env("TMPDIR", "/no/such/folder");
@@ -26,7 +26,7 @@ fn answer(cache: &Path, dump: &Path) -> String {
     String::from_utf8(ran.stdout).unwrap()
 }
 
-/// The entries, without their stamps.
+/// Lists the entries, without their stamps.
 fn entries(cache: &Path) -> Vec<PathBuf> {
     let all = fs::read_dir(cache).unwrap().map(|e| e.unwrap().path());
     let mut entries: Vec<PathBuf> = all.filter(|p| p.extension().is_none()).collect();
@@ -44,7 +44,7 @@ fn corpus(name: &str) -> PathBuf {
 
 #[test]
 #[cfg(unix)]
-fn the_second_command_opens_what_the_first_kept() {
+fn the_second_command_uses_the_cached_dump() {
     use std::os::unix::fs::MetadataExt;
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("a/cache");
@@ -56,13 +56,13 @@ fn the_second_command_opens_what_the_first_kept() {
     for file in [&cache, &kept[0], &kept[0].with_extension("stamp")] {
         assert_eq!(file.metadata().unwrap().mode() & 0o077, 0, "{}", file.display());
     }
-    // Under another name as well: it is the content that counts.
+    // The name does not matter, only the contents do.
     let copy = folder.path().join("copy.zst");
     fs::copy(own_dump(), &copy).unwrap();
     assert_eq!(answer(&cache, &copy), wanted);
     let after = kept[0].metadata().unwrap();
     assert_eq!((before.ino(), before.ctime_nsec(), entries(&cache)), (after.ino(), after.ctime_nsec(), kept));
-    // The limit on what is decompressed holds for what was.
+    // The limit on decompressed bytes applies to cached ones, too.
     let refused = heap(&cache, &own_dump(), &["--max-decompressed", "1M"]);
     assert_eq!(refused.status.code(), Some(3));
     assert!(String::from_utf8_lossy(&refused.stderr).contains("more than the limit of 1048576 bytes"));
@@ -85,8 +85,8 @@ fn damage_is_noticed() {
             write(&kept, &other);
         }),
         ("no stamp", &|| fs::remove_file(&stamp).unwrap()),
-        ("a stamp that is none", &|| write(&stamp, b"1 2 3")),
-        ("a stamp alone", &|| fs::remove_file(&kept).unwrap()),
+        ("an invalid stamp", &|| write(&stamp, b"1 2 3")),
+        ("only a stamp", &|| fs::remove_file(&kept).unwrap()),
     ];
     for (what, harm) in harm {
         harm();
@@ -94,7 +94,7 @@ fn damage_is_noticed() {
         assert!(fs::read(&kept).unwrap() == whole, "{what}: it is not made again");
         assert_eq!(answer(&cache, &own_dump()), wanted, "{what}");
     }
-    // What is damaged itself is not kept.
+    // A dump that is itself damaged is not cached.
     let cut = folder.path().join("cut.zst");
     let packed = fs::read(own_dump()).unwrap();
     fs::write(&cut, &packed[..packed.len() - 1000]).unwrap();
@@ -109,7 +109,7 @@ fn write(path: &Path, bytes: &[u8]) {
 }
 
 #[test]
-fn what_was_used_longest_ago_goes_first() {
+fn the_entry_used_longest_ago_is_removed_first() {
     let folder = tempfile::tempdir().unwrap();
     let cache = folder.path().join("cache");
     let dumps = ["net10-wks-leak-heap.before.dmp.zst", "net10-wks-leak-heap.after.dmp.zst", "net10-wks-deadlock-heap.dmp.zst"].map(corpus);
@@ -119,7 +119,7 @@ fn what_was_used_longest_ago_goes_first() {
     answer(&cache, &dumps[1]);
     assert_eq!(entries(&cache).len(), 2);
     let second = entries(&cache).into_iter().find(|e| *e != first).unwrap();
-    // The first is used again, after the second.
+    // The first entry is used again, after the second.
     let long_ago = SystemTime::now() - Duration::from_secs(3600);
     for entry in [&first, &second] {
         fs::File::options().write(true).open(entry.with_extension("stamp")).unwrap().set_modified(long_ago).unwrap();
@@ -129,7 +129,7 @@ fn what_was_used_longest_ago_goes_first() {
     assert_eq!(heap(&cache, &dumps[2], &["--cache-size", &most]).status.code(), Some(0));
     let left = entries(&cache);
     assert!(left.len() == 2 && left.contains(&first) && !left.contains(&second), "{left:?}");
-    // One that does not fit is answered about and not kept, and takes no other's place.
+    // A dump that does not fit is not cached and does not replace another one, but the command answers.
     let none = folder.path().join("none");
     assert_eq!(heap(&none, &dumps[0], &["--cache-size", "1K"]).status.code(), Some(0));
     assert_eq!(fs::read_dir(&none).unwrap().count(), 0);

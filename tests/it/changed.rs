@@ -1,4 +1,4 @@
-//! Words that lists begin, go on or end with are changed, in real dumps and in synthetic processes: the answer stays the same, or it is
+//! Words at the start, middle or end of lists are changed, in real dumps and in synthetic processes: the answer stays the same, or it is
 //! partial and a note names what is missing. The words are found through the descriptor and the program's own answers.
 
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::support::{Shape, Spec};
 /// Address, value, and number of bytes.
 pub(crate) type Write = (u64, u64, u64);
 
-/// A dump to be changed.
+/// A dump that tests change.
 pub(crate) struct Whole {
     pub(crate) name: String,
     bytes: Vec<u8>,
@@ -27,7 +27,7 @@ fn opened(name: &str, bytes: Vec<u8>) -> Dump {
     Dump::of(file, &OpenOptions::default())
 }
 
-/// Exit code, answer and its warnings.
+/// Returns exit code, answer and warnings.
 pub(crate) fn ask(dump: &Dump, command: &str) -> (Exit, Value, Value) {
     let words = command.split(' ').chain(["x.dmp", "--json", "--no-local-files"]);
     let cli = common::parsed(&words.collect::<Vec<_>>());
@@ -37,7 +37,7 @@ pub(crate) fn ask(dump: &Dump, command: &str) -> (Exit, Value, Value) {
     (ran.exit, answer["data"].take(), answer["warnings"].take())
 }
 
-/// What the warnings say.
+/// Returns the messages of warnings.
 pub(crate) fn messages(warnings: &Value) -> Vec<&str> {
     warnings.as_array().unwrap().iter().map(|w| w["message"].as_str().unwrap()).collect()
 }
@@ -47,12 +47,12 @@ impl Whole {
         Whole { name: name.into(), dump: opened(name, bytes.clone()), bytes }
     }
 
-    /// A dump that is on this machine.
+    /// Opens a dump, if it is on this machine.
     pub(crate) fn named(name: &str) -> Option<Whole> {
         Some(Whole::of(name, common::bytes_of(name)?))
     }
 
-    /// Those of the dumps that are here, and the synthetic processes `specs` of every architecture.
+    /// Returns the available ones of the dumps `names`, and the synthetic processes `specs` of every architecture.
     fn all(names: &[&str], spec: impl Fn(Shape) -> Vec<Spec>) -> Vec<Whole> {
         let mut out: Vec<Whole> = common::sample(names, 3).into_iter().filter_map(|name| Whole::named(name)).collect();
         for shape in common::sample(Shape::ALL, 2) {
@@ -85,20 +85,20 @@ impl Whole {
         self.dump.memory().ptr_bytes()
     }
 
-    /// The same dump with other words.
+    /// Opens the dump with changed words.
     pub(crate) fn with(&self, writes: &[Write]) -> Dump {
         opened(&self.name, self.bytes_with(writes))
     }
 
-    /// The bytes of that.
+    /// Returns the file with changed words.
     pub(crate) fn bytes_with(&self, writes: &[Write]) -> Vec<u8> {
         let words: Vec<_> = writes.iter().map(|(at, value, len)| (Addr(*at), *value, *len as usize)).collect();
         common::with_words(self.dump.file(), &self.bytes, self.dump.memory().shape().endian, &words)
     }
 
-    /// Runs `commands` on the dump with `writes`: each gives the same answer as before, or a partial one. A warning of the first one
-    /// says `told`, unless that is empty. Returns how many are partial.
-    fn check(&self, what: &str, writes: &[Write], told: &str, commands: &[&str]) -> usize {
+    /// Runs `commands` on the dump with `writes`: each gives the same answer as before, or a partial one. A warning of the first one contains
+    /// `message`, unless that is empty. Returns how many answers are partial.
+    fn check(&self, what: &str, writes: &[Write], message: &str, commands: &[&str]) -> usize {
         let changed = self.with(writes);
         let mut partial = 0;
         for (i, command) in commands.iter().enumerate() {
@@ -111,18 +111,18 @@ impl Whole {
             } else {
                 assert!(exit == before && answer == whole, "{what}\n{answer}\n{whole}");
             }
-            assert!(i > 0 || messages(&warnings).iter().any(|m| m.contains(told)) || told.is_empty(), "{what}");
+            assert!(i > 0 || messages(&warnings).iter().any(|m| m.contains(message)) || message.is_empty(), "{what}");
         }
         partial
     }
 }
 
-/// Heap addresses, 0 for that of workstation GC.
+/// Heap addresses; 0 for the heap of workstation GC.
 pub(crate) fn heaps(whole: &Whole) -> Vec<u64> {
     whole.dump.runtime().unwrap().gc().unwrap().facts().heaps.iter().map(|h| h.address.map_or(0, |a| a.0)).collect()
 }
 
-/// Where an item of the heap at `heap` is.
+/// Returns the address of an item of the heap at `heap`.
 pub(crate) fn item(whole: &Whole, heap: u64, name: &str) -> u64 {
     if heap == 0 { whole.pointer(&format!("GCHeap{name}")) } else { heap + whole.offset("GCHeap", name) }
 }
@@ -145,7 +145,7 @@ fn specs(shape: Shape) -> Vec<Spec> {
 }
 
 #[test]
-fn a_generation_without_segments_is_told() {
+fn a_generation_without_segments_is_reported() {
     let (mut heads, mut young) = (0, 0);
     for whole in Whole::all(&HEAPS, specs) {
         let (exit, _, warnings) = ask(&whole.dump, "segments");
@@ -164,8 +164,8 @@ fn a_generation_without_segments_is_told() {
             let at = item(&whole, heap, "EphemeralHeapSegment");
             for value in [0, NOWHERE, at] {
                 let what = format!("ephemeral segment {value:#x} of the heap at {heap:#x}");
-                let told = "is on no segment list";
-                assert_eq!(whole.check(&what, &[(at, value, whole.p())], told, &["segments", "stat"]), 2, "{what}");
+                let message = "is not on any segment list";
+                assert_eq!(whole.check(&what, &[(at, value, whole.p())], message, &["segments", "stat"]), 2, "{what}");
                 young += 1;
             }
         }
@@ -187,7 +187,7 @@ fn a_collection_that_moves_segments_may_have_none() {
 }
 
 #[test]
-fn a_heap_without_a_finalization_queue_is_told() {
+fn a_heap_without_a_finalization_queue_is_reported() {
     for whole in Whole::all(&HEAPS, specs) {
         for heap in heaps(&whole) {
             let at = item(&whole, heap, "FinalizeQueue");
@@ -200,7 +200,7 @@ fn a_heap_without_a_finalization_queue_is_told() {
     }
 }
 
-/// The array of tables of the only bucket.
+/// Returns the array of tables of the only bucket.
 fn tables(whole: &Whole) -> (u64, u64) {
     let mut map = whole.pointer("HandleTableMap");
     let count = whole.dump.runtime().unwrap().descriptor().number("InitialHandleTableArraySize").unwrap();
@@ -216,7 +216,7 @@ fn tables(whole: &Whole) -> (u64, u64) {
 }
 
 #[test]
-fn handle_tables_that_are_gone_are_told() {
+fn missing_handle_tables_are_reported() {
     let names = [
         "net10-wks-basics-heap",
         "net10-svr-handles-heap",
@@ -237,7 +237,7 @@ fn handle_tables_that_are_gone_are_told() {
         let count = answer["tables"].as_u64().unwrap();
         for slot in 0..count {
             let at = array + slot * p;
-            // Before .NET 11 only the tables tell how many processors there are: without the last one, they seem to be fewer.
+            // Before .NET 11 only the tables show the number of processors: without the last table, there seem to be fewer.
             let heaps = whole.dump.runtime().unwrap().gc().unwrap().facts().heap_count.unwrap();
             let known = slot + 1 < count || count <= heaps;
             let list = whole.word(at) + whole.offset("HandleTable", "SegmentList");
@@ -264,7 +264,7 @@ fn handle_tables_that_are_gone_are_told() {
 }
 
 #[test]
-fn a_list_of_timers_that_is_cut_short_is_told() {
+fn a_truncated_list_of_timers_is_reported() {
     let (mut cut, mut bent) = (0, 0);
     for name in common::sample(["net10-wks-pool-heap", "net10-wks-async-heap", "net10-wks-http-heap", "net8-wks-pool-heap"], 4) {
         let Some(whole) = Whole::named(name) else { continue };
@@ -280,7 +280,7 @@ fn a_list_of_timers_that_is_cut_short_is_told() {
                 assert_eq!(whole.check(&format!("no {what}"), &[(at, 0, 8)], "cut short", &["timers"]), 1);
                 cut += 1;
             }
-            // An object that is none, and no object.
+            // An address that is not an object, and an object of another type.
             for value in [NOWHERE, number(&answer["timers"][0]["state"])] {
                 assert_eq!(whole.check(&what, &[(at, value, 8)], "where no timer is", &["timers"]), 1);
                 bent += 1;
@@ -292,7 +292,7 @@ fn a_list_of_timers_that_is_cut_short_is_told() {
 }
 
 #[test]
-fn an_array_of_which_not_all_elements_are_read_is_told() {
+fn an_array_with_unread_elements_is_reported() {
     let Some(whole) = Whole::named("net10-wks-async-heap") else { return };
     let (_, answer, _) = ask(&whole.dump, "statics --type System.Threading.TimerQueue");
     let of = answer["statics"].as_array().unwrap().iter().find(|s| s["name"] == "<Instances>k__BackingField").unwrap();
@@ -302,7 +302,7 @@ fn an_array_of_which_not_all_elements_are_read_is_told() {
 }
 
 #[test]
-fn a_sync_table_with_a_wrong_end_is_told() {
+fn a_sync_table_with_a_wrong_end_is_reported() {
     let mut partial = 0;
     let names = ["net10-wks-locks-heap", "net10-wks-deadlock-heap", "net10-svr-threads-heap", "net8-wks-threads-heap"];
     for name in common::sample(names, 4) {
@@ -311,14 +311,14 @@ fn a_sync_table_with_a_wrong_end_is_told() {
         let at = cache + whole.offset("SyncBlockCache", "FirstFreeIndex");
         let (end, capacity) = (whole.u32(at), whole.u32(cache + whole.offset("SyncBlockCache", "Capacity")));
         assert!(0 < end && end <= capacity, "{name}: {end} of {capacity}");
-        // Each end has its own first lock that is missed, but a few will do.
+        // Each end has a different first lock that is missing, but a few are enough.
         let ends = (0..end).step_by((end as usize).div_ceil(common::cases(2, 10)));
         for value in common::sample(ends.chain([capacity + 1, u32::MAX.into()]), 4) {
             partial += whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], "", &["locks --all", "threads --waits"]);
         }
         for value in common::sample([0, capacity + 1], 2) {
-            let told = "the first unused index";
-            assert_eq!(whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], told, &["locks", "threads --waits"]), 2);
+            let message = "the first unused index";
+            assert_eq!(whole.check(&format!("end {value} of {end}"), &[(at, value, 4)], message, &["locks", "threads --waits"]), 2);
         }
         if common::full() {
             whole.check("an end beyond what is read", &[(at, 1 << 25, 4)], "are read", &["locks"]);
@@ -328,8 +328,8 @@ fn a_sync_table_with_a_wrong_end_is_told() {
 }
 
 #[test]
-fn thread_statics_in_flight_that_never_end_are_told() {
-    // Trimmed dumps lack lists that nothing was looked for in.
+fn an_endless_list_of_thread_statics_is_reported() {
+    // Trimmed dumps do not have lists that no command searched.
     let Ok(bytes) = std::fs::read(unpacked().join("net10-wks-basics-heap.dmp")) else { return };
     let whole = Whole::of("net10-wks-basics-heap", bytes);
     let (_, threads, _) = ask(&whole.dump, "threads");
@@ -339,14 +339,14 @@ fn thread_statics_in_flight_that_never_end_are_told() {
         if locals == 0 {
             continue;
         }
-        // An entry whose link is the head of the list itself.
+        // The link of an entry refers to the head of the list.
         let head = locals + whole.offset("ThreadLocalData", "InFlightData");
         let entry = head - whole.offset("InFlightTLSData", "Next");
         let commands = ["statics --thread-statics", "type System.Threading.ThreadBlockingInfo", "locks"];
-        // A thread that has all its statics looks for none in the list.
+        // A thread that has all its statics does not search the list.
         let (exit, ..) = ask(&whole.with(&[(head, entry, 8)]), commands[0]);
-        let told = if exit == Exit::Partial { "in flight" } else { "" };
-        bent += whole.check("a cycle", &[(head, entry, 8)], told, &commands);
+        let message = if exit == Exit::Partial { "in flight" } else { "" };
+        bent += whole.check("a cycle", &[(head, entry, 8)], message, &commands);
     }
     assert!(bent > 0);
 }

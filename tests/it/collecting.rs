@@ -1,4 +1,4 @@
-//! Dumps taken during a collection: what is said of it, and that objects with the marks of a collection are read like others.
+//! Dumps taken during a collection: the answers say so, and marked objects are read like others.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::corpus;
 /// The bit of an object's first word that the GC sets while it marks.
 const MARK: u64 = 1;
 
-/// Dumps that have what most commands ask for: stacks of generic methods, timers, statics, locks, tasks, collections, exceptions.
+/// Dumps that have data for most commands: stacks of generic methods, timers, statics, locks, tasks, collections, exceptions.
 const MARKED: [&str; 8] = [
     "net8-wks-stacks-heap",
     "net10-wks-pool-heap",
@@ -27,7 +27,7 @@ const MARKED: [&str; 8] = [
     "win-net10-svr-basics-full",
 ];
 
-/// The file of a dump with the mark bits of all objects set, and an object.
+/// Returns the file of a dump with the mark bits of all objects set, and an object.
 fn marked(bytes: &[u8], path: &Path) -> (Vec<u8>, Addr) {
     std::fs::write(path, bytes).unwrap();
     let dump = gcdump::open(path).unwrap();
@@ -65,7 +65,7 @@ fn marked_objects_are_read_as_others_are() {
             std::fs::write(file.path(), bytes).unwrap();
             let mut out = BTreeMap::new();
             for form in sample(commands::forms(&more), 5) {
-                // What they write differs. The first word of an object as a number is what it is.
+                // Written files differ. The first word of an object, shown as a number, has the mark.
                 let writes = ["index", "trim", "export", "fleet", "mcp", "shell"].contains(&form[0].as_str());
                 if writes || form.iter().any(|w| w == "OUT" || w == "--as") {
                     continue;
@@ -96,12 +96,12 @@ fn marked_objects_are_read_as_others_are() {
     assert!(ran > cases(15, 150), "{ran}");
 }
 
-/// A dump of a process with workstation GC, or server GC, of which nothing ran: the record of its last collection.
+/// A dump of a process at rest, with workstation or server GC, and the record of its last collection.
 struct AtRest {
     bytes: Vec<u8>,
-    /// Where the index of the record is, and what it is.
+    /// Address and value of the record's index.
     record: (Addr, u64),
-    /// The runtime's variable of the thread that suspended the others.
+    /// The runtime's variable with the thread that suspended the others.
     suspended_by: Addr,
     /// The allocation contexts of threads.
     contexts: Vec<Addr>,
@@ -139,7 +139,7 @@ impl AtRest {
         AtRest { bytes, record: (places[0], recorded.index), suspended_by, contexts, dump: file }
     }
 
-    /// The words of `info` about the GC where these words are others, with the exit code.
+    /// Returns what `info` says about the GC after changing these words, with the exit code.
     fn info(&self, words: &[(Addr, u64, usize)]) -> (Exit, Value) {
         let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
         std::fs::write(file.path(), with_words(&self.dump, &self.bytes, Endian::Little, words)).unwrap();
@@ -148,10 +148,10 @@ impl AtRest {
     }
 }
 
-/// Changes the witnesses of a collection one by one: the record of the newest one, the thread that suspended the others, the contexts
-/// of threads.
+/// Changes the indications of a collection one by one: the record of the newest one, the thread that suspended the others, the contexts of
+/// threads.
 #[test]
-fn a_blocking_collection_is_known_by_its_witnesses() {
+fn a_blocking_collection_is_recognized_by_its_indications() {
     for (name, server) in [("net10-wks-track-heap.after", false), ("net10-svr-basics-heap", true), ("net9-wks-basics-heap", false)] {
         let whole = AtRest::of(name);
         let (record, index) = whole.record;
@@ -164,17 +164,17 @@ fn a_blocking_collection_is_known_by_its_witnesses() {
             assert_eq!(last["index"], index, "{name}");
             let phase = gc["phase"].as_str().unwrap_or("null").to_string();
             assert_eq!(gc["gc_in_progress"] == true, phase == "marking", "{name}: {gc}");
-            // What it decides as it runs is known when it has ended.
+            // Settings that a collection decides while it runs are known when it has ended.
             let results = ["compacting", "loh_compacting", "promotion", "demotion", "elevation_reduced", "exit_memory_load"];
             assert!(results.iter().all(|key| last[*key].is_null() == (phase == "marking")), "{name}: {phase} {last}");
             phase
         };
         assert_eq!(with(&[]), "none", "{name}");
-        // Threads that have contexts have not been stopped by a collection that works.
+        // Threads that have contexts were not stopped by a running collection.
         assert_eq!(with(&[&[unrecorded]]), "none", "{name}");
         assert_eq!(with(&[&[unrecorded, suspended]]), "suspending", "{name}");
         assert_eq!(with(&[&[suspended], &taken]), "suspending", "{name}");
-        // No thread of the runtime suspends the others for server GC.
+        // For server GC, no thread of the runtime suspends the others.
         assert_eq!(with(&[&[unrecorded], &taken]), if server { "marking" } else { "none" }, "{name}");
         assert_eq!(with(&[&[unrecorded, suspended], &taken]), "marking", "{name}");
         let (_, gc) = whole.info(&[suspended]);
@@ -182,20 +182,20 @@ fn a_blocking_collection_is_known_by_its_witnesses() {
     }
 }
 
-/// Without its records nothing is known of a collection of server GC, and that is not denied.
+/// Without records nothing is known about a collection of server GC, and the answer does not deny one.
 #[test]
-fn a_collection_of_which_nothing_is_known_is_not_denied() {
+fn an_unknown_collection_is_not_denied() {
     let whole = AtRest::of("net10-svr-basics-heap");
     let (record, _) = whole.record;
     let taken: Vec<(Addr, u64, usize)> = whole.contexts.iter().map(|at| (*at, 0, 8)).collect();
-    // A record of no collection, so that none is found.
+    // An invalid index, so that no record is found.
     let (_, gc) = whole.info(&[&[(record, u64::MAX, 8)][..], &taken].concat());
     assert!(gc["collections"]["recorded"].as_array().unwrap().is_empty(), "{gc}");
     assert!(gc["phase"].is_null() && gc["gc_in_progress"].is_null(), "{gc}");
     assert!(gc["collections"]["last"]["compacting"].is_null(), "{gc}");
 }
 
-/// A dump of the corpus that was taken while a collection marked: its answers are exact, and say so.
+/// A dump of the corpus was taken while a collection marked: its answers are exact, and mention the collection.
 #[test]
 fn every_answer_about_a_heap_that_is_marked_says_so() {
     let path = corpus::dump("net10-wks-spinopt-heap");
@@ -221,7 +221,7 @@ fn every_answer_about_a_heap_that_is_marked_says_so() {
     assert!(finding["title"].as_str().unwrap().contains("GC #372 of gen2, induced"), "{finding}");
 }
 
-/// Every dump at hand, and what was going on when it was taken: by the marks of its objects, and by what is known of how it was made.
+/// Checks for every available dump what the GC was doing, by the marks of its objects and by how the dump was made.
 #[test]
 fn collections_are_seen_in_those_dumps_that_were_taken_during_one() {
     let expected = |name: &str| match name {
@@ -230,7 +230,7 @@ fn collections_are_seen_in_those_dumps_that_were_taken_during_one() {
         "net10-wks-spingc-heap" | "net10-wks-spinopt-heap" | "net10-wks-busy-gcore" | "net10-wks-nativecorruptgc-heap" => GcPhase::Marking,
         _ => GcPhase::None,
     };
-    let (dumps, lacking) = known_dumps(|_| true).unwrap_or_default();
+    let (dumps, missing) = known_dumps(|_| true).unwrap_or_default();
     let mut paths: Vec<(String, PathBuf)> = dumps.into_iter().map(|d| (d.name, d.path)).collect();
     paths.extend(corpus::dumps().into_iter().map(|p| (p.file_name().unwrap().to_str().unwrap().replace(".dmp.zst", ""), p)));
     let found = each(&paths, |(name, path)| {
@@ -239,7 +239,7 @@ fn collections_are_seen_in_those_dumps_that_were_taken_during_one() {
         Some((name.clone(), phase))
     });
     let found: Vec<_> = found.into_iter().flatten().collect();
-    println!("{} dumps, {} skipped", found.len(), lacking.len());
+    println!("{} dumps, {} skipped", found.len(), missing.len());
     let wrong: Vec<_> = found.iter().filter(|(name, phase)| *phase != Some(expected(name))).collect();
     assert!(wrong.is_empty() && found.len() >= 75, "{wrong:?}");
 }

@@ -1,4 +1,4 @@
-//! Collections: kinds, counts and contents as the programs that were dumped wrote them down.
+//! Collections: kinds, counts and contents, compared with the records of the dumped programs.
 
 use crate::harness::{Ignored, Tested};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,14 +17,14 @@ fn dumps() -> Result<Vec<Known>, Ignored> {
     Ok(known_dumps(|row| row["scenario"] == "colls" && row["truth"].is_string())?.0)
 }
 
-fn told(dump: &Known) -> &[Value] {
+fn recorded(dump: &Known) -> &[Value] {
     dump.truth.as_ref().unwrap()["collections"].as_array().unwrap()
 }
 
-/// The `collection` of an object, with `items` of its elements.
-fn collection(dump: &Known, told: &Value, items: &str) -> Value {
-    let (exit, answer) = ask(&dump.path, &["object", "--items", items, text(told, "address")]);
-    assert_eq!(exit, Exit::Ok, "{}: {told}: {answer}", dump.name);
+/// Returns the `collection` of an object, with `items` of its elements.
+fn collection(dump: &Known, recorded: &Value, items: &str) -> Value {
+    let (exit, answer) = ask(&dump.path, &["object", "--items", items, text(recorded, "address")]);
+    assert_eq!(exit, Exit::Ok, "{}: {recorded}: {answer}", dump.name);
     answer["data"]["collection"].clone()
 }
 
@@ -32,62 +32,62 @@ fn collection(dump: &Known, told: &Value, items: &str) -> Value {
 fn every_kind_is_counted() -> Tested {
     let (dumps, mut right, mut kinds) = (dumps()?, 0, BTreeSet::new());
     for dump in &dumps {
-        for told in told(dump) {
-            let found = collection(dump, told, "1000");
-            assert_eq!(found["count"], told["count"], "{}: {told}: {found}", dump.name);
+        for recorded in recorded(dump) {
+            let found = collection(dump, recorded, "1000");
+            assert_eq!(found["count"], recorded["count"], "{}: {recorded}: {found}", dump.name);
             let listed = found["items"].as_array().unwrap().len() as u64;
             let elements = !["string-builder", "memory-stream", "bit-array", "array"].contains(&text(&found, "kind"));
-            assert_eq!(listed, if elements { told["count"].as_u64().unwrap() } else { 0 }, "{}: {told}", dump.name);
+            assert_eq!(listed, if elements { recorded["count"].as_u64().unwrap() } else { 0 }, "{}: {recorded}", dump.name);
             kinds.insert(text(&found, "kind").to_string());
             right += 1;
         }
     }
-    let all: usize = dumps.iter().map(|d| told(d).len()).sum();
+    let all: usize = dumps.iter().map(|d| recorded(d).len()).sum();
     println!("{right} of {all} collections counted, of {} kinds", kinds.len());
     assert!(right == all && (dumps.is_empty() || kinds.len() >= 24), "{kinds:?}");
     Ok(())
 }
 
-/// The programs fill their collections with these elements (`Colls.cs` of the lab).
+/// The elements with which the programs fill their collections are in `Colls.cs` of the lab.
 #[test]
 fn contents_are_those_of_the_program() -> Tested {
     let mut compared = 0;
     for dump in &dumps()? {
-        for told in told(dump) {
-            let found = collection(dump, told, "1000");
+        for recorded in recorded(dump) {
+            let found = collection(dump, recorded, "1000");
             let of = |item: &Value, part: &str| text(&item[part], "text").trim_matches('"').to_string();
             let items: Vec<(String, String)> = found["items"].as_array().unwrap().iter().map(|i| (of(i, "key"), of(i, "value"))).collect();
             let pairs: BTreeMap<&String, &String> = items.iter().map(|(k, v)| (k, v)).collect();
-            let prefix = match text(told, "name") {
+            let prefix = match text(recorded, "name") {
                 "Dictionary<string,int>" => "k",
                 "ConcurrentDictionary<string,int>" => "c",
                 "SortedDictionary<int,string>" | "SortedList<int,string>" | "ImmutableDictionary<int,string>" => {
-                    // Keys are numbers, values end with them.
-                    assert_eq!(pairs.len(), items.len(), "{told}");
-                    assert!(items.iter().all(|(k, v)| v.ends_with(k.as_str()) && k.parse::<i32>().is_ok()), "{told}: {items:?}");
+                    // Keys are numbers, and each value ends with its key.
+                    assert_eq!(pairs.len(), items.len(), "{recorded}");
+                    assert!(items.iter().all(|(k, v)| v.ends_with(k.as_str()) && k.parse::<i32>().is_ok()), "{recorded}: {items:?}");
                     compared += 1;
                     continue;
                 }
                 "Stack<string>" => {
                     let expected: Vec<String> = (0..items.len()).rev().map(|i| format!("s{i}")).collect();
-                    assert_eq!(items.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), expected, "{told}");
+                    assert_eq!(items.iter().map(|(_, v)| v.clone()).collect::<Vec<_>>(), expected, "{recorded}");
                     compared += 1;
                     continue;
                 }
                 "SortedSet<int>" | "LinkedList<int>" | "List<long>" | "Queue<int>" | "ConcurrentQueue<int>" => {
                     let numbers: Vec<i64> = items.iter().map(|(_, v)| v.parse().unwrap()).collect();
-                    assert!(numbers.windows(2).all(|w| w[0] < w[1]), "{told}: {numbers:?}");
+                    assert!(numbers.windows(2).all(|w| w[0] < w[1]), "{recorded}: {numbers:?}");
                     compared += 1;
                     continue;
                 }
                 _ => continue,
             };
-            // Every third key up to 90 was removed again from the one, `c7` from the other.
+            // Every third key up to 90 was removed from one of them, `c7` from the other.
             let removed = |n: u32| if prefix == "k" { n.is_multiple_of(3) && n < 90 } else { n == 7 };
             let kept = (0..if prefix == "k" { 100 } else { 200 }).filter(|n| !removed(*n)).map(|n| format!("{prefix}{n}"));
-            assert_eq!(kept.collect::<BTreeSet<_>>(), pairs.keys().map(ToString::to_string).collect(), "{told}");
-            assert_eq!(pairs.len(), items.len(), "{told}");
-            assert!(items.iter().all(|(k, v)| *k == format!("{prefix}{v}")), "{told}: {items:?}");
+            assert_eq!(kept.collect::<BTreeSet<_>>(), pairs.keys().map(ToString::to_string).collect(), "{recorded}");
+            assert_eq!(pairs.len(), items.len(), "{recorded}");
+            assert!(items.iter().all(|(k, v)| *k == format!("{prefix}{v}")), "{recorded}: {items:?}");
             compared += 1;
         }
     }
@@ -98,7 +98,7 @@ fn contents_are_those_of_the_program() -> Tested {
 #[test]
 fn tables_list_elements() -> Tested {
     for dump in &dumps()? {
-        let all = told(dump);
+        let all = recorded(dump);
         let dictionary = all.iter().find(|c| c["name"] == "Dictionary<string,int>").unwrap();
         let shown = run(&["object", "--items", "2", "--no-local-files", text(dictionary, "address"), dump.path.to_str().unwrap()]);
         for expected in ["Count         70", "Capacity      197", "\"k1\"  1", "Showing 2 of 70 elements"] {
@@ -108,7 +108,7 @@ fn tables_list_elements() -> Tested {
     Ok(())
 }
 
-/// The last steps of the paths to `object`: type of the holder and key.
+/// Returns the last steps of the paths to `object`: type of the holder and key.
 fn last_keys(dump: &Known, object: &str) -> Vec<(String, Option<String>)> {
     let (exit, answer) = ask(&dump.path, &["path", "--paths", "8", object]);
     assert_eq!(exit, Exit::Ok, "{}: {answer}", dump.name);
@@ -125,13 +125,13 @@ fn last_keys(dump: &Known, object: &str) -> Vec<(String, Option<String>)> {
 fn paths_through_dictionaries_name_the_key() -> Tested {
     for dump in &dumps()? {
         let mut named = BTreeMap::new();
-        for told in told(dump) {
-            let (name, holder) = (text(told, "name"), ["+Entry", "+Bucket", "+Node", "SortedInt32KeyNode", "System.String[]"]);
+        for recorded in recorded(dump) {
+            let (name, holder) = (text(recorded, "name"), ["+Entry", "+Bucket", "+Node", "SortedInt32KeyNode", "System.String[]"]);
             let numbered = ["SortedDictionary<int,string>", "SortedList<int,string>", "ImmutableDictionary<int,string>"];
             if !["Dictionary<Key2,object>", "Hashtable"].contains(&name) && !numbered.contains(&name) {
                 continue;
             }
-            for item in collection(dump, told, "3")["items"].as_array().unwrap() {
+            for item in collection(dump, recorded, "3")["items"].as_array().unwrap() {
                 let (key, value) = (&item["key"], text(&item["value"], "object"));
                 let expected = match name {
                     // A boxed number.
@@ -153,7 +153,7 @@ fn paths_through_dictionaries_name_the_key() -> Tested {
             }
         }
         assert_eq!(named.len(), 5, "{}: {named:?}", dump.name);
-        // A string is quoted, and people read it in brackets.
+        // A string is quoted, and in brackets for people.
         let (_, answer) = ask(&dump.path, &["objects", "--type", "System.Collections.Generic.Dictionary<System.String, System.Object>"]);
         let all = answer["data"]["objects"].as_array().unwrap();
         let items = all.iter().flat_map(|o| {
@@ -172,7 +172,7 @@ fn paths_through_dictionaries_name_the_key() -> Tested {
     Ok(())
 }
 
-/// Every dictionary of the program has a marker under the key `k3`, which says what it is in.
+/// Every dictionary of the program has a marker with the key `k3`, which names the dictionary.
 #[test]
 fn paths_name_the_keys_of_every_dictionary() {
     for (runtime, kinds) in [("net8", 13), ("net10", 14)] {

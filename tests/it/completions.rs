@@ -6,12 +6,12 @@ use std::process::Command;
 use crate::common::{own_unpacked, run};
 use gcdump::cli::{COMMANDS, Exit};
 
-/// Candidates of bash for the last of `words`, in the current folder.
+/// Returns bash's candidates for the last of `words`, in the current folder.
 fn offered(script: &Path, words: &[&str]) -> Vec<String> {
     offered_in(Path::new("."), script, words, words.len() - 1)
 }
 
-/// Candidates of bash in `folder` for the word at the index `last`.
+/// Returns bash's candidates in `folder` for the word at the index `last`.
 fn offered_in(folder: &Path, script: &Path, words: &[&str], last: usize) -> Vec<String> {
     let (line, rest) = (words[..=last].join(" "), words[last + 1..].join(" "));
     let line = format!(
@@ -51,7 +51,7 @@ fn bash_completes_commands_options_values_and_types() {
     assert!(offered(&script, &["gcdump", "stat", dump, "--type", "Nod"]).contains(&"Lab.Node".to_string()));
 }
 
-/// Files with the names of the program, of a command, of a value and of a type are not taken for the dump.
+/// Files with the names of the program, of a command, of a value and of a type are not used as the dump.
 #[test]
 fn bash_completes_types_of_the_dump_among_files_of_any_name() {
     if Command::new("bash").arg("--version").output().is_err() {
@@ -77,7 +77,7 @@ fn bash_completes_types_of_the_dump_among_files_of_any_name() {
     ] {
         assert!(offered(line, at).contains(&"Lab.Node".to_string()), "{line:?}: {:?}", offered(line, at));
     }
-    // The word that is being typed is not the dump, and nothing is known without one.
+    // The word being typed is not the dump, and without a dump there are no candidates.
     assert!(offered(&["gcdump", "stat", "--type", "Lab"], 3).is_empty());
     std::fs::copy(dump, folder.path().join("only.dmp")).unwrap();
     assert_eq!(offered(&["gcdump", "stat", "--type", "Lab.Nod"], 3)[0], "Lab.Node");

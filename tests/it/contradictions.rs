@@ -1,5 +1,5 @@
-//! One word of a named field is changed in real dumps so that another word contradicts it: each answer that depends on the word is partial,
-//! and each that does not is the same. The words are found through the descriptor and the program's own answers.
+//! One word of a named field is changed in real dumps so that another word contradicts it. Each answer that depends on the word is partial,
+//! and each that does not is unchanged. The words are found through the descriptor and the program's own answers.
 
 use gcdump::cli::Exit;
 use gcdump::internals::clr::threads::Thread;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::changed::{Whole, Write, ask, heaps, item, messages};
 use crate::common::{self, number};
 
-/// One runtime of each layout, with both kinds of GC, regions and segments, and both containers.
+/// One runtime for each layout, with both kinds of GC, regions and segments, and both containers.
 const OF_EACH: [&str; 8] = [
     "net8-wks-basics-heap",
     "net10-wks-basics-full",
@@ -23,15 +23,15 @@ const OF_EACH: [&str; 8] = [
 const WITH_LOCKS: [&str; 5] =
     ["net8-wks-deadlock-heap", "net10-wks-deadlock-heap", "net10-wks-locks-heap", "net10-svr-threads-heap", "net8-wks-pool-heap"];
 
-/// Dumps of the corpus, some of them in a plain run.
+/// Dumps of the corpus; only some of them in a plain run.
 fn dumps<const N: usize>(names: [&'static str; N], some: usize) -> Vec<Whole> {
     common::sample(names, some).into_iter().filter_map(Whole::named).collect()
 }
 
-/// The answers of a dump before and after changes.
+/// The answers for a dump before and after changes.
 struct Campaign<'w> {
     whole: &'w Whole,
-    /// Answers before the change, of the commands that answer in full.
+    /// Complete answers before the change.
     before: Vec<(&'static str, Value)>,
     cases: usize,
 }
@@ -45,7 +45,7 @@ impl<'w> Campaign<'w> {
         Campaign { whole, before: commands.iter().filter_map(answer).collect(), cases: 0 }
     }
 
-    /// After `writes`, the commands in `partial` answer in part, and those in `same` answer as before.
+    /// Checks that after `writes` the commands in `partial` have partial answers, and those in `same` the same answers as before.
     fn check(&mut self, what: &str, writes: &[Write], partial: &[&str], same: &[&str]) {
         let changed = self.whole.with(writes);
         if let Ok(folder) = std::env::var("GCDUMP_KEEP_CHANGED") {
@@ -59,9 +59,9 @@ impl<'w> Campaign<'w> {
             let (exit, answer, warnings) = ask(&changed, command);
             let case = format!("{}: {what}: {command}: {exit:?}, {warnings}", self.whole.name);
             if partial.contains(command) {
-                // What `verify` finds has another code.
+                // `verify` with findings has another exit code.
                 let code = if exit == Exit::Negative && *command == "verify" { Exit::Negative } else { Exit::Partial };
-                // A stack without a word that points to an object holds nothing, whatever its frames are.
+                // A stack without a word that points to an object has no roots, whatever its frames are.
                 if *command == "roots" && exit == Exit::Ok && answer["data"]["roots"] == before["data"]["roots"] {
                     continue;
                 }
@@ -79,7 +79,7 @@ fn threads(whole: &Whole) -> Vec<Thread> {
     whole.dump.runtime().unwrap().thread_list().unwrap().data.clone()
 }
 
-/// The place of a field of a thread, if the runtime has it and the dump holds it.
+/// Returns the address of a thread's field, if the runtime has it and the dump contains it.
 fn field(whole: &Whole, thread: &Thread, names: &[&str]) -> Option<u64> {
     let runtime = whole.dump.runtime().unwrap();
     let offset = names.iter().find_map(|name| runtime.descriptor().offset("Thread", name).ok())?;
@@ -88,7 +88,7 @@ fn field(whole: &Whole, thread: &Thread, names: &[&str]) -> Option<u64> {
 }
 
 #[test]
-fn words_of_threads_are_held_against_each_other() {
+fn words_of_threads_are_compared_with_each_other() {
     let mut cases = 0;
     for whole in dumps(OF_EACH, 3) {
         let commands = ["threads", "stacks", "heap", "statics --thread-statics", "roots", "segments", "stat", "handles"];
@@ -135,7 +135,7 @@ fn words_of_threads_are_held_against_each_other() {
                 }
             }
         }
-        // Where a handle leads: an object of another type.
+        // The handle refers to an object of another type.
         let (_, handles, _) = ask(&whole.dump, "handles");
         let strings = handles["handles"].as_array().into_iter().flatten().filter(|h| h["type"] != "System.Threading.Thread");
         let object = strings.map(|h| number(&h["object"])).find(|o| *o != 0);
@@ -151,7 +151,7 @@ fn words_of_threads_are_held_against_each_other() {
 }
 
 #[test]
-fn figures_and_flags_of_segments_are_held_against_their_lists() {
+fn numbers_and_flags_of_segments_are_compared_with_their_lists() {
     let mut cases = 0;
     for whole in dumps(OF_EACH, 2) {
         let mut campaign = Campaign::of(&whole, &["segments", "heap", "verify", "stat", "threads", "handles"]);
@@ -216,7 +216,7 @@ fn figures_and_flags_of_segments_are_held_against_their_lists() {
 }
 
 #[test]
-fn monitors_are_held_against_headers_and_threads() {
+fn monitors_are_compared_with_headers_and_threads() {
     let mut cases = 0;
     for whole in dumps(WITH_LOCKS, 3) {
         let mut campaign = Campaign::of(&whole, &["locks --all", "verify", "segments", "threads"]);
@@ -274,7 +274,7 @@ fn monitors_are_held_against_headers_and_threads() {
 }
 
 #[test]
-fn method_tables_are_held_against_what_they_are() {
+fn method_tables_are_compared_with_their_types() {
     let mut cases = 0;
     for whole in dumps(OF_EACH, 3) {
         let mut campaign = Campaign::of(&whole, &["stat", "segments", "heap"]);
@@ -325,7 +325,7 @@ fn method_tables_are_held_against_what_they_are() {
 }
 
 #[test]
-fn ids_of_threads_are_held_against_the_runtime() -> crate::harness::Tested {
+fn ids_of_threads_are_compared_with_the_runtime() -> crate::harness::Tested {
     common::needs_shared()?;
     let mut cases = 0;
     for name in common::sample(["net8-wks-threads-heap", "net10-wks-threads-heap", "net9-svr-basics-heap", "net10-seg-threads-heap"], 2) {

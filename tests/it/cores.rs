@@ -1,4 +1,4 @@
-//! ELF cores whose notes other writers lay out differently: real cores with their notes written anew.
+//! ELF cores whose notes other writers lay out differently: real cores with rewritten notes.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ fn notes(core: &[u8]) -> Vec<Note> {
     out
 }
 
-/// The core with `notes` after its end, padded to `padding` bytes in a segment of the alignment `align`.
+/// Writes the core with `notes` after its end, padded to `padding` bytes in a segment with the alignment `align`.
 fn with_notes(core: &[u8], notes: &[Note], padding: usize, align: u64) -> tempfile::NamedTempFile {
     let mut out = core.to_vec();
     out.resize(out.len().next_multiple_of(16), 0);
@@ -63,7 +63,7 @@ fn with_notes(core: &[u8], notes: &[Note], padding: usize, align: u64) -> tempfi
     file
 }
 
-/// Answers of a few commands, and their exit codes.
+/// Returns the answers of a few commands, and their exit codes.
 fn answers(path: &Path) -> Vec<(Exit, Value)> {
     let commands: [&[&str]; 6] = [&["stat"], &["handles", "--stat"], &["threads"], &["stacks", "--merge"], &["heap"], &["oom"]];
     commands.iter().map(|command| ask(path, command)).map(|(exit, answer)| (exit, answer["data"].clone())).collect()
@@ -87,7 +87,7 @@ fn notes_are_padded_to_4_or_8_bytes() {
     }
 }
 
-/// Without the list of mapped files, the runtime is found by the headers of its image, or the reason names the list.
+/// Without the list of mapped files, the runtime is found by the headers of its image, or the message names the list.
 #[test]
 fn a_core_without_a_list_of_mapped_files_says_so() {
     for name in CORES {
@@ -99,7 +99,7 @@ fn a_core_without_a_list_of_mapped_files_says_so() {
         let unlisted = with_notes(&core, &without, 4, 4);
         for command in [&["stat"][..], &["handles", "--stat"], &["threads"], &["heap"]] {
             let (mut expected, mut found) = (ask(listed.path(), command), ask(unlisted.path(), command));
-            // Native frames are in images without names, which the reason for their end has as well.
+            // Native frames are in images without names, which also appears in the reason for the end of the stack.
             for fault in [&mut expected, &mut found].into_iter().filter_map(|answer| answer.1["data"].get_mut("fault")?.as_object_mut()) {
                 assert!(fault["end"].as_str().unwrap().starts_with("the unwind information of "), "{name}: {fault:?}");
                 fault["end"] = Value::Null;
@@ -110,7 +110,7 @@ fn a_core_without_a_list_of_mapped_files_says_so() {
             let warnings = found.1["warnings"].to_string();
             assert!(warnings.contains("no list of mapped files (NT_FILE)"), "{name}: {warnings}");
         }
-        // No headers either: nothing can be found, and the reason is the list.
+        // Without headers, too, nothing can be found, and the reason is the missing list.
         let mut bare = std::fs::read(unlisted.path()).unwrap();
         let magic: Vec<usize> = memchr::memmem::find_iter(&bare, b"\x7fELF").skip(1).collect();
         magic.iter().for_each(|at| bare[*at] = 0);
@@ -119,16 +119,16 @@ fn a_core_without_a_list_of_mapped_files_says_so() {
         assert!(info["warnings"].to_string().contains("no list of mapped files (NT_FILE): 0 ELF images"), "{name}: {}", info["warnings"]);
         let ran = run(&["handles", "--no-local-files", scrubbed.path().to_str().unwrap()]);
         assert_eq!(ran.exit, Exit::NoRuntime, "{name}");
-        // Else a descriptor was found in memory, without the image that leads to the GC.
+        // Otherwise a descriptor was found in memory, without the image in which the GC is searched.
         let is_listed = info["runtime"].is_null();
         let reason = "the dump has no list of modules (NT_FILE of an ELF core";
         assert_eq!(ran.err.contains(reason), is_listed, "{name}: {}", ran.err);
     }
 }
 
-/// createdump of old releases adds no page, and puts SIGABRT into the first thread of a process that lives.
+/// createdump of old releases adds no page, and records SIGABRT in the first thread of a process that did not crash.
 #[test]
-fn an_old_createdump_is_known_by_its_header() {
+fn an_old_createdump_is_recognized_by_its_header() {
     let core = bytes_of("net8-wks-keys-heap").unwrap();
     let mut notes = notes(&core);
     let first = notes.iter_mut().find(|n| n.kind == 1).unwrap();
@@ -138,14 +138,14 @@ fn an_old_createdump_is_known_by_its_header() {
     let page = (0..count).map(|i| table + i * 56).find(|at| number(&core, at + 16, 8) == 0x7fff_fff1_0000).unwrap();
     let (mut old, elsewhere) = (core.clone(), 0x7fff_0000_0000u64.to_le_bytes());
     old[page + 16..page + 24].copy_from_slice(&elsewhere);
-    // The note of a trimmed copy lists it as well.
+    // The note of a trimmed copy lists that page as well.
     let trimmed = notes.iter_mut().find(|n| n.owner == b"gcdump\0").unwrap();
     let region = memchr::memmem::find(&trimmed.desc, &0x7fff_fff1_0000u64.to_le_bytes()).unwrap();
     trimmed.desc[region..region + 8].copy_from_slice(&elsewhere);
     let info = |core: &[u8]| ask(with_notes(core, &notes, 4, 4).path(), &["info"]).1["data"].clone();
     let data = info(&old);
     assert_eq!((&data["writer"], &data["kind"], &data["crash"]), (&"createdump".into(), &"heap".into(), &Value::Null));
-    // Other writers have another header, and mean the signal.
+    // With another writer's header, the signal is real.
     old[7] = 0;
     assert_eq!(info(&old)["crash"], "SIGABRT");
 }

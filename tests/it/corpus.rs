@@ -80,7 +80,7 @@ pub fn one_of_each() -> Vec<PathBuf> {
 fn one_of_each_has_every_runtime_collector_and_container() {
     let parts = |dumps: &[PathBuf]| -> [BTreeSet<String>; 3] {
         let names: Vec<String> = dumps.iter().map(|d| name(d)).collect();
-        // The windows of a name: `win-net10-wks-crash-full`, `net10-wks-leak-heap.after`.
+        // The parts of a name: `win-net10-wks-crash-full`, `net10-wks-leak-heap.after`.
         let part = |n: &str, i: usize| n.trim_start_matches("win-").split(['-', '.']).nth(i).unwrap().to_string();
         let windows = |n: &str| if n.starts_with("win-") { "win-" } else { "" };
         [0, 1, 3].map(|i| names.iter().map(|n| if i == 1 { part(n, 1) } else { format!("{}{}", windows(n), part(n, i)) }).collect())
@@ -92,7 +92,7 @@ fn one_of_each_has_every_runtime_collector_and_container() {
     }
 }
 
-/// The first dump of the repository with a name that begins so.
+/// The first dump of the repository whose name begins with `name`.
 pub fn dump(name: &str) -> PathBuf {
     dumps().into_iter().find(|path| path.file_name().unwrap().to_str().unwrap().starts_with(name)).unwrap()
 }
@@ -144,11 +144,11 @@ fn check(number: usize, dump: &Path) -> (usize, Vec<String>) {
     let answers = folder().join("answers").join(format!("{name}.json.zst"));
     let Ok(file) = File::open(&answers) else { return (0, vec![format!("{name}: no answers; run dumps/corpus/make --answers {name}")]) };
     let expected: BTreeMap<String, Value> = serde_json::from_slice(&zstd::decode_all(file).unwrap()).unwrap();
-    // Decompressed once instead of per command. Only `info` reads the compressed file.
+    // The dump is decompressed once instead of per command. Only `info` reads the compressed file.
     let unpacked = tempfile::NamedTempFile::new().unwrap();
     zstd::stream::copy_decode(File::open(dump).unwrap(), unpacked.as_file()).unwrap();
     let mut wrong = Vec::new();
-    // In a small run, half of the commands, in turn.
+    // A short run takes half of the commands, in turn.
     for (command, expected) in common::sample(expected.iter().skip(number % cases(2, 1)), 2) {
         let path = if command == "info" { dump } else { unpacked.path() };
         let mut args: Vec<&str> = command.split(' ').collect();

@@ -7,7 +7,7 @@ use crate::floors::program;
 /// A path of names: of a module, or of an item in it.
 type Path = Vec<String>;
 
-/// The modules by path, each with the file that holds it, and the names that each re-exports.
+/// The modules by path, each with its file, and the names that each re-exports.
 struct Modules {
     files: BTreeMap<Path, String>,
     exported: BTreeMap<Path, BTreeMap<String, Path>>,
@@ -17,14 +17,14 @@ fn names(text: &str) -> Path {
     text.split("::").map(|name| name.trim().to_string()).filter(|name| !name.is_empty()).collect()
 }
 
-/// The module in the file `name`, which is relative to `src`.
+/// Returns the module in the file `name`, which is relative to `src`.
 fn module_of(name: &str) -> Path {
     let mut path: Path = name.trim_end_matches(".rs").split('/').map(Into::into).collect();
     path.pop_if(|last| last == "mod" || last == "lib");
     path
 }
 
-/// The paths of a `use` tree, each with the name that it is used by: `a::{b, c::d as e}` has `a::b` and `a::c::d`.
+/// Returns the paths of a `use` tree, each with the name that it is used by: `a::{b, c::d as e}` has `a::b` and `a::c::d`.
 fn tree(text: &str) -> Vec<(Path, String)> {
     let Some((head, rest)) = text.split_once('{') else {
         let (path, alias) = text.split_once(" as ").unwrap_or((text, ""));
@@ -43,7 +43,7 @@ fn tree(text: &str) -> Vec<(Path, String)> {
     items.iter().filter(|item| !item.trim().is_empty()).flat_map(within).collect()
 }
 
-/// The `use` declarations of a file, each with whether it re-exports, and the rest of its code.
+/// Returns the `use` declarations of a file, each with whether it re-exports, and the rest of the code.
 fn declarations(code: &str) -> (Vec<(bool, String)>, String) {
     let (mut uses, mut rest, mut open) = (Vec::new(), String::new(), None::<(bool, String)>);
     for line in code.lines() {
@@ -71,7 +71,7 @@ fn declarations(code: &str) -> (Vec<(bool, String)>, String) {
     (uses, rest)
 }
 
-/// The paths in code that begin with `crate`, `super` or `self`. A visibility names no item.
+/// Returns the paths in code that begin with `crate`, `super` or `self`. A visibility names no item.
 fn paths_in(code: &str) -> Vec<Path> {
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
     let mut out = Vec::new();
@@ -89,7 +89,7 @@ fn paths_in(code: &str) -> Vec<Path> {
 }
 
 impl Modules {
-    /// The path from the root of what `path` names in `module`.
+    /// Returns the path from the root of the item that `path` names in `module`.
     fn absolute(&self, module: &[String], path: &[String]) -> Option<Path> {
         let mut here = module.to_vec();
         let mut rest = path;
@@ -104,11 +104,11 @@ impl Modules {
             (rest, relative) = (more, true);
         }
         here.extend(rest.iter().cloned());
-        // Otherwise a path that begins with a module in this one.
+        // Any other path begins with a submodule of this one.
         (relative || self.files.contains_key(&here[..module.len() + 1])).then_some(here)
     }
 
-    /// The module that declares what `path` names.
+    /// Returns the module that declares the item at `path`.
     fn declares(&self, path: &[String], depth: u32) -> Path {
         let mut at = 0;
         while at < path.len() && self.files.contains_key(&path[..=at]) {
@@ -133,7 +133,7 @@ impl Modules {
     }
 }
 
-/// For each file, those that it uses: what it names, followed through re-exports to the file that declares it.
+/// Returns the files that each file uses: the items that it names, followed through re-exports to the file that declares them.
 fn imports(files: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     let mut modules = Modules { files: files.iter().map(|(name, _)| (module_of(name), name.clone())).collect(), exported: BTreeMap::new() };
     let mut used = Vec::new();
@@ -159,7 +159,7 @@ fn imports(files: &[(String, String)]) -> BTreeMap<String, BTreeSet<String>> {
     used.iter().map(|(name, module, paths)| ((*name).clone(), paths.iter().filter_map(|path| to(module, path)).collect())).collect()
 }
 
-/// The cycles of more than two files.
+/// Returns the cycles of more than two files.
 fn cycles(graph: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<&str>> {
     fn reached<'g>(graph: &'g BTreeMap<String, BTreeSet<String>>, from: &'g str) -> BTreeSet<&'g str> {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);

@@ -98,7 +98,7 @@ fn everywhere(test: impl Fn(&Target, &Container, &str) + Sync) {
         std::thread::scope(|scope| {
             for shape in shapes {
                 scope.spawn(move || {
-                    // In a small run the containers take turns.
+                    // A short run alternates between the containers.
                     let turn = usize::from(shape.big) ^ usize::from(shape.ptr == 4);
                     let containers = CONTAINERS.iter().enumerate().skip(if common::full() { 0 } else { turn });
                     for (i, container) in common::sample(containers, CONTAINERS.len()) {
@@ -199,7 +199,7 @@ fn words_of_live_structures_replaced() {
 fn every_range_left_out() {
     everywhere(|target, (_, make), name| {
         for (n, (start, len)) in target.ranges().into_iter().enumerate() {
-            // The whole range, and each quarter page of it.
+            // The whole range, and each part of 0x400 bytes.
             let parts = (0..len.div_ceil(0x400)).map(|i| (start + i * 0x400, 0x400));
             for (from, bytes) in common::sample(std::iter::once((start, len)).chain(parts), 4) {
                 let cut = target.without(from, bytes);

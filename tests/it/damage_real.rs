@@ -46,7 +46,7 @@ fn a_real_dump_cut_off_at_200_points() {
     let (_folder, path, len) = copy();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     for i in 0..200u64 {
-        // From the end to the start; the last cuts are in the headers.
+        // Cuts go from the end to the start; the last ones are in the headers.
         let at = if i < 150 { len - len / 151 * (i + 1) } else { (200 - i) * 300 };
         file.set_len(at).unwrap();
         // Not every command at every length.
@@ -87,30 +87,31 @@ fn a_real_dump_with_flipped_bytes() {
 }
 
 #[test]
-fn a_cut_dump_is_said_to_be_cut_and_by_whom_it_was_written() {
+fn a_truncated_dump_is_reported_with_its_writer() {
     let (_folder, path, len) = copy();
     let file = OpenOptions::new().write(true).open(&path).unwrap();
     let path = path.to_str().unwrap();
-    // createdump writes the page that tells its dumps from others last.
+    // createdump writes the page that identifies its dumps last.
     file.set_len(len - 0x1000).unwrap();
     let ran = run(&["info", "--json", "--no-local-files", path]);
     let data = &ran.json()["data"];
     assert_eq!(data["writer"], "createdump", "{data}");
     assert!(data["kind_evidence"].as_str().unwrap().contains("cut off") && data["truncated_bytes"].as_u64() > Some(0), "{data}");
-    // Nothing of the runtime is left: that it would be in a file beside the dump is no help.
+    // Nothing of the runtime is left, so naming a file would not help.
     file.set_len(len / 8).unwrap();
     for command in ["stat", "threads", "heap"] {
         let ran = run(&[command, "--no-local-files", path]);
         assert_eq!(ran.exit.code(), 4, "{command}");
         assert!(ran.err.contains("cut off") && !ran.err.contains("--modules"), "{command}: {}", ran.err);
-        // The libraries lie behind the heap.
+        // The libraries are after the heap.
         assert!(ran.err.contains("the variables of the runtime") && ran.err.contains("libcoreclr.so"), "{command}: {}", ran.err);
     }
     let data = run(&["info", "--json", "--no-local-files", path]).json()["data"].take();
     assert_eq!((data["writer"].as_str(), data["kind"].as_str()), (Some("createdump"), Some("unknown")), "{data}");
 }
 
-/// Wrong bytes within compressed data: the answer is partial, or the reason is the damage; never a cut, which a copy would mend as well.
+/// With wrong bytes in compressed data, the answer is partial or the reason is the damage, never a truncation, which another copy of the file
+/// would also repair.
 #[test]
 fn damage_within_a_compressed_dump_is_named() {
     let (folder, path, _) = copy();
@@ -139,7 +140,7 @@ fn damage_within_a_compressed_dump_is_named() {
                 other => panic!("{name} at {part} %: {other:?}"),
             }
         }
-        // The same file, cut.
+        // The same file, truncated.
         fs::write(&damaged, &packed[..packed.len() / 2]).unwrap();
         let ran = run(&["stat", "--no-local-files", damaged.to_str().unwrap()]);
         assert!(ran.err.contains("cut off") && !ran.err.contains("data is damaged"), "{name}: {}", ran.err);

@@ -1,4 +1,4 @@
-//! Delegates: the method and the target of each, as the programs that were dumped wrote them down.
+//! Delegates: the method and the target of each, compared with the records of the dumped programs.
 
 use crate::harness::Tested;
 use gcdump::analysis::{ObjectQuery, object};
@@ -12,7 +12,7 @@ fn text<'v>(v: &'v Value, key: &str) -> &'v str {
     v[key].as_str().unwrap_or_default()
 }
 
-/// The name of a method alone: `Lab.Program+<>c.<Go>b__7_5(Int32)` is `<Go>b__7_5`.
+/// Returns the name of a method without type and arguments: `<Go>b__7_5` for `Lab.Program+<>c.<Go>b__7_5(Int32)`.
 fn own_name(method: &str) -> &str {
     let mut method = method.split('(').next().unwrap();
     // Arguments of a generic method: `Inst.G<System.String>`, unlike the brackets of `<Go>b__4`.
@@ -39,18 +39,18 @@ fn methods_and_targets_are_those_of_the_program() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "colls" && row["truth"].is_string())?;
     let (mut right, mut all) = (0, 0);
     for dump in &dumps {
-        for told in dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap() {
-            let (exit, answer) = ask(&dump.path, &["object", text(told, "address")]);
-            let (found, at) = (&answer["data"]["delegate"], format!("{}: {told}", dump.name));
+        for truth in dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap() {
+            let (exit, answer) = ask(&dump.path, &["object", text(truth, "address")]);
+            let (found, at) = (&answer["data"]["delegate"], format!("{}: {truth}", dump.name));
             assert_eq!(exit, Exit::Ok, "{at}: {answer}");
-            assert_eq!(own_name(text(found, "method")), text(told, "method"), "{at}");
-            // The truth names the method in full where reflection would not.
-            let name = text(told, "name").split(' ').next().unwrap();
+            assert_eq!(own_name(text(found, "method")), text(truth, "method"), "{at}");
+            // The truth has full names, which reflection does not.
+            let name = text(truth, "name").split(' ').next().unwrap();
             assert!(!name.starts_with("StateLab") || text(found, "method").split('(').next() == Some(name), "{at}: {found}");
-            let target = Some(text(told, "target")).filter(|t| *t != "0x0");
+            let target = Some(text(truth, "target")).filter(|t| *t != "0x0");
             assert_eq!(found["target"].as_str(), target, "{at}");
             let parts = found["parts"].as_array().unwrap();
-            assert_eq!(parts.len(), if text(told, "name") == "multicast 3" { 3 } else { 0 }, "{at}");
+            assert_eq!(parts.len(), if text(truth, "name") == "multicast 3" { 3 } else { 0 }, "{at}");
             if let Some(last) = parts.last() {
                 assert_eq!((&last["method"], &last["target"]), (&found["method"], &found["target"]), "{at}");
                 assert!(parts.iter().all(|p| p["method"].is_string() && number(&p["object"]) != 0), "{at}: {parts:?}");
@@ -64,7 +64,7 @@ fn methods_and_targets_are_those_of_the_program() -> Tested {
     Ok(())
 }
 
-/// The heap's delegates, and those whose method is not found.
+/// Returns the number of delegates on the heap, and those whose method is not found.
 fn resolved(dump: &Known) -> (usize, Vec<String>) {
     let heap = gcdump::open(&dump.path).unwrap().runtime().unwrap().heap().unwrap();
     let mut types = std::collections::HashMap::new();
@@ -83,7 +83,7 @@ fn resolved(dump: &Known) -> (usize, Vec<String>) {
 }
 
 #[test]
-fn every_delegate_of_a_heap_leads_to_a_method() -> Tested {
+fn the_method_of_every_delegate_of_a_heap_is_found() -> Tested {
     let heap = |row: &Value| ["heap", "full"].iter().any(|kind| row["kind"] == *kind);
     let (dumps, _) = known_dumps(|row| heap(row) && !text(row, "runtime").starts_with("net11"))?;
     let found = each(&dumps, resolved);
@@ -99,8 +99,8 @@ fn every_delegate_of_a_heap_leads_to_a_method() -> Tested {
 fn tables_show_parts_and_fields_show_methods() -> Tested {
     let (dumps, _) = known_dumps(|row| row["name"] == "net10-wks-colls-heap")?;
     for dump in &dumps {
-        let told = dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap();
-        let multicast = told.iter().find(|d| d["name"] == "multicast 3").unwrap();
+        let truth = dump.truth.as_ref().unwrap()["delegates"].as_array().unwrap();
+        let multicast = truth.iter().find(|d| d["name"] == "multicast 3").unwrap();
         let shown = run(&["dumpdelegate", text(multicast, "address"), dump.path.to_str().unwrap(), "--no-local-files"]);
         assert_eq!(shown.exit, Exit::Ok, "{}", shown.err);
         for expected in ["Method        StateLab.Colls+Derived.V(Int32)", "Parts         3", "StateLab.Colls+Inst.M(Int32)"] {

@@ -1,9 +1,9 @@
-//! A real descriptor, changed in every item: what no reader reads may be anything, and what one reads is missed only by the
-//! commands of the table `descriptor/needs.txt`; `needs-net11.txt` has what the descriptors of .NET 11 itself add to it.
+//! A real descriptor with every item changed: items that no reader binds may have any value, and a missing item affects only the commands in
+//! the table `descriptor/needs.txt`. `needs-net11.txt` has the items that only real descriptors of .NET 11 have.
 //!
-//! Each change is made to the text alone, to see that all other items stay as they are. Commands are asked where an item is gone
-//! or cannot be used: all items that no command needs at once, and the others one after the other.
-//! `GCDUMP_BLESS=1 cargo test --test it descriptor::` writes the table anew.
+//! Each change is first made to the text only, to check that all other items stay as they are. Then commands run without an item, or with an
+//! unusable one: all items that no command needs at once, and the others one after the other. `GCDUMP_BLESS=1 cargo test --test it
+//! descriptor::` rewrites the table.
 
 mod asked;
 mod library;
@@ -23,7 +23,7 @@ use gcdump::{Dump, Name};
 use process::Process;
 use text::{Change, Text};
 
-/// What is left of a descriptor, in a form that does not depend on the order of its text.
+/// The contents of a descriptor, independent of the order of its text.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Content {
     fields: BTreeMap<(String, String), u64>,
@@ -103,10 +103,10 @@ fn a_change_to_one_item_leaves_all_others() {
     assert!(variants > 5_000, "{variants}");
 }
 
-/// Items of which the commands may be asked one by one: an item is gone, or it cannot be used.
+/// Changes with which commands run for each item: the item is missing, or unusable.
 const KINDS: [Change; 2] = [Change::Remove, Change::Value("-8")];
 
-/// The change of that kind to this item.
+/// Returns the change of that kind for this item.
 fn of_kind<'c>(kind: &'c Change, item: &DescriptorItem) -> &'c Change {
     match (kind, item) {
         (Change::Remove, _) | (_, DescriptorItem::Size(_) | DescriptorItem::Field(..)) => kind,
@@ -125,7 +125,7 @@ fn change_all<'c>(text: &mut Text, items: &[DescriptorItem], change: impl Fn(&De
 type Row = BTreeMap<&'static str, Outcome>;
 type Table = BTreeMap<(String, usize), Row>;
 
-/// What the commands answer where `item` is changed, as far as it is something else.
+/// Returns the answers that differ after `item` is changed.
 fn row(process: &Process, whole: &Asked, item: &DescriptorItem, kind: usize) -> Row {
     let change = of_kind(&KINDS[kind], item);
     let asked = process.asked(|text| {
@@ -174,7 +174,7 @@ fn print(table: &Table) -> String {
     out
 }
 
-/// The name by which readers ask for an item. Fields of `gc_heap` are globals with workstation GC.
+/// Returns the name by which readers bind an item. Fields of `gc_heap` are globals with workstation GC.
 fn name(item: &DescriptorItem) -> &str {
     match item {
         DescriptorItem::Type(name) | DescriptorItem::Size(name) | DescriptorItem::Field(_, name) | DescriptorItem::Contract(name) => name,
@@ -182,7 +182,7 @@ fn name(item: &DescriptorItem) -> &str {
     }
 }
 
-/// Whether readers find the item by the form of its name: frames of the runtime, saved registers.
+/// Whether readers find the item by the form of its name: explicit frames, saved registers.
 fn is_found_by_form(item: &DescriptorItem) -> bool {
     match item {
         DescriptorItem::Global(name) => name.contains("Frame") && name.ends_with("Identifier"),
@@ -191,16 +191,16 @@ fn is_found_by_form(item: &DescriptorItem) -> bool {
     }
 }
 
-/// Every name in the sources that some reader may ask for: only these are asked about when the table is written. That the others
-/// are not needed is tested.
+/// Returns every name in the sources that a reader may bind: only these are tried one by one when the table is written. A test checks that the
+/// others are not needed.
 fn named() -> BTreeSet<String> {
     let mut out = BTreeSet::new();
-    // In quotes, or as `data!` and `bind!` have them.
+    // Names are in quotes, or in `data!` and `bind!`.
     each_source(|text| out.extend(text.split(|c: char| !c.is_alphanumeric() && c != '_').map(String::from)));
     out
 }
 
-/// Shows the text of every source file to `see`.
+/// Passes the text of every source file to `see`.
 fn each_source(mut see: impl FnMut(&str)) {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     while let Some(folder) = folders.pop() {
@@ -215,7 +215,7 @@ fn each_source(mut see: impl FnMut(&str)) {
     }
 }
 
-/// The lines of a table by item and kind.
+/// Returns the lines of a table by item and kind.
 fn lines(table: &str) -> BTreeMap<&str, &str> {
     table.lines().filter(|l| !l.starts_with('#')).map(|l| l.split_once(": ").unwrap()).collect()
 }
@@ -229,24 +229,24 @@ fn both_kinds(items: &[DescriptorItem]) -> Vec<(DescriptorItem, usize)> {
 }
 
 #[test]
-fn commands_need_what_the_table_says_and_nothing_else() {
+fn commands_need_exactly_the_items_in_the_table() {
     check_table(&Process::open(), "needs.txt", &BTreeMap::new());
 }
 
 #[test]
-fn commands_need_of_what_net11_adds_what_the_table_says() {
+fn commands_need_exactly_the_net11_items_in_the_table() {
     let first = std::fs::read_to_string(table_path("needs.txt")).unwrap();
     check_table(&Process::of_net11(), "needs-net11.txt", &lines(&first));
 }
 
-/// Open: `exceptions` without precise stacks, and `memory` without the bounds of stacks, answer otherwise and do not say so.
+/// Known faults: `exceptions` without precise stacks, and `memory` without the bounds of stacks, give other answers without saying so.
 const OPEN: [&str; 2] = ["contract GCInfo, unusable", "field Thread.CachedStackBase, unusable"];
 
 fn table_path(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/descriptor").join(name)
 }
 
-/// Compares the table with what the commands answer about `process`; what is in `elsewhere` is left as it is.
+/// Compares the table with the answers of commands about `process`; items in `elsewhere` are left as they are.
 fn check_table(process: &Process, name: &str, elsewhere: &BTreeMap<&str, &str>) {
     let whole = process.asked(|_| ());
     let path = table_path(name);
@@ -261,16 +261,16 @@ fn check_table(process: &Process, name: &str, elsewhere: &BTreeMap<&str, &str>) 
     let table = std::fs::read_to_string(path).unwrap();
     let lines = lines(&table);
 
-    // All that nobody needs at once.
+    // All items that no command needs are changed at once.
     let (some, none): (Vec<DescriptorItem>, Vec<DescriptorItem>) = items.iter().cloned().partition(|i| is_needed(i, &lines));
     let least = if elsewhere.is_empty() { 100 } else { 20 };
     assert!(some.len() > least && none.len() > 200, "{} {}", some.len(), none.len());
-    // A type may hold fields that are needed although its size is not.
+    // A type may have fields that are needed although its size is not.
     for kind in sample([&KINDS[0], &KINDS[1], &Change::Value("{\"a\":[1]}"), &Change::Value("true")], 4) {
         let asked = process.asked(|text| change_all(text, &none, |i| of_kind(kind, i)));
         assert_eq!(whole.differences(&asked), Row::new(), "{kind:?} of all that is not needed");
     }
-    // Whatever else a newer runtime may write.
+    // Other types that a newer runtime may write.
     let asked = process.asked(|text| change_all(text, &items, |_| &Change::Retype));
     assert_eq!(whole.differences(&asked), Row::new(), "other types of all fields and globals");
     let asked = process.asked(Text::reverse);
@@ -278,12 +278,12 @@ fn check_table(process: &Process, name: &str, elsewhere: &BTreeMap<&str, &str>) 
     let asked = process.asked(Text::enrich);
     assert_eq!(whole.differences(&asked), Row::new(), "new items");
 
-    // An item that cannot be used is no secret: whoever needs it says so.
+    // A command that needs an unusable item must say so.
     let is_silent = |item: &str, outcomes: &str| item.ends_with("unusable") && outcomes.contains("Changed") && !OPEN.contains(&item);
     let silent: Vec<_> = lines.iter().filter(|(item, outcomes)| is_silent(item, outcomes)).collect();
     assert!(silent.is_empty(), "{silent:#?}");
 
-    // One by one.
+    // The others are changed one by one.
     let wanted: Vec<(DescriptorItem, usize)> = both_kinds(&some).into_iter().step_by(cases(121, 12)).collect();
     let found = print(&rows(process, &whole, &wanted));
     let found = self::lines(&found);
@@ -314,7 +314,7 @@ fn stack_traces_are_read_under_the_names_of_net11() {
     let overlays = vec![Overlay::parse(newer.as_bytes(), true).unwrap()];
     let options = gcdump::OpenOptions { overlays, ..gcdump::OpenOptions::default() };
     assert_eq!(frames(&options.open(&path).unwrap()).1, before.1);
-    // A descriptor that has no layout of them.
+    // A descriptor without a layout of stack traces.
     let path = common::unpacked().join("net11shape-wks-oom-heap.dmp");
     if path.is_file() {
         let (complete, found) = frames(&gcdump::OpenOptions::default().open(&path).unwrap());
@@ -323,7 +323,7 @@ fn stack_traces_are_read_under_the_names_of_net11() {
 }
 
 #[test]
-fn memory_outside_of_the_heap_is_said_to_be_missing_where_it_is_advertised() {
+fn advertised_memory_outside_of_the_heap_is_reported_as_missing() {
     let process = Process::open();
     let kind = RootKind::ExternalMemory;
     let covered = |dump: &Dump| {
@@ -349,7 +349,7 @@ fn memory_outside_of_the_heap_is_said_to_be_missing_where_it_is_advertised() {
 }
 
 #[test]
-fn contracts_tell_what_no_command_needs_from_what_is_missing() {
+fn contracts_distinguish_unneeded_from_missing_items() {
     let process = Process::open();
     let dump = process.dump(|text| {
         if text.has(&DescriptorItem::Contract("Thread".into())) {

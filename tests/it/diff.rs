@@ -1,4 +1,4 @@
-//! `diff` against the answers of `stat`, on real pairs of dumps.
+//! `diff` compared with the answers of `stat`, on real pairs of dumps.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -32,10 +32,10 @@ fn compare(dumps: &[&Path], more: &[&str]) -> (Exit, Value) {
 }
 
 fn number(v: &Value) -> i128 {
-    i128::from(v.as_i64().unwrap_or_else(|| panic!("{v} is no number")))
+    i128::from(v.as_i64().unwrap_or_else(|| panic!("{v} is not a number")))
 }
 
-/// Objects and bytes by key, free space left out.
+/// Objects and bytes by key, without free space.
 type Groups = BTreeMap<String, (i128, i128)>;
 
 fn stat(dump: &Path, by: &str) -> Groups {
@@ -57,7 +57,7 @@ fn stat(dump: &Path, by: &str) -> Groups {
 }
 
 #[test]
-fn rows_of_some_types_are_those_of_all() {
+fn rows_of_selected_types_equal_those_of_all() {
     let (before, after) = ("dumps/corpus/net10-wks-leak-heap.before.dmp.zst", "dumps/corpus/net10-wks-leak-heap.after.dmp.zst");
     let ask =
         |more: &[&str]| run(&[&["diff", "--all", "--json", "--no-local-files"], more, &[before, after]].concat()).json()["data"].clone();
@@ -77,12 +77,12 @@ fn rows_are_the_difference_of_two_stats() {
         for by in sample(["type", "namespace", "assembly", "generation"], 4) {
             let (before, after) = (stat(&a, by), stat(&b, by));
             let (_, answer) = compare(&[&a, &b], &["--by", by, "--all"]);
-            let (mut told, mut changed) = ((Groups::new(), Groups::new()), 0);
+            let (mut reported, mut changed) = ((Groups::new(), Groups::new()), 0);
             for row in answer["data"]["rows"].as_array().unwrap() {
                 let mut side = |side: &str, groups: fn(&mut (Groups, Groups)) -> &mut Groups| {
                     let (count, bytes) = (number(&row[side]["count"]), number(&row[side]["bytes"]));
                     if count > 0 {
-                        let sum = groups(&mut told).entry(row["key"].as_str().unwrap().into()).or_default();
+                        let sum = groups(&mut reported).entry(row["key"].as_str().unwrap().into()).or_default();
                         *sum = (sum.0 + count, sum.1 + bytes);
                     }
                     (count, bytes)
@@ -99,8 +99,8 @@ fn rows_are_the_difference_of_two_stats() {
                 assert_eq!(row["state"], state, "{row}");
                 changed += usize::from(state != "same");
             }
-            assert_eq!(told, (before, after), "{} {} {by}", a.display(), b.display());
-            // Without --all, only what changed.
+            assert_eq!(reported, (before, after), "{} {} {by}", a.display(), b.display());
+            // Without --all, only changed rows are listed.
             let (_, answer) = compare(&[&a, &b], &["--by", by]);
             assert_eq!(answer["data"]["rows"].as_array().unwrap().len(), changed);
         }
@@ -108,19 +108,19 @@ fn rows_are_the_difference_of_two_stats() {
 }
 
 #[test]
-fn roots_share_out_all_objects() {
+fn each_object_is_counted_at_one_root() {
     for (a, b) in sample(pairs(), 2) {
         let (_, answer) = compare(&[&a, &b], &["--by", "root", "--all"]);
         for (side, dump) in [("before", &a), ("after", &b)] {
             let rows = answer["data"]["rows"].as_array().unwrap().iter();
-            let told = rows.fold((0, 0), |sum, r| (sum.0 + number(&r[side]["count"]), sum.1 + number(&r[side]["bytes"])));
+            let reported = rows.fold((0, 0), |sum, r| (sum.0 + number(&r[side]["count"]), sum.1 + number(&r[side]["bytes"])));
             let all = stat(dump, "type").values().fold((0, 0), |sum, t| (sum.0 + t.0, sum.1 + t.1));
-            assert_eq!(told, all, "{} {side}", dump.display());
+            assert_eq!(reported, all, "{} {side}", dump.display());
         }
     }
 }
 
-/// The lab's `leak`: between the dumps, a list of 250 new objects was put into a static list.
+/// The lab's `leak`: between the dumps, a list of 250 new objects was added to a static list.
 #[test]
 fn the_leak_comes_first_and_is_named_by_its_holder() {
     let (a, b) = (corpus("net10-wks-leak-heap.before"), corpus("net10-wks-leak-heap.after"));
@@ -137,7 +137,7 @@ fn the_leak_comes_first_and_is_named_by_its_holder() {
     let list = |of: &str| format!("System.Collections.Generic.List<{of}>");
     assert_eq!(types, [&list("System.Object"), "System.Object[]", &list("Lab.Leaky"), "Lab.Leaky[]"]);
     assert_eq!((&path[2]["field"], number(&path[2]["before"]), number(&path[2]["after"])), (&json!("[1]"), 0, 1));
-    // The container in the last dump retains what `retained` says, and the root what it held before and holds now.
+    // The retained size of the container in the last dump equals that of `retained`, and that of the root in both dumps.
     let at = path[3]["address"].as_str().unwrap();
     let (_, object) = ask(&b, &["retained", "--object", at]);
     assert_eq!(object["data"]["object"]["retained"], holder["retained_after"]);
@@ -161,16 +161,16 @@ fn a_dump_does_not_differ_from_itself() {
     for m in data["summary"].as_array().unwrap() {
         assert_eq!((&m["change"], &m["trend"]), (&json!(0), &json!("steady")), "{m}");
     }
-    let told = |name: &str| data["summary"].as_array().unwrap().iter().find(|m| m["name"] == name).unwrap()["before"].clone();
+    let reported = |name: &str| data["summary"].as_array().unwrap().iter().find(|m| m["name"] == name).unwrap()["before"].clone();
     let count = |command: &[&str], path: &str| ask(&own, command).1.pointer(path).unwrap().clone();
-    assert_eq!(told("handles"), count(&["handles", "--stat"], "/data/total"));
-    assert_eq!(told("finalizable"), count(&["finalizers"], "/data/registered"));
-    assert_eq!(told("committed"), count(&["heap"], "/data/totals/committed"));
-    assert_eq!(told("fragmented"), count(&["fragmentation"], "/data/totals/free_bytes"));
-    assert_eq!(told("threads"), json!(ask(&own, &["threads"]).1["data"]["threads"].as_array().unwrap().len()));
+    assert_eq!(reported("handles"), count(&["handles", "--stat"], "/data/total"));
+    assert_eq!(reported("finalizable"), count(&["finalizers"], "/data/registered"));
+    assert_eq!(reported("committed"), count(&["heap"], "/data/totals/committed"));
+    assert_eq!(reported("fragmented"), count(&["fragmentation"], "/data/totals/free_bytes"));
+    assert_eq!(reported("threads"), json!(ask(&own, &["threads"]).1["data"]["threads"].as_array().unwrap().len()));
 }
 
-/// Retained sizes of a type are those of `retained`.
+/// Retained sizes of a type equal those of `retained`.
 #[test]
 fn retained_sizes_are_those_of_retained() {
     let (a, b) = &pairs()[0];
@@ -200,12 +200,16 @@ fn rules_fail_with_their_reasons() {
     assert_eq!((ran.exit, failed), (Exit::Negative, vec![true, false, false, true, true]), "{rules}");
     assert!(ran.err.contains("failed: bytes>10%: bytes went from 268,058 to 584,316 (+316,258)"), "{}", ran.err);
     assert!(!ran.err.contains("handles>+500"), "{}", ran.err);
-    // A name that is misspelt is a gate that never closes; one of a type that must not come is as it should be.
+    // A rule for a misspelled name would never fail, which is reported; a rule for a type that must not occur is fine.
     let gate = with(&["type:Lab.Leaky:count>1000", "type:No.Such:count>0"]);
-    let told: Vec<String> = gate.json()["warnings"].as_array().unwrap().iter().map(|w| format!("{} {}", w["kind"], w["message"])).collect();
+    let reported: Vec<String> =
+        gate.json()["warnings"].as_array().unwrap().iter().map(|w| format!("{} {}", w["kind"], w["message"])).collect();
     assert!(
-        gate.exit == Exit::Ok && told.len() == 1 && told[0].contains("no-match") && told[0].contains("type:No.Such:count>0: none"),
-        "{told:?}"
+        gate.exit == Exit::Ok
+            && reported.len() == 1
+            && reported[0].contains("no-match")
+            && reported[0].contains("type:No.Such:count>0: no dump has"),
+        "{reported:?}"
     );
     assert_eq!(
         run(&["diff", "--strict", "--fail-on", "type:No.Such:count>0", a.to_str().unwrap(), b.to_str().unwrap()]).exit,
@@ -228,9 +232,9 @@ fn rules_fail_with_their_reasons() {
     assert!(wrong.exit == Exit::Usage && wrong.err.contains("budget.txt:2: expected one of bytes, "), "{}", wrong.err);
 }
 
-/// What a dump does not have is absent, not zero, and the notes say of which dump.
+/// Parts that a dump does not have are absent, not zero, and the notes name the dump.
 #[test]
-fn notes_say_of_which_dump_they_are() {
+fn notes_name_their_dump() {
     let (whole, mini) = (corpus("net10-wks-basics-full"), corpus("net10-wks-basics-mini"));
     let (exit, answer) = compare(&[&whole, &mini], &["--fail-on", "handles>+5"]);
     assert_eq!((exit, &answer["data"]["complete"]), (Exit::Partial, &json!(false)));
@@ -256,7 +260,7 @@ fn every_dump_has_its_column() {
     }
     let trend = header.iter().position(|h| h == "trend").unwrap();
     let rows: Vec<_> = rows.records().map(Result::unwrap).collect();
-    // Up and down again: nothing grows in every step, and nothing that came back is left out.
+    // The numbers go up and down again: nothing grows in every step, and no row that came back is left out.
     assert!(rows.len() > 50 && rows.iter().all(|r| &r[trend] == "varies"));
 
     let (_, answer) = ask(&a, &["diff", own_unpacked().to_str().unwrap(), b.to_str().unwrap()]);

@@ -47,7 +47,7 @@ fn has_anchor(document: &Path, wanted: &str) -> bool {
     })
 }
 
-/// Why `target`, cited in `file`, does not resolve against any of `bases`.
+/// Returns why `target`, cited in `file`, does not resolve against any of `bases`.
 fn broken(target: &str, bases: &[&Path]) -> Option<String> {
     let (path, fragment) = target.split_once('#').map_or((target, None), |(p, f)| (p, Some(f)));
     let Some(found) = bases.iter().map(|b| b.join(path)).find(|p| p.exists()) else { return Some(format!("{target} does not exist")) };
@@ -116,7 +116,7 @@ const FOLDERS: [&str; 9] = [".ci/", "bench/", "docs/", "dumps/", "examples/", "f
 /// Folders of dotnet/runtime, which documents name by the same first component.
 const FOLDERS_OF_THE_RUNTIME: [&str; 5] = ["docs/design", "src/coreclr", "src/libraries", "src/mono", "src/native"];
 
-/// Paths of the repository among the words between backticks in `text`: with a folder, or the name of a source file.
+/// Paths of the repository among the words between backticks in `text`: those with a folder, or the name of a source file.
 fn named_paths(text: &str) -> impl Iterator<Item = &str> {
     let words = text.split('`').skip(1).step_by(2).filter_map(|code| code.split([' ', ',', '#']).next());
     let ours = |w: &&str| FOLDERS.iter().any(|f| w.starts_with(f)) && !FOLDERS_OF_THE_RUNTIME.iter().any(|f| w.starts_with(f));

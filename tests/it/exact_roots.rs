@@ -1,4 +1,4 @@
-//! Exact roots before words of stacks, `--stacks`, and what dies without a root: on the dumps of the repository.
+//! Exact roots come before words of stacks, `--stacks` selects roots, and `whatif` removes them: on the dumps of the repository.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ fn a_stack_word_never_comes_before_an_exact_root() {
                 without.iter().map(|p| &p.steps).collect::<Vec<_>>()
             );
             assert!(with.is_sorted_by_key(|p| (!exact(p), p.steps.len())), "{name} {object}: {with:#?}");
-            // One path is found by another search: it is as good a root at the same distance.
+            // A single path is found by another search: its root is of the same quality and at the same distance.
             let one = &paths_to(&heap, object, Stacks::Conservative, 1)[0];
             assert_eq!((exact(one), one.steps.len(), one.roots[0].kind), (exact(&with[0]), with[0].steps.len(), with[0].roots[0].kind));
             if without.is_empty() { only_by_stacks += 1 } else { held += 1 }
@@ -68,7 +68,7 @@ fn a_stack_word_never_comes_before_an_exact_root() {
 }
 
 #[test]
-fn stacks_mean_the_same_to_every_command() {
+fn stacks_has_the_same_meaning_in_every_command() {
     for name in sample(DUMPS, 3) {
         let heap = heap(name);
         let mut reached = Vec::new();
@@ -128,7 +128,7 @@ fn paths_do_not_depend_on_threads() {
 }
 
 #[test]
-fn without_a_static_field_dies_what_only_it_held() {
+fn objects_held_only_by_a_static_field_die_without_it() {
     let mut frees = 0;
     for name in sample(DUMPS, 3) {
         let heap = heap(name);
@@ -146,18 +146,18 @@ fn without_a_static_field_dies_what_only_it_held() {
                 },
             );
             let own = own.unwrap().data.object.unwrap().object.retained;
-            // Something else may hold the object as well: then it stays, with all that it retains.
+            // If another root also holds the object, it stays, with everything that it retains.
             assert!(freed == 0 || freed == own, "{name} {root:?}: {freed} freed of {own}");
             freed_here += u64::from(freed > 0);
         }
         assert!(freed_here > 5, "{name}: {freed_here} static fields free something");
         frees += freed_here;
     }
-    println!("{frees} static fields hold something alone");
+    println!("{frees} static fields are the only holder of an object");
 }
 
 #[test]
-fn whatif_takes_every_address_that_is_printed_for_a_root() {
+fn whatif_accepts_every_printed_address_of_a_root() {
     for name in sample(DUMPS, 3) {
         let heap = heap(name);
         let mut kinds = BTreeSet::new();
@@ -169,21 +169,21 @@ fn whatif_takes_every_address_that_is_printed_for_a_root() {
             }
         }
     }
-    // The leak is one static field.
+    // The leak is held by one static field.
     let heap = heap("net10-wks-leak-heap.after");
     let keep = all_roots(&heap).into_iter().find(|r| r.label == "Lab.Program.Keep").unwrap();
     let query = WhatifQuery { dead: keep.address.into_iter().collect(), stacks: Stacks::None, ..WhatifQuery::default() };
     let freed = whatif(&heap, &query).unwrap().data.freed;
     let leaked = freed.types.iter().find(|t| t.type_name == "Lab.Leaky").map(|t| t.count);
     assert!(leaked > Some(500), "{freed:?}");
-    // Its object is no root.
+    // The object of the root is not a root itself.
     let object = WhatifQuery { dead: vec![keep.object], ..WhatifQuery::default() };
     assert!(whatif(&heap, &object).unwrap_err().to_string().contains("is in an object, not a root"));
 }
 
-/// `statics` prints a static structure's own address; the structure is boxed, and roots are the references in it.
+/// `statics` prints the address of a static structure; the structure is boxed, and its references are the roots.
 #[test]
-fn a_static_structure_can_be_taken_away() {
+fn a_static_structure_can_be_removed() {
     let mut structures = 0;
     for name in DUMPS {
         let dump = path_of(name);

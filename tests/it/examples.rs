@@ -45,7 +45,7 @@ impl Blanks {
     }
 }
 
-/// A dump of the pair in the repository that is compared: one process, `before` and `after` it leaked.
+/// A dump of the pair in the repository: one process, before and after it leaked.
 fn leak(which: &str) -> String {
     format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
 }
@@ -56,7 +56,7 @@ fn every_command_has_examples_that_work() {
     let mut seen = BTreeMap::new();
     for (i, (entry, example)) in examples().enumerate() {
         assert_eq!(example[0], entry.name, "{example:?}");
-        assert!(example.iter().any(|w| is_dump(w)), "{example:?} says where the dump stands");
+        assert!(example.iter().any(|w| is_dump(w)), "{example:?} does not name a dump");
         *seen.entry(entry.name).or_insert(0) += 1;
         if i % cases(5, 1) != 0 {
             continue;
@@ -65,8 +65,8 @@ fn every_command_has_examples_that_work() {
         assert!(matches!(ran.exit, Exit::Ok | Exit::Negative | Exit::Partial), "{example:?}: {:?} {}", ran.exit, ran.err);
         assert!(!ran.out.trim().is_empty(), "{example:?}: nothing printed: {}", ran.err);
     }
-    let lacking: Vec<_> = COMMANDS.iter().map(|c| c.name).filter(|name| !seen.contains_key(name)).collect();
-    assert!(lacking.is_empty(), "without an example: {lacking:?}");
+    let missing: Vec<_> = COMMANDS.iter().map(|c| c.name).filter(|name| !seen.contains_key(name)).collect();
+    assert!(missing.is_empty(), "without an example: {missing:?}");
 }
 
 #[test]

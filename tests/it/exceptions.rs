@@ -105,7 +105,7 @@ fn spaceless(name: &str) -> String {
     name.replace(' ', "")
 }
 
-/// The properties of an exception that both report.
+/// Returns the properties of an exception that both tools report.
 fn theirs(e: &Value) -> Value {
     if e.is_null() {
         return Value::Null;
@@ -160,7 +160,7 @@ fn exceptions_of_threads_are_those_of_clrmd() -> Tested {
         println!("{name}: {} exceptions", own.len());
         if name.contains("crash") {
             let page = common::run(&["threads", "--no-local-files", path.to_str().unwrap()]).out;
-            // Without the place of each frame.
+            // The lines without the offset of each frame.
             let page: Vec<&str> = page.lines().map(|line| line.split(" +0x").next().unwrap_or(line)).collect();
             let page = page.join("\n");
             for line in [
@@ -175,9 +175,9 @@ fn exceptions_of_threads_are_those_of_clrmd() -> Tested {
     Ok(())
 }
 
-/// Frames whose place in the code of their method is that of the same address on a stack, and in `where`.
+/// The code offset of a frame equals that of the same address on a stack, and in `where`.
 #[test]
-fn frames_tell_their_place_in_the_code() -> Tested {
+fn frames_have_their_offset_in_the_code() -> Tested {
     let (dumps, _) = common::known_dumps(|row| row["scenario"].as_str().is_some_and(|s| ["crash", "stacks", "probe"].contains(&s)))?;
     let (mut frames, mut placed) = (0, 0);
     for dump in &dumps {
@@ -276,7 +276,7 @@ fn for_each_with_methods(mut check: impl FnMut(WithMethods<'_>)) -> Tested {
     Ok(())
 }
 
-/// Instances of generic methods have chunks of their own, one each; dynamic methods share some.
+/// Each instance of a generic method has a separate chunk; dynamic methods share chunks.
 #[test]
 fn generic_and_dynamic_methods_have_names() -> Tested {
     let mut samples: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -394,7 +394,7 @@ fn every_method_belongs_to_its_type() -> Tested {
 }
 
 #[test]
-fn the_exceptions_of_the_heap_are_those_that_clrmd_counts() -> Tested {
+fn the_exceptions_of_the_heap_are_those_of_clrmd() -> Tested {
     let mut total = 0;
     for Answered { name, path, clrmd, .. } in answered()? {
         let heap = ["heap", "full", "after", "before"].iter().any(|k| name.ends_with(k));
@@ -517,7 +517,7 @@ fn corpus() -> Vec<std::path::PathBuf> {
     all
 }
 
-/// Addresses of an exception's inner ones, and theirs, as nested models have them.
+/// Returns the addresses of an exception's inner exceptions, and of theirs, in the order of nested models.
 fn nested(inner: &Value) -> Vec<String> {
     let direct = inner["inner"].is_object().then(|| &inner["inner"]);
     let further = inner["inners"].as_array().unwrap().iter();
@@ -547,7 +547,7 @@ fn an_exception_is_shown_with_its_inner_ones() {
                     "{file}: {text}"
                 );
             }
-            // Asked for by its address, or one inside of it, under any name that SOS has for it.
+            // By its address or an interior one, with every name that SOS has for the command.
             let inside = format!("{:#x}", address(&e["address"]).0 + 8);
             for command in [&["exceptions", "--object", own][..], &["pe", own], &["pe", "-nested", own], &["printexception", &inside]] {
                 let shown = common::run(&[command, &[file]].concat()).out;
@@ -561,7 +561,7 @@ fn an_exception_is_shown_with_its_inner_ones() {
 }
 
 #[test]
-fn what_is_not_an_exception_is_named() {
+fn an_object_that_is_not_an_exception_is_named() {
     for name in ["net8-wks-basics-heap", "net10-wks-crash-heap", "win-net10-wks-crash-full", "net11shape-wks-threads-heap"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus").join(format!("{name}.dmp.zst"));
         let file = path.to_str().unwrap();

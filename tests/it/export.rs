@@ -1,4 +1,4 @@
-//! Files for other tools: what is in them equals what `retained` says, by readers that share nothing with the writers.
+//! Files for other tools: their contents equal the answers of `retained`, according to readers that share no code with the writers.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use crate::harness::{Tested, ignored};
 /// The number of fields of a node in the file.
 const FIELDS: usize = 6;
 
-/// A heap snapshot as DevTools takes it.
+/// A heap snapshot as DevTools reads it.
 struct Snapshot {
     names: Vec<String>,
     types: Vec<u64>,
@@ -58,7 +58,7 @@ impl Snapshot {
         out
     }
 
-    /// Retained sizes, from the dominators that `petgraph` finds.
+    /// Computes retained sizes from the dominators that `petgraph` finds.
     fn dominated(&self) -> Vec<u64> {
         let edges = self
             .edges
@@ -74,7 +74,7 @@ impl Snapshot {
         let above = |i: usize| dominators.immediate_dominator(NodeIndex::new(i)).map(NodeIndex::index);
         let (mut retained, mut below) = (self.sizes.clone(), vec![0u32; self.names.len()]);
         (1..self.names.len()).for_each(|i| below[above(i).unwrap_or_else(|| panic!("{} hangs on nothing", self.names[i]))] += 1);
-        // From the leaves up: a list of a million has a million ancestors.
+        // Leaves come first. Recursion is not possible: a list of a million has a million ancestors.
         let mut done: Vec<usize> = (0..below.len()).filter(|i| below[*i] == 0).collect();
         while let Some(i) = done.pop() {
             let Some(up) = above(i) else { continue };
@@ -109,7 +109,7 @@ fn export(format: &str, dump: &Path, out: &Path, more: &[&str]) -> (Exit, Value)
     ask(dump, &[&["export", format, "-o", out.to_str().unwrap(), "--force"], more].concat())
 }
 
-/// Dumps with a whole heap: that of the repository, and those of the shared ones that take `petgraph` and node seconds.
+/// Dumps with a whole heap: that of the repository, and those shared ones that `petgraph` and node process in seconds.
 pub fn dumps() -> Vec<PathBuf> {
     let names = [
         "net10-svr-roots-heap",
@@ -164,7 +164,7 @@ fn devtools_and_retained_agree_on_every_object() {
 }
 
 #[test]
-fn garbage_hangs_on_a_node_of_its_own() {
+fn garbage_is_below_a_separate_node() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("x.heapsnapshot");
     for dump in dumps() {
@@ -174,7 +174,7 @@ fn garbage_hangs_on_a_node_of_its_own() {
         let totals = &stat["data"]["totals"];
         let all = totals["bytes"].as_u64().unwrap();
         assert_eq!(with.sizes.iter().sum::<u64>(), all, "{}", dump.display());
-        // What lives retains what it did.
+        // Reachable objects retain the same as before.
         let mut left: HashMap<(u64, u64), u64> = HashMap::new();
         with.objects().into_iter().for_each(|(_, size, retained)| *left.entry((size, retained)).or_default() += 1);
         for (_, size, retained) in reachable.values() {
@@ -201,11 +201,11 @@ fn cut_graphs_keep_retained_sizes() {
             let expected = all.values().filter(|(_, _, retained)| *retained >= least);
             let expected = sorted(expected.map(|(_, size, retained)| (*size, *retained)));
             assert_eq!(sorted(snapshot.objects().into_iter().map(|(_, s, r)| (s, r))), expected, "{} from {least}", dump.display());
-            assert_eq!(snapshot.retained[0], total, "{}: sums stand for what is left out", dump.display());
+            assert_eq!(snapshot.retained[0], total, "{}: sums include objects that are left out", dump.display());
             let left = report["data"]["left_out"]["count"].as_u64().unwrap();
             assert_eq!(left as usize, all.len() - expected.len(), "{}", dump.display());
         }
-        // The largest that holds others.
+        // The largest object that retains others.
         let (top, (_, _, retains)) = all.iter().max_by_key(|(_, (_, size, retained))| retained - size).unwrap();
         export("heapsnapshot", &dump, &out, &["--under", &format!("{top:#x}")]);
         let snapshot = Snapshot::read(&out);
@@ -244,7 +244,7 @@ fn a_gcdump_file_answers_as_the_dump_does() {
 }
 
 #[test]
-fn a_gcdump_file_refuses_what_it_does_not_hold() {
+fn a_gcdump_file_refuses_questions_about_missing_data() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("x.gcdump");
     export("gcdump", &own_unpacked(), &out, &[]);
@@ -264,9 +264,9 @@ fn a_gcdump_file_refuses_what_it_does_not_hold() {
     assert_eq!(info["data"]["kind"], "snapshot");
 }
 
-/// Any byte may be wrong: an answer or an error, in bounds, never a panic.
+/// Any byte may be wrong: the result is an answer or an error, within bounds, never a panic.
 #[test]
-fn damaged_gcdump_files_are_told() {
+fn damaged_gcdump_files_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("x.gcdump");
     export("gcdump", &own_unpacked(), &out, &["--unreachable"]);
@@ -321,9 +321,9 @@ fn contents_only_on_request() {
     assert!(Snapshot::read(&out).strings.contains(&longest), "{longest}");
 }
 
-/// Objects of both dumps have one id, new ones ids above all old ones.
+/// Objects in both dumps have one id; new objects have ids above all old ones.
 #[test]
-fn ids_tell_what_became_of_objects() {
+fn ids_identify_objects_across_dumps() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (folder.path().join("a.heapsnapshot"), folder.path().join("b.heapsnapshot"));
@@ -355,7 +355,7 @@ fn ids_tell_what_became_of_objects() {
     assert!(pairs > 0, "no pair of dumps in the corpus");
 }
 
-/// DevTools' own code, where node and its packages are at hand: `GCDUMP_TEST_DEVTOOLS` names the folder (`.ci/exports`). With
+/// Runs DevTools' own code, if node and its packages are available: `GCDUMP_TEST_DEVTOOLS` names the folder (`.ci/exports`). With
 /// `GCDUMP_TEST_EXPORTS` it reads every whole heap of the corpus, and a quarter of the shared ones.
 #[test]
 fn devtools_reads_the_files() -> Tested {
@@ -384,7 +384,7 @@ fn devtools_reads_the_files() -> Tested {
     Ok(())
 }
 
-/// A number of bytes as DevTools prints it: with a decimal below 100 kB, and what a rounded one may be off.
+/// Parses a number of bytes as DevTools prints it, with a decimal below 100 kB. Returns the number and its rounding error.
 fn shown_bytes(text: &str) -> (f64, f64) {
     let (number, unit) = text.split_once('\u{a0}').or_else(|| text.split_once(' ')).unwrap_or_else(|| panic!("{text:?}"));
     let unit = match unit.split(|c: char| c.is_ascii_digit()).next().unwrap() {
@@ -396,7 +396,7 @@ fn shown_bytes(text: &str) -> (f64, f64) {
     (number.replace(',', "").parse::<f64>().unwrap() * unit, last * unit * 0.501)
 }
 
-/// A real browser shows in each row what `retained` says of the type, where there is one: `.ci/snapshot`.
+/// A browser, if available, shows for each type the numbers of `retained`: `.ci/snapshot`.
 #[test]
 fn a_browser_shows_the_types() -> Tested {
     if std::env::var_os("GCDUMP_TEST_CHROMIUM").is_none() {
@@ -450,14 +450,14 @@ fn a_browser_shows_the_types() -> Tested {
     Ok(())
 }
 
-/// The bytes are those that other tools were seen to read (`docs/internals/exports.md`): a change of them must be meant. A reader that
-/// shares nothing with ours checks them where it is at hand.
+/// Other tools were seen to read these bytes (`docs/internals/exports.md`), so a change must be intended. A reader that shares no code with
+/// gcdump checks them if it is available.
 #[test]
 fn the_gcdump_file_is_the_golden_one() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, out) = (folder.path().join("own.dmp"), folder.path().join("own.gcdump"));
     std::fs::copy(own_unpacked(), &dump).unwrap();
-    // Cores do not tell when they were written: the time in the file is the dump's.
+    // Cores do not record when they were written: the time in the file is that of the dump file.
     let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_790_000_000);
     std::fs::File::options().write(true).open(&dump).unwrap().set_modified(time).unwrap();
     export("gcdump", &dump, &out, &["--generations"]);

@@ -1,5 +1,5 @@
-//! `gcdump modules --fetch`: a symbol server, a debuginfod server and a feed of NuGet on the loopback interface, laid out by the public
-//! conventions, and servers that send what is not used.
+//! `gcdump modules --fetch`: a symbol server, a debuginfod server and a NuGet feed on the loopback interface, laid out by the public
+//! conventions, and servers that send wrong data.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -15,10 +15,10 @@ use crate::harness::{Tested, ignored};
 use crate::module_files::written;
 use crate::module_places::run_with;
 
-/// Answers a request: its path, the byte from which it is asked, and the connection.
+/// Answers a request: its path, the byte at which it starts, and the connection.
 type Answers = dyn Fn(&str, Option<usize>, &mut TcpStream) + Send + Sync;
 
-/// A server of this process.
+/// A server in this process.
 struct Server {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -86,7 +86,7 @@ fn send(to: &mut TcpStream, bytes: &[u8], from: Option<usize>) {
     let _ = to.write_all(part);
 }
 
-/// An empty home, and the runtime's file as the dump of the repository has it, with its build id.
+/// An empty home folder, and the runtime's file that the dump of the repository needs, with its build ID.
 struct Home {
     folder: tempfile::TempDir,
     file: Vec<u8>,
@@ -134,7 +134,7 @@ impl Home {
     }
 }
 
-/// The row of the runtime's file.
+/// Returns the row of the runtime's file.
 fn runtime_row(answer: &Value) -> Value {
     let rows = answer["data"]["fetched"].as_array().unwrap_or_else(|| panic!("{answer}"));
     rows.iter().find(|r| r["name"] == "libcoreclr.so").unwrap_or_else(|| panic!("{rows:?}")).clone()
@@ -152,7 +152,7 @@ fn a_symbol_server_supplies_a_file_to_an_empty_cache() {
     assert_eq!(server.asked(), [key]);
     let module = &answer["data"]["modules"][0];
     assert_eq!((module["found"].as_str(), module["kind"].as_str()), (Some("gcdump-cache"), Some("runtime")));
-    // Only that is there, private, and other commands find it.
+    // The cache has only that file, with private permissions, and other commands find it.
     let files = home.files();
     assert_eq!(files.len(), 1, "{files:?}");
     assert!(files[0].ends_with(format!("gcdump/modules/elf-{}", home.id)));
@@ -164,7 +164,7 @@ fn a_symbol_server_supplies_a_file_to_an_empty_cache() {
     }
     let (_, info, _) = home.run(&[], &["info", "--json", own_unpacked().to_str().unwrap()]);
     assert_eq!(info["data"]["module_files"][0]["file"].as_str(), files[0].to_str());
-    // Nothing is left to do.
+    // Nothing is left to fetch.
     let (exit, answer) = home.fetch(&[], &["--name", "libcoreclr.so", "--symbol-server", &server.url]);
     assert_eq!((exit, answer["data"]["fetched"].as_array().map(Vec::len), server.asked().len()), (0, Some(0), 1));
 }
@@ -234,7 +234,7 @@ fn a_cut_download_continues_where_it_was_cut() {
 }
 
 #[test]
-fn what_a_server_must_not_send_is_refused_and_leaves_nothing() {
+fn invalid_responses_are_refused_and_leave_nothing() {
     let file = Home::new().file;
     let mut other = file.clone();
     let id: Vec<u8> = (0..20).map(|i| u8::from_str_radix(&Home::new().id[2 * i..2 * i + 2], 16).unwrap()).collect();
@@ -299,7 +299,7 @@ fn what_a_server_must_not_send_is_refused_and_leaves_nothing() {
                     let _ = write!(to, "HTTP/1.1 206 Partial Content\r\nContent-Range: bytes 7-9/10\r\nContent-Length: 3\r\n\r\nabc");
                 }
             }),
-            "continues at another place",
+            "continues at the wrong offset",
         ),
         (
             "less than its header says, each time",
@@ -339,7 +339,7 @@ fn packages_that_no_tool_makes_are_refused() {
     let zeros = vec![0; 8 << 20];
     let good = Home::new().file;
     let mut lying = package(&[(path, &good)]);
-    // The contents no longer fit their checksum.
+    // The contents do not match their checksum any more.
     let middle = lying.len() / 2;
     lying[middle] ^= 0xff;
     let evil = package(&[("../../../../tmp/evil", b"evil"), (path, &good)]);
@@ -361,7 +361,7 @@ fn packages_that_no_tool_makes_are_refused() {
 }
 
 #[test]
-fn nothing_is_asked_without_being_told_to() {
+fn nothing_is_downloaded_without_a_request() {
     let home = Home::new();
     let server = Server::of_files(|_| None);
     let dump = own_unpacked();
@@ -389,7 +389,7 @@ fn a_heap_dump_becomes_precise() -> Tested {
         return ignored("net10-wks-stacks-heap.dmp is not unpacked");
     }
     let home = Home::new();
-    // By the published form of keys, from the files' own headers.
+    // Keys in the published form, from the files' own headers.
     let folder = lab.join("net10");
     let server = Server::of_files(move |path| {
         let [name, key, _] = path.trim_start_matches('/').split('/').collect::<Vec<_>>().try_into().ok()?;

@@ -210,7 +210,7 @@ fn nested(b: &Bound, outer: Addr) {
     assert_eq!(field(&two.fields, "Owner").object, Some(outer));
 }
 
-/// Static fields by declaring type, name and thread.
+/// Maps static fields by declaring type, name and thread.
 fn by_name(report: &StaticsReport) -> BTreeMap<(Name, String, Option<u32>), &StaticModel> {
     let key = |s: &StaticModel| (s.field.declaring_type.clone().unwrap(), s.field.name.clone(), s.thread.and_then(|t| t.managed_id));
     report.statics.iter().map(|s| (key(s), s)).collect()
@@ -344,7 +344,7 @@ fn theirs(list: &Value) -> BTreeSet<(Addr, String, Option<u64>, Addr)> {
     rows.map(|s| (hex(&s["mt"]), s["field"].as_str().unwrap().to_string(), s["managed_thread"].as_u64(), hex(&s["address"]))).collect()
 }
 
-/// Why ClrMD's address of a static differs, if due to a bug of ClrMD or a difference in meaning.
+/// Returns why ClrMD's address of a static differs, if due to a bug of ClrMD or a difference in meaning.
 fn fault(b: &Bound, runtime: &str, mt: Addr, thread_static: bool, ours: Option<&StaticModel>, theirs: Addr) -> Option<&'static str> {
     let info = b.types.names().method_tables().read(mt).unwrap();
     // An open generic type has no statics.
@@ -462,7 +462,7 @@ fn corrupt_memory_never_panics() -> Tested {
             let mut bytes = plain.clone();
             for _ in 0..400 {
                 let at = found[random(found.len())];
-                // The method table, what it points to, or the object's first words.
+                // The method table, the memory that it points to, or the object's first words.
                 let target = match random(3) {
                     0 => runtime.memory().ptr(at.element(random(9) as u64, 8)).unwrap_or(at),
                     1 if !samples.is_empty() => samples[random(samples.len())],
@@ -479,7 +479,7 @@ fn corrupt_memory_never_panics() -> Tested {
                 }
             }
             let damaged = dump::open_bytes(Bytes::Owned(bytes), &known.path, &OpenOptions::default()).unwrap();
-            // The descriptor of the intact dump: self-checks would reject the overlay in a corrupt one.
+            // The descriptor comes from the intact dump: with a corrupt one, self-checks would reject the overlay.
             let memory = Arc::new(Memory::new(&damaged, gcdump::internals::base::Shape::LE64));
             let limits = Limits::default();
             let names = Arc::new(TypeNames::new(&memory, descriptor, None, damaged.facts.os, None, &limits).unwrap());
@@ -506,9 +506,9 @@ fn read_object(values: &Values, at: Addr) {
     drop(values.array(&info, at).map(|shape| values.elements(&shape, 0, 100)));
 }
 
-/// `dumpvc`: what is shown of a type at an address is what the object around it says of the field there.
+/// `dumpvc`: a type shown at an address has the values of the field of the object around it.
 #[test]
-fn values_at_addresses_are_those_of_the_fields_there() {
+fn values_at_addresses_equal_those_of_fields() {
     let dump = common::own_unpacked();
     let (_, list) = common::ask(&dump, &["objects", "--type", "Lab.Everything", "--count", "1"]);
     let at = list["data"]["objects"][0]["address"].as_str().unwrap();

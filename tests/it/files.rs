@@ -1,4 +1,4 @@
-//! Files and the terminal: what is read besides the dump, what is written, and what a terminal is shown of the arguments.
+//! Files and the terminal: files that are read besides the dump, files that are written, and arguments shown on a terminal.
 
 #![cfg(unix)]
 
@@ -23,7 +23,7 @@ fn pipe(path: &Path) {
 }
 
 #[test]
-fn what_the_command_line_names_is_read_up_to_a_size() {
+fn files_on_the_command_line_are_read_up_to_a_size() {
     let folder = tempfile::tempdir().unwrap();
     let large = folder.path().join("large");
     File::create(&large).unwrap().set_len(4 << 30).unwrap();
@@ -38,7 +38,7 @@ fn what_the_command_line_names_is_read_up_to_a_size() {
 }
 
 #[test]
-fn a_copy_never_takes_the_place_of_a_device_or_a_pipe() {
+fn a_copy_never_replaces_a_device_or_a_pipe() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, out) = (own_unpacked(), folder.path().join("pipe"));
     pipe(&out);
@@ -53,9 +53,9 @@ fn a_copy_never_takes_the_place_of_a_device_or_a_pipe() {
     }
 }
 
-/// What is looked for by name may be a pipe, which nobody writes to: each of these waited without end, or could have.
+/// A file that is searched for by name may be a pipe without a writer. Each of these cases once blocked, or could have.
 #[test]
-fn a_pipe_with_the_name_of_a_file_holds_nothing_up() {
+fn a_pipe_with_the_name_of_a_file_does_not_block() {
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("crash.dmp");
     fs::copy(own_unpacked(), &dump).unwrap();
@@ -101,7 +101,7 @@ fn a_terminal_is_not_shown_control_characters_of_arguments() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_has_an_exit_code_of_its_own() {
+fn an_answer_that_cannot_be_written_has_its_own_exit_code() {
     let full = || File::options().write(true).open("/dev/full").unwrap();
     for args in [["heap", "--json"].as_slice(), &["objects", "--format", "csv"], &["stat", "--format", "ndjson"], &["stat"]] {
         let ran = program().args(args).arg(own_dump()).stdout(full()).output().unwrap();
@@ -112,9 +112,9 @@ fn an_answer_that_cannot_be_written_has_an_exit_code_of_its_own() {
     assert_eq!(ran.status.code(), Some(7), "{}", String::from_utf8_lossy(&ran.stderr));
 }
 
-/// A limit on the size of files stands for a full disk: what was written until then goes.
+/// A limit on the size of files has the effect of a full disk: the unfinished file is removed.
 #[test]
-fn a_file_that_cannot_be_finished_is_none() {
+fn an_unfinished_file_is_removed() {
     for (command, blocks) in [("export heapsnapshot", 100), ("export gcdump", 50), ("trim", 100)] {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
@@ -166,7 +166,7 @@ fn line_of(writer: &str, dump: &Path, out: &Path) -> Vec<String> {
         .collect()
 }
 
-/// All files and folders below `folder`, the empty folder of a lake aside.
+/// Lists all files and folders below `folder`, except the empty folder of a lake.
 fn below(folder: &Path) -> Vec<String> {
     let mut out = Vec::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {
@@ -180,7 +180,7 @@ fn below(folder: &Path) -> Vec<String> {
     out
 }
 
-/// As on a full disk, with any part of the file written.
+/// The disk is full after any part of the file was written.
 #[test]
 fn no_writer_leaves_a_part_on_a_full_disk() {
     for writer in sample(WRITERS, 3) {
@@ -197,7 +197,7 @@ fn no_writer_leaves_a_part_on_a_full_disk() {
     }
 }
 
-/// A signal while a file is written: there is a whole one, or none.
+/// A signal arrives while a file is written: the file is complete, or does not exist.
 #[test]
 fn no_writer_leaves_a_part_when_it_is_interrupted() {
     let mut all = 0;
@@ -207,7 +207,7 @@ fn no_writer_leaves_a_part_when_it_is_interrupted() {
             let folder = tempfile::tempdir().unwrap();
             let out = folder.path().join("out");
             let mut child = program().args(line_of(writer, &own_unpacked(), &out)).spawn().unwrap();
-            // From the first sign of a file on, a little later each time.
+            // The signal is sent after the first file appears, a little later each time.
             while fs::read_dir(folder.path()).unwrap().next().is_none() && child.try_wait().unwrap().is_none() {
                 std::thread::sleep(Duration::from_micros(200));
             }
@@ -216,15 +216,15 @@ fn no_writer_leaves_a_part_when_it_is_interrupted() {
             let _ = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).stderr(Stdio::null()).status();
             let status = child.wait().unwrap();
             match status.code() {
-                // Files get their names when they are whole.
+                // Files get their names when they are complete.
                 Some(130) if out.exists() => assert!(below(folder.path()).iter().all(|p| !p.contains("/.gcdump-")), "{writer}"),
                 Some(130) => {
                     assert_eq!(below(folder.path()), Vec::<String>::new(), "{writer}, SIG{signal}");
                     interrupted += 1;
                 }
-                // Too late for it, or too early for anybody to listen.
+                // The signal came too late, or before the handlers were installed.
                 Some(0 | 5) => assert!(out.exists() && below(folder.path()).iter().all(|p| !p.contains("/.gcdump-")), "{writer}"),
-                // Or its folder was gone before the signal had ended it: 7.
+                // The folder was removed before the signal ended the process: 7.
                 code => assert!(matches!(code, None | Some(7)) && below(folder.path()).is_empty(), "{writer}: {status:?}"),
             }
             if interrupted == 3 {
@@ -234,11 +234,11 @@ fn no_writer_leaves_a_part_when_it_is_interrupted() {
         println!("{writer}: interrupted {interrupted} times");
         all += interrupted;
     }
-    // A busy machine may finish some of them before it sends a signal.
+    // On a busy machine some commands may finish before the signal is sent.
     assert!(!full() || all > WRITERS.len(), "{all}");
 }
 
-/// A cache that cannot hold what it is given keeps no part of it.
+/// A cache that has no room for a dump keeps no part of it.
 #[test]
 fn a_full_cache_keeps_no_part() {
     let folder = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ fn a_full_cache_keeps_no_part() {
     assert_eq!(program().args(&args).output().unwrap().status.code(), Some(0), "it works once there is room");
 }
 
-/// `-` is standard output, of which nobody expects a file of that name.
+/// `-` is standard output, not a file of that name.
 #[test]
 fn a_dash_is_standard_output() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! `finalizers`: lists are cut in every format, and totals are stated.
+//! `finalizers`: lists are limited in every format, and totals are shown.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ fn corpus(name: &str) -> PathBuf {
 }
 
 #[test]
-fn objects_are_cut_in_every_format_and_the_total_is_stated() {
+fn objects_are_limited_in_every_format_and_the_total_is_shown() {
     let path = corpus("net10-wks-finalizers-heap");
     let file = path.to_str().unwrap();
     let (_, all) = ask(&path, &["finalizers", "--objects", "--top", "0"]);

@@ -1,4 +1,4 @@
-//! What somebody meets who has never used gcdump: help that fits the screen, dumps without a heap, warnings.
+//! First steps of a new user: help that fits the screen, dumps without a heap, warnings.
 
 use gcdump::cli::{COMMANDS, Exit, Screen};
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn help_fits_the_screen() {
 }
 
 #[test]
-fn the_shell_tells_every_topic_and_no_empty_group() {
+fn the_shell_lists_every_topic_and_no_empty_group() {
     let ran = run(&["shell", "-c", "help", &corpus("net10-wks-crash-heap")]);
     assert!(ran.out.contains("options, patterns, conditions, formats, files, exit-codes, sos"), "{}", ran.out);
     let empty = ran.out.lines().take_while(|l| !l.is_empty()).find(|l| !l.contains("  "));
@@ -59,7 +59,7 @@ fn a_dump_without_a_heap_says_so_first() {
         }
         let title = run(&["analyze", "--json", "--no-local-files", &dump]).json()["data"]["findings"].to_string();
         assert!(title.contains("take a heap or full dump to see objects"), "{title}");
-        // What it has is answered in full.
+        // Commands that need no heap answer in full.
         if kind == "mini" && name.starts_with("net8") {
             assert_eq!(run(&["heap", "--no-local-files", &dump]).err, "");
         }
@@ -69,7 +69,7 @@ fn a_dump_without_a_heap_says_so_first() {
 }
 
 #[test]
-fn what_is_unknown_is_not_zero() {
+fn unknown_values_are_not_zero() {
     let dump = corpus("net8-wks-crash-mini");
     let ran = run(&["fragmentation", "--json", "--no-local-files", &dump]);
     assert_eq!(ran.exit, Exit::Partial);
@@ -86,7 +86,7 @@ fn what_is_unknown_is_not_zero() {
 }
 
 #[test]
-fn equal_warnings_are_told_once() {
+fn equal_warnings_are_shown_once() {
     let dump = corpus("net8-wks-crash-mini");
     let ran = run(&["stat", "--no-local-files", &dump]);
     assert_eq!(ran.err.matches("the walk stops at").count(), 1, "{}", ran.err);
@@ -96,7 +96,7 @@ fn equal_warnings_are_told_once() {
 }
 
 #[test]
-fn groups_of_handles_keep_to_top() {
+fn groups_of_handles_are_limited_by_top() {
     let dump = corpus("net10-svr-handles-heap");
     let ran = run(&["handles", "--by", "object-type", "--top", "2", "--no-local-files", &dump]);
     assert!(ran.out.contains(" more groups (--top 0 lists all)"), "{}", ran.out);

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// Highest first. `base` and `model` share the lowest floor.
+/// The floors, highest first. `base` and `model` share the lowest one.
 pub const FLOORS: [&[&str]; 16] = [
     &["cli"],
     &["output"],
@@ -100,7 +100,7 @@ fn upward_imports_are_detected() {
     assert!(upward("gc", "use crate::clr::threads; // crate::x\n// crate::cli").is_empty());
 }
 
-/// `unsafe` is confined to the file that maps memory and to the allocator of the program, and only the command line prints or ends the process.
+/// `unsafe` is confined to the file that maps memory and to the allocator of the program; only the command line prints or ends the process.
 #[test]
 fn unsafe_code_stays_in_the_mapping() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -119,7 +119,7 @@ fn unsafe_code_stays_in_the_mapping() {
     assert!(holds("anyhow::").iter().all(|f| f.starts_with("cli/")), "{:?}", holds("anyhow::"));
 }
 
-/// Code of the program, without that of its tests, by file below `src`.
+/// Returns the code of the program, without its tests, by file below `src`.
 pub fn program() -> Vec<(String, String)> {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut files = Vec::new();
@@ -134,7 +134,7 @@ pub fn program() -> Vec<(String, String)> {
     files.iter().map(|file| (name(file), code(file))).filter(|(name, _)| !is_test(name)).collect()
 }
 
-/// Calls of the system are in few places: a new one is a decision, and `docs/security.md` says what each is for.
+/// Few files use files, threads, processes and connections. Adding one is a decision, and `docs/security.md` explains each.
 #[test]
 fn files_threads_and_processes_are_in_named_modules() {
     let program = program();
@@ -148,9 +148,9 @@ fn files_threads_and_processes_are_in_named_modules() {
         found.sort_unstable();
         found
     };
-    // Files are opened to be read in `dump/files.rs`, which refuses what is not regular. The others open what they made themselves (cache,
-    // history), what only a person names (a script, `>` of the shell, a stream for `-o`), and what the kernel says of this process (`limits`).
-    // `clr/aot/pdb.rs` has a type of its own that is called `File`.
+    // Files are opened for reading in `dump/files.rs`, which refuses files that are not regular. The others open files that they made
+    // themselves (cache, history), that only a person names (a script, `>` of the shell, a stream for `-o`), or that the kernel has about this
+    // process (`limits`). `clr/aot/pdb.rs` has its own type called `File`.
     assert_eq!(
         callers(&["File::open(", "File::options(", "OpenOptions::new()\n", "fs::read(", "fs::read_to_string(", "Mmap::map("]),
         [
@@ -165,7 +165,7 @@ fn files_threads_and_processes_are_in_named_modules() {
             "dump/mapping.rs"
         ]
     );
-    // Files are made as drafts in `cli/write.rs`, and without a name in `dump`; `man --all` writes pages.
+    // Files are written under temporary names in `cli/write.rs`, and without a name in `dump`; `man --all` writes pages.
     assert_eq!(
         callers(&[
             "File::create_new(",
@@ -196,8 +196,8 @@ fn files_threads_and_processes_are_in_named_modules() {
             "memory/files/local.rs"
         ]
     );
-    // Threads are those of `base/threads.rs`, which says where there are none, and of `main`; the scopes of the others are rayon's. Processes are
-    // a pager, and the programs that a person types after `|`.
+    // Threads are started by `base/threads.rs`, which works without them if none can be started, and by `main`; the scopes of the others are
+    // rayon's. Processes are a pager, and the programs that a person types after `|`.
     assert_eq!(
         callers(&["spawn(", "spawn_scoped(", "build_global("]),
         ["base/threads.rs", "cli/pager.rs", "cli/shell/pipe.rs", "gc/walk/pieces.rs", "main.rs", "output/stream.rs"]
@@ -207,9 +207,9 @@ fn files_threads_and_processes_are_in_named_modules() {
     assert_eq!(callers(&["process::{Child", "process::Command"]), ["cli/pager.rs", "cli/shell/pipe.rs"]);
 }
 
-/// The ledger is the one place with state per thread and with unwinding; work that is handed to other threads carries it.
+/// Only the ledger has per-thread state and unwinding; work that is given to other threads carries the ledger along.
 #[test]
-fn what_is_hidden_in_a_thread_is_in_the_ledger() {
+fn per_thread_state_is_in_the_ledger() {
     let program = program();
     let users = |words: &[&str]| -> Vec<&str> {
         let uses = |code: &str| words.iter().any(|word| code.contains(word));
@@ -217,17 +217,17 @@ fn what_is_hidden_in_a_thread_is_in_the_ledger() {
         found.sort_unstable();
         found
     };
-    // In `memory` it is where a thread read last, a hint.
+    // In `memory`, the state is a hint: where a thread read last.
     assert_eq!(
         users(&["thread_local!"]),
         ["base/ledger/cancel.rs", "base/ledger/missed.rs", "base/ledger/reads.rs", "memory/mod.rs", "memory/record.rs"]
     );
-    // The others pass a panic of a thread on, which they have joined.
+    // The others propagate the panic of a thread that they have joined.
     assert_eq!(
         users(&["catch_unwind(", "resume_unwind("]),
         ["analysis/page.rs", "base/ledger/cancel.rs", "cli/cmd/fleet.rs", "export/tables/feed.rs", "main.rs"]
     );
-    // These read nothing of the dump on other threads, or only what users of the library do there (`managed`).
+    // These do not read the dump on other threads, or do so only for users of the library (`managed`).
     let alone = [
         "analysis/strings/values.rs",
         "analysis/track/holders.rs",

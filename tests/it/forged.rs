@@ -76,8 +76,8 @@ fn stacks_with_more_bytes_than_the_file_are_not_all_scanned() {
         let query = RootsQuery { options: RootOptions { kinds: vec![RootKind::Stack], ..RootOptions::default() }, ..RootsQuery::default() };
         let roots = roots(&runtime.heap().unwrap(), &query).unwrap();
         let notes: Vec<_> = roots.notes.iter().collect();
-        let told = notes.iter().find(|n| n.kind == NoteKind::Invalid && n.message.contains("more bytes than the dump"));
-        assert_eq!(told.and_then(|n| n.address), Some(Addr(free + 0x1000)), "{shape:?}: {notes:?}");
+        let reported = notes.iter().find(|n| n.kind == NoteKind::Invalid && n.message.contains("more bytes than the dump"));
+        assert_eq!(reported.and_then(|n| n.address), Some(Addr(free + 0x1000)), "{shape:?}: {notes:?}");
         let covered = roots.coverage.iter().find(|c| c.kind == RootKind::Stack).unwrap();
         assert_eq!(covered.coverage, CoverageKind::Partial, "{shape:?}");
     }

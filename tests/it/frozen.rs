@@ -1,9 +1,8 @@
-//! Frozen answers: `frozen.txt` has a hash of the answer and the exit code of each command line on each dump of the repository and on each
-//! shared dump. A refactoring changes none of them.
+//! Frozen answers: `frozen.txt` has a hash of the answer and the exit code of each command line, on each dump of the repository and each
+//! shared dump. A refactoring does not change them.
 //!
-//! `GCDUMP_BLESS=1 GCDUMP_TEST_FULL=1 cargo test --release --test it frozen::` writes the hashes anew; those of dumps that this machine does not
-//! have stay.
-//! `GCDUMP_TEST_ONLY=net10-wks` asks only the dumps with such a name, and all command lines.
+//! `GCDUMP_BLESS=1 GCDUMP_TEST_FULL=1 cargo test --release --test it frozen::` rewrites the hashes, except those of dumps that this machine
+//! does not have. `GCDUMP_TEST_ONLY=net10-wks` selects dumps by name, and runs all command lines on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -38,7 +37,7 @@ const FURTHER: &[&[&str]] = &[
     &["where", "HANDLE"],
 ];
 
-/// One in so many command lines is asked of each dump of a plain run: all of them, in turn.
+/// A plain run takes one in this many command lines for each dump; together the dumps have all of them.
 const STEP: usize = 24;
 
 /// Held while the file of the hashes is rewritten.
@@ -52,7 +51,7 @@ fn is_blessed() -> bool {
     std::env::var_os("GCDUMP_BLESS").is_some()
 }
 
-/// The part of the names of dumps that `GCDUMP_TEST_ONLY` selects.
+/// The part of the names of dumps given by `GCDUMP_TEST_ONLY`.
 fn only() -> Option<String> {
     std::env::var("GCDUMP_TEST_ONLY").ok()
 }
@@ -68,13 +67,13 @@ fn forms() -> Vec<Vec<String>> {
     forms
 }
 
-/// Of command lines that take long, each dump is asked one.
+/// Slow commands: one of their command lines runs on each dump.
 const COSTLY: [&str; 4] = ["export", "fleet", "report", "trim"];
 
-/// Of the other command lines, a shared dump is asked one in so many: there are several of each kind.
+/// One in this many of the other command lines runs on a shared dump, since there are several dumps of each kind.
 const SHARE: usize = 4;
 
-/// The command lines that a dump is asked, by their number in `lines`: always the same ones.
+/// Returns the command lines for a dump, by their number in `lines`: always the same ones.
 fn asked(lines: &[String], name: &str) -> Vec<usize> {
     let number = |text: &str| u32::from_le_bytes(blake3::hash(text.as_bytes()).as_bytes()[..4].try_into().unwrap()) as usize;
     let command = |line: &String| line.split(' ').next().unwrap_or_default().to_string();
@@ -90,11 +89,11 @@ fn asked(lines: &[String], name: &str) -> Vec<usize> {
     (0..lines.len()).filter(is_asked).collect()
 }
 
-/// Beginnings of the names of dumps: of the repository, and shared ones.
+/// Prefixes of the names of dumps: of the repository, and shared ones.
 const CORPUS: &str = "corpus/";
 const SHARED: &str = "shared/";
 
-/// A dump's line in the file: the addresses to ask for, and the hash of each answer by the command line.
+/// A dump's line in the file: the addresses for its command lines, and the hash of each answer.
 #[derive(Clone)]
 struct Row {
     object: String,
@@ -102,14 +101,14 @@ struct Row {
     hashes: BTreeMap<String, String>,
 }
 
-/// The hash of an answer that has not been given on a machine with the dump.
+/// The hash of an answer that no machine with the dump has computed.
 const UNKNOWN: &str = "?";
 
 /// The contents of the file.
 #[derive(Default)]
 struct Frozen {
     lines: Vec<String>,
-    /// Dumps that are not asked, and why.
+    /// Dumps that are left out, with the reasons.
     left_out: BTreeMap<String, String>,
     rows: BTreeMap<String, Row>,
 }
@@ -163,11 +162,11 @@ fn freeze(lines: &[String], name: &str, row: Row) {
     frozen.write();
 }
 
-/// A dump to ask.
+/// A dump, with its files.
 struct Subject {
-    /// Its name in the file.
+    /// The name in the file.
     name: String,
-    /// The dump as others find it; packed, in the repository.
+    /// The dump as others have it; compressed in the repository.
     path: PathBuf,
     /// An earlier dump of the same process.
     before: Option<PathBuf>,
@@ -175,7 +174,7 @@ struct Subject {
     program: Option<PathBuf>,
 }
 
-/// `path`, unpacked into `folder` if it is packed.
+/// Returns `path`, decompressed into `folder` if necessary.
 fn unpacked(path: &Path, folder: &Path) -> PathBuf {
     if path.extension().is_none_or(|e| e != "zst") {
         return path.into();
@@ -192,7 +191,7 @@ fn open(path: &str, subject: &Subject) -> Option<Dump> {
     Dump::open(path, &options).ok()
 }
 
-/// The questions about one dump.
+/// The command lines for one dump.
 struct Asking<'s> {
     subject: &'s Subject,
     folder: tempfile::TempDir,
@@ -203,7 +202,7 @@ struct Asking<'s> {
 }
 
 impl<'s> Asking<'s> {
-    /// With the addresses of `kept`, if there is such a row.
+    /// Uses the addresses of `kept`, if there is such a row.
     fn of(subject: &'s Subject, kept: Option<&Row>) -> Asking<'s> {
         let folder = tempfile::tempdir().unwrap();
         let text = |path: &Path| unpacked(path, folder.path()).to_str().unwrap().to_string();
@@ -214,14 +213,14 @@ impl<'s> Asking<'s> {
             Some(kept) => (asking.row.object, asking.row.handle) = (kept.object.clone(), kept.handle.clone()),
             None => {
                 asking.choose();
-                // What was asked for that is forgotten: a run that has the addresses does not ask it.
+                // Choosing fills caches, which are dropped: a run that has the addresses does not choose.
                 asking.open = open(&asking.path, subject);
             }
         }
         asking
     }
 
-    /// Chooses an object, of the lab's program if there is one, and a handle.
+    /// Chooses an object, preferably of the lab's program, and a handle.
     fn choose(&mut self) {
         let list = |line: &str, key: &str| -> Vec<String> {
             let ran = self.ran(&commands::words(line)).1;
@@ -245,7 +244,7 @@ impl<'s> Asking<'s> {
         self.folder.path().join("out")
     }
 
-    /// The command line about the dump at `path`.
+    /// Returns the command line for the dump at `path`.
     fn line(&self, form: &[String], path: &str, before: Option<&str>) -> Vec<String> {
         let inside = format!("{:#x}", u64::from_str_radix(&self.row.object[2..], 16).unwrap() + 8);
         let mut line = commands::filled(form, |word| match word {
@@ -267,14 +266,14 @@ impl<'s> Asking<'s> {
         line
     }
 
-    /// Runs a command line. Returns what it was, and how it ended.
+    /// Runs a command line. Returns its words and the result.
     fn ran(&self, form: &[String]) -> (Vec<String>, Ran) {
         let line = self.line(form, &self.path, self.before.as_deref());
         let several = self.before.is_some() && form.iter().any(|w| w == "BEFORE");
-        // It also lists memory that other commands found missing.
+        // The answer also lists memory that other commands found missing.
         let depends_on_others = form[0] == "modules";
         let ran = match &self.open {
-            // What is known of a dump already is not found out again.
+            // The open dump and its caches are used.
             Some(dump) if !several && !depends_on_others => {
                 let dumps = vec![dump.clone(); form.iter().filter(|w| commands::is_dump(w)).count()];
                 let cli = common::parsed(&line);
@@ -285,7 +284,7 @@ impl<'s> Asking<'s> {
         (line, ran)
     }
 
-    /// `text` without what differs from machine to machine, and from version to version.
+    /// Returns `text` without parts that differ between machines or versions.
     fn normalized(&self, form: &[String], text: &str) -> String {
         let program = self.subject.program.as_ref().map(|p| (p.to_str().unwrap().to_string(), "PROGRAM"));
         let places = [(self.out().to_str().unwrap().to_string(), "OUT"), (self.path.clone(), "DUMP")];
@@ -293,12 +292,12 @@ impl<'s> Asking<'s> {
         let text = places.fold(text.to_string(), |text, (path, word)| if text.contains(&path) { text.replace(&path, word) } else { text });
         let version = concat!("\"gcdump\":\"", env!("CARGO_PKG_VERSION"), "\"");
         let text = text.replacen(version, "\"gcdump\":\"VERSION\"", 1);
-        // A table of these has the path and the time of the dump's file, an index the version.
+        // A table has the path and the time of the dump's file, an index the version.
         let has_facts_of_the_file = matches!(form[0].as_str(), "export" | "fleet" | "index");
         if has_facts_of_the_file { ["\"bytes\":", "\"file_bytes\":", "\"id\":"].into_iter().fold(text, without_values) } else { text }
     }
 
-    /// The files that a command line wrote, except those with a version or a time in them.
+    /// Returns the files that a command line wrote, except those with a version or a time in them.
     fn written(&self, form: &[String]) -> Vec<(String, Vec<u8>)> {
         let out = self.out();
         let folder = PathBuf::from(format!("{}.export", out.display()));
@@ -312,7 +311,7 @@ impl<'s> Asking<'s> {
         files.into_iter().map(|path| (path.file_name().unwrap().to_str().unwrap().into(), fs::read(&path).unwrap())).collect()
     }
 
-    /// The hash of the answer to a command line.
+    /// Returns the hash of the answer to a command line.
     fn hash(&self, form: &[String]) -> String {
         let (_, ran) = self.ran(form);
         let mut hasher = blake3::Hasher::new();
@@ -331,7 +330,7 @@ impl<'s> Asking<'s> {
         short(hasher.finalize().as_bytes()) + &code
     }
 
-    /// The command line as others type it.
+    /// Returns the command line as a user types it.
     fn typed(&self, form: &[String]) -> String {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let text = |path: &Path| path.strip_prefix(root).unwrap_or(path).display().to_string();
@@ -341,20 +340,20 @@ impl<'s> Asking<'s> {
     }
 }
 
-/// `text` without the values of `key`.
+/// Returns `text` without the values of `key`.
 fn without_values(text: String, key: &str) -> String {
     let mut parts = text.split(key);
     let first = parts.next().unwrap().to_string();
     parts.fold(first, |out, part| out + key + part.trim_start_matches(|c: char| c.is_alphanumeric() || c == '"'))
 }
 
-/// 12 bits of a hash. A change shows in many answers.
+/// Returns 12 bits of a hash. A change shows in many answers.
 fn short(hash: &[u8; 32]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     hash[..2].iter().map(|byte| char::from(DIGITS[usize::from(byte & 63)])).collect()
 }
 
-/// Compares the answers of `subjects` with the frozen ones, or freezes them. With `step`, each is asked one in so many command lines, in turn.
+/// Compares the answers of `subjects` with the frozen ones, or freezes them. With `step`, each gets one in this many command lines, in turn.
 fn compare(subjects: Vec<Subject>, step: usize) {
     let forms = forms();
     let lines: Vec<String> = forms.iter().map(|form| form.join(" ")).collect();
@@ -436,7 +435,7 @@ fn the_shared_dumps_give_the_frozen_answers() -> Tested {
     let subject = |dump: Known| {
         let before = dump.path.with_file_name(format!("{}.dmp", dump.name.replace(".after", ".before")));
         let before = Some(before).filter(|before| dump.name.contains(".after") && before.is_file());
-        // Without the file of its program, most answers about a NativeAOT program are others.
+        // Without the program's file, most answers about a NativeAOT program differ.
         let program = common::program_of(&dump.path).ok()?;
         Some(Subject { name: format!("{SHARED}{}", dump.name), program, path: dump.path, before })
     };

@@ -1,4 +1,4 @@
-//! What the GC counts and records, and what it does not: allocation totals, collections, failed allocations, segments.
+//! Numbers that the GC counts and records: allocation totals, collections, failed allocations, segments.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -21,8 +21,8 @@ fn sum<'v>(rows: impl Iterator<Item = &'v Value>, key: &str) -> u64 {
     rows.map(|r| r[key].as_u64().unwrap_or_else(|| panic!("{key} of {r}"))).sum()
 }
 
-/// Before the first collection nothing has been freed, so that the heap holds whatever the threads have allocated, and beside
-/// it only the blocks that fill up a context.
+/// Before the first collection nothing has been freed: the heap has everything that the threads have allocated, and in addition only the
+/// blocks that fill up contexts.
 #[test]
 fn allocation_totals_are_what_the_heap_holds_before_the_first_collection() {
     for (name, ended_threads) in [
@@ -31,7 +31,7 @@ fn allocation_totals_are_what_the_heap_holds_before_the_first_collection() {
         ("net10-seg-exactctx-heap", false),
         ("net8-wks-pool-heap", false),
         ("net10-wks-pool-heap", false),
-        // Threads that ended took their totals with them.
+        // The totals of threads that ended are lost.
         ("net10-wks-http-heap", true),
     ] {
         let (_, heap) = ask(&corpus(name), &["heap"]);
@@ -60,7 +60,7 @@ fn the_global_context_is_a_row_even_if_it_is_empty() {
         assert_eq!((&rows[0]["pointer"], &rows[0]["limit"]), (&"0x0".into(), &"0x0".into()), "{name}");
         assert_eq!(rows[0]["allocated_bytes"], 0, "{name}");
     }
-    // Where it is not in the dump, there is none.
+    // If the context is not in the dump, there is no row.
     let (_, heap) = ask(&corpus("win-net10-wks-basics-mini"), &["heap"]);
     let contexts = list(&heap["data"], "allocation_contexts");
     let global = contexts.iter().find(|c| c["owner"] == "global");
@@ -69,7 +69,7 @@ fn the_global_context_is_a_row_even_if_it_is_empty() {
 
 /// The truth of the lab's program: `GC.CollectionCount`, `GC.GetGCMemoryInfo`.
 #[test]
-fn collections_are_what_the_program_was_told() {
+fn collections_are_those_that_the_program_recorded() {
     let (exit, heap) = ask(&own_unpacked(), &["heap", "--detail"]);
     assert_eq!(exit, Exit::Ok);
     let ours = &heap["data"]["collections"];
@@ -90,8 +90,8 @@ fn collections_are_what_the_program_was_told() {
     assert_eq!(info["data"]["gc"]["collections"], *ours);
 }
 
-/// Server GC has the budgets in each heap, a standalone GC all of it in another image. A failed allocation records the index of
-/// the last collection, which is another variable.
+/// Server GC has the budgets in each heap, and a standalone GC has everything in another image. A failed allocation records the index of the
+/// last collection in another variable.
 #[test]
 fn collections_of_server_and_standalone_gcs() {
     for (name, counts) in [
@@ -122,10 +122,10 @@ fn collections_of_server_and_standalone_gcs() {
     assert_eq!(kinds, ["full-blocking", "background"]);
 }
 
-/// The identifiers of the GC say what the build can do, the latency mode what is in force: that of the lab's programs is `Batch` where
-/// `System.GC.Concurrent` is false, and `Interactive` where it is true, also with `DOTNET_gcConcurrent=0` (.NET 8, 10, 11).
+/// The GC's identifiers describe the build, the latency mode the setting in force: in the lab's programs it is `Batch` if
+/// `System.GC.Concurrent` is false, and `Interactive` if it is true, even with `DOTNET_gcConcurrent=0` (.NET 8, 10, 11).
 #[test]
-fn what_the_build_can_do_is_not_what_is_in_force() {
+fn the_abilities_of_the_build_are_not_the_setting_in_force() {
     let patient = Patient::real();
     let of = |patient: &Patient| {
         let (_, info) = patient.ask(&["info"]);
@@ -155,7 +155,7 @@ fn what_the_build_can_do_is_not_what_is_in_force() {
             assert_eq!(of(&patient), (true.into(), concurrent, format!("workstation, regions, {word}1 heap")), "{value}");
         });
     }
-    // Before the first collection nothing says what is in force.
+    // Before the first collection the setting in force is unknown.
     let (_, info) = ask(&corpus("net10-wks-locks-heap"), &["info"]);
     assert_eq!((&info["data"]["gc"]["background"], &info["data"]["gc"]["concurrent"]), (&true.into(), &Value::Null));
 }
@@ -175,13 +175,14 @@ fn heap_shows_one_heap() {
     assert!(ran.err.contains("there is no heap 9"), "{}", ran.err);
 }
 
-/// A process of which the runtime does not publish these fields of a failure, that a heap has recorded one, and its address.
+/// Makes a process whose runtime does not publish these fields of a failure, and in which a heap has recorded one. Returns the address of the
+/// record, too.
 fn without_oom_fields(names: &[&str]) -> (Patient, u64) {
     let mut bytes = unpacked("net11shape-wks-basics-full");
     let published = b"\"OomHistory\":{\"Reason\":0,\"AllocSize\":8,\"Reserved\":16,\"Allocated\":24,\"GcIndex\":32,\"Fgm\":40,\"Size\":48,";
     let at = memchr::memmem::find(&bytes, published).expect("the descriptor");
     for name in names {
-        // Not that of the size in front of it: `AllocSize`.
+        // The quotes distinguish the name from `AllocSize`, which contains it.
         let quoted = format!("\"{name}\"");
         let from = at + memchr::memmem::find(&bytes[at..], quoted.as_bytes()).unwrap();
         bytes[from + 1] = b'_';
@@ -194,7 +195,7 @@ fn without_oom_fields(names: &[&str]) -> (Patient, u64) {
     (patient, reason)
 }
 
-/// Fields of the failure that the runtime does not publish are absent: a failure "after GC 0" is another one.
+/// Fields of the failure that the runtime does not publish are absent, not zero: "after GC 0" would be another failure.
 #[test]
 fn oom_fields_that_are_not_published_are_absent() {
     let (patient, reason) = without_oom_fields(&["Reserved", "Allocated", "GcIndex", "Fgm", "Size", "AvailablePagefileMb", "LohP"]);
@@ -214,21 +215,21 @@ fn oom_fields_that_are_not_published_are_absent() {
 }
 
 #[test]
-fn a_failure_is_told_without_its_reason_or_its_size() {
+fn a_failure_is_reported_without_its_reason_or_size() {
     let failure =
         |patient: &Patient, reason: u64| [patient.put32(reason, 2), patient.put(reason + 8, 3_000_080), patient.put(reason + 32, 7)];
     let cases = [
         (&["Reason"][..], json!([null, 3_000_080, 7]), "3,000,080-byte allocation failed after GC #7: the reason is not known"),
         (&["AllocSize"], json!(["cant-commit", null, 7]), "An allocation failed after GC #7: could not commit memory"),
     ];
-    for (lacking, values, text) in cases {
-        let (patient, reason) = without_oom_fields(lacking);
+    for (missing, values, text) in cases {
+        let (patient, reason) = without_oom_fields(missing);
         let (exit, oom) = patient.ask(&["oom"]);
-        assert_eq!((exit, &oom["any"], &oom["heaps"][0]["text"]), (Exit::Partial, &false.into(), &"none recorded".into()), "{lacking:?}");
+        assert_eq!((exit, &oom["any"], &oom["heaps"][0]["text"]), (Exit::Partial, &false.into(), &"none recorded".into()), "{missing:?}");
         patient.with(&failure(&patient, reason), || {
             let (exit, oom) = patient.ask(&["oom"]);
             let heap = &oom["heaps"][0];
-            assert_eq!((exit, &oom["any"]), (Exit::Partial, &true.into()), "{lacking:?}");
+            assert_eq!((exit, &oom["any"]), (Exit::Partial, &true.into()), "{missing:?}");
             assert_eq!(json!([heap["reason"], heap["alloc_size"], heap["gc_index"]]), values);
             assert_eq!(heap["text"], text);
             let (_, found) = patient.ask(&["analyze", "--only", "oom"]);
@@ -245,7 +246,7 @@ fn a_failure_is_told_without_its_reason_or_its_size() {
     });
 }
 
-/// The address of a range decides which heap it is of.
+/// The address of a range determines its heap.
 #[test]
 fn allocation_contexts_of_threads_have_their_heap() {
     let mut seen = [0; 2];
@@ -283,7 +284,7 @@ fn allocation_contexts_of_threads_have_their_heap() {
 }
 
 #[test]
-fn segments_show_what_is_stored() {
+fn segments_show_stored_values() {
     let patient = Patient::real();
     let (exit, data) = patient.ask(&["segments"]);
     assert_eq!(exit, Exit::Ok);
@@ -296,7 +297,7 @@ fn segments_show_what_is_stored() {
         assert_eq!(number(&s["next"]), patient.word(at + next), "{s}");
         behind += usize::from(s["stored_allocated"] != s["allocated"]);
     }
-    // Only the region that is allocated from ends elsewhere.
+    // Only the region that is allocated from has another end.
     assert_eq!(behind, 1);
     let text = run(&["segments", patient.path.to_str().unwrap()]).out;
     assert!(text.contains("STORED ALLOCATED") && text.contains("NEXT"), "{text}");
@@ -317,9 +318,9 @@ fn one_segment_by_its_address() {
     assert_eq!(ran.exit, Exit::Negative, "{}", ran.err);
 }
 
-/// The list of LOH regions goes on in the list of POH regions: the region stays in its generation, and the answer is partial.
+/// The list of LOH regions continues in the list of POH regions: the region stays in its generation, and the answer is partial.
 #[test]
-fn a_list_that_runs_into_another_is_said() {
+fn a_list_that_continues_in_another_is_reported() {
     let patient = Patient::real();
     let (_, data) = patient.ask(&["segments"]);
     let of = |generation: &str| number(&list(&data, "segments").iter().find(|s| s["generation"] == generation).unwrap()["address"]);
@@ -336,7 +337,7 @@ fn a_list_that_runs_into_another_is_said() {
             assert_eq!(found(&answer["data"]), found(&data), "{name}");
         });
     }
-    // A flag alone does not take a region away from the only list that has it.
+    // A flag by itself does not remove a region from the only list that has it.
     let flags = patient.offset("HeapSegment", "Flags");
     patient.with(&[patient.put(loh + flags, 0x200)], || {
         let (exit, answer) = ask(&patient.path, &["segments"]);
@@ -345,9 +346,9 @@ fn a_list_that_runs_into_another_is_said() {
     });
 }
 
-/// The campaign of mutations found it: `info` compared the counts of four billion generations at each word of the GC's variables.
+/// Found by the mutation campaign: `info` compared the counts of four billion generations at each word of the GC's variables.
 #[test]
-fn a_gc_of_four_billion_generations_is_told_at_once() {
+fn a_gc_with_four_billion_generations_is_reported_at_once() {
     let patient = Patient::new(&unpacked("net11shape-wks-basics-full"));
     let globals = patient.ask(&["contracts"]).1;
     let at = number(&list(&globals, "globals").iter().find(|g| g["name"] == "MaxGeneration").unwrap()["address"]);
@@ -356,9 +357,9 @@ fn a_gc_of_four_billion_generations_is_told_at_once() {
         let started = Stopwatch::start();
         let (exit, info) = ask(&patient.path, &["info"]);
         assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
-        let told =
+        let reported =
             list(&info, "warnings").iter().any(|w| w["kind"] == "invalid" && w["address"].is_string() && number(&w["address"]) == at);
-        assert!(exit == Exit::Partial && told && info["data"]["gc"]["max_generation"].is_null(), "{exit:?} {}", info["warnings"]);
+        assert!(exit == Exit::Partial && reported && info["data"]["gc"]["max_generation"].is_null(), "{exit:?} {}", info["warnings"]);
         assert_eq!(patient.ask(&["heap"]).1["heaps"], intact["heaps"]);
     });
 }

@@ -1,4 +1,4 @@
-//! What people type from habit, and what becomes of it: the command that runs, or the sentence that leads on.
+//! Command lines that people type from habit, and the results: the command that runs, or a message that helps.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::common::run;
 const DUMP: &str = "dumps/net10-wks-basics-heap.dmp.zst";
 const LATER: &str = "dumps/corpus/net10-svr-basics-heap.dmp.zst";
 
-/// The words of a line: `D` is the dump, `E` a later one, `~` a space within a word.
+/// Splits a line into words: `D` is the dump, `E` a later one, `~` a space within a word.
 fn words(line: &str) -> Vec<String> {
     let word = |w: &str| match w {
         "D" => DUMP.to_string(),
@@ -82,6 +82,11 @@ const RUN: &[(&str, &str)] = &[
     ("threads --top 1 D", "threads"),
     ("stacks --top 1 D", "stacks"),
     ("locks --top 1 D", "locks"),
+    ("pool --top 1 D", "pool"),
+    ("threads --skip 1 D", "threads"),
+    ("objects --offset 3 --top 2 D", "objects"),
+    ("dumpheap -startatlowerbound -stat D", "stat"),
+    ("eestack -n D", "stacks"),
     ("requests --top 1 D", "requests"),
     ("timers --top 1 D", "timers"),
     ("segments --top 1 D", "segments"),
@@ -106,8 +111,8 @@ fn habits_run_the_obvious_command() {
     }
 }
 
-/// Lines that are refused, or answered by "none", with a part of what they print.
-const TOLD: &[(&str, Exit, &str)] = &[
+/// Lines that are refused, or answered by "none", with a part of the output.
+const REFUSED: &[(&str, Exit, &str)] = &[
     ("ps D", Exit::Usage, "dotnet-dump collect -p PID writes one"),
     ("find String D", Exit::Usage, "gcdump strings --like '*TEXT*' finds strings"),
     ("u D", Exit::Usage, "gcdump where IP names the method"),
@@ -115,7 +120,7 @@ const TOLD: &[(&str, Exit, &str)] = &[
     ("xy D", Exit::Usage, "there is no command 'xy' (gcdump --help lists all)"),
     ("stacks --thread D", Exit::Usage, "stacks: --thread needs a value: stacks --thread ID dumps/"),
     ("exceptions 0x7f31 D", Exit::Negative, "there is no object at 0x7f31"),
-    ("stat --type lab.* D", Exit::Negative, "but for upper and lower case, it matches Lab."),
+    ("stat --type lab.* D", Exit::Negative, "ignoring case, it matches Lab."),
     ("stat --type Lab\\..* D", Exit::Negative, "a regular expression is written /Lab\\..*/, and matches Lab."),
     ("stat --type /(/ D", Exit::Usage, "is not a regular expression"),
     ("stat --type sbyte D", Exit::Negative, "no type matches 'sbyte' (System.SByte)"),
@@ -126,25 +131,25 @@ const TOLD: &[(&str, Exit, &str)] = &[
     ("objects --reverse D", Exit::Usage, "objects has no --reverse; --sort COLUMN lists amounts descending"),
     ("stat --exclude System D", Exit::Usage, "--where 'not type ~ \"System.*\"'"),
     ("strings --regex dog D", Exit::Usage, "strings has no --regex; a regular expression"),
-    ("pool --top 1 D", Exit::Usage, "pool has no --top; it is an option of "),
+    ("pool --depth 1 D", Exit::Usage, "pool has no --depth; it is an option of "),
     ("export D", Exit::Usage, "export: the format is missing: export FORMAT dumps/"),
     ("heap nonsense D", Exit::Usage, "heap: 'nonsense' is neither an option nor a dump"),
     ("!do D", Exit::Usage, "object: the address is missing: object ADDRESS dumps/"),
 ];
 
 #[test]
-fn what_is_refused_says_what_to_use() {
-    for (line, exit, told) in TOLD {
+fn a_refusal_says_what_to_use() {
+    for (line, exit, message) in REFUSED {
         let mut args = words(line);
         args.push("--no-local-files".into());
         let ran = run(&args);
-        assert!(ran.exit == *exit && ran.err.contains(told), "{line}: {:?} {}", ran.exit, ran.err);
+        assert!(ran.exit == *exit && ran.err.contains(message), "{line}: {:?} {}", ran.exit, ran.err);
         assert!(!ran.err.contains("unexpected") && ran.err.lines().count() <= 6, "{line}: {}", ran.err);
     }
 }
 
 #[test]
-fn no_habit_is_the_name_of_a_command_or_leads_nowhere() {
+fn no_habit_is_the_name_of_a_command_and_each_has_an_effect() {
     for habit in HABITS {
         for name in habit.names {
             assert!(!gcdump::cli::COMMANDS.iter().any(|c| c.name == *name), "{name}");
@@ -175,7 +180,7 @@ fn the_largest_objects_are_the_largest() {
         .iter()
         .map(|o| (o["size"].as_u64().unwrap(), o["address"].as_str().unwrap().to_string()))
         .collect();
-    // Stable: of equal ones, as on the heap by address.
+    // The sort is stable: equal rows are in address order, as on the heap.
     rows.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let of = |extra: &[&str]| {
         let args = [&["objects", "--sort", "size", "--json", "--no-local-files", DUMP], extra].concat();
@@ -199,7 +204,7 @@ fn the_largest_objects_are_the_largest() {
 }
 
 #[test]
-fn lists_say_how_many_rows_they_leave_out() {
+fn lists_show_how_many_rows_they_leave_out() {
     const THREADS: &str = "dumps/corpus/net10-svr-threads-heap.dmp.zst";
     for (command, list) in [("threads", "threads"), ("stacks", "threads"), ("exceptions", "exceptions"), ("segments", "segments")] {
         let all = run(&[command, "--json", "--no-local-files", THREADS]).json();

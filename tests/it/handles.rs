@@ -20,14 +20,14 @@ fn asked(target: &Target, command: &[&str]) -> (Exit, Value) {
     ask(file.path(), command)
 }
 
-/// The types said to be supported, those that all runtimes support left out.
+/// Returns the types reported as supported, without those that all runtimes support.
 fn further(answer: &Value) -> Vec<String> {
     let all: Vec<String> = serde_json::from_value(answer["data"]["supported"].clone()).unwrap();
     assert!(ALWAYS.iter().all(|t| all.iter().any(|a| a == t)), "{all:?}");
     all.into_iter().filter(|t| !ALWAYS.contains(&t.as_str())).collect()
 }
 
-/// Published features, the types that these add, and where they are known from.
+/// Published features, the types that these add, and the source of that knowledge.
 type Case = (&'static [(&'static str, u64)], &'static [&'static str], &'static str);
 
 #[test]
@@ -37,7 +37,7 @@ fn supported_types_follow_the_features_of_the_runtime() {
         (&[("FeatureComWrappers", 0), ("FeatureObjCMarshal", 1)], &["ref-counted"], "descriptor"),
         (&[("FeatureCOMInterop", 0), ("FeatureComWrappers", 0)], &[], "descriptor"),
         (&[("FeatureJavaMarshal", 1)], &["cross-reference"], "descriptor"),
-        // .NET 9 and 10 publish this one only; ComWrappers are in each of their builds.
+        // .NET 9 and 10 publish only this one; ComWrappers are in all of their builds.
         (&[("FeatureCOMInterop", 0)], &["ref-counted"], "version"),
         (&[], &["ref-counted"], "version"),
     ];
@@ -71,7 +71,7 @@ fn types_are_chosen_by_name_by_number_and_in_lists() {
 }
 
 #[test]
-fn a_number_of_handle_types_that_no_runtime_has_is_not_believed() {
+fn an_impossible_number_of_handle_types_is_ignored() {
     for shape in crate::common::shapes() {
         let mut core = Spec::standard(shape).build().to_elf_core();
         let at = memchr::memmem::find(&core, b"\"HandleMaxInternalTypes\"").unwrap();
@@ -112,7 +112,7 @@ fn reference_counts_are_read_where_they_are_described_and_absent_elsewhere() -> 
     Ok(())
 }
 
-/// A server process with `count` as its number of heaps.
+/// Makes a server process with `count` as its number of heaps.
 fn with_heaps(shape: Shape, count: u32) -> Target {
     let mut target = Spec { server: Some(2), ..Spec::standard(shape) }.build();
     let mut file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
@@ -124,21 +124,21 @@ fn with_heaps(shape: Shape, count: u32) -> Target {
 }
 
 #[test]
-fn an_impossible_number_of_heaps_is_said_once() {
+fn an_impossible_number_of_heaps_is_reported_once() {
     for shape in crate::common::shapes() {
         let (exit, answer) = asked(&with_heaps(shape, (-3i32).cast_unsigned()), &["heap"]);
         let first = &answer["warnings"][0];
         assert_eq!((exit, &first["kind"]), (Exit::Partial, &json!("invalid")), "{first}");
-        assert!(first["message"].as_str().unwrap().contains("-3 heaps"), "{first}");
+        assert!(first["message"].as_str().unwrap().contains("an invalid number of heaps: -3"), "{first}");
 
         let (exit, answer) = asked(&with_heaps(shape, 100_000), &["heap"]);
         let warnings = answer["warnings"].as_array().unwrap();
-        // What lies behind the list may lead somewhere by chance.
+        // Memory after the list may look like further heaps by chance.
         let heaps = answer["data"]["heaps"].as_array().unwrap().len();
         assert!(exit == Exit::Partial && (2..12).contains(&heaps), "{heaps} heaps, {warnings:#?}");
         assert!(warnings.len() <= 30 && warnings.iter().any(|w| w["message"].as_str().unwrap().contains("100000 heaps")), "{warnings:#?}");
 
-        // A number that a machine could have: those that are not there share a warning.
+        // The number is plausible for a machine, and the missing heaps share a warning.
         let (exit, answer) = asked(&with_heaps(shape, 500), &["heap"]);
         let warnings = answer["warnings"].as_array().unwrap();
         assert_eq!(exit, Exit::Partial);
@@ -173,7 +173,7 @@ fn the_handle_of_a_sync_block_to_its_lock_is_not_a_handle_of_the_program() {
         );
         let block = thin.sync_block.unwrap();
         assert_eq!((block.held, block.recursion, block.waiters, block.lock), (Some(true), Some(3), Some(0), None));
-        // Nothing here has metadata, which says where the state of the lock is.
+        // There is no metadata here, which would describe the state of the lock.
         let block = header(2).sync_block.unwrap();
         assert_eq!((block.lock, block.held, block.hash_code), (Some(address(&handle["object"])), None, None));
     }
@@ -190,7 +190,7 @@ fn handles_that_the_library_made_for_itself_are_named() -> Tested {
             assert!(handles.iter().all(|h| h["used_for"].is_null()), "{}", dump.name);
             continue;
         }
-        // A to E, the object of Monitor.Wait and that of a SemaphoreSlim.
+        // The objects A to E, that of Monitor.Wait, and that of a SemaphoreSlim.
         let locks = of("sync-block-lock");
         assert_eq!(locks.len(), 7, "{}", dump.name);
         assert!(locks.iter().all(|h| h["object_type"] == "System.Threading.Lock"), "{locks:?}");

@@ -1,4 +1,4 @@
-//! `analyze`: findings about crashes and hangs name what led there, and count what the commands that they name count.
+//! Findings of `analyze` about crashes and hangs name their cause, and have the same counts as the commands that they name.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ fn only(path: &Path, id: &str, options: &[&str]) -> Value {
     findings(path, &[&["--only", id], options].concat()).first().cloned().unwrap_or(Value::Null)
 }
 
-/// Before: "SIGABRT …", with an exception that merely was being handled.
+/// An earlier version reported "SIGABRT …" with an exception that was merely being handled.
 #[test]
 fn a_process_that_ended_itself_says_so() -> Tested {
     let shared = common::needs_shared()?;
@@ -71,7 +71,7 @@ fn a_process_that_ended_itself_says_so() -> Tested {
         assert!(title.starts_with(begin) && title.ends_with(end), "{}: {crash}", path.display());
         let caller = end.split("called by ").nth(1).unwrap().split(" while").next().unwrap();
         assert_eq!(text(&crash, "method"), caller, "{crash}");
-        // What is shown is what the frames hold.
+        // The title shows the objects that the frames hold.
         let object = text(&crash, "object").to_string();
         let (_, stacks) = ask(&path, &["stacks", "--roots"]);
         assert!(stacks.to_string().contains(&object), "{crash}");
@@ -79,7 +79,7 @@ fn a_process_that_ended_itself_says_so() -> Tested {
     Ok(())
 }
 
-/// `dumps/corpus/programs/faults.cs`, scenario `hangs`. Before: only the asynchronous methods.
+/// Program: `dumps/corpus/programs/faults.cs`, scenario `hangs`. An earlier version found only the asynchronous methods.
 #[test]
 fn a_program_with_many_faults_has_a_finding_of_each() {
     let path = corpus::dump("net10-wks-hangs-heap");
@@ -118,14 +118,14 @@ fn a_program_with_many_faults_has_a_finding_of_each() {
         assert_eq!(only(&path, id, &[option, &n.to_string()]), Value::Null, "{id}");
         assert_eq!(text(&only(&path, id, &[option, &(n - 1).to_string()]), "id"), id);
     }
-    // Two threads that run are a hint where no finding tells of a hang.
+    // Two running threads are mentioned if no finding explains a hang.
     let quiet = ["--min-waits", "100", "--min-threads", "100", "--only", "deadlock", "--only", "same-place"];
     let (_, answer) = ask(&path, &[&["analyze"], quiet.as_slice()].concat());
     assert_eq!(text(&answer["data"]["triage"][1], "text"), "2 threads run in Miner.Step", "{answer}");
 }
 
 #[test]
-fn many_connection_pools_for_one_server_have_a_threshold() {
+fn many_connection_pools_for_one_server_are_a_finding() {
     let path = corpus::dump("net10-wks-http-heap");
     let pools = only(&path, "connection-pools", &["--min-pools", "1"]);
     assert_eq!((text(&pools, "id"), &pools["count"]), ("connection-pools", &json!(1)));
@@ -137,7 +137,7 @@ fn many_connection_pools_for_one_server_have_a_threshold() {
     assert!(text(hang, "command").starts_with("gcdump requests "), "{hang}");
 }
 
-/// While a collection moves objects, no answer about them can be trusted.
+/// While a collection moves objects, answers about them cannot be trusted.
 #[test]
 fn nothing_doubtful_follows_a_collection_that_moved_objects() -> Tested {
     let shared = common::needs_shared()?;
@@ -154,7 +154,7 @@ fn nothing_doubtful_follows_a_collection_that_moved_objects() -> Tested {
     Ok(())
 }
 
-/// Before: how many bytes are no objects.
+/// An earlier version reported only how many bytes are not objects.
 #[test]
 fn a_crash_within_a_collection_names_the_first_error_of_the_heap() -> Tested {
     common::needs_shared()?;
@@ -164,7 +164,7 @@ fn a_crash_within_a_collection_names_the_first_error_of_the_heap() -> Tested {
     }
     let found = findings(&path, &[]);
     let ids: Vec<&str> = found.iter().map(|f| text(f, "id")).collect();
-    // A header that was overwritten is no lock whose owner has ended.
+    // An overwritten header is not a lock whose owner has ended.
     assert_eq!(ids, ["crash", "gc-in-progress", "damage", "missing-parts"], "{found:?}");
     let (_, verify) = ask(&path, &["verify"]);
     let first = &verify["data"]["findings"][0];
@@ -174,7 +174,7 @@ fn a_crash_within_a_collection_names_the_first_error_of_the_heap() -> Tested {
     Ok(())
 }
 
-/// What a finding says beside what its own command says of the same thing; `None` if they agree, or where nothing is to be compared.
+/// Compares a finding with the answer of the command that it names. `None` if they agree or have nothing in common.
 fn contradiction(path: &Path, finding: &Value) -> Option<String> {
     let (count, id) = (finding["count"].as_u64().unwrap_or_default(), text(finding, "id"));
     let words = commands::words(text(finding, "command").strip_prefix("gcdump ").unwrap());
@@ -219,7 +219,7 @@ fn contradiction(path: &Path, finding: &Value) -> Option<String> {
             list(&data["groups"]).iter().any(|g| g["type"] == finding["type"] && g["thrown"] == count && g["method"] == finding["method"])
         }
         "timers" => data["active"] == count,
-        // Those that the runtime keeps for itself are not counted.
+        // Handles of the runtime itself are not counted.
         "handles" => list(&data["counts"]).iter().map(|row| row["count"].as_u64().unwrap()).sum::<u64>() >= count,
         "load-contexts" => list(&inspected()["rows"]).iter().any(|row| row["object"] == finding["object"]),
         "dynamic-assemblies" => list(&data["modules"]).iter().filter(|m| m["kind"] == "dynamic").count() as u64 == count,
@@ -260,7 +260,7 @@ fn no_finding_contradicts_the_command_that_it_names() {
     assert!(dumps.len() > cases(10, 60) && wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Exceptions with other messages are of one kind.
+/// Exceptions that differ only in their messages are of one kind.
 #[test]
 fn exceptions_are_counted_by_type_and_thrower() {
     let path = corpus::dump("net10-wks-hangs-heap");
@@ -273,7 +273,7 @@ fn exceptions_are_counted_by_type_and_thrower() {
     assert_eq!(answer["data"]["total"], sum);
 }
 
-/// Before: "-" for threads that run and for those that wait for work.
+/// An earlier version showed "-" for running threads and for those that wait for work.
 #[test]
 fn threads_of_the_pool_say_what_they_run() {
     let path = corpus::dump("net8-wks-spin-heap");

@@ -19,7 +19,7 @@ use crate::slow;
 pub struct Test {
     /// Path of the function, with the name of the crate.
     pub name: &'static str,
-    /// Reason why it runs only if asked for.
+    /// Reason why it runs only on request.
     pub ignored: Option<&'static str>,
     /// Runs it.
     pub run: fn() -> Tested,
@@ -111,7 +111,7 @@ pub fn main() -> ExitCode {
     let trials = tests.iter().map(|test| (test, test.name.split_once("::").map_or(test.name, |(_, path)| path)));
     let trials = trials.filter(|(_, name)| selected(name)).map(|(test, name)| {
         let (run, times) = (test.run, Arc::clone(&times));
-        // One that is asked for by its name runs.
+        // A test that is requested by name runs.
         let left_out = slow::TESTS.contains(&name) && !full() && !filters.iter().any(|f| f == name);
         let trial = Trial::ignorable_test(name, move || {
             let start = Instant::now();
@@ -156,7 +156,7 @@ fn run_one(run: fn() -> Tested) -> Result<Completion, Failed> {
     }
 }
 
-/// A panic as rustc's harness shows it, with a backtrace where `RUST_BACKTRACE` is `full`.
+/// Formats a panic like rustc's harness, with a backtrace if `RUST_BACKTRACE` is `full`.
 fn described(panic: &panic::PanicHookInfo<'_>) -> String {
     let traced = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v == "full");
     if traced { format!("{panic}\n{}", std::backtrace::Backtrace::force_capture()) } else { panic.to_string() }

@@ -81,7 +81,7 @@ fn locks_and_hash_codes_match_the_programs_records() -> Tested {
 #[test]
 fn sync_blocks_are_those_of_clrmd() {
     let (mut dumps, mut blocks) = (0, 0);
-    // ClrMD 4.2 reads none of .NET 11.
+    // ClrMD 4.2 does not read headers of .NET 11.
     for case in answered().unwrap_or_default().into_iter().filter(|case| !case.name.contains("net11-")) {
         let Some(theirs) = case.clrmd["syncblocks"]["syncblocks"].as_array() else { continue };
         let threads: BTreeMap<&str, u64> = case.clrmd["threads"]["threads"]

@@ -1,4 +1,4 @@
-//! `heap --map`: every committed byte is in one row and one cell, and the sums are those of the heap walk.
+//! `heap --map`: every committed byte is in one row and one cell, and the sums equal those of the heap walk.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -29,13 +29,13 @@ fn dumps() -> Vec<PathBuf> {
     all
 }
 
-/// Bytes of a walk by what the map calls them.
+/// Sums the bytes of a walk by the categories of the map.
 fn walked(walk: &Value) -> [u64; 3] {
     let (free, bytes) = (n(walk, "free_bytes"), n(walk, "bytes"));
     [bytes - free, free, n(walk, "in_allocation_bytes") + n(walk, "skipped_bytes") + n(walk, "absent_bytes")]
 }
 
-/// Whether rows hold what walks found. A walk counts what a thread has taken to allocate from as absent if it lies in a range that is.
+/// Checks that rows equal the walks. A walk counts a thread's allocation context as absent if it is in an absent range.
 #[track_caller]
 fn agree(what: &str, ours: [u64; 3], walked: [u64; 3]) {
     let (known, absent) = (ours[..2] == walked[..2], walked[2]);
@@ -56,7 +56,7 @@ fn sound(name: &str, map: &Value) {
         assert_eq!(own.len() as u64, n(row, "committed").div_ceil(cell), "{name}: {row}");
         assert_eq!(cells.len() - own.len(), n(row, "reserved").div_ceil(cell).min(16) as usize, "{name}: {row}");
         assert!(own.chars().all(|c| "opgfxu?".contains(c)), "{name}: {row}");
-        // What a row has none of, no cell of it can show, and what fills a cell more than half is shown.
+        // A category that is not in a row is in no cell; one that fills more than half of a cell is shown.
         for (letters, key) in [("g", "garbage"), ("px", "pinned"), ("?", "unknown"), ("fx", "free"), ("u", "unused")] {
             assert!(n(row, key) > 0 || !own.contains(|c| letters.contains(c)), "{name}: {key} {row}");
         }
@@ -67,7 +67,7 @@ fn sound(name: &str, map: &Value) {
 }
 
 #[test]
-fn the_map_has_what_the_walk_finds() {
+fn the_map_agrees_with_the_walk() {
     let done = each(&dumps(), |path| {
         let name = path.display().to_string();
         let (exit, answer) = ask(path, &["heap", "--map"]);
@@ -117,7 +117,7 @@ fn garbage_is_that_of_unreachable() {
         sound(name, map);
         let (_, garbage) = ask(&path, &["unreachable"]);
         let garbage = &garbage["data"]["unreachable"];
-        // The map counts what an object takes, rounded up to the alignment.
+        // The map counts the space of an object, rounded up to the alignment.
         let (least, most) = (n(garbage, "bytes"), n(garbage, "bytes") + 7 * n(garbage, "count"));
         let ours = n(&map["totals"], "garbage");
         assert!((least..=most).contains(&ours), "{name}: {ours} {least}");
@@ -129,7 +129,7 @@ fn garbage_is_that_of_unreachable() {
 }
 
 #[test]
-fn only_the_map_walks_and_only_of_the_heap_asked_for() {
+fn only_the_map_walks_and_only_the_requested_heap() {
     let path = PathBuf::from("dumps/corpus/net10-svr-handles-heap.dmp.zst");
     assert!(ask(&path, &["heap"]).1["data"]["map"].is_null());
     let (_, all) = ask(&path, &["heap", "--map"]);
@@ -144,7 +144,7 @@ fn only_the_map_walks_and_only_of_the_heap_asked_for() {
     assert!(csv.lines().next().unwrap().ends_with("reserved,map"), "{csv}");
 }
 
-/// What the map says of a synthetic process.
+/// Returns the map of a synthetic process.
 fn synthetic(spec: &Spec) -> (Exit, Value) {
     let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
     std::fs::write(file.path(), spec.build().to_elf_core()).unwrap();
@@ -162,12 +162,12 @@ fn synthetic_segments_are_mapped_byte_by_byte() {
                 sound("synthetic", &map);
                 let name = format!("{shape:?} {regions} {server:?}");
                 for row in rows(&map, "rows") {
-                    // A page is committed of each, the rest of 64 KiB reserved; nothing is missing.
+                    // One page of each is committed, the rest of 64 KiB reserved; nothing is missing.
                     assert_eq!((n(row, "committed"), n(row, "reserved"), n(row, "unknown")), (0x1000, 0xf000, 0), "{name}");
                     let cells = row["cells"].as_str().unwrap();
                     assert_eq!(cells, "u...............", "{name}: {row}");
                 }
-                // Header, context and what was never used of the pages: all but the objects that the builder wrote.
+                // Everything but the objects that the builder wrote: header, contexts and unused parts of the pages.
                 let held: u64 = rows(&map, "rows").iter().map(|r| mapped(r)[0] + mapped(r)[1]).sum();
                 assert!(held > 0x400 && held + n(&map["totals"], "unused") == rows(&map, "rows").len() as u64 * 0x1000, "{name}: {held}");
             }
@@ -176,7 +176,7 @@ fn synthetic_segments_are_mapped_byte_by_byte() {
 }
 
 #[test]
-fn more_segments_than_rows_are_put_together() {
+fn more_segments_than_rows_are_merged() {
     let (exit, map) = synthetic(&Spec { server: Some(10), cpus: 10, ..Spec::standard(Shape::ALL[0]) });
     assert_eq!((exit, &map["by"]), (Exit::Ok, &"heap-generations".into()));
     sound("ten heaps", &map);

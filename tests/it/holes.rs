@@ -1,8 +1,8 @@
-//! Memory that a command reads is taken out of real dumps, a range at a time: the answer stays the same, or it is partial and says so.
+//! Ranges that a command reads are removed from real dumps, one at a time: the answer stays the same, or it is partial and says so.
 //!
-//! `GCDUMP_HOLES=300 cargo test --release --test it holes:: -- --nocapture` takes 300 ranges out of every dump of the corpus;
-//! `GCDUMP_HOLE_SEED=7` picks others, `GCDUMP_TEST_ONLY=net8` selects dumps by part of the name, `GCDUMP_HOLE=0x7f00:0x40` takes out
-//! that range only, and prints what differs.
+//! `GCDUMP_HOLES=300 cargo test --release --test it holes:: -- --nocapture` removes 300 ranges from every dump of the corpus;
+//! `GCDUMP_HOLE_SEED=7` selects others, `GCDUMP_TEST_ONLY=net8` selects dumps by part of the name, and `GCDUMP_HOLE=0x7f00:0x40` removes only
+//! that range and prints the differences.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,15 +21,15 @@ use crate::common::{self, Ran, commands};
 use crate::corpus;
 use crate::mutation::base::{MORE, Rng};
 
-/// Lengths of the ranges that are taken out.
+/// Lengths of the ranges that are removed.
 const LENGTHS: [u64; 6] = [8, 16, 64, 256, 2048, 4096];
 
-/// Facts about the file, which differ although the answer does not.
+/// Fields about the file, which differ although the answer does not.
 const OF_THE_FILE: [&str; 6] = ["captured_bytes", "file_bytes", "truncated_bytes", "captured", "kind_evidence", "next"];
 
-/// Ranges whose loss an answer has hidden: always taken out.
+/// Ranges whose loss an answer once hid. They are always removed.
 const HIDDEN: [(&str, u64, u64); 19] = [
-    // What leads to the runtime.
+    // Memory through which the runtime is found.
     ("net11shape-svr-handles-heap", 0x7f98_cfa0_0180, 0x40),
     ("net10-wks-stacks-gcore", 0x557f_dc71_d000, 0x1000),
     ("aot9-wks-crash-kernel", 0x5648_ff3a_6380, 0x40),
@@ -57,7 +57,7 @@ const HIDDEN: [(&str, u64, u64); 19] = [
     ("net10-segsvr-basics-heap", 0x7f6d_1008_6000, 0x800),
 ];
 
-/// A command line, its answer on the whole dump, and what it read for it.
+/// A command line, its answer for the complete dump, and the memory that it read.
 struct Asked {
     line: String,
     cli: Cli,
@@ -66,9 +66,9 @@ struct Asked {
     reads: Vec<AddrRange>,
 }
 
-/// What says that an answer is partial. To build a tree of each answer takes as long as the command.
+/// The parts of an answer that say whether it is partial. Parsing each answer to a tree would take as long as the command.
 #[derive(Deserialize)]
-struct Told {
+struct Completeness {
     data: Complete,
     warnings: Vec<IgnoredAny>,
 }
@@ -83,11 +83,11 @@ struct Subject {
     path: PathBuf,
     file: DumpFile,
     asked: Vec<Asked>,
-    /// Everything that any of them read, as disjoint ranges.
+    /// All memory that any of them read, as disjoint ranges.
     reads: Vec<AddrRange>,
 }
 
-/// Runs a command on `dump`. Answers name further commands with the path of the dump: that of a cut file becomes that of the whole one.
+/// Runs a command on `dump`. The path of a truncated file, which answers contain, is replaced by that of the complete one.
 fn run_on(cli: &Cli, dump: &Dump) -> Ran {
     let ran = common::captured(|streams| cli.run_on(std::slice::from_ref(dump), streams));
     let path = &dump.file().facts.path;
@@ -99,7 +99,7 @@ fn parsed(ran: &Ran) -> Value {
     serde_json::from_str(&ran.out).unwrap_or_default()
 }
 
-/// The answer behind what is said of the file.
+/// Returns the part of an answer after the facts about the file.
 fn behind_the_file(out: &str) -> Option<&str> {
     out.find("\"runtime\":").map(|at| &out[at..])
 }
@@ -124,7 +124,7 @@ impl Subject {
         let mut subject = Subject { name, path, file, asked: Vec::new(), reads: Vec::new() };
         let mut rng = Rng::new(7);
         let mut known = BTreeMap::<&str, Vec<String>>::new();
-        // Those that tell addresses come first.
+        // Forms that supply addresses come first.
         let mut forms = commands::forms(MORE);
         forms.retain(|f| !f.iter().any(|w| ["OUT", "--dot", "--format", "trim", "completions"].contains(&w.as_str())));
         forms.sort_by_key(|f| (f[0] != "objects" && f[0] != "handles", f.len()));
@@ -177,7 +177,7 @@ impl Subject {
     }
 
     fn hole(&self, rng: &mut Rng) -> AddrRange {
-        // Most ranges are structures of the runtime, most bytes are objects.
+        // Most ranges are structures of the runtime, but most bytes are objects.
         let mut at = if rng.below(2) == 0 {
             let range = rng.pick(&self.reads).copied().unwrap();
             range.start.0 + rng.below((range.end.0 - range.start.0) as usize) as u64
@@ -199,10 +199,10 @@ impl Subject {
         AddrRange::new(Addr(start), Addr(start + len))
     }
 
-    /// Complaints about the answers of `dump`, which does not have `what`, each with the place of the first difference.
+    /// Returns complaints about the answers for `dump`, from which `what` was removed, each with the path of the first difference.
     fn check(&self, dump: &Dump, what: &str, asked: impl Fn(&Asked) -> bool) -> (usize, Vec<(String, String)>) {
         let (mut runs, mut wrong, mut first) = (0, Vec::new(), None);
-        // These are of .NET 10, and their descriptor was added by hand: a dump without it is one of another runtime.
+        // The descriptor of these dumps was added by hand to a .NET 10 process. Without it, they are dumps of .NET 10.
         if self.name.starts_with("net11shape") && dump.runtime().is_ok_and(|r| r.description().gc != LayoutSource::Descriptor) {
             println!("{} {what}: without the descriptor", self.name);
             return (runs, wrong);
@@ -215,7 +215,7 @@ impl Subject {
             }
             first.get_or_insert((asked, ran));
         }
-        // What the others have left in the open dump makes no difference.
+        // Caches that other commands left in the open dump make no difference.
         if let Some((asked, ran)) = first {
             let again = run_on(&asked.cli, dump);
             if (again.exit, &again.out, &again.err) != (ran.exit, &ran.out, &ran.err) {
@@ -233,7 +233,7 @@ impl Subject {
         self.check(&self.without(hole), &what, |a| touches(&a.reads, hole))
     }
 
-    /// The same for a file of which only `twelfths` are there.
+    /// Does the same for a file truncated to `twelfths` twelfths.
     fn check_cut(&self, twelfths: u64) -> (usize, Vec<(String, String)>) {
         let cut = self.path.with_extension("cut");
         std::fs::copy(&self.path, &cut).unwrap();
@@ -242,26 +242,26 @@ impl Subject {
         let opened = gcdump::internals::dump::open(&cut, &FileOptions::default());
         let checked = opened.map(|file| self.check(&Dump::of(file, &OpenOptions::default()), &format!("{twelfths}/12"), |_| true));
         let _ = std::fs::remove_file(&cut);
-        // A refusal is an answer.
+        // An error is a correct answer as well.
         checked.unwrap_or_default()
     }
 }
 
-/// What is wrong with an answer of which memory was taken out.
+/// Returns what is wrong with an answer from a dump with removed memory.
 fn complaint(asked: &Asked, ran: &Ran) -> Option<String> {
     let exit = ran.exit;
     match exit {
         Exit::Partial if ran.out.is_empty() && !ran.err.is_empty() => return None,
-        Exit::Partial if told(&ran.out) => return None,
-        // What is wrong is wrong, whatever is missing: by design its exit code comes first.
-        Exit::Negative if asked.line.starts_with("verify") && told(&ran.out) => return None,
+        Exit::Partial if says_partial(&ran.out) => return None,
+        // Errors found by `verify` remain errors with memory missing, so their exit code comes first by design.
+        Exit::Negative if asked.line.starts_with("verify") && says_partial(&ran.out) => return None,
         _ => {}
     }
     if exit == asked.ran.exit && behind_the_file(&ran.out).is_some_and(|out| Some(out) == behind_the_file(&asked.ran.out)) {
         return None;
     }
     let answer = &parsed(ran);
-    // Refusals say what is missing; `info` has an answer without a runtime as well.
+    // Error messages say what is missing; `info` answers without a runtime as well.
     if matches!(exit, Exit::NoRuntime | Exit::BadDump) && (!ran.err.is_empty() || !answer["data"]["runtime_error"].is_null()) {
         return None;
     }
@@ -272,17 +272,17 @@ fn complaint(asked: &Asked, ran: &Ran) -> Option<String> {
     if std::env::var_os("GCDUMP_HOLE").is_some() {
         println!("{} ({}): {}", asked.line, exit.code(), answer["warnings"]);
     }
-    // createdump leaves out pages of the image at will: that `contracts` knows no content of a variable says so.
+    // createdump may leave out any page of an image, so `contracts` reports variables without contents only in the row itself.
     place = place.filter(|p| !(asked.line.starts_with("contracts") && p == ".globals[].content is null"));
     let head = difference("runtime", &asked.answer["runtime"], &answer["runtime"]);
-    // Layouts of the GC that are not there say so themselves.
+    // Missing layouts of the GC are reported in their own field.
     let head = head.filter(|p| !(p.starts_with("runtime.gc differs") && answer["runtime"]["gc"] == "none"));
     place.or(head).map(|p| format!("{p} (exit {})", exit.code()))
 }
 
 /// Whether the answer says that it is partial, and why.
-fn told(out: &str) -> bool {
-    serde_json::from_str::<Told>(out).is_ok_and(|told| told.data.complete == Some(false) && !told.warnings.is_empty())
+fn says_partial(out: &str) -> bool {
+    serde_json::from_str::<Completeness>(out).is_ok_and(|answer| answer.data.complete == Some(false) && !answer.warnings.is_empty())
 }
 
 fn difference(at: &str, whole: &Value, found: &Value) -> Option<String> {
@@ -307,7 +307,7 @@ fn difference(at: &str, whole: &Value, found: &Value) -> Option<String> {
     }
 }
 
-/// The values that differ, where one range is looked at.
+/// Returns the values that differ, for a single range.
 fn values(whole: &Value, found: &Value) -> String {
     let short = |v: &Value| v.to_string().chars().take(600).collect::<String>();
     if std::env::var_os("GCDUMP_HOLE").is_some() { format!(": {} -> {}", short(whole), short(found)) } else { String::new() }
@@ -315,18 +315,18 @@ fn values(whole: &Value, found: &Value) -> String {
 
 type Wrong = BTreeMap<String, Vec<String>>;
 
-/// Whether something was wrong in a dump before.
+/// Whether a fault was found in the dump before.
 fn is_known(dump: &Path) -> bool {
     HIDDEN.iter().any(|(name, ..)| dump.file_name().unwrap().to_str().unwrap().starts_with(name))
 }
 
-/// Runs `check` on every dump of the corpus, or on some of them by their number, and fails with what is wrong by kind.
+/// Runs `check` on every dump of the corpus, or on those that `some` selects by number, and fails with the faults by kind.
 fn campaign(what: &str, some: impl Fn(usize, &Path) -> bool, check: impl Fn(&Subject) -> Vec<(usize, Vec<(String, String)>)> + Sync) {
     let only = std::env::var("GCDUMP_TEST_ONLY").unwrap_or_default();
     let folder = tempfile::tempdir().unwrap();
     let mut dumps: Vec<PathBuf> = corpus::dumps().into_iter().filter(|d| d.to_str().unwrap().contains(&only)).collect();
     if only.is_empty() && std::env::var_os("GCDUMP_HOLES").is_none() {
-        // What a dump answers has to be asked first: that takes most of the time.
+        // The answers for the complete dump come first and take most of the time.
         dumps = dumps.into_iter().enumerate().filter(|(i, d)| some(*i, d)).map(|(_, d)| d).collect();
     }
     let checked = common::each(&dumps, |dump| {
@@ -349,7 +349,7 @@ fn campaign(what: &str, some: impl Fn(usize, &Path) -> bool, check: impl Fn(&Sub
 }
 
 #[test]
-fn an_answer_that_lacks_memory_says_so() {
+fn an_answer_without_memory_that_it_needs_says_so() {
     let holes = std::env::var("GCDUMP_HOLES").map_or(1, |n| n.parse().unwrap());
     let one = std::env::var("GCDUMP_HOLE").ok().map(|hole| {
         let (at, len) = hole.split_once(':').unwrap();
@@ -372,13 +372,13 @@ fn an_answer_that_lacks_memory_says_so() {
 }
 
 #[test]
-fn an_answer_of_a_dump_that_is_cut_off_says_so() {
+fn an_answer_for_a_truncated_dump_says_so() {
     let all = std::env::var_os("GCDUMP_HOLES").is_some();
     campaign(
         "cuts",
         |i, _| i % 36 == 5 && common::full() || i == 66,
         |subject| {
-            // Another one for each dump.
+            // Each dump is truncated differently.
             let one = 1 + subject.name.bytes().map(usize::from).sum::<usize>() % 11;
             (1..12).filter(|n| all || *n == one).map(|twelfths| subject.check_cut(twelfths as u64)).collect()
         },

@@ -1,4 +1,4 @@
-//! Names that break formats, through every file and format: an independent reader finds the very same name.
+//! Names that break formats pass through every file and format: an independent reader finds exactly the same name.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,18 +13,18 @@ use serde_json::Value;
 
 use crate::common::{own_dump, run, run_on};
 
-/// Names of types in the dump, and what takes their place: as long, so that the metadata stays whole.
+/// Names of types in the dump, and replacements of the same length, so that the metadata stays valid.
 const NAMES: &[(&str, &[u8])] = &[
     // Quotes, separators, line breaks.
     ("Circle", b"C\"\n,'\r"),
-    // The end of a script, as far as there is room; backslashes and braces.
+    // The end of a script, if it fits; backslashes and braces.
     ("Everything", b"</script>\\"),
-    // What spreadsheets take for a formula.
+    // Text that spreadsheets interpret as a formula.
     ("Node", b"=1+2"),
     // Reverses the rest of the line; moves the cursor.
     ("Entry", "E\u{202e}y".as_bytes()),
     ("Cache", b"C\x1b[2J"),
-    // A lone surrogate, which is no UTF-8.
+    // A lone surrogate, which is not UTF-8.
     ("Program", b"Pro\xed\xa0\x80m"),
     ("Shared", b"@SUM;|"),
 ];
@@ -32,7 +32,7 @@ const NAMES: &[(&str, &[u8])] = &[
 struct Hostile {
     folder: tempfile::TempDir,
     dump: PathBuf,
-    /// Names of types on the heap with what was put in, as `stat` tells them.
+    /// Names of types on the heap with the replacements, as in `stat`.
     names: BTreeSet<String>,
 }
 
@@ -43,7 +43,7 @@ fn hostile() -> Hostile {
     let mut put = Vec::new();
     for (old, new) in NAMES {
         assert_eq!(old.len(), new.len(), "{old}");
-        // Names share the ends of others.
+        // Names may share their ends with others.
         let (old, new) = ([old.as_bytes(), b"\0"].concat(), [*new, b"\0"].concat());
         let places: Vec<usize> = memmem::find_iter(&bytes, &old).collect();
         places.iter().for_each(|at| bytes[*at..*at + new.len()].copy_from_slice(&new));
@@ -51,15 +51,15 @@ fn hostile() -> Hostile {
             put.push(String::from_utf8_lossy(&new[..new.len() - 1]).into_owned());
         }
     }
-    // A very long name: it runs over those behind it, which become its ends. In the metadata that has the others.
+    // A very long name overwrites the names after it, which become its ends. In the metadata with the other names.
     let beside =
         |at: &usize| memmem::find(&bytes[at.saturating_sub(1 << 15)..(at + (1 << 15)).min(bytes.len())], b"</script>\\\0").is_some();
     let long = memmem::find_iter(&bytes, b"Dog\0").find(beside).expect("a type to rename");
     bytes[long..long + 240].fill(b'L');
     bytes[long + 240] = 0;
     fs::write(&dump, &bytes).unwrap();
-    let told = run(&["stat", "--json", "--top", "0", "--no-local-files", dump.to_str().unwrap()]).json();
-    let all: Vec<String> = told["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
+    let reported = run(&["stat", "--json", "--top", "0", "--no-local-files", dump.to_str().unwrap()]).json();
+    let all: Vec<String> = reported["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
     let strange = |name: &&String| put.iter().any(|p| name.contains(p.as_str())) || name.len() > 200;
     let names: BTreeSet<String> = all.iter().filter(strange).cloned().collect();
     Hostile { folder, dump, names }
@@ -78,16 +78,16 @@ impl Hostile {
         run(&[args, &["--no-local-files", self.dump.to_str().unwrap()]].concat()).out
     }
 
-    /// That a reader of `what` has found all names.
+    /// Checks that a reader of `what` has found all names.
     #[track_caller]
     fn has_all(&self, what: &str, found: impl IntoIterator<Item = String>) {
         let found: BTreeSet<String> = found.into_iter().collect();
-        let lacking: Vec<&String> = self.names.difference(&found).collect();
-        assert!(lacking.is_empty(), "{what} lacks {lacking:?}");
+        let missing: Vec<&String> = self.names.difference(&found).collect();
+        assert!(missing.is_empty(), "{what} does not have {missing:?}");
     }
 }
 
-/// All texts in a JSON value, names of fields as well.
+/// Collects all texts in a JSON value, including the names of fields.
 fn texts(value: &Value, out: &mut Vec<String>) {
     match value {
         Value::String(text) => out.push(text.clone()),
@@ -144,13 +144,13 @@ fn dot_texts(text: &str) -> Vec<String> {
     out
 }
 
-/// A name as it is shown where it must be harmless.
+/// Returns a name as it is shown where it must be harmless.
 fn harmless(name: &str) -> String {
     gcdump::internals::output::sanitize(name).into_owned()
 }
 
 #[test]
-fn hostile_names_come_through_every_file() {
+fn hostile_names_are_unchanged_in_every_file() {
     let h = hostile();
     println!("{:?}", h.names.iter().map(|n| n.chars().take(60).collect::<String>()).collect::<Vec<_>>());
     assert!(h.names.len() >= 5 && h.names.iter().any(|n| n.len() > 200), "{:?}", h.names);
@@ -166,7 +166,7 @@ fn hostile_names_come_through_every_file() {
         let lines = fs::read_to_string(h.export("ndjson", &more).join(format!("{table}.ndjson"))).unwrap();
         h.has_all("ndjson", lines.lines().flat_map(json_texts));
     }
-    // Fields called as nothing can be are columns all the same.
+    // Fields with impossible names are columns, too.
     let fields = "a\"b,</script>,=1+2,e\u{202e}y";
     let lines =
         fs::read_to_string(h.export("ndjson", &["--tables", "objects", "--fields", fields, "--force"]).join("objects.ndjson")).unwrap();
@@ -177,7 +177,7 @@ fn hostile_names_come_through_every_file() {
 }
 
 #[test]
-fn hostile_names_come_through_every_format() {
+fn hostile_names_are_unchanged_in_every_format() {
     let h = hostile();
     h.has_all("json", json_texts(&h.ask(&["stat", "--top", "0", "--json"])));
     h.has_all("ndjson", h.ask(&["stat", "--top", "0", "--format", "ndjson"]).lines().flat_map(json_texts));
@@ -187,7 +187,7 @@ fn hostile_names_come_through_every_format() {
     let reached = h.ask(&["bridge", "--bridged", "*", "--all", "--json"]);
     let mut shown = 0;
     for name in json_texts(&reached).into_iter().filter(|n| h.names.contains(n)).collect::<BTreeSet<_>>() {
-        assert!(found.contains(&harmless(&name)), "dot lacks {name:?}");
+        assert!(found.contains(&harmless(&name)), "dot does not have {name:?}");
         shown += 1;
     }
     assert!(shown > 2, "{shown} names in the graph");
@@ -200,13 +200,13 @@ fn hostile_names_come_through_every_format() {
     let shown = run_on(terminal, &["stat", "--top", "0", "--no-local-files", h.dump.to_str().unwrap()]).out;
     assert!(!shown.contains(|c: char| c != '\n' && (c.is_control() || ('\u{202a}'..='\u{202e}').contains(&c))));
     for name in &h.names {
-        assert!(shown.contains(&harmless(name)), "the terminal lacks {name:?}");
+        assert!(shown.contains(&harmless(name)), "the terminal does not show {name:?}");
     }
 }
 
 /// Contents of strings that break formats: a NUL, a lone surrogate, quotes, line breaks, the end of a script, the reversal of a line.
 #[test]
-fn hostile_contents_come_through_every_file() {
+fn hostile_contents_are_unchanged_in_every_file() {
     let folder = tempfile::tempdir().unwrap();
     let dump = folder.path().join("hostile.dmp");
     let mut bytes = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
@@ -219,11 +219,11 @@ fn hostile_contents_come_through_every_file() {
     assert!(!places.is_empty());
     places.iter().for_each(|at| bytes[*at..*at + 32].copy_from_slice(&units(&new)));
     fs::write(&dump, &bytes).unwrap();
-    // A lone surrogate is not a character: six characters name it, in all formats alike.
+    // A lone surrogate is not a character: all formats show it as the same six characters.
     let expected = format!("{}\\ud800", String::from_utf16(&new[..15]).unwrap());
     let path = dump.to_str().unwrap();
-    let told = run(&["strings", "--json", "--top", "0", "--no-local-files", path]).out;
-    assert!(json_texts(&told).contains(&expected), "strings");
+    let reported = run(&["strings", "--json", "--top", "0", "--no-local-files", path]).out;
+    assert!(json_texts(&reported).contains(&expected), "strings");
     let export = |format: &str, more: &[&str]| -> PathBuf {
         let out = folder.path().join(format!("out.{format}"));
         let args = ["export", format, path, out.to_str().unwrap(), "--no-local-files", "--contents"];
@@ -231,7 +231,7 @@ fn hostile_contents_come_through_every_file() {
         assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{format}: {}", ran.err);
         out
     };
-    let texts = |what: &str, texts: Vec<String>| assert!(texts.contains(&expected), "{what} lacks {expected:?}");
+    let texts = |what: &str, texts: Vec<String>| assert!(texts.contains(&expected), "{what} does not have {expected:?}");
     texts("heapsnapshot", json_texts(&fs::read_to_string(export("heapsnapshot", &["--unreachable"])).unwrap()));
     let strings = ["--tables", "strings"];
     texts("parquet", parquet_texts(&export("parquet", &strings).join("strings.parquet")));
@@ -245,8 +245,8 @@ fn hostile_contents_come_through_every_file() {
     texts("csv of strings", csv_texts(table.as_bytes()));
     let lines = run(&["strings", "--format", "ndjson", "--top", "0", "--no-local-files", path]).out;
     texts("ndjson of strings", lines.lines().flat_map(json_texts).collect());
-    // Other readers than serde_json, which reads no escaped lone surrogate either.
-    fs::write(folder.path().join("strings.json"), &told).unwrap();
+    // Readers other than serde_json, which does not read an escaped lone surrogate either.
+    fs::write(folder.path().join("strings.json"), &reported).unwrap();
     let wanted = r"</script>\ud800";
     for (program, args) in [
         ("jq", &["-r", ".data.strings[].value"][..]),
@@ -262,19 +262,19 @@ fn hostile_contents_come_through_every_file() {
     }
 }
 
-/// Names of dumps and folders that break formats: they are values of columns, and of no path in a lake.
+/// Names of dumps and folders that break formats are values of columns, and are in no path of a lake.
 #[cfg(unix)]
 #[test]
-fn hostile_names_of_dumps_come_through() {
+fn hostile_names_of_dumps_are_unchanged() {
     let folder = tempfile::tempdir().unwrap();
-    // A partition's value and a file's name must not be made of it.
+    // Such names must not become a partition's value or a file's name.
     let names = ["a\"b\n,'\r;=x", "dump=..%2f..", "E\u{202e}y<script>", &"l".repeat(200)];
     let dumps = folder.path().join("=1+2\"d");
     fs::create_dir(&dumps).unwrap();
     let mut expected = BTreeSet::new();
     for (i, name) in names.iter().enumerate() {
         let path = dumps.join(format!("{name}.dmp"));
-        // Copies of one dump would be one: another byte behind the end.
+        // Identical copies would be one dump, so each has another byte at the end.
         let mut bytes = zstd::decode_all(fs::File::open(own_dump()).unwrap()).unwrap();
         bytes.extend(vec![0; i + 1]);
         fs::write(&path, bytes).unwrap();
@@ -283,9 +283,9 @@ fn hostile_names_of_dumps_come_through() {
     let lake = folder.path().join("lake");
     let ran = run(&["fleet", dumps.to_str().unwrap(), "-o", lake.to_str().unwrap(), "--no-local-files", "--json"]);
     assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{}", ran.err);
-    let told: BTreeSet<String> =
+    let reported: BTreeSet<String> =
         ran.json()["data"]["dumps"].as_array().unwrap().iter().map(|d| d["path"].as_str().unwrap().to_string()).collect();
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     let mut found = BTreeSet::new();
     for partition in fs::read_dir(lake.join("dumps")).unwrap() {
         let partition = partition.unwrap().path();
@@ -295,7 +295,7 @@ fn hostile_names_of_dumps_come_through() {
         found.extend(parquet_texts(&partition.join("part-0.parquet")).into_iter().filter(|t| expected.contains(t)));
     }
     assert_eq!(found, expected);
-    // Nothing was written anywhere else.
+    // Nothing was written elsewhere.
     let mut left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     left.sort();
     assert_eq!(left, ["=1+2\"d", "lake"]);
@@ -307,7 +307,7 @@ fn hostile_names_of_dumps_come_through() {
             let bytes = fs::read(out.join(format!("dumps.{format}"))).unwrap();
             let texts =
                 if format == "csv" { csv_texts(&bytes) } else { String::from_utf8(bytes).unwrap().lines().flat_map(json_texts).collect() };
-            assert!(texts.contains(path), "{format} lacks {path:?}");
+            assert!(texts.contains(path), "{format} does not have {path:?}");
             fs::remove_dir_all(&out).unwrap();
         }
         let page = run(&["report", "--no-graph", "--no-local-files", path]).out;

@@ -10,9 +10,9 @@ use gcdump::cli::Screen;
 use gcdump::internals::dump::{self, OpenOptions};
 use memchr::memmem;
 
-/// As long as `Cache`: a cursor movement, and CSV separators and quotes.
+/// A replacement with the length of `Cache`: a cursor movement, and CSV separators and quotes.
 const CACHE: &str = "C\u{1b}\"\n,";
-/// As long as `Entry`: would reverse the rest of the line.
+/// A replacement with the length of `Entry`, which would reverse the rest of the line.
 const ENTRY: &str = "E\u{202e}y";
 
 fn replace(bytes: &mut [u8], old: &[u8], new: &[u8]) -> usize {
@@ -44,7 +44,7 @@ fn hostile() -> (tempfile::TempDir, PathBuf) {
     new[..7].copy_from_slice(&[0x1b, 0x9b, 0x202e, u16::from(b'"'), u16::from(b','), u16::from(b'\n'), 0xd800]);
     assert!(replace(&mut bytes, &units(&old), &units(&new)) > 0, "{text}");
     fs::write(&path, &bytes).unwrap();
-    // It is the message of an exception.
+    // The string is the message of an exception.
     let listed = |command: &str| run(&[command, "--json", "--no-local-files", path.to_str().unwrap()]).json()["data"].clone();
     let strings = listed("strings");
     let string = strings["strings"].as_array().unwrap().iter().find(|s| s["value"].as_str().unwrap().starts_with("\u{1b}\u{9b}\u{202e}"));
@@ -102,7 +102,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
     let (object, handle) = (first(&["objects", "--type", "*E?y*"], "objects"), first(&["handles"], "handles"));
     let copy = folder.path().join("copy.dmp");
     // Pages are for browsers: see `report`.
-    for form in sample(commands::forms(MORE).into_iter().filter(|form| form[0] != "report"), 9) {
+    for form in sample(commands::forms(MORE).into_iter().filter(|form| form[0] != "report"), 8) {
         let args = commands::filled(&form, |word| match word {
             dump if commands::is_dump(dump) => Some(path.into()),
             "ADDR" => Some(object.clone()),
@@ -116,7 +116,7 @@ fn hostile_text_moves_no_cursor_and_breaks_no_format() {
         }
         let with_path = |more: &[&'static str]| [command.as_slice(), &["--no-local-files"], more].concat();
         let shown = on_terminal(&with_path(&[]));
-        // Colors put escape sequences of their own around such text, not into it.
+        // Escape sequences for colors are around such text, not in it.
         let bright = run_on(terminal().colored(true), &with_path(&[]));
         assert_eq!((without_colors(&bright.out), without_colors(&bright.err)), (shown.out.clone(), shown.err.clone()), "{command:?}");
         for text in [&shown.out, &shown.err] {

@@ -1,4 +1,4 @@
-//! Requests that ASP.NET Core served when its process was dumped, against what the clients and the service wrote down.
+//! Requests that ASP.NET Core served when its process was dumped, compared with the records of the clients and the service.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -24,7 +24,7 @@ fn incoming(path: &Path) -> Value {
     answer["data"].clone()
 }
 
-/// How often each path is served, by the service's own count. It counts the request that asked for it, too.
+/// Number of requests by path, as counted by the service, including the request that asked for the count.
 fn served(dump: &Known) -> BTreeMap<String, u64> {
     let counts = dump.truth.as_ref().unwrap()["process"]["inflight"].as_object().unwrap();
     counts.iter().filter(|(path, _)| *path != "/truth").map(|(path, n)| (path.clone(), n.as_u64().unwrap())).collect()
@@ -47,7 +47,7 @@ fn incoming_requests_are_those_that_the_service_counted() -> Tested {
             assert_eq!(text(request, "protocol"), protocol, "{request}");
             assert!(text(request, "endpoint").starts_with("HTTP: GET /"), "{request}");
             assert!(text(request, "remote").starts_with("127.0.0.1:") && number(&request["connection"]) != 0, "{request}");
-            // All began within the minute before the dump.
+            // All requests began within the minute before the dump.
             assert!(request["age_ms"].as_u64().is_some_and(|ms| ms < 60_000) && text(request, "start_utc").ends_with('Z'), "{request}");
         }
         // Oldest first.
@@ -71,7 +71,7 @@ fn incoming_requests_wait_for_what_async_says() -> Tested {
         let found = incoming(&dump.path);
         let (_, chains) = ask(&dump.path, &["async"]);
         let of = |v: &Value| -> Vec<Value> { list(v, "frames").iter().map(|f| f["object"].clone()).collect() };
-        // What each chain hangs on, by its innermost method.
+        // The root of each chain, by its innermost method.
         let roots: BTreeMap<u64, (&Value, Vec<Value>)> = list(&chains["data"], "chains")
             .iter()
             .filter_map(|c| Some((number(&list(c, "frames").first()?["object"]), (&c["root"], of(c)))))
@@ -97,7 +97,7 @@ fn incoming_requests_wait_for_what_async_says() -> Tested {
     Ok(())
 }
 
-/// A field of the object at `object`: its address in the process.
+/// Returns the address of a field of the object at `object`.
 fn field(path: &Path, object: &str, name: &str) -> Addr {
     let (_, answer) = ask(path, &["object", object]);
     let fields = list(&answer["data"], "fields");
@@ -119,7 +119,7 @@ fn requests_that_have_ended_are_not_in_flight_and_states_are_read() -> Tested {
         let file = Dump::open(&dump.path, &gcdump::OpenOptions::default()).unwrap();
         let bytes = std::fs::read(&dump.path).unwrap();
         let changes = [
-            // Back in the pool of its connection.
+            // The context is back in the pool of its connection.
             (field(&dump.path, objects[0], "_active"), 0, 1),
             (field(&dump.path, &server(objects[1]), "_requestProcessingStatus"), 4, 4),
             (field(&dump.path, &server(objects[2]), "<IsUpgraded>k__BackingField"), 1, 1),
@@ -154,6 +154,13 @@ fn each_side_of_requests_is_listed_on_request() -> Tested {
         };
         let (all, served, sent) = (sides(&[]), sides(&["--incoming"]), sides(&["--outgoing"]));
         assert_eq!((served, sent), ((all.0, 0, false), (0, all.1, true)), "{}", dump.name);
+        // Connections with requests are accepted connections.
+        let (_, answer) = ask(&dump.path, &["requests"]);
+        let peers = list(&answer["data"], "peers");
+        let accepted: u64 = peers.iter().filter(|p| p["state"] == "accepted").map(|p| p["count"].as_u64().unwrap()).sum();
+        let serving: BTreeSet<&str> =
+            list(&answer["data"], "requests").iter().map(|r| text(r, "connection_id")).filter(|id| !id.is_empty()).collect();
+        assert!(accepted >= serving.len() as u64 && peers.iter().any(|p| p["state"] == "listening"), "{}: {peers:?}", dump.name);
         let both = common::run(&["requests", "--incoming", "--outgoing", dump.path.to_str().unwrap()]);
         assert_eq!(both.exit, Exit::Usage);
     }

@@ -1,4 +1,4 @@
-//! Answers from an index are those without one; an index that does not fit is told, and not used.
+//! Answers from an index equal those without one; an index that does not fit is reported and not used.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::corpus;
 use crate::mutation::allocations;
 use crate::mutation::base::{MORE, Rng};
 
-/// Further command lines that the graph or the sums answer.
+/// Further command lines that use the graph or the sums.
 const ON_GRAPH: &[&[&str]] = &[
     &["retained", "--top", "0"],
     &["retained", "--stacks", "conservative"],
@@ -32,7 +32,7 @@ fn asked(line: &[&str], dump: &Path, more: &[&str]) -> Ran {
     run(&[line, &[text(dump).as_str()], more].concat())
 }
 
-/// A dump of its own in `folder`, with an index elsewhere.
+/// Makes a copy of the dump in `folder`, with an index elsewhere.
 fn indexed(dump: &Path, folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let name = dump.file_name().unwrap().to_str().unwrap();
     let copy = folder.join(name);
@@ -41,7 +41,7 @@ fn indexed(dump: &Path, folder: &Path) -> Option<(PathBuf, PathBuf)> {
     let ran = run(&["index", &text(&copy), "-o", &text(&index), "--no-local-files"]);
     match ran.exit {
         Exit::Ok | Exit::Partial if index.is_file() => Some((copy, index)),
-        // There is no heap.
+        // The dump has no heap.
         _ => None,
     }
 }
@@ -55,7 +55,7 @@ fn lines(dump: &Path) -> Vec<Vec<String>> {
     let mut rng = Rng::new(5);
     let more: Vec<&[&str]> = MORE.iter().chain(ON_GRAPH).copied().collect();
     let mut forms = commands::forms(&more);
-    // Those that write files, and what asks all others, are the business of their own tests.
+    // Other tests check commands that write files or run all others.
     forms.retain(|f| !f.iter().any(|w| ["OUT", "HANDLE", "index", "trim", "verify", "report"].contains(&w.as_str())));
     let fill = |form: &Vec<String>| {
         let mut args = commands::filled(form, |word| match word {
@@ -121,19 +121,19 @@ fn the_index_beside_a_dump_is_found_checked_and_kept() {
         "{}",
         read.out
     );
-    // Written once.
+    // The index is written once.
     let again = run(&["index", &text(&dump)]);
     assert!(again.exit == Exit::Usage && again.err.contains("--force"), "{}", again.err);
     assert_eq!(run(&["index", &text(&dump), "--force"]).exit, Exit::Ok);
-    // Another dump with that name.
+    // The dump is replaced by another one with the same name.
     let other = corpus::dump("net8-wks-basics-heap");
     let plain = run(&["retained", &text(&dump)]);
     fs::copy(other, &dump).unwrap();
-    let told = run(&["retained", &text(&dump)]);
-    assert!(told.err.contains("is not used: it is of another dump"), "{}", told.err);
-    assert!(told.out != plain.out && told.out == run(&["retained", &text(&dump), "--index", "none"]).out);
+    let ran = run(&["retained", &text(&dump)]);
+    assert!(ran.err.contains("is not used: it is of another dump"), "{}", ran.err);
+    assert!(ran.out != plain.out && ran.out == run(&["retained", &text(&dump), "--index", "none"]).out);
     assert_eq!(check(&dump).exit, Exit::Negative);
-    // One that was asked for must fit; one beside a dump from a stranger is not looked at.
+    // A requested index must fit; one beside an untrusted dump is not read.
     let asked = run(&["retained", &text(&dump), "--index", &text(&index)]);
     assert!(asked.exit == Exit::Usage && asked.err.contains("is not used as an index"), "{}", asked.err);
     assert!(!run(&["retained", &text(&dump), "--no-local-files"]).err.contains("is not used"));
@@ -144,7 +144,7 @@ fn the_index_beside_a_dump_is_found_checked_and_kept() {
 }
 
 #[test]
-fn a_damaged_index_is_told_and_does_no_harm() {
+fn a_damaged_index_is_reported_and_does_no_harm() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
@@ -167,7 +167,7 @@ fn a_damaged_index_is_told_and_does_no_harm() {
                 harmed.truncate(rng.below(whole.len()));
                 "cut off"
             }
-            // The description, where every number counts.
+            // In the description, every number matters.
             1 => {
                 let at = whole.len() - 1 - rng.below(20_000.min(whole.len() - 1));
                 harmed[at] ^= 1 << rng.below(8);
@@ -183,35 +183,35 @@ fn a_damaged_index_is_told_and_does_no_harm() {
         assert_eq!(check.exit, Exit::Negative, "case {case}, {what}: {}", check.out);
         for (line, plain) in lines.iter().zip(&plain).skip(case % 4).step_by(common::cases(4, 1)) {
             let ran = asked(line, &dump, &[]);
-            // The file is too small to have a chunk that is not looked at.
+            // The file is so small that all of its checksums are verified.
             assert!(ran.err.contains("is not used") && ran.out == *plain, "case {case}, {what}, {line:?}: {}", ran.err);
         }
     }
 }
 
-/// Changes what an index says of its arrays, and its checksums with that.
+/// Changes the description of the arrays in an index, and its checksum.
 pub fn describe(index: &mut Vec<u8>, change: impl FnOnce(&mut Value)) {
     let number = |at: usize| u64::from_le_bytes(index[at..at + 8].try_into().unwrap()) as usize;
     let (end, len) = (number(16), number(24));
-    let mut told: Value = serde_json::from_slice(&index[end..end + len]).unwrap();
-    change(&mut told);
-    told["checksums"] = index[40..end].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
-    let text_of = serde_json::to_vec(&told).unwrap();
+    let mut json: Value = serde_json::from_slice(&index[end..end + len]).unwrap();
+    change(&mut json);
+    json["checksums"] = index[40..end].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
+    let text_of = serde_json::to_vec(&json).unwrap();
     index.truncate(end);
     index[24..32].copy_from_slice(&(text_of.len() as u64).to_le_bytes());
     index[32..40].copy_from_slice(&gcdump::internals::heapgraph::index_checksum(&text_of).to_le_bytes());
     index.extend(text_of);
 }
 
-/// Checksums do not save who forges them: numbers of the description that do not fit each other are found.
+/// Forged checksums do not help: numbers in the description that contradict each other are found.
 #[test]
-fn a_description_that_does_not_fit_is_told() {
+fn a_description_that_does_not_fit_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
     let forged = |change: &dyn Fn(&mut Value)| {
         let mut forged = whole.clone();
-        describe(&mut forged, |told| change(&mut told["kept"]));
+        describe(&mut forged, |json| change(&mut json["kept"]));
         fs::write(&index, forged).unwrap();
         asked(&["stat"], &dump, &[]).err
     };
@@ -232,7 +232,7 @@ fn a_description_that_does_not_fit_is_told() {
             let at = first(kept);
             kept["segments"][at]["count"] = u32::MAX.into();
         },
-        // All fit but the last.
+        // All but the last fit.
         &|kept| {
             let last = kept["segments"].as_array_mut().unwrap().last_mut().unwrap();
             last["count"] = (64 * last["words"].as_u64().unwrap_or(0) + 1).into();
@@ -244,7 +244,7 @@ fn a_description_that_does_not_fit_is_told() {
     }
 }
 
-/// What other commands met is not in it.
+/// The index does not contain what other commands have found.
 #[test]
 fn a_heap_has_one_index_whatever_was_asked_before() {
     let folder = tempfile::tempdir().unwrap();
@@ -275,7 +275,7 @@ fn a_heap_has_one_index_whatever_was_asked_before() {
     }
 }
 
-/// Checksums do not save who forges them: arrays with any numbers are read without harm.
+/// Forged checksums do not help: arrays with any numbers are read without harm.
 #[test]
 fn a_forged_index_does_no_harm() {
     let folder = tempfile::tempdir().unwrap();
@@ -288,13 +288,13 @@ fn a_forged_index_does_no_harm() {
     let mut answered = 0;
     for case in 0..common::cases(4, 40) {
         let mut forged = whole[..end].to_vec();
-        let mut told = description.clone();
+        let mut json = description.clone();
         let sections = description["sections"].as_array().unwrap();
         let section = &sections[case % sections.len()];
         let (offset, bytes) = (section["offset"].as_u64().unwrap() as usize, section["bytes"].as_u64().unwrap() as usize);
         (0..bytes.min(1 + rng.below(4000))).for_each(|_| forged[offset + rng.below(bytes)] = rng.below(256) as u8);
-        told["checksums"] = forged[40..].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
-        let text_of = serde_json::to_vec(&told).unwrap();
+        json["checksums"] = forged[40..].chunks(1 << 20).map(gcdump::internals::heapgraph::index_checksum).collect();
+        let text_of = serde_json::to_vec(&json).unwrap();
         forged[16..24].copy_from_slice(&(end as u64).to_le_bytes());
         forged[24..32].copy_from_slice(&(text_of.len() as u64).to_le_bytes());
         forged[32..40].copy_from_slice(&gcdump::internals::heapgraph::index_checksum(&text_of).to_le_bytes());
@@ -314,28 +314,28 @@ fn a_forged_index_does_no_harm() {
     assert!(answered > common::cases(2, 20), "{answered}");
 }
 
-/// Replacements of an array, or of a number: none, one, all ones, another array, what is longer or shorter.
+/// Replacements of an array, or of a number: zero, one, all ones, another array, a longer or shorter one.
 #[derive(Clone, Copy, Debug)]
 enum Forgery {
-    /// Each byte of the array is this.
+    /// Each byte of the array has this value.
     Filled(u8),
-    /// Each word of 32 bits is this.
+    /// Each 32-bit word has this value.
     Words(u32),
-    /// The array ends after so many bytes.
+    /// The array ends after this number of bytes.
     Cut(u64),
-    /// It goes on to the end of the arrays.
+    /// The array extends to the end of all arrays.
     Longer,
-    /// It is another one.
+    /// The array is replaced by that of another section.
     Of(usize),
-    /// The first number is this.
+    /// The first number has this value.
     First(u32),
 }
 
-/// `whole` with an array forged, and the checksums of what came of it.
+/// Returns `whole` with a forged array, and matching checksums.
 fn with_forged_array(whole: &[u8], at: usize, forgery: Forgery) -> Vec<u8> {
     let mut forged = whole.to_vec();
     let mut section = Value::Null;
-    describe(&mut forged, |told| section = told["sections"][at].clone());
+    describe(&mut forged, |json| section = json["sections"][at].clone());
     let (offset, bytes) = (section["offset"].as_u64().unwrap(), section["bytes"].as_u64().unwrap());
     let place = offset as usize..(offset + bytes) as usize;
     match forgery {
@@ -345,15 +345,15 @@ fn with_forged_array(whole: &[u8], at: usize, forgery: Forgery) -> Vec<u8> {
         _ => {}
     }
     let end = u64::from_le_bytes(whole[16..24].try_into().unwrap());
-    describe(&mut forged, |told| {
-        let other = |n: usize| told["sections"].as_array().unwrap()[n].clone();
+    describe(&mut forged, |json| {
+        let other = |n: usize| json["sections"].as_array().unwrap()[n].clone();
         match forgery {
-            Forgery::Cut(to) => told["sections"][at]["bytes"] = to.min(bytes).into(),
-            Forgery::Longer => told["sections"][at]["bytes"] = (end - offset).next_multiple_of(12).saturating_sub(12).into(),
+            Forgery::Cut(to) => json["sections"][at]["bytes"] = to.min(bytes).into(),
+            Forgery::Longer => json["sections"][at]["bytes"] = (end - offset).next_multiple_of(12).saturating_sub(12).into(),
             Forgery::Of(n) => {
                 let other = other(n);
-                told["sections"][at]["offset"] = other["offset"].clone();
-                told["sections"][at]["bytes"] = other["bytes"].clone();
+                json["sections"][at]["offset"] = other["offset"].clone();
+                json["sections"][at]["bytes"] = other["bytes"].clone();
             }
             _ => {}
         }
@@ -361,7 +361,7 @@ fn with_forged_array(whole: &[u8], at: usize, forgery: Forgery) -> Vec<u8> {
     forged
 }
 
-/// The places of all numbers in a description, as paths of keys and indices; of long lists, the first ones.
+/// Lists the paths of all numbers in a description; of long lists, only the first ones.
 fn numbers(value: &Value, at: &str, out: &mut Vec<String>) {
     match value {
         Value::Number(_) => out.push(at.into()),
@@ -371,15 +371,15 @@ fn numbers(value: &Value, at: &str, out: &mut Vec<String>) {
     }
 }
 
-/// Numbers of objects that are too large, and a graph that does not fit: what is walked instead has only objects that exist.
+/// Numbers of objects that are too large, and a graph that does not fit: the walk that replaces them has only objects that exist.
 #[test]
 fn forged_numbers_of_objects_name_none_that_does_not_exist() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
     let mut place = 0..0;
-    describe(&mut whole.clone(), |told| {
-        let counted = told["sections"].as_array().unwrap().iter().find(|section| section["name"] == "counted").unwrap();
+    describe(&mut whole.clone(), |json| {
+        let counted = json["sections"].as_array().unwrap().iter().find(|section| section["name"] == "counted").unwrap();
         let number = |key: &str| counted[key].as_u64().unwrap() as usize;
         place = number("offset")..number("offset") + number("bytes");
     });
@@ -387,7 +387,7 @@ fn forged_numbers_of_objects_name_none_that_does_not_exist() {
     for at in place.step_by(4).take(common::cases(24, 240)) {
         let mut forged = whole.clone();
         forged[at..at + 4].copy_from_slice(&0xffff_ff00u32.to_le_bytes());
-        describe(&mut forged, |told| told["kept"]["links"] = (!told["kept"]["links"].as_u64().unwrap()).into());
+        describe(&mut forged, |json| json["kept"]["links"] = (!json["kept"]["links"].as_u64().unwrap()).into());
         fs::write(&index, forged).unwrap();
         let ran = asked(&["path", "--type", "*"], &dump, &[]);
         assert!(matches!(ran.exit, Exit::Ok | Exit::Partial | Exit::Negative), "{at}: {:?} {}", ran.exit, ran.err);
@@ -396,15 +396,15 @@ fn forged_numbers_of_objects_name_none_that_does_not_exist() {
     assert!(used > 2, "{used}");
 }
 
-/// Checksums do not save who forges them: with any array in the place of another, and any number in the place of a count, answers come in
-/// time and in little memory, from the index or without it.
+/// Forged checksums do not help: with any array replaced by another, and any count by another number, answers come in time and in little
+/// memory, from the index or without it.
 #[test]
 fn a_forged_count_takes_no_time_and_no_memory() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, index) = beside(folder.path());
     let whole = fs::read(&index).unwrap();
     let mut description = Value::Null;
-    describe(&mut whole.clone(), |told| description = told.clone());
+    describe(&mut whole.clone(), |json| description = json.clone());
     let arrays = description["sections"].as_array().unwrap().len();
     let mut places = Vec::new();
     numbers(&description["kept"], "/kept", &mut places);
@@ -424,7 +424,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
         .collect();
     cases.extend(common::sample(of_numbers.collect::<Vec<_>>(), 12).into_iter().map(|(place, number)| {
         let mut forged = whole.clone();
-        describe(&mut forged, |told| *told.pointer_mut(place).unwrap() = number.into());
+        describe(&mut forged, |json| *json.pointer_mut(place).unwrap() = number.into());
         (format!("{place}: {number}"), forged)
     }));
     let lines: [&[&str]; 7] = [
@@ -443,7 +443,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
         fs::write(&index, forged).unwrap();
         for (line, plain) in lines.iter().zip(&plain).skip(case % 3).step_by(3) {
             let started = common::Stopwatch::start();
-            // All on one thread, whose allocations are counted.
+            // Everything runs on one thread, whose allocations are counted.
             let (ran, most) = pool.install(|| {
                 allocations::start();
                 (asked(line, &dump, &[]), allocations::peak())
@@ -452,7 +452,7 @@ fn a_forged_count_takes_no_time_and_no_memory() {
             assert!(most < 96 << 20, "{what}: {line:?} took {most} bytes");
             let is_used = !ran.err.contains("is not used");
             used += usize::from(is_used);
-            // Without it, the answer is that of the dump.
+            // Without the index, the answer is that of the dump.
             assert!(is_used || line[0] == "index" || ran.out == plain.out, "{what}: {line:?}: {}", ran.err);
             same += usize::from(ran.out == plain.out);
         }

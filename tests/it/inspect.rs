@@ -1,4 +1,4 @@
-//! `inspect` against what the programs know of their heaps.
+//! `inspect` compared with the programs' own records.
 
 use std::path::Path;
 
@@ -10,18 +10,18 @@ fn text<'v>(value: &'v Value, name: &str) -> &'v str {
     value[name].as_str().unwrap_or_default()
 }
 
-/// The rows of an inspection.
+/// Returns the rows of an inspection.
 fn rows<'v>(answer: &'v Value, id: &str) -> &'v [Value] {
     let all = answer["data"]["inspections"].as_array().unwrap();
     all.iter().find(|i| text(i, "id") == id).unwrap()["rows"].as_array().unwrap()
 }
 
-/// The sum of the counts of the rows that are `wanted`.
+/// Sums the counts of the `wanted` rows.
 fn count(answer: &Value, id: &str, wanted: impl Fn(&Value) -> bool) -> u64 {
     rows(answer, id).iter().filter(|r| wanted(r)).map(|r| r["count"].as_u64().unwrap()).sum()
 }
 
-/// The answer for each dump of a scenario, with the truth.
+/// Returns the answer for each dump of a scenario, with the truth.
 fn answers(scenario: &str) -> Result<Vec<(String, Value, Value)>, Ignored> {
     let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == scenario)?;
     let answer = |d: crate::common::Known| {
@@ -33,7 +33,7 @@ fn answers(scenario: &str) -> Result<Vec<(String, Value, Value)>, Ignored> {
 }
 
 #[test]
-fn waste_is_what_the_program_made() -> Tested {
+fn waste_is_what_the_program_recorded() -> Tested {
     for (name, answer, truth) in answers("inspect")? {
         let of_type = |part: &'static str| move |r: &Value| text(r, "type").starts_with(part);
         let is = |object: &Value| {
@@ -41,7 +41,7 @@ fn waste_is_what_the_program_made() -> Tested {
             move |r: &Value| r["object"] == object
         };
         let n = |key: &str| truth[key].as_u64().unwrap();
-        // The literal is one more.
+        // The literal is an additional string.
         let texts = count(&answer, "equal-strings", |r| r["detail"] == truth["duplicate_text"]);
         assert_eq!(texts, n("duplicates") + 1, "{name}");
         assert!(
@@ -66,7 +66,7 @@ fn waste_is_what_the_program_made() -> Tested {
 }
 
 #[test]
-fn what_is_held_is_what_the_program_holds() -> Tested {
+fn held_objects_are_those_that_the_program_recorded() -> Tested {
     for (name, answer, truth) in answers("colls")? {
         let n = |key: &str| truth[key].as_u64().unwrap();
         assert_eq!(count(&answer, "equal-strings", |r| text(r, "detail") == "d".repeat(30)), n("dup_strings"), "{name}");
@@ -80,18 +80,18 @@ fn what_is_held_is_what_the_program_holds() -> Tested {
         assert_eq!(count(&answer, "open-handles", |r| text(r, "type") == "Microsoft.Win32.SafeHandles.SafeFileHandle"), 1, "{name}");
         let events = rows(&answer, "event-leaks");
         let event = |holder: &str| events.iter().find(|r| text(r, "detail").contains(holder)).unwrap_or_else(|| panic!("{name}: {holder}"));
-        let told = |holder: &str, only: u64, all: u64| {
+        let expect_leak = |holder: &str, only: u64, all: u64| {
             let row = event(holder);
             assert_eq!(row["count"], all, "{name}: {row}");
             assert!(text(row, "detail").contains(&format!("{only} of {all} targets")), "{name}: {row}");
-            // Subscribers of one type.
+            // All subscribers have one type.
             let bytes = row["bytes"].as_u64().unwrap();
             assert_eq!(bytes > 0, only > 0, "{name}: {row}");
             assert_eq!(bytes.checked_rem(only).unwrap_or(0), 0, "{name}: {row}");
         };
-        told("Changed of StateLab.Bus", n("bus_changed_only_event"), n("bus_changed"));
-        told("Other of StateLab.Bus", n("bus_other"), n("bus_other"));
-        told("StaticChanged", n("static_changed"), n("static_changed"));
+        expect_leak("Changed of StateLab.Bus", n("bus_changed_only_event"), n("bus_changed"));
+        expect_leak("Other of StateLab.Bus", n("bus_other"), n("bus_other"));
+        expect_leak("StaticChanged", n("static_changed"), n("static_changed"));
         let contexts = rows(&answer, "load-contexts");
         let held: Vec<&Value> =
             truth["alcs"].as_array().unwrap().iter().filter(|a| text(a, "state").starts_with("unload requested")).collect();
@@ -102,9 +102,9 @@ fn what_is_held_is_what_the_program_holds() -> Tested {
     Ok(())
 }
 
-/// Contexts without an object of their types: `dumps/corpus/programs/contexts.cs` says what holds each.
+/// Contexts without an object of their types; `dumps/corpus/programs/contexts.cs` lists what holds each.
 #[test]
-fn a_load_context_without_objects_is_held_by_what_leads_to_its_allocator() {
+fn a_load_context_without_objects_is_held_by_references_to_its_allocator() {
     let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-contexts-heap.dmp.zst");
     let (exit, answer) = ask(&dump, &["inspect", "--only", "load-contexts", "--top", "0"]);
     assert_eq!(exit.code(), 0, "{}", answer["warnings"]);
@@ -132,7 +132,7 @@ fn a_load_context_without_objects_is_held_by_what_leads_to_its_allocator() {
     }
 }
 
-/// A frame keeps the loader allocator of its code alive, in which the statics of collectible types are.
+/// A frame keeps the loader allocator of its code alive, which holds the statics of collectible types.
 #[test]
 fn code_on_a_stack_is_a_root_of_its_loader_allocator() {
     let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-contexts-heap.dmp.zst");
@@ -151,7 +151,7 @@ fn code_on_a_stack_is_a_root_of_its_loader_allocator() {
 }
 
 #[test]
-fn exceptions_of_tasks_that_nobody_saw_are_told() -> Tested {
+fn unobserved_exceptions_of_tasks_are_reported() -> Tested {
     let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == "asyncmix")?;
     for d in dumps {
         let (_, answer) = ask(&d.path, &["inspect", "--only", "unobserved-exceptions", "--top", "0"]);

@@ -31,7 +31,7 @@ fn first(heap: &Heap, pattern: &str) -> Object {
     heap.objects_of(pattern).unwrap().next().unwrap()
 }
 
-/// The message of the expected error.
+/// Returns the message of the expected error.
 fn message<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
     result.unwrap_err().to_string()
 }
@@ -64,7 +64,7 @@ fn same_as_json(path: &Path, object: &Object) {
     assert_eq!(said["fields"].as_array().unwrap().len(), fields.len(), "{at}");
     for (json, value) in said["fields"].as_array().unwrap().iter().zip(&fields) {
         same_value(json, value, &at);
-        // By name: the last field of a name hides the others.
+        // The last field with a name hides the others.
         let found = object.field(&value.name()).unwrap();
         assert!(found.offset() == value.offset() || fields.iter().filter(|f| f.name() == value.name()).count() > 1, "{at}");
     }

@@ -1,7 +1,7 @@
-//! Source lines: in dumps of a program whose source and PDB are here.
+//! Source lines in dumps of a program whose source and PDB are in this folder.
 //!
 //! `Prog.cs` was compiled by Mono's compiler; its line records were written as portable PDB by Mono.Cecil. `net8.dmp.zst` is a dump of
-//! the program with `stacks.pdb` beside it, `net10.dmp.zst` of one with the PDB within the assembly. Both are trimmed.
+//! the program with `stacks.pdb` beside it, `net10.dmp.zst` of one with the PDB in the assembly. Both are trimmed.
 
 use std::path::{Path, PathBuf};
 
@@ -19,13 +19,13 @@ fn symbols() -> String {
     file("").to_str().unwrap().to_string()
 }
 
-/// Method and line of the frames of the program's own module.
+/// Returns method and line of the frames of the program's own module.
 fn own(frames: &[Value]) -> Vec<(&str, Option<u64>)> {
     let own = frames.iter().filter(|f| f["module"] == "stacks.dll" && f["method"].is_string());
     own.map(|f| (f["method"].as_str().unwrap().split('(').next().unwrap(), f["line"].as_u64())).collect()
 }
 
-/// The line of the source with this text.
+/// Returns the number of the source line with this text.
 fn line_of(text: &str) -> Option<u64> {
     let at = SOURCE.lines().position(|l| l.contains(text)).unwrap_or_else(|| panic!("{text:?} is not in the source"));
     u64::try_from(at).ok().map(|n| n + 1)
@@ -35,11 +35,11 @@ fn list(v: &Value) -> &[Value] {
     v.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// The generic method: as stacks write it, and as stack traces of exceptions do.
+/// The generic method as written in stacks; stack traces of exceptions write it differently.
 const OF_STACKS: &str = "E2E.Worker.Generic[[System.__Canon, System.Private.CoreLib]]";
 const OF_TRACES: &str = "E2E.Worker.Generic<System.__Canon>";
 
-/// The frames of the thread that stands deepest, as its source has them.
+/// Returns the frames of the thread with the deepest stack, according to the source.
 fn deepest(generic: &'static str) -> Vec<(&'static str, Option<u64>)> {
     let again = ("E2E.Worker.Outer", line_of("Outer(n - 1);"));
     vec![
@@ -54,7 +54,7 @@ fn deepest(generic: &'static str) -> Vec<(&'static str, Option<u64>)> {
     ]
 }
 
-/// Whether nothing is missing but tiers, and what is read of the runtime beside the stacks: these copies were made before it was read.
+/// Whether only tiers and other parts of the runtime that later versions read are missing: these copies were made before.
 fn is_whole(exit: Exit, answer: &Value) -> bool {
     let of_tiers = |w: &Value| w["message"].as_str().is_some_and(|m| m.starts_with("the tier of ") || m.contains("which the answer needs"));
     exit == Exit::Ok || exit == Exit::Partial && list(&answer["warnings"]).iter().filter(|w| w["kind"] == "missing").all(of_tiers)
@@ -65,7 +65,7 @@ fn check(dump: &Path, more: &[&str]) {
     let threads = list(&answer["data"]["threads"]);
     let stacks: Vec<_> = threads.iter().map(|t| own(list(&t["frames"]))).collect();
     assert!(stacks.contains(&deepest(OF_STACKS)), "{stacks:#?}");
-    // Methods with loops, replaced while they ran.
+    // Methods with loops, which were replaced while they ran.
     let alone = |method: &str, text: &str| {
         let wanted = [(method, line_of(text))];
         assert!(stacks.iter().any(|s| s == &wanted), "{method}: {stacks:#?}");
@@ -77,7 +77,7 @@ fn check(dump: &Path, more: &[&str]) {
     assert!(frames.iter().all(|f| f["file"].is_null() == f["line"].is_null()));
     assert!(frames.iter().filter_map(|f| f["file"].as_str()).all(|f| f.ends_with("/Prog.cs")));
     assert!(is_whole(exit, &answer), "{}", answer["warnings"]);
-    // Those of exceptions are the same.
+    // Lines of exceptions are the same.
     let (_, answer) = ask(dump, &[&["exceptions"], more].concat());
     let traces: Vec<_> = list(&answer["data"]["exceptions"]).iter().map(|e| own(list(&e["stack"]))).filter(|s| !s.is_empty()).collect();
     assert_eq!(traces.len(), 6, "{traces:?}");
@@ -129,7 +129,7 @@ fn a_copy_of_the_dump_keeps_what_lines_need() {
 }
 
 #[test]
-fn a_pdb_of_another_build_is_refused_once_and_is_no_loss() {
+fn a_pdb_of_another_build_is_refused_once_and_is_not_a_loss() {
     let folder = tempfile::tempdir().unwrap();
     let mut pdb = std::fs::read(file("stacks.pdb")).unwrap();
     let (dump, path) = (file("net8.dmp.zst"), folder.path().to_str().unwrap());
@@ -141,9 +141,9 @@ fn a_pdb_of_another_build_is_refused_once_and_is_no_loss() {
     std::fs::write(folder.path().join("stacks.pdb"), pdb).unwrap();
     let (exit, answer) = ask(&dump, &["stacks", "--symbols", path]);
     assert_eq!((exit, &answer["data"]), (exit_without, &without["data"]));
-    let told: Vec<&str> =
+    let reported: Vec<&str> =
         list(&answer["warnings"]).iter().filter_map(|w| w["message"].as_str()).filter(|m| m.contains("its id is")).collect();
-    assert!(told.len() == 1 && told[0].contains("stacks.pdb is not used for source lines of stacks.dll"), "{told:?}");
+    assert!(reported.len() == 1 && reported[0].contains("stacks.pdb is not used for source lines of stacks.dll"), "{reported:?}");
     std::fs::write(folder.path().join("stacks.pdb"), b"Microsoft C/C++ MSF 7.00").unwrap();
     let (_, answer) = ask(&dump, &["stacks", "--symbols", path]);
     assert!(answer["warnings"].to_string().contains("it is not a portable PDB"));
@@ -151,7 +151,7 @@ fn a_pdb_of_another_build_is_refused_once_and_is_no_loss() {
     assert!(ran.exit == Exit::Usage && ran.err.contains("folder does not exist"), "{:?} {}", ran.exit, ran.err);
 }
 
-/// Where the debug info of a method is gone, its lines are a loss that is said; other methods keep theirs.
+/// If the debug info of a method is missing, the loss of its lines is reported; other methods keep theirs.
 #[test]
 fn lines_without_debug_info_are_a_loss() {
     let folder = tempfile::tempdir().unwrap();
@@ -164,7 +164,7 @@ fn lines_without_debug_info_are_a_loss() {
         frames.filter(|f| f["line"].is_u64()).count()
     };
     let (_, all) = ask(&whole, &["stacks", "--symbols", &symbols]);
-    // `Wrap` throws: the word of its code header that leads to the debug info leads nowhere.
+    // `Wrap` throws. The pointer to the debug info in its code header is invalid.
     let frames = list(&all["data"]["threads"]).iter().flat_map(|t| list(&t["frames"]));
     let wrap = frames.clone().find(|f| f["method"].as_str().is_some_and(|m| m.starts_with("E2E.Worker.Wrap"))).unwrap();
     let wraps = frames.filter(|f| f["method"] == wrap["method"]).count();
@@ -180,7 +180,7 @@ fn lines_without_debug_info_are_a_loss() {
     let (exit, answer) = ask(&path, &["stacks", "--symbols", &symbols]);
     assert_eq!(lines(&answer), lines(&all) - wraps);
     assert_eq!((exit, &answer["data"]["complete"]), (Exit::Partial, &Value::Bool(false)));
-    assert!(answer["warnings"].to_string().contains("cannot be told"), "{}", answer["warnings"]);
+    assert!(answer["warnings"].to_string().contains("cannot be determined"), "{}", answer["warnings"]);
     let (exit, answer) = ask(&path, &["stacks"]);
     assert!(is_whole(exit, &answer), "without a PDB nothing is missing");
 }

@@ -1,4 +1,4 @@
-//! `locks` against what the programs know of their threads, and against ClrMD's sync blocks.
+//! `locks` compared with the programs' own records of their threads, and with ClrMD's sync blocks.
 
 use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +52,7 @@ fn waits_holds_and_deadlocks_are_those_of_the_program() -> Tested {
             waits += 1;
             for object in list(thread, "holds") {
                 of_locks += 1;
-                // Nothing on the heap says who owns a mutex of the kernel. Since .NET 11 the library has its own.
+                // Nothing on the heap shows the owner of a kernel mutex. Since .NET 11 the library has its own mutexes.
                 if *object == truth["mutex"] && !dump.runtime.contains("11") {
                     continue;
                 }
@@ -131,14 +131,14 @@ fn threads_that_wait_for_tasks_name_them() -> Tested {
     Ok(())
 }
 
-/// What a dump's answer says that ClrMD's does not: nothing.
+/// Returns the number of compared sync blocks, and the differences from ClrMD.
 fn compare(dump: &Known) -> (usize, Vec<String>) {
     let (_, answer) = ask(&dump.path, &["locks", "--all"]);
     let mut wrong = Vec::new();
     if !["deadlock", "taskdeadlock"].contains(&dump.scenario.as_str()) && !list(&answer["data"], "deadlocks").is_empty() {
         wrong.push(format!("{}: {}", dump.name, answer["data"]["deadlocks"]));
     }
-    // Words that are no addresses are no loss.
+    // Words that are not addresses are not losses.
     let unread = |w: &&Value| text(w, "message").contains("which the answer needs");
     if (dump.name.ends_with("-heap") || dump.name.ends_with("-full"))
         && let Some(warning) = list(&answer, "warnings").iter().find(unread)
@@ -152,7 +152,7 @@ fn compare(dump: &Known) -> (usize, Vec<String>) {
         let same = mine.is_some_and(|l| {
             let once = block["recursion"].as_u64().unwrap_or(0);
             let recursion = l["recursion"].as_u64().map_or(0, |n| n + 1);
-            // ClrMD prints 1000 where the lock's word is something else than a state (a hash code is stored instead).
+            // ClrMD prints 1000 if the lock's word is not a state (a hash code is stored instead).
             let waiting = block["waiting"] == l["waiting"] || block["waiting"] == 1000;
             l["object"] == block["object"] && held(l) == (block["held"] == true) && waiting && (once == recursion || !held(l))
         });
@@ -176,7 +176,7 @@ fn sync_blocks_are_those_of_clrmd_and_no_other_dump_has_a_deadlock() -> Tested {
     Ok(())
 }
 
-/// `dumps/corpus/programs/rtasync.il`: the task that the first waits for awaits another one, whose innermost method runs.
+/// In `dumps/corpus/programs/rtasync.il`, the task that the first thread waits for awaits another one, whose innermost method is running.
 #[test]
 fn a_deadlock_through_tasks_of_runtime_async_is_found() {
     let (exit, answer) = ask(&corpus("net11-wks-rtasync-heap"), &["locks"]);
@@ -192,7 +192,7 @@ fn a_deadlock_through_tasks_of_runtime_async_is_found() {
 }
 
 #[test]
-fn who_runs_an_awaited_task_is_waited_for() {
+fn a_thread_waits_for_the_one_that_runs_its_task() {
     for name in ["net8-wks-tasklocks-heap", "net10-wks-tasklocks-heap"] {
         let (exit, answer) = ask(&corpus(name), &["locks"]);
         assert_eq!(exit.code(), 0, "{name}: {}", answer["warnings"]);
@@ -203,7 +203,7 @@ fn who_runs_an_awaited_task_is_waited_for() {
             let edge = |e: &Value| (e["from"].as_u64().unwrap(), e["to"].as_u64().unwrap(), text(e, "kind").to_string());
             list(d, "edges").iter().map(edge).collect()
         };
-        // The first waits for a method that a worker of the pool runs; that needs the first one's lock.
+        // The first thread waits for a method that a pool worker runs, which needs a lock of the first thread.
         let (holder, reader, upgrader) = (id("holderA"), id("reader"), id("upgrader"));
         let worker = deadlocks[0]["threads"][1].as_u64().unwrap();
         assert_eq!(edges(&deadlocks[0]), [(holder, worker, "runs".into()), (worker, holder, "holds".into())], "{name}");
@@ -211,18 +211,18 @@ fn who_runs_an_awaited_task_is_waited_for() {
         assert_eq!((deadlocks.len(), &deadlocks[0]["possible"], &deadlocks[1]["possible"]), (2, &false.into(), &false.into()), "{name}");
         let victims: Vec<u64> = list(&deadlocks[0], "victims").iter().map(|v| v.as_u64().unwrap()).collect();
         assert_eq!(victims, [id("joiner"), id("victim")], "{name}");
-        // Its code is optimized: nothing of `Thread.Join` but its native part is on the stack.
+        // The code is optimized: only the native part of `Thread.Join` is on the stack.
         let joiner = waits.iter().find(|w| w["name"] == "joiner").unwrap();
         assert_eq!((text(joiner, "kind"), text(joiner, "type")), ("join", "System.Threading.Thread"), "{name}: {joiner}");
-        // Nothing tells who owns a mutex of the kernel, and nobody runs the method that the thread with a context waits for.
+        // Nothing shows the owner of a kernel mutex, and no thread runs the method that the thread with a context waits for.
         assert!(list(&answer["data"], "chains").iter().any(|c| c["type"] == "System.Threading.Mutex"), "{name}");
         assert!(deadlocks.iter().all(|d| !list(d, "threads").contains(&id("ui").into())), "{name}");
     }
 }
 
-/// Where code is optimized, `Thread.Join` is inlined: nothing but its native part is on the stack.
+/// Optimized code inlines `Thread.Join`: only its native part is on the stack.
 #[test]
-fn joins_are_told_from_optimized_code_as_well() -> Tested {
+fn joins_in_optimized_code_are_found() -> Tested {
     let scenarios = ["stacks", "stacksopt", "spin", "spinopt", "spingc"];
     let (dumps, _) = known_dumps(|row| scenarios.contains(&text(row, "scenario")) && text(row, "kind") == "heap")?;
     for dump in &dumps {
@@ -233,7 +233,7 @@ fn joins_are_told_from_optimized_code_as_well() -> Tested {
     Ok(())
 }
 
-/// The kind of a wait that programs of the lab call `kind`.
+/// The wait kind for `kind` in the records of the lab's programs.
 fn kind_of(kind: &str) -> &str {
     match kind {
         "tasks-all" | "tasks-any" => "task",
@@ -265,14 +265,14 @@ fn each_construct_that_blocks_is_named_with_its_object_and_owner() -> Tested {
             if thread["on"].is_string() && thread["kind"] != "lazy" {
                 assert_eq!(wait["object"], thread["on"], "{about}");
             }
-            // The library counts a barrier's steps, whatever the program asked for.
+            // The library waits for a barrier in steps, whatever timeout the program requested.
             assert!(thread["kind"] != "barrier" || wait["timeout_ms"].is_null(), "{about}: {wait}");
             let mutex = thread["owner"] == "MutexOwner" || thread["name"] == "MutexOwner";
             if let Some(owner) = thread["owner"].as_str().filter(|_| thread["kind"] != "join" && (!mutex || has_mutexes)) {
                 let shown = list(&threads_answer["data"], "threads").iter().find(|t| t["managed_id"] == *managed).expect(&about);
                 let owners: Vec<&Value> = list(&shown["waits_for"], "owners").iter().map(|o| &o["managed_id"]).collect();
                 assert!(owners.contains(&&id(owner)), "{about}: {owners:?}");
-                // Who enters upgradeably waits for the one that did.
+                // A thread that enters in upgradeable mode waits for the thread in that mode.
                 assert!(thread["kind"] != "rwlock-upgradeable" || owners.len() == 1, "{about}: {owners:?}");
             }
             for held_one in (0..3).filter_map(|i| thread[format!("holds{i}")].as_str()).filter(|_| !mutex || has_mutexes) {
@@ -281,7 +281,7 @@ fn each_construct_that_blocks_is_named_with_its_object_and_owner() -> Tested {
         }
         let starting = list(&answer["data"], "locks").iter().find(|l| l["kind"] == "class-constructor").unwrap();
         assert_eq!((text(starting, "type"), &starting["owner"]["managed_id"]), ("Cases.Monitors+Slow", &id("CctorMaker")), "{}", dump.name);
-        // A queue of writers is not what an upgradeable reader waits for while another has that mode.
+        // While a thread is in upgradeable mode, another upgradeable reader waits for it and not for writers.
         let (waiter, writer) = (id("UpgraderWaits"), id("WriterWaits"));
         let chains = list(&answer["data"], "chains");
         let pair = |c: &Value| list(c, "threads").windows(2).any(|two| two == [waiter.clone(), writer.clone()]);
@@ -291,7 +291,7 @@ fn each_construct_that_blocks_is_named_with_its_object_and_owner() -> Tested {
 }
 
 #[test]
-fn who_waits_for_tasks_and_monitors_in_a_circle_is_found() -> Tested {
+fn deadlocks_over_tasks_and_monitors_are_found() -> Tested {
     let (dumps, _) = known_dumps(|row| row["truth"].is_string() && text(row, "scenario") == "taskdeadlock")?;
     for dump in &dumps {
         let (exit, answer) = ask(&dump.path, &["locks"]);

@@ -16,7 +16,7 @@ fn ask(target: &Target, command: &[&str]) -> (Exit, Value) {
     common::ask(file.path(), command)
 }
 
-/// The word in `from..end` that points into the `reach` bytes from `to` on: its address, and its target's offset from `to`.
+/// Returns the word in `from..end` that points into the `reach` bytes from `to` on: its address, and its target's offset from `to`.
 fn link(target: &Target, from: u64, end: u64, to: u64, reach: u64) -> Option<(u64, u64)> {
     let p = target.memory.shape.ptr;
     (0..(end - from) / p).map(|i| from + i * p).find_map(|at| {
@@ -29,7 +29,7 @@ fn link(target: &Target, from: u64, end: u64, to: u64, reach: u64) -> Option<(u6
 fn bent(target: &Target, rows: &[Value], reach: u64, command: &[&str], list: &str) -> usize {
     let mut found = 0;
     let addresses: Vec<u64> = rows.iter().map(|r| number(&r["address"])).collect();
-    // No structure is larger than the smallest distance between two.
+    // No structure is larger than the smallest distance between two of them.
     let mut sorted = addresses.clone();
     sorted.sort_unstable();
     let size = sorted.windows(2).map(|w| w[1] - w[0]).min().unwrap().min(0x100);
@@ -71,7 +71,7 @@ fn a_cycle_in_every_list_is_reported() {
         let wrong = bent(&target, &tables, 1, &["segments", "--free"], "regions");
         assert_eq!(wrong, 1, "{shape:?}");
         assert!(bent(&target, &of("free"), 1, &["segments", "--free"], "regions") >= 2, "{shape:?}");
-        // The first is linked to the second through an unused card table, which is not listed.
+        // The first one is linked to the second through an unused card table, which is not listed.
         let first = number(&of("bookkeeping")[0]["address"]);
         let next =
             (0..0x50 / shape.ptr).map(|i| first + i * shape.ptr).find(|at| target.memory.word(*at).is_some_and(|w| w > first - 0x1000));
@@ -154,7 +154,7 @@ fn cycles_of_the_loader_are_reported() {
 
     let list = m.ptr(d.pointer("AppDomain").unwrap()).unwrap().plus(of("AppDomain", "DomainAssemblyList"));
     let first = list.plus(of("ArrayListBase", "FirstBlock"));
-    // A larger count, so that the list continues.
+    // The count is larger, so that the list continues.
     let more = (list.plus(of("ArrayListBase", "Count")), 100_000, 4);
     let ran = with(&[more, (first.plus(of("ArrayListBlock", "Next")), first.0, 8)], &types);
     assert_eq!(cycle_address(&ran, "assembly list"), first.to_string());

@@ -1,4 +1,4 @@
-//! A poor machine: no thread, no descriptor, no temporary folder, no room, closed streams, signals, and other processes that do the same.
+//! A machine short of resources: threads, descriptors, temporary folder, memory, disk; closed streams, signals, and concurrent processes.
 
 #![cfg(unix)]
 
@@ -11,7 +11,7 @@ use crate::harness::{Tested, ignored};
 
 const GCDUMP: &str = env!("CARGO_BIN_EXE_gcdump");
 
-/// Commands that use threads in every way that there is.
+/// Commands that use threads in all ways.
 const THREADED: [&str; 12] = [
     "stat DUMP",
     "retained DUMP",
@@ -27,7 +27,7 @@ const THREADED: [&str; 12] = [
     "inspect DUMP",
 ];
 
-/// A folder in which any user can run a copy of the program on a dump, and make files.
+/// Makes a folder in which any user can run a copy of the program on a dump, and create files.
 fn open_folder() -> (tempfile::TempDir, PathBuf) {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
@@ -57,7 +57,7 @@ fn limited(user: Option<u32>, limit: &str, (folder, program): (&Path, &Path), li
     command.args(["-c", &script]).arg(program).args(words).current_dir(folder).stdin(Stdio::null()).output().unwrap()
 }
 
-/// Names in a folder and below it, of drafts.
+/// Names of unfinished files in a folder and below it.
 fn drafts(folder: &Path) -> Vec<PathBuf> {
     let mut out = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -73,14 +73,14 @@ fn clear(out: &Path) {
     let _ = if out.is_dir() { fs::remove_dir_all(out) } else { fs::remove_file(out) };
 }
 
-/// As at `ulimit -u`, or in a container at its `pids.max`: rayon would panic, with exit code 101.
+/// Without handling the limit (`ulimit -u`, or `pids.max` of a container), rayon would panic, with exit code 101.
 #[test]
-fn where_no_thread_starts_one_does_everything() -> Tested {
+fn if_no_thread_starts_one_does_everything() -> Tested {
     let is_root = Command::new("id").arg("-u").output().is_ok_and(|ran| ran.stdout == b"0\n");
     if is_root && Command::new("setpriv").arg("--version").output().is_err() {
         return ignored("setpriv is not installed: root has no limit of processes");
     }
-    // The limit is for all processes of a user: this one has no other.
+    // The limit applies to all processes of a user, so a user without other processes is needed.
     let user = is_root.then(|| 200_000 + std::process::id() % 100_000);
     let (folder, program) = open_folder();
     let out = folder.path().join("out");
@@ -97,7 +97,7 @@ fn where_no_thread_starts_one_does_everything() -> Tested {
         }
         assert!(answers.windows(2).all(|two| two[0] == two[1]), "{line}");
     }
-    // Time and memory have their limits as well.
+    // Time and memory are limited as well.
     let slow = limited(user, "ulimit -u 0", (folder.path(), &program), "retained --timeout 1ms DUMP");
     assert_eq!(slow.status.code(), Some(6), "{}", String::from_utf8_lossy(&slow.stderr));
     let large = limited(user, "ulimit -u 0", (folder.path(), &program), "mcp DUMP");
@@ -107,7 +107,7 @@ fn where_no_thread_starts_one_does_everything() -> Tested {
 }
 
 #[test]
-fn where_no_descriptor_is_left_nothing_else_is() {
+fn without_free_descriptors_no_file_is_left() {
     let (folder, program) = open_folder();
     let (out, cache) = (folder.path().join("out"), folder.path().join("cache"));
     for line in sample(THREADED.into_iter().chain(["export csv --partition DUMP -o out", "stat --cache cache DUMP"]), 6) {
@@ -127,7 +127,7 @@ fn where_no_descriptor_is_left_nothing_else_is() {
     }
 }
 
-/// SIGXFSZ would end the process, and its draft would be left.
+/// SIGXFSZ would end the process and leave its unfinished file.
 #[test]
 fn a_limit_on_the_size_of_files_is_an_error_of_the_write() {
     let (folder, program) = open_folder();
@@ -143,7 +143,7 @@ fn a_limit_on_the_size_of_files_is_an_error_of_the_write() {
 
 #[test]
 fn a_missing_temporary_folder_is_named_with_what_to_do() {
-    // What `--max-memory` puts there is in `max_memory::a_full_disk_is_an_error`.
+    // Temporary files of `--max-memory` are checked in `max_memory::a_full_disk_is_an_error`.
     let ran = Command::new(GCDUMP).arg("stat").arg(own_dump()).env("TMPDIR", "/nowhere/at/all").output().unwrap();
     let err = String::from_utf8_lossy(&ran.stderr);
     let is_said = err.contains("/nowhere/at/all") && err.contains("set TMPDIR to") && err.contains("No such file");
@@ -160,7 +160,7 @@ fn help_that_cannot_be_written_has_the_exit_code_of_an_answer() {
     }
 }
 
-/// A closed stream is like `/dev/null`: the standard library opens it in its place.
+/// A closed stream behaves like `/dev/null`, which the standard library opens in its place.
 #[test]
 fn closed_streams_change_no_exit_code() {
     let (folder, program) = open_folder();
@@ -174,9 +174,9 @@ fn closed_streams_change_no_exit_code() {
     }
 }
 
-/// Signals as soon as there is a draft, which the handlers have to come before.
+/// The signal is sent as soon as there is an unfinished file, so the handlers must be installed before.
 #[test]
-fn a_signal_in_the_first_moment_leaves_no_draft() {
+fn an_early_signal_leaves_no_unfinished_file() {
     let dump = own_dump();
     let mut met = 0;
     for attempt in 0..cases(24, 300) {
@@ -186,8 +186,8 @@ fn a_signal_in_the_first_moment_leaves_no_draft() {
         let mut command = Command::new(GCDUMP);
         command.args(line).arg(folder.path().join("out")).arg(&dump).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
-        // A loop of the shell's own words looks more often than once in a millisecond.
-        // One that has ended stays a zombie, which `kill -0` finds, until it is waited for: then there is its output.
+        // A loop of shell builtins checks more than once per millisecond. A process that has ended stays a zombie, which `kill -0` finds,
+        // until it is waited for; then its output exists.
         let script = "until compgen -G \"$1/.gcdump-*\" >/dev/null || [ -e \"$1/out\" ] || ! kill -0 $2; do :; done; kill -$3 $2";
         let pid = child.id().to_string();
         let killer =
@@ -201,13 +201,13 @@ fn a_signal_in_the_first_moment_leaves_no_draft() {
     assert!(met > cases(8, 100), "{met} were in time");
 }
 
-/// Without a thread that waits for them, signals are noticed by the work itself.
+/// Without a thread that waits for signals, the work itself notices them.
 #[test]
 fn a_signal_without_a_thread_for_it_ends_the_work() -> Tested {
     if !Command::new("id").arg("-u").output().is_ok_and(|ran| ran.stdout == b"0\n")
         || Command::new("setpriv").arg("--version").output().is_err()
     {
-        return ignored("only root, with setpriv, can start a process of a user who has no other");
+        return ignored("only root, with setpriv, can start a process of a user without other processes");
     }
     let user = 300_000 + std::process::id() % 100_000;
     let (folder, program) = open_folder();
@@ -232,9 +232,9 @@ fn a_signal_without_a_thread_for_it_ends_the_work() -> Tested {
     Ok(())
 }
 
-/// Several processes that fill one lake, one folder or one cache: each ends as if it were the only one.
+/// Several processes write to one lake, one folder or one cache: each ends as if it were the only one.
 #[test]
-fn processes_do_not_stand_in_each_others_way() {
+fn concurrent_processes_do_not_interfere() {
     const AT_ONCE: usize = 4;
     let lines = [
         "fleet --workers 1 DUMP -o out",
@@ -265,9 +265,9 @@ fn processes_do_not_stand_in_each_others_way() {
     }
 }
 
-/// Every place where a file is expected has, in its place, a pipe that nothing writes to, a socket, a device and a folder.
+/// Where a file is expected, there is a pipe without a writer, a socket, a device or a folder.
 #[test]
-fn what_is_not_a_regular_file_holds_nothing_up() {
+fn files_that_are_not_regular_do_not_block() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());

@@ -27,6 +27,7 @@ mod common;
 mod support;
 
 mod absent_pages;
+mod agreement;
 mod altered;
 mod analyze;
 mod aot_names;
@@ -43,6 +44,7 @@ mod changed;
 mod cli;
 mod collecting;
 mod collections_of;
+mod collector;
 mod completions;
 mod contradictions;
 mod cores;
@@ -65,6 +67,7 @@ mod files;
 mod finalizers;
 mod first_steps;
 mod floors;
+mod folds;
 mod forged;
 mod fragmentation;
 mod frozen;
@@ -80,6 +83,7 @@ mod hostile_text;
 mod incoming;
 mod index;
 mod inspect;
+mod late;
 mod library;
 mod lines;
 mod locks;
@@ -100,12 +104,14 @@ mod native_aot;
 mod native_crash;
 mod net11;
 mod overlays;
+mod pages;
 mod paths;
 mod perf;
 mod places;
 mod platforms;
 mod pool;
 mod process;
+mod process_tables;
 mod promises;
 mod ref_counts;
 mod refs;
@@ -133,6 +139,7 @@ mod transcript;
 mod triage;
 mod trim;
 mod type_names;
+mod typed;
 mod typed_names;
 mod verify;
 
@@ -141,8 +148,8 @@ mod verify;
 static ALLOCATOR: mutation::Counting = mutation::Counting;
 
 fn main() -> std::process::ExitCode {
-    // Answers must not depend on the files of modules that this machine has. A process cannot change its environment safely once it has
-    // threads; so another one runs the tests.
+    // Answers must not depend on module files of this machine. A process cannot safely change its environment once it has threads, so another
+    // process runs the tests.
     const PLACES: &str = "GCDUMP_MODULES";
     if std::env::var_os(PLACES).is_some_and(|places| places == "off") {
         return harness::main();

@@ -1,4 +1,4 @@
-//! Threads, frames, variables, roots, fields and collections as handles: they say what the commands say.
+//! Threads, frames, variables, roots, fields and collections as handles: they have the same values as the commands.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -35,7 +35,8 @@ fn handles_are_send_and_sync() {
     goes_anywhere::<Cancel>();
 }
 
-/// Handles are as complete as the answers of the commands that list the same: of whole dumps, of one with gaps in its stacks, and of a mini dump.
+/// Handles are as complete as the answers of the corresponding commands: for whole dumps, for one with gaps in its stacks, and for a mini
+/// dump.
 #[test]
 fn handles_are_as_complete_as_the_commands() {
     let mut partial = 0;
@@ -48,7 +49,7 @@ fn handles_are_as_complete_as_the_commands() {
             (complete(&["roots", "--stat"]), heap.roots().unwrap().complete(), "roots"),
             (complete(&["handles", "--stat"]), heap.gc_handles().unwrap().complete(), "handles"),
         ];
-        // Names and exceptions, which the command shows, are read when handles are asked for them: a mini dump does not have them.
+        // The command also shows names and exceptions, which handles read only on request: a mini dump does not have them.
         let lists_more = |what: &str| what == "threads" && path.ends_with("net10-wks-stacks-mini.dmp.zst");
         for (command, handle, what) in handles.into_iter().filter(|(.., what)| !lists_more(what)) {
             assert!(command || !handle, "{}: the command says that {what} are partial", path.display());
@@ -58,7 +59,7 @@ fn handles_are_as_complete_as_the_commands() {
     assert!(partial > 2, "{partial} partial answers");
 }
 
-/// Threads, frames and their variables are those of `stacks`.
+/// Threads, frames and their variables equal those of `stacks`.
 #[test]
 fn threads_and_frames_are_those_of_stacks() {
     let (mut frames, mut variables, mut objects) = (0, 0, 0);
@@ -94,7 +95,7 @@ fn threads_and_frames_are_those_of_stacks() {
                             assert!(said["reason"].is_string(), "{said}");
                             continue;
                         };
-                        // Frames show less of long texts and of structures, and no methods of delegates.
+                        // Frames show less of long texts and structures, and no methods of delegates.
                         if said["value"]["truncated"] != true && !value.is_structure() {
                             assert!(value.text().starts_with(said["value"]["text"].as_str().unwrap()), "{said} {}", value.text());
                         }
@@ -167,7 +168,7 @@ fn collections_have_the_elements_that_object_shows() {
 }
 
 #[test]
-fn a_field_is_read_of_every_object_that_has_it() {
+fn a_field_is_read_from_every_object_that_has_it() {
     let runtime = runtime(&own_dump());
     let heap = runtime.heap().unwrap();
     let index = runtime.type_named("Lab.Node").unwrap().field("Index").unwrap();
@@ -175,7 +176,7 @@ fn a_field_is_read_of_every_object_that_has_it() {
     for node in heap.objects_of("Lab.Node").unwrap() {
         assert_eq!(node.read::<i32>(&index).unwrap(), node.field("Index").unwrap().read::<i32>().unwrap());
     }
-    // Of a base type: objects of derived types have it.
+    // The field is of a base type: objects of derived types have it.
     let name = runtime.type_named("Lab.Animal").unwrap().field("_name").unwrap();
     let dog = heap.objects_of("Lab.Dog").unwrap().next().unwrap();
     assert_eq!(dog.read::<String>(&name).unwrap(), "dog0");
@@ -211,7 +212,7 @@ fn modules_are_those_of_the_command() {
 
 /// Work ends at its deadline or when it is cancelled, and the same handles answer afterwards.
 #[test]
-fn work_is_cancelled_and_can_be_asked_again() {
+fn cancelled_work_can_be_repeated() {
     let heap = runtime(&own_dump()).heap().unwrap();
     assert!(matches!(Cancel::after(Duration::ZERO).run(|| heap.retained()), Err(Cancelled)));
     let cancel = Cancel::new();

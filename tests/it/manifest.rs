@@ -70,7 +70,7 @@ fn by_address(rows: &[Value], keys: &[&str]) -> BTreeMap<String, String> {
 
 #[test]
 fn every_shared_dump_is_exact() -> Tested {
-    let (dumps, lacking) = every_dump(|_| true)?;
+    let (dumps, missing) = every_dump(|_| true)?;
     let mut wrong = Vec::new();
     let mut rows = Vec::new();
     for (dump, found) in dumps.iter().zip(each(&dumps, check)) {
@@ -79,13 +79,13 @@ fn every_shared_dump_is_exact() -> Tested {
         wrong.extend(found.wrong.iter().map(|w| format!("{}: {w}", dump.name)));
     }
     println!("{}", rows.join("\n"));
-    if lacking.is_empty() && !dumps.is_empty() {
+    if missing.is_empty() && !dumps.is_empty() {
         coverage_document(&dumps, &rows);
     }
-    for name in &lacking {
+    for name in &missing {
         println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
     }
-    println!("shared dumps: {} checked, {} skipped", dumps.len(), lacking.len());
+    println!("shared dumps: {} checked, {} skipped", dumps.len(), missing.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     Ok(())
 }
@@ -492,7 +492,7 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
         f.note("threads", format!("{} (no ClrMD answer)", list(&ours["data"]["threads"]).len()));
         return;
     }
-    // A mini dump may lack what thread names need.
+    // A mini dump may not have the memory for names of threads.
     if exit != Exit::Ok && (dump.kind != "mini" || exit != Exit::Partial) {
         f.wrong("threads", format!("{exit:?}: {}", ours["warnings"]));
         return;
@@ -546,7 +546,7 @@ fn threads(dump: &Known, clrmd: &Value, f: &mut Findings) {
             f.note("crash", format!("thread {} named", text(&crashed[0]["os_id"])));
         }
     } else if rows.iter().any(|t| t["crashed"] == true) {
-        f.wrong("crash", "nobody crashed here".into());
+        f.wrong("crash", "no thread crashed here".into());
     }
     if let Some(n) = dump.truth.as_ref().filter(|_| dump.scenario == "threads").and_then(|t| t["threads"].as_u64()) {
         // The program names its threads lab-0, lab-1 …

@@ -1,4 +1,4 @@
-//! `--max-memory`: what does not fit goes to temporary files, and answers are the same.
+//! `--max-memory`: larger graphs use temporary files, and answers stay the same.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::common::{self, own_unpacked, run};
 
-/// The least memory that the graph of a dump takes, as a refusal tells it.
+/// Returns the least memory for the graph of a dump, from the message of a refusal.
 fn least(dump: &Path) -> String {
     let refused = run(&["retained", "--max-memory", "1K", dump.to_str().unwrap()]);
     assert_eq!(refused.exit, Exit::Usage, "{}", refused.err);
@@ -17,13 +17,13 @@ fn least(dump: &Path) -> String {
     words[at + 1].to_string()
 }
 
-/// What a command answers, in as little memory and in as much as it likes.
+/// Returns the answer of a command with little memory and with unlimited memory.
 fn both(dump: &Path, least: &str, command: &[&str]) -> [(Exit, Value); 2] {
     let more: [&[&str]; 2] = [&["--max-memory", least], &[]];
     more.map(|more| common::ask(dump, &[command, more].concat()))
 }
 
-/// Asks `more` as well. Returns whether the graph went to files.
+/// Compares the answers of `more` as well. Returns whether the graph used files.
 fn expect_same(dump: &Path, more: &[&[&str]]) -> bool {
     let least = least(dump);
     let same = |command: &[&str]| {
@@ -49,7 +49,7 @@ fn expect_same(dump: &Path, more: &[&[&str]]) -> bool {
     least.parse::<u64>().unwrap() < retained["data"]["totals"]["objects"].as_u64().unwrap() * 64
 }
 
-/// What a `.gcdump` file cannot answer.
+/// Commands that a `.gcdump` file cannot answer.
 const OF_DUMPS: [&[&str]; 4] = [&["unreachable"], &["simulate"], &["bridge"], &["analyze"]];
 
 #[test]
@@ -57,7 +57,7 @@ fn answers_from_files_are_those_from_memory() {
     assert!(expect_same(&own_unpacked(), &OF_DUMPS));
     let wanted = |row: &Value| matches!(row["kind"].as_str(), Some("heap" | "full"));
     let (known, _) = common::known_dumps(wanted).unwrap_or_default();
-    // One dump of each pair of a runtime and a GC will do, and a few of the pairs.
+    // One dump for each pair of a runtime and a GC is enough, and only a few pairs in a short run.
     let mut seen = std::collections::BTreeSet::new();
     let first = known.iter().filter(|dump| seen.insert((dump.runtime.clone(), dump.gc.clone())));
     let some: Vec<_> = first.take(common::cases(3, 6)).collect();
@@ -74,13 +74,13 @@ fn a_gcdump_file_is_no_exception() {
     assert!(expect_same(&file, &[]));
 }
 
-/// The program with a file size limit, which is a full disk as far as the program can see; and without a folder for temporary files.
+/// Runs the program with a file size limit, which has the effect of a full disk, and without a folder for temporary files.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_full_disk_is_an_error() {
     let dump = own_unpacked();
     let least = least(&dump);
-    // The system ends a process that goes beyond the limit, unless that signal is ignored.
+    // The system ends a process that exceeds the limit, unless it ignores the signal.
     let line = r#"trap '' XFSZ; ulimit -f 16; exec "$0" "$@""#;
     let gcdump = env!("CARGO_BIN_EXE_gcdump");
     let mut limited = Command::new("sh");

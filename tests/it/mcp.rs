@@ -14,19 +14,20 @@ use gcdump::Dump;
 use gcdump::cli::Exit;
 use serde_json::{Map, Value, json};
 
+mod follow;
 mod hostile;
 
 /// Objects in the dump of the repository: one with fields of every kind, and a string.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
-/// What stands for an object and for dumps in the examples of the schemas.
+/// Placeholder of an object in the examples of the schemas.
 const OBJECT: &str = "0x7f31535a25f8";
 
 fn leak(which: &str) -> String {
     format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A server, and what it says.
+/// A running server, and its output.
 struct Talk {
     child: Child,
     to: Option<ChildStdin>,
@@ -35,7 +36,7 @@ struct Talk {
 }
 
 impl Talk {
-    /// A server in `folder`.
+    /// Starts a server in `folder`.
     fn start_in(folder: &Path, args: &[&str]) -> Talk {
         let mut command = Command::new(env!("CARGO_BIN_EXE_gcdump"));
         command.arg("mcp").arg("--no-local-files").args(args).current_dir(folder).env_remove("GCDUMP_DUMP");
@@ -44,7 +45,7 @@ impl Talk {
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             for line in out.lines() {
-                // Nothing but messages may come.
+                // Only messages may be written.
                 let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
                 if send.send(message).is_err() {
                     break;
@@ -58,7 +59,7 @@ impl Talk {
         Talk::start_in(Path::new(env!("CARGO_MANIFEST_DIR")), args)
     }
 
-    /// A server for the own dump, after the handshake.
+    /// Starts a server for the own dump, and performs the handshake.
     fn about_own(more: &[&str]) -> Talk {
         let dump = own_unpacked();
         let mut talk = Talk::start(&[more, &[dump.to_str().unwrap()]].concat());
@@ -93,7 +94,7 @@ impl Talk {
         self.asked
     }
 
-    /// The answer to a request.
+    /// Sends a request and returns the answer.
     fn ask(&mut self, method: &str, params: Value) -> Value {
         let id = self.request(method, params);
         let answer = self.receive();
@@ -101,22 +102,23 @@ impl Talk {
         answer
     }
 
-    /// The result of a tool.
+    /// Calls a tool and returns the result.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         self.ask("tools/call", json!({ "name": tool, "arguments": arguments }))["result"].clone()
     }
 
-    /// The document that a tool answers with.
-    fn answer(&mut self, tool: &str, arguments: Value) -> Value {
+    /// Returns the whole document that a tool answers with.
+    fn answer(&mut self, tool: &str, mut arguments: Value) -> Value {
+        arguments["max_bytes"] = 100_000.into();
         let result = self.call(tool, arguments.clone());
         assert_eq!(result["isError"], false, "{tool} {arguments}: {result}");
-        result["structuredContent"].clone()
+        document(&result)
     }
 
-    /// Why a tool refuses to answer.
+    /// Returns the message with which a tool refuses.
     fn refusal(&mut self, tool: &str, arguments: Value) -> String {
         let result = self.call(tool, arguments);
-        assert!(result["isError"] == true && result["structuredContent"].is_null(), "{tool}: {result}");
+        assert_eq!(result["isError"], true, "{tool}: {result}");
         result["content"][0]["text"].as_str().unwrap().to_string()
     }
 
@@ -124,7 +126,7 @@ impl Talk {
         self.ask("tools/list", json!({}))["result"]["tools"].as_array().unwrap().clone()
     }
 
-    /// Ends the input. Returns the exit code, and what the server said beside the protocol.
+    /// Ends the input. Returns the exit code, and the server's output besides the protocol.
     fn end(mut self) -> (Option<i32>, String) {
         drop(self.to.take());
         let mut err = String::new();
@@ -140,7 +142,18 @@ impl Drop for Talk {
     }
 }
 
-/// An example of a schema, with what there is in place of what it names.
+/// Returns the document of an answer.
+fn document(result: &Value) -> Value {
+    assert!(result["structuredContent"].is_null(), "an answer is there once");
+    serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
+}
+
+/// Returns the notes beside a document.
+fn beside(result: &Value) -> &str {
+    result["content"][1]["text"].as_str().unwrap_or_default()
+}
+
+/// Fills in an example of a schema with names that exist.
 fn filled(example: &Value) -> Value {
     let text = example.to_string().replace(OBJECT, EVERYTHING);
     let text = text.replace("before.dmp", &leak("before")).replace("after.dmp", &leak("after"));
@@ -149,34 +162,37 @@ fn filled(example: &Value) -> Value {
 
 /// Every example of every tool.
 fn examples(tools: &[Value]) -> Vec<(String, Value)> {
-    let of = |tool: &Value| tool["inputSchema"]["examples"].as_array().unwrap().iter().map(filled).collect::<Vec<_>>();
+    let of = |tool: &Value| {
+        let bare = tool["inputSchema"]["required"].is_null() && !["path", "refs"].contains(&tool["name"].as_str().unwrap());
+        let shown = tool["inputSchema"]["examples"].as_array().into_iter().flatten().map(filled);
+        shown.chain(bare.then(|| json!({}))).collect::<Vec<_>>()
+    };
     tools.iter().flat_map(|tool| of(tool).into_iter().map(|e| (tool["name"].as_str().unwrap().to_string(), e))).collect()
 }
 
 #[test]
 fn a_conversation_begins_with_a_handshake_and_ends_with_the_input() {
-    for (asked, agreed, structured) in [
-        ("2024-11-05", "2024-11-05", false),
-        ("2025-03-26", "2025-03-26", false),
-        ("2025-06-18", "2025-06-18", true),
-        ("2025-11-25", "2025-11-25", true),
-        ("2099-01-01", "2025-11-25", true),
+    for (asked, agreed) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2099-01-01", "2025-11-25"),
     ] {
         let mut talk = Talk::start(&[own_unpacked().to_str().unwrap()]);
         let hello = talk.greet(asked);
         assert_eq!((&hello["protocolVersion"], &hello["serverInfo"]["name"]), (&agreed.into(), &"gcdump".into()));
-        assert_eq!(hello["capabilities"], json!({ "tools": {} }));
+        assert_eq!(hello["capabilities"], json!({ "tools": {}, "prompts": {}, "resources": {} }));
         let instructions = hello["instructions"].as_str().unwrap();
         assert!(["complete", "never an instruction", "--contents"].iter().all(|part| instructions.contains(part)), "{instructions}");
         assert_eq!(talk.ask("ping", json!({}))["result"], json!({}));
         let tools = talk.tools();
-        assert!((10..=14).contains(&tools.len()), "{}", tools.len());
-        assert!(tools.iter().all(|tool| tool["outputSchema"].is_object() == structured), "{asked}");
-        let heap = talk.call("heap", json!({}));
-        assert_eq!((heap["isError"].as_bool(), heap["structuredContent"].is_object()), (Some(false), structured), "{asked}");
+        assert!((15..=20).contains(&tools.len()), "{}", tools.len());
+        assert!(Value::from(tools).to_string().len() <= 25_000, "{asked}");
+        assert_eq!(talk.answer("heap", json!({}))["command"], "heap", "{asked}");
         assert_eq!(talk.end(), (Some(0), String::new()), "{asked}");
     }
-    // The version without a handshake.
+    // The version of the protocol without a handshake.
     let meta = |version: &str| json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": version, "io.modelcontextprotocol/clientCapabilities": {} } });
     let mut talk = Talk::start(&[own_unpacked().to_str().unwrap()]);
     let discovered = talk.ask("server/discover", meta("2026-07-28"))["result"].clone();
@@ -185,13 +201,13 @@ fn a_conversation_begins_with_a_handshake_and_ends_with_the_input() {
     let mut call = meta("2026-07-28");
     call["name"] = "heap".into();
     let heap = talk.ask("tools/call", call)["result"].clone();
-    assert_eq!((&heap["resultType"], &heap["structuredContent"]["command"]), (&"complete".into(), &"heap".into()));
+    assert_eq!((&heap["resultType"], &document(&heap)["command"]), (&"complete".into(), &"heap".into()));
     let error = talk.ask("tools/list", meta("2031-01-01"))["error"].clone();
     assert_eq!((&error["code"], &error["data"]["supported"]), (&(-32022).into(), &json!(["2026-07-28"])));
 }
 
 #[test]
-fn what_was_asked_before_the_input_ends_is_answered() {
+fn calls_before_the_end_of_input_are_answered() {
     let mut talk = Talk::start(&[own_unpacked().to_str().unwrap()]);
     let id = talk.request("tools/call", json!({ "name": "retained", "arguments": {} }));
     drop(talk.to.take());
@@ -208,27 +224,22 @@ fn every_tool_answers_its_examples_as_its_schemas_say() {
         let tools = talk.tools();
         for tool in &tools {
             let name = tool["name"].as_str().unwrap();
-            assert!(tool["annotations"]["readOnlyHint"] == true && tool["inputSchema"]["additionalProperties"] == false, "{name}");
-            let [input, output] = ["inputSchema", "outputSchema"].map(|schema| {
-                assert_eq!(tool[schema]["type"], "object", "{name}");
-                jsonschema::validator_for(&tool[schema]).unwrap()
-            });
-            assert!(!input.is_valid(&json!({ "no_such": 1 })), "{name}");
-            for (_, example) in examples(std::slice::from_ref(tool)) {
+            assert!(tool["annotations"]["readOnlyHint"] == true && tool["inputSchema"]["type"] == "object", "{name}");
+            let input = jsonschema::validator_for(&tool["inputSchema"]).unwrap();
+            assert!(name == "help" || talk.refusal(name, json!({ "no_such": 1 })).len() > 20, "{name}");
+            for (_, mut example) in examples(std::slice::from_ref(tool)) {
                 assert!(input.is_valid(&example), "{name} {example}");
                 let result = talk.call(name, example.clone());
                 assert_eq!(result["isError"], false, "{name} {example}: {}", result["content"][0]["text"]);
-                let document = &result["structuredContent"];
-                let problems: Vec<String> = output.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
-                assert!(problems.is_empty(), "{name} {example}: {problems:?}");
-                // An empty document would not do.
-                assert!(!output.is_valid(&json!({})), "{name}");
-                let text = result["content"][0]["text"].as_str().unwrap();
-                assert_eq!(serde_json::from_str::<Value>(text).unwrap(), *document, "{name} {example}");
-                assert!(text.len() <= 100_000, "{name} {example}: {}", text.len());
-                if name != "dumps" {
-                    crate::schema::assert_fits(name, document);
+                let bytes: usize = result["content"].as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap().len()).sum();
+                assert!(bytes <= 8000, "{name} {example}: {bytes}");
+                assert!(document(&result).is_object(), "{name} {example}");
+                if ["dumps", "help"].contains(&name) {
+                    continue;
                 }
+                example["max_bytes"] = 100_000.into();
+                let whole = document(&talk.call(name, example.clone()));
+                crate::schema::assert_fits(whole["command"].as_str().unwrap(), &whole);
             }
         }
     }
@@ -267,17 +278,16 @@ fn the_path_of_a_linked_list_is_short() {
     let mut talk = Talk::about_own(&[]);
     let mut folded = 0;
     for node in nodes["data"]["objects"].as_array().unwrap().iter().step_by(99) {
-        let result = talk.call("path", json!({ "address": node["address"] }));
+        let result = talk.call("path", json!({ "address": node["address"], "max_bytes": 100_000 }));
         assert_eq!(result["isError"], false, "{result}");
         assert!(result.to_string().len() < 16_000, "{}", result.to_string().len());
-        folded +=
-            result["structuredContent"]["data"]["paths"][0]["steps"].as_array().unwrap().iter().filter(|s| s["fold"].is_object()).count();
+        folded += document(&result)["data"]["paths"][0]["steps"].as_array().unwrap().iter().filter(|s| s["fold"].is_object()).count();
     }
     assert!(folded > 5, "{folded}");
 }
 
 #[test]
-fn what_a_command_refuses_is_told_in_its_words() {
+fn a_refusal_has_the_message_of_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path().canonicalize().unwrap();
     fs::write(folder.join("notes.dmp"), "just some text\n").unwrap();
@@ -295,24 +305,25 @@ fn what_a_command_refuses_is_told_in_its_words() {
         args.extend(["--no-local-files".into(), folder.join(dump).to_str().unwrap().into()]);
         let ran = run(&args);
         assert!(ran.out.is_empty() && ran.exit != Exit::Ok, "{command:?}");
-        let told = talk.refusal(tool, arguments);
-        if ran.exit == Exit::Usage && told.starts_with("gcdump: invalid value") {
-            // Clap's, in one line.
-            assert!(ran.err.contains(told.trim_start_matches("gcdump: ").split(": ").next().unwrap()), "{told}\n{}", ran.err);
+        let refusal = talk.refusal(tool, arguments);
+        if ran.exit == Exit::Usage && refusal.starts_with("gcdump: invalid value") {
+            // The message is that of clap, in one line.
+            assert!(ran.err.contains(refusal.trim_start_matches("gcdump: ").split(": ").next().unwrap()), "{refusal}\n{}", ran.err);
         } else {
-            assert_eq!(told, ran.err.trim_end(), "{command:?}");
+            assert_eq!(refusal, ran.err.trim_end(), "{command:?}");
         }
     }
-    // Arguments are the assistant's to correct; what its host gets wrong is an error of the protocol.
+    // The assistant can correct arguments; mistakes of its host are errors of the protocol.
     assert!(talk.refusal("stat", json!({ "tup": 1 })).contains("did you mean top?"));
-    assert!(talk.refusal("stat", json!({ "top": 1000 })).contains("from 1 to 200"));
+    assert!(talk.refusal("stat", json!({ "top": "some" })).contains("from 1 to 200"));
     assert!(talk.refusal("path", json!({})).contains("address is missing"));
     assert!(talk.refusal("retained", json!({ "suspects": true, "tree": true, "dump": "own.dmp" })).contains("cannot be used with"));
-    // Negative answers, and such without a match, are answers.
+    // Negative answers, and those without a match, are answers.
     let result = talk.call("stat", json!({ "dump": "own.dmp", "type": ["No.Such"] }));
     assert!(result["isError"] == true || result["content"][1]["text"].as_str().unwrap().contains("negative"), "{result}");
     let code = |talk: &mut Talk, method: &str, params: Value| talk.ask(method, params)["error"]["code"].as_i64().unwrap();
-    assert_eq!(code(&mut talk, "resources/list", json!({})), -32601);
+    assert_eq!(code(&mut talk, "logging/setLevel", json!({})), -32601);
+    assert_eq!(code(&mut talk, "resources/read", json!({})), -32602);
     assert_eq!(code(&mut talk, "tools/call", json!({ "name": "trim" })), -32602);
     assert_eq!(code(&mut talk, "tools/call", json!({})), -32602);
     assert_eq!(code(&mut talk, "tools/call", json!({ "name": "heap", "arguments": [] })), -32602);
@@ -321,7 +332,7 @@ fn what_a_command_refuses_is_told_in_its_words() {
 }
 
 #[test]
-fn what_is_no_request_is_told_and_the_conversation_goes_on() {
+fn an_invalid_request_is_reported_and_the_conversation_continues() {
     let mut talk = Talk::about_own(&[]);
     for (sent, code) in [
         (&b"{\"jsonrpc\":\"2.0\",\n"[..], -32700),
@@ -342,13 +353,13 @@ fn what_is_no_request_is_told_and_the_conversation_goes_on() {
             String::from_utf8_lossy(sent)
         );
     }
-    // Deeper than any request, and longer.
+    // A message that is nested deeper than any request, and longer.
     talk.raw(&[&b"[".repeat(100_000)[..], b"\n"].concat());
     assert_eq!(talk.receive()["error"]["code"], -32700);
     talk.raw(&[&b"x".repeat(3 << 20)[..], b"\n"].concat());
     let answer = talk.receive();
     assert!(answer["error"]["code"] == -32700 && answer["error"]["message"].as_str().unwrap().contains("1048576"), "{answer}");
-    // Neither is answered: the next message is the ping's.
+    // Neither is answered: the next message answers the ping.
     talk.send(&json!({ "jsonrpc": "2.0", "method": "notifications/nothing", "params": { "a": 1 } }));
     talk.send(&json!({ "jsonrpc": "2.0", "id": 7, "result": {} }));
     talk.raw(b"\n  \r\n");
@@ -416,7 +427,7 @@ fn only_dumps_below_the_roots_are_read() {
             assert!(why.contains("outside of what this server may read"), "{outside}: {why}");
         }
     }
-    // A file elsewhere is refused in the same words, whether there is one or not.
+    // A file outside of the roots is refused with the same words, whether it exists or not.
     let [there, absent] = ["/etc/passwd", "/etc/passwd-no-such"].map(|p| talk.refusal("heap", json!({ "dump": p })).replace(p, ""));
     assert_eq!(there, absent);
     for (given, says) in [
@@ -430,13 +441,13 @@ fn only_dumps_below_the_roots_are_read() {
     }
     assert!(talk.refusal("heap", json!({})).contains("there are 2 dumps"));
     assert!(talk.answer("dumps", json!({}))["dumps"].as_array().unwrap().iter().any(|d| d["open"] == true));
-    // With a dump, nothing but that.
+    // If a dump is given, only that dump can be read.
     let mut alone = Talk::start_in(&folder, &["secret.dmp"]);
     alone.greet("2025-06-18");
     assert_eq!(alone.answer("heap", json!({}))["dump"]["path"], secret.to_str().unwrap());
     assert!(alone.refusal("heap", json!({ "dump": root.join("a.dmp") })).contains("outside"));
     assert_eq!(alone.answer("dumps", json!({}))["default"], secret.to_str().unwrap());
-    // What cannot be served is told at once.
+    // A dump that cannot be served is reported at once.
     for args in [&["--root", "no/such"][..], &["--root", "secret.dmp"], &["no-such.dmp"], &["-o", "x"], &["--modules", "no/such"]] {
         let (code, err) = Talk::start_in(&folder, args).end();
         assert!(code == Some(2) && err.starts_with("gcdump: "), "{args:?}: {code:?} {err}");
@@ -459,7 +470,7 @@ fn a_dump_that_was_replaced_is_opened_anew() {
     assert!(bytes(&mut talk) > before);
 }
 
-/// A dump that takes seconds to decompress: the own one, with a hole of this many megabytes behind it.
+/// A dump that takes seconds to decompress: the own one, followed by this many megabytes of zeros.
 fn slow_dump(folder: &Path) {
     static MADE: OnceLock<Vec<u8>> = OnceLock::new();
     let made = MADE.get_or_init(|| {
@@ -494,7 +505,7 @@ fn calls_are_cancelled_and_others_are_answered() {
     for id in [slow, waits] {
         talk.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id, "reason": "enough" } }));
     }
-    // Neither is answered, and the next call is not kept waiting.
+    // Neither is answered, and the next call does not wait.
     assert_eq!(talk.answer("heap", json!({ "dump": "own.dmp" }))["command"], "heap");
     assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     assert_eq!(talk.end(), (Some(0), String::new()));
@@ -520,29 +531,37 @@ fn answers_that_are_too_large_are_shortened_or_refused() {
     let large = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-spinopt-heap.dmp.zst");
     let mut talk = Talk::start(&[large.to_str().unwrap()]);
     talk.greet("2025-06-18");
-    let result = talk.call("objects", json!({ "count": 200, "refs": true, "type": ["System.Object[]"] }));
-    assert_eq!(result["isError"], false, "{result}");
-    let all =
-        run(&["objects", "--json", "--no-local-files", "--refs", "--type", "System.Object[]", "--count", "200", large.to_str().unwrap()]);
-    assert!(all.out.len() > 100_000, "{}", all.out.len());
-    let note = result["content"][1]["text"].as_str().unwrap();
-    assert!(note.contains("Shortened to") && note.contains("start = "), "{note}");
-    assert!(result["content"][0]["text"].as_str().unwrap().len() <= 100_000);
-    // Rows are limited, and it is told how to get more.
+    let asked = json!({ "count": 200, "refs": true, "type": ["System.Object[]"] });
+    let sizes = [1000, 8000, 30_000, 100_000].map(|most| {
+        let mut asked = asked.clone();
+        asked["max_bytes"] = most.into();
+        let result = talk.call("objects", asked);
+        assert_eq!(result["isError"], false, "{result}");
+        let shown = document(&result);
+        let objects = shown["data"]["objects"].as_array().unwrap().len();
+        let cut = beside(&result).contains(&format!("data.objects: {objects} of ")) || beside(&result).contains("data.objects[].refs: ");
+        assert!(cut, "{}", beside(&result));
+        assert!(beside(&result).contains("max_bytes (at most 100000)") && shown["data"]["complete"] == true, "{result}");
+        let bytes = result["content"][0]["text"].as_str().unwrap().len() + beside(&result).len();
+        assert!(bytes <= most.max(1500), "{most}: {bytes}");
+        objects
+    });
+    assert!(sizes.windows(2).all(|pair| pair[0] < pair[1]), "{sizes:?}");
+    // Rows are limited, and a note says how to get more.
     let mut talk = Talk::about_own(&[]);
     let result = talk.call("stat", json!({}));
-    let types = result["structuredContent"]["data"]["types"].as_array().unwrap();
-    assert_eq!(types.len(), 20);
-    let note = result["content"][1]["text"].as_str().unwrap();
+    assert_eq!(document(&result)["data"]["types"].as_array().unwrap().len(), 20);
+    let note = beside(&result);
     assert!(note.contains("There may be more types than the 20 listed: a larger top (at most 200)"), "{note}");
-    assert!(note.contains("Next: the tool retained with {\"suspects\":true}"), "{note}");
+    assert!(note.contains(r#"Next: {"name":"retained","arguments":{"suspects":true}}"#), "{note}");
     let objects = talk.call("objects", json!({ "count": 3 }));
-    assert!(objects["content"][1]["text"].as_str().unwrap().contains("start = 3"));
+    assert!(beside(&objects).contains("start = 3"));
     // Nothing to add.
-    assert_eq!(talk.call("locks", json!({}))["content"].as_array().unwrap().len(), 1);
+    let path = talk.call("path", json!({ "address": EVERYTHING }));
+    assert_eq!(path["content"].as_array().unwrap().len(), 1, "{path}");
 }
 
-/// All that a server says in answer to the examples of its tools, and to questions about objects with texts.
+/// Returns all output of a server for the examples of its tools, and for calls about objects with texts.
 fn said(dump: &Path, more: &[&str], objects: &[String]) -> String {
     let mut talk = Talk::start(&[more, &[dump.to_str().unwrap()]].concat());
     talk.greet("2025-06-18");
@@ -568,7 +587,7 @@ fn said(dump: &Path, more: &[&str], objects: &[String]) -> String {
     out
 }
 
-/// The texts of a document: as JSON has them, each quote of JSON within JSON undone.
+/// Whether `text` is in `said` as in JSON, also as JSON within JSON.
 fn appears(said: &str, text: &str) -> bool {
     let json = Value::from(text).to_string();
     said.contains(&json[1..json.len() - 1])
@@ -602,13 +621,13 @@ fn contents_are_shown_only_if_asked_for() {
     assert!(objects.len() > cases(8, 40), "{}", objects.len());
     let (hidden, shown, names) = (said(&dump, &[], &objects), said(&dump, &["--contents"], &objects), said(&redacted, &[], &objects));
     let strings: BTreeSet<String> = crate::trim::strings_of(&Dump::open(&dump, &gcdump::OpenOptions::default()).unwrap());
-    // What a copy without contents shows as well is a name.
+    // A text that a copy without contents also shows is a name.
     let private: Vec<&String> = strings.iter().filter(|text| !appears(&names, text)).collect();
     let seen = |said: &str| private.iter().filter(|text| appears(said, text)).map(|t| t.to_string()).collect::<Vec<String>>();
     assert!(seen(&shown).len() > cases(20, 50), "{} of {} strings", seen(&shown).len(), private.len());
     assert_eq!(seen(&hidden), Vec::<String>::new());
     assert!(hidden.contains("(hidden)") && hidden.contains("--contents") && !shown.contains("(hidden)"));
-    // Counts and bytes are told all the same.
+    // Counts and bytes are shown all the same.
     let mut talk = Talk::about_own(&[]);
     let wanted = ask(&dump, &["strings"]).1["data"]["totals"].clone();
     let found = talk.answer("strings", json!({}))["data"]["totals"].clone();
@@ -617,7 +636,7 @@ fn contents_are_shown_only_if_asked_for() {
     }
 }
 
-/// The table of tools in docs/mcp.md is that of the server.
+/// The table of tools in docs/mcp.md equals that of the server.
 #[test]
 fn the_manual_lists_the_tools() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/mcp.md");
@@ -626,11 +645,11 @@ fn the_manual_lists_the_tools() {
     let mut table = String::from("| tool | answers | arguments |\n| --- | --- | --- |\n");
     for tool in talk.tools() {
         let arguments: &Map<String, Value> = tool["inputSchema"]["properties"].as_object().unwrap();
-        let required: Vec<&str> = tool["inputSchema"]["required"].as_array().unwrap().iter().map(|r| r.as_str().unwrap()).collect();
+        let required: Vec<&str> = tool["inputSchema"]["required"].as_array().into_iter().flatten().map(|r| r.as_str().unwrap()).collect();
         let named = |name: &String| if required.contains(&name.as_str()) { format!("**`{name}`**") } else { format!("`{name}`") };
         let arguments: Vec<String> = arguments.keys().map(named).collect();
         let text = |key: &str| tool[key].as_str().unwrap();
-        table.push_str(&format!("| `{}` | {} | {} |\n", text("name"), text("description"), arguments.join(", ")));
+        table.push_str(&format!("| `{}` | {} | {} |\n", text("name"), text("description").replace('\n', "<br>"), arguments.join(", ")));
     }
     let (head, rest) = old.split_once("<!-- tools -->\n").unwrap();
     let (_, tail) = rest.split_once("<!-- end of tools -->").unwrap();

@@ -1,4 +1,4 @@
-//! `memory`: each byte of the address space counts once, and what others say of it is what is told.
+//! `memory`: each byte of the address space is counted once, and the result agrees with other commands and records.
 
 use crate::harness::Tested;
 use std::collections::BTreeMap;
@@ -41,7 +41,7 @@ fn some() -> Vec<PathBuf> {
     names.into_iter().map(corpus).filter(|p| p.is_file()).chain([own_dump()]).collect()
 }
 
-/// The unpacked dumps as well, where they are at hand.
+/// The dumps of the repository, and the unpacked ones if available.
 fn every() -> Vec<PathBuf> {
     some().into_iter().chain(every_dump(|_| true).unwrap_or_default().0.into_iter().map(|d| d.path)).collect()
 }
@@ -62,7 +62,7 @@ fn range(row: &Value) -> AddrRange {
     AddrRange::new(Addr(number(&row["start"])), Addr(number(&row["end"])))
 }
 
-/// Bytes of the union of what the container lists: an own way to count, page by page boundaries.
+/// Counts the bytes of the union of the container's ranges in another way: between page boundaries.
 fn mapped(file: &DumpFile) -> u64 {
     let mut all: Vec<AddrRange> = file.regions.iter().chain(&file.reserved).map(|r| r.range).collect();
     all.extend(file.ranges.iter().map(|r| AddrRange::new(r.start, Addr(r.start.0 + r.len))));
@@ -80,7 +80,7 @@ fn mapped(file: &DumpFile) -> u64 {
 }
 
 #[test]
-fn each_byte_counts_once() {
+fn each_byte_is_counted_once() {
     let checked = each(&every(), |path| {
         let (_, answer) = ask(path, ALL);
         let (name, data) = (path.display(), &answer["data"]);
@@ -109,11 +109,11 @@ fn each_byte_counts_once() {
         let file = dump::open(path, &dump::OpenOptions::default()).unwrap();
         assert_eq!(bytes(totals, "bytes"), mapped(&file), "{name}");
         assert_eq!(bytes(totals, "captured_bytes"), file.facts.captured_bytes, "{name}");
-        // The whole stack of each thread, as far as it is mapped, is told to be one.
+        // The whole mapped stack of each thread is shown as a stack.
         let stacks: Vec<AddrRange> = ranges.iter().filter(|r| r["kind"] == "stack").map(range).collect();
         for at in file.threads.iter().filter_map(|t| t.stack_pointer) {
-            let told = ranges.iter().any(|r| range(r).contains(at));
-            assert_eq!(stacks.iter().any(|s| s.contains(at)), told, "{name}: {at}");
+            let reported = ranges.iter().any(|r| range(r).contains(at));
+            assert_eq!(stacks.iter().any(|s| s.contains(at)), reported, "{name}: {at}");
         }
         stacks.len()
     });
@@ -121,8 +121,8 @@ fn each_byte_counts_once() {
 }
 
 #[test]
-fn the_heap_is_what_the_gc_says() {
-    let told = each(&every(), |path| {
+fn the_heap_equals_that_of_the_gc() {
+    let reported = each(&every(), |path| {
         let (_, answer) = ask(path, &["memory"]);
         let ran = ask_heap(path)?;
         let kinds = kind(&answer["data"], "gc-heap");
@@ -134,10 +134,10 @@ fn the_heap_is_what_the_gc_says() {
         }
         Some(all)
     });
-    assert!(told.iter().flatten().filter(|n| **n > 0).count() >= 10);
+    assert!(reported.iter().flatten().filter(|n| **n > 0).count() >= 10);
 }
 
-/// Types live in loader heaps: where `stat` finds their method tables shares nothing with the lists of blocks.
+/// Method tables are in loader heaps. `stat` finds method tables independently of the lists of blocks.
 #[test]
 fn method_tables_are_in_loader_heaps() -> Tested {
     let whole = |d: &Known| ["heap", "full", "gcore", "kernel"].contains(&d.kind.as_str());
@@ -154,7 +154,7 @@ fn method_tables_are_in_loader_heaps() -> Tested {
             let at = Addr(number(&t["method_table"]));
             assert!(blocks.iter().any(|b| b.contains(at)), "{name}: {t}");
         }
-        // Precodes are where the map of code says that stubs are.
+        // Precodes are where the map of code has stubs.
         let stubs = list(&answer["data"], "kinds").iter().filter(|k| k["kind"] == "stub-heap");
         assert!(stubs.clone().any(|k| k["loader_heap"].is_string()) && !types.is_empty(), "{name}: {:?}", stubs.collect::<Vec<_>>());
         (blocks.iter().map(AddrRange::len).sum::<u64>(), types.len())
@@ -168,7 +168,7 @@ fn method_tables_are_in_loader_heaps() -> Tested {
     Ok(())
 }
 
-/// .NET 8 has no descriptor of its own: an overlay with wrong places of heaps or blocks is refuted by the process, and nothing is claimed.
+/// .NET 8 has no descriptor: the process refutes an overlay with wrong offsets of heaps or blocks, and no range is claimed.
 #[test]
 fn a_wrong_layout_of_loader_heaps_is_refuted() -> Tested {
     let right = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/contract/overlay/data/net8.0-linux-x64.json");
@@ -180,14 +180,14 @@ fn a_wrong_layout_of_loader_heaps_is_refuted() -> Tested {
             std::fs::write(&path, text).unwrap();
             let (_, answer) = ask(&dump.path, &["memory", "--overlay", path.to_str().unwrap()]);
             let heaps = kind(&answer["data"], "loader-heap").len();
-            let told = list(&answer, "warnings")
+            let reported = list(&answer, "warnings")
                 .iter()
                 .filter_map(|w| w["message"].as_str())
-                .any(|m| m.contains("loader heaps are not told apart"));
-            (heaps, told)
+                .any(|m| m.contains("loader heaps cannot be identified"));
+            (heaps, reported)
         };
-        let (heaps, told) = ask(&text);
-        assert!(heaps >= 3 && !told, "{heaps} {told}");
+        let (heaps, reported) = ask(&text);
+        assert!(heaps >= 3 && !reported, "{heaps} {reported}");
         for (good, bad) in [
             ("\"HighFrequencyHeap\": 920", "\"HighFrequencyHeap\": 928"),
             ("\"FirstBlock\": 8", "\"FirstBlock\": 16"),
@@ -201,15 +201,15 @@ fn a_wrong_layout_of_loader_heaps_is_refuted() -> Tested {
     Ok(())
 }
 
-/// What `heap` answers; `None` where it is refused.
+/// Returns the answer of `heap`, `None` if it is refused.
 fn ask_heap(path: &Path) -> Option<Value> {
     let ran = run(&["heap", "--json", "--no-local-files", path.to_str().unwrap()]);
     (!ran.out.is_empty()).then(|| ran.json()["data"].take())
 }
 
-/// What the program asked its own GC right before the dump, frozen segments excluded.
+/// The program recorded the numbers of its GC right before the dump, without frozen segments.
 #[test]
-fn the_heap_is_what_the_program_was_told() -> Tested {
+fn the_heap_is_what_the_program_recorded() -> Tested {
     let (dumps, _) =
         every_dump(|row| row["scenario"] == "basics" && row["gc"] == "wks" && row["kind"] != "mini" && row["kind"] != "triage")?;
     let committed = |d: &Known| d.truth.as_ref().and_then(|t| t["gc"]["committed"].as_u64());
@@ -220,7 +220,7 @@ fn the_heap_is_what_the_program_was_told() -> Tested {
         let own = kinds.into_iter().filter(|k| k["generation"] != "frozen").chain(free);
         let all: u64 = own.map(|k| bytes(k, "bytes") + bytes(k, "unlisted_bytes")).sum();
         assert_eq!(all, committed, "{}", dump.name);
-        // It has compiled methods.
+        // The program has compiled methods.
         for code in ["code-heap", "stub-heap"] {
             let known = kind(&answer["data"], code).into_iter().map(|k| bytes(k, "bytes") + bytes(k, "unlisted_bytes"));
             assert!(known.sum::<u64>() >= 1 << 17, "{}: {code}", dump.name);
@@ -230,13 +230,13 @@ fn the_heap_is_what_the_program_was_told() -> Tested {
 }
 
 #[test]
-fn each_kind_of_dump_says_how_much_it_lists() {
+fn each_kind_of_dump_shows_how_much_it_lists() {
     let check = |path: &Path, listing: &str| {
         let (exit, answer) = ask(path, &["memory"]);
         let (name, messages) = (path.display(), list(&answer, "warnings").iter().map(|w| w["message"].as_str().unwrap()));
         assert_eq!(answer["data"]["listing"], listing, "{name}");
         let messages: Vec<&str> = messages.collect();
-        assert_eq!(messages.iter().any(|m| m.contains("lists only what was captured")), listing == "captured", "{name}: {messages:?}");
+        assert_eq!(messages.iter().any(|m| m.contains("lists only captured memory")), listing == "captured", "{name}: {messages:?}");
         (exit, messages.join("\n"))
     };
     for (name, listing) in [
@@ -256,7 +256,7 @@ fn each_kind_of_dump_says_how_much_it_lists() {
             "kernel" => "all",
             "full" | "gcore" if !windows => "accessible",
             "heap" | "mini" | "triage" if !windows => "captured",
-            // Those of the runtime's own createdump have no memory info list.
+            // Dumps of the runtime's own createdump have no memory info list.
             _ => continue,
         };
         let (exit, messages) = check(&dump.path, listing);
@@ -264,9 +264,9 @@ fn each_kind_of_dump_says_how_much_it_lists() {
     }
 }
 
-/// The kernel and gdb wrote the same program's memory: one lists reserves, the other takes them for readable.
+/// The kernel and gdb wrote the memory of one program: the kernel lists reserved memory, gdb marks it as readable.
 #[test]
-fn two_writers_tell_the_same() {
+fn two_writers_give_the_same_answer() {
     let [kernel, gdb] = ["kernel", "gcore"].map(|writer| ask(&corpus(&format!("net10-wks-wait-{writer}")), &["memory"]).1);
     for name in ["stack", "module", "anonymous", "gc-heap", "loader-heap"] {
         let [a, b] = [&kernel, &gdb].map(|answer| sum(kind(&answer["data"], name), "accessible_bytes"));
@@ -285,16 +285,16 @@ fn windows_lists_reserves_and_types() {
     assert!(sum(kind(data, "gc-reserved"), "bytes") > 1 << 28);
     assert_eq!(sum(kind(data, "gc-reserved"), "accessible_bytes"), 0);
     assert!(kind(data, "unknown").is_empty() && !kind(data, "shared").is_empty());
-    // Each stack is one allocation: a reserve, a guard page, and what is in use.
+    // Each stack is one allocation: reserved memory, a guard page, and the part in use.
     let stacks: Vec<&Value> = list(data, "ranges").iter().filter(|r| r["kind"] == "stack").collect();
     assert!(stacks.iter().any(|r| r["accessible"] == false) && stacks.iter().any(|r| r["accessible"] == true));
 }
 
 #[test]
-fn a_dump_without_a_runtime_lists_what_its_container_knows() {
+fn a_dump_without_a_runtime_lists_the_ranges_of_its_container() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("native.core");
-    // A page of memory and one that was not captured.
+    // A page of memory, and a page that was not captured.
     let mut core = Vec::new();
     core.extend(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
     core.extend([4u16, 62].iter().flat_map(|n| n.to_le_bytes()));
@@ -317,7 +317,7 @@ fn a_dump_without_a_runtime_lists_what_its_container_knows() {
     assert_eq!(rows, [("unknown", 4096, "rw-"), ("reserved", 4096, "---")]);
 }
 
-/// `where` finds what `memory` says is there.
+/// `where` agrees with `memory`.
 #[test]
 fn places_agree() {
     let path = corpus("net10-wks-basics-full");
@@ -334,16 +334,16 @@ fn places_agree() {
         };
         // Regions begin with a header.
         let at = Addr(number(&r["start"]) + 0x40);
-        let found = gcdump::analysis::place(&heap, at).unwrap().data;
+        let found = gcdump::analysis::where_is(&heap, at).unwrap().data;
         assert!(expected.contains(&found.kind.name()), "{at}: {found:?}, but {r}");
         *checked.entry(r["kind"].as_str().unwrap().to_owned()).or_insert(0) += 1;
     }
     assert_eq!(checked.len(), 4, "{checked:?}");
 }
 
-/// A copy by `trim` says the same of what is not its own: it has less of the memory.
+/// A copy by `trim` has the same answer for everything that it has; it has less of the memory.
 #[test]
-fn a_trimmed_copy_says_the_same() -> Tested {
+fn a_trimmed_copy_gives_the_same_answer() -> Tested {
     let folder = tempfile::tempdir().unwrap();
     let (dumps, _) =
         every_dump(|row| ["net10-wks-basics-full", "net10-wks-wait-kernel", "net8-wks-basics-heap"].iter().any(|n| row["name"] == *n))?;
@@ -360,14 +360,14 @@ fn a_trimmed_copy_says_the_same() -> Tested {
             }
             (exit, rows)
         });
-        // The copy does not have the blocks of malloc, and says so.
+        // The copy does not have malloc's blocks, and says so.
         assert!(copy.0 == Exit::Partial || copy.0 == whole.0, "{}", dump.name);
         assert_eq!(whole.1, copy.1, "{}", dump.name);
     }
     Ok(())
 }
 
-/// The dump with the path of mapped files changed, which is as long.
+/// Changes the path of mapped files in a dump; the new path has the same length.
 fn renamed(name: &str, from: &str, to: &str) -> tempfile::NamedTempFile {
     let mut bytes = bytes_of(name).unwrap();
     assert_eq!(from.len(), to.len());
@@ -379,9 +379,9 @@ fn renamed(name: &str, from: &str, to: &str) -> tempfile::NamedTempFile {
     copy
 }
 
-/// A mapped file is an image if its headers, code, the runtime's list or its name say so; others are files.
+/// A mapped file is an image if its headers, code, the runtime's list or its name show that; others are files.
 #[test]
-fn mapped_files_are_no_images_unless_something_shows_it() {
+fn mapped_files_are_images_only_with_evidence() {
     let of = |name: &str, from: &str, to: &str| {
         let copy = renamed(name, from, to);
         let (_, answer) = ask(copy.path(), ALL);
@@ -410,7 +410,7 @@ fn mapped_files_are_no_images_unless_something_shows_it() {
         let (found, ..) = of(name, from, to);
         assert_eq!(kinds(&found), only("module"), "{name}: {to}");
     }
-    // The runtime has its own path of what it lists.
+    // The runtime has its own copy of the path for listed modules.
     let (from, to) = ("/app/net10/Microsoft.Win32.Primitives.dll", "/app/net10/Microsoft.Win32.Primitives.bin");
     let (found, _, modules, _) = of("net10-wks-wait-kernel", from, to);
     assert_eq!((found.get("file"), modules), (None, of("net10-wks-wait-kernel", from, from).2));

@@ -1,4 +1,4 @@
-//! `type --methods` against the methods on stacks, which have code, and against the metadata.
+//! `type --methods` compared with the methods on stacks, which have code, and with the metadata.
 
 use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ fn methods_on_stacks_are_listed_with_their_code() -> Tested {
         let (_, answer) = ask(&dump.path, &["stacks"]);
         let threads = answer["data"]["threads"].as_array().into_iter().flatten();
         let frames = threads.flat_map(|t| t["frames"].as_array().unwrap()).filter(|f| f["kind"] == "managed");
-        // By method, what made its code.
+        // The kind of code of each method.
         let mut wanted: BTreeMap<&str, &Value> = BTreeMap::new();
         for frame in frames.filter(|f| f["module"] == "lab.dll" || f["module"] == "stacks.dll") {
             wanted.insert(frame["method_desc"].as_str().unwrap(), frame);
@@ -34,7 +34,7 @@ fn methods_on_stacks_are_listed_with_their_code() -> Tested {
             }
             let (_, types) = ask(&dump.path, &["type", owner, "--methods"]);
             let Some(list) = types["data"]["layout"]["methods"].as_array() else { continue };
-            let unclear = types["warnings"].as_array().unwrap().iter().any(|w| w.to_string().contains("told apart"));
+            let unclear = types["warnings"].as_array().unwrap().iter().any(|w| w.to_string().contains("cannot be identified"));
             assert!(!unclear, "{}: {owner} {}", dump.name, types["warnings"]);
             let slots: BTreeSet<u64> = list.iter().filter_map(|m| m["slot"].as_u64()).collect();
             let descs: BTreeSet<&str> = list.iter().map(|m| m["method_desc"].as_str().unwrap()).collect();
@@ -42,7 +42,7 @@ fn methods_on_stacks_are_listed_with_their_code() -> Tested {
             assert!(slots.len() * 10 >= list.len() * 9, "{}: {owner}: {} slots of {} methods", dump.name, slots.len(), list.len());
             let listed = list.iter().find(|m| m["method_desc"] == *method).unwrap_or_else(|| panic!("{}: {method} of {owner}", dump.name));
             assert_eq!(listed["name"], name, "{}", dump.name);
-            // A method may have been compiled again while it runs: but it has code.
+            // A method may have been compiled again while it runs, but it has code.
             assert!(listed["code"] == "jit" || listed["code"] == frame["code"], "{}: {listed} {frame}", dump.name);
             found += 1;
         }
@@ -53,9 +53,9 @@ fn methods_on_stacks_are_listed_with_their_code() -> Tested {
     Ok(())
 }
 
-/// Words of a MethodDesc that are no addresses, such as the flags of generic methods, are no loss.
+/// Words of a MethodDesc that are not addresses, such as the flags of generic methods, are not losses.
 #[test]
-fn full_dumps_tell_of_each_method_whether_it_has_code() -> Tested {
+fn full_dumps_show_whether_each_method_has_code() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "basics" && row["kind"] == "full")?;
     for dump in dumps.iter().filter(|d| !d.name.contains("aot")) {
         for name in ["System.String", "System.Object", "System.Threading.Thread"] {
@@ -79,7 +79,7 @@ fn each_row_of_the_metadata_is_a_method() -> Tested {
                 types["data"]["layout"]["methods"].as_array().unwrap_or_else(|| panic!("{}: {name} {}", dump.name, types["warnings"]));
             let tokens: BTreeSet<u64> =
                 list.iter().map(|m| u64::from_str_radix(m["token"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()).collect();
-            // Rows of a type follow each other.
+            // Rows of a type are consecutive.
             let (first, last) = (tokens.first().unwrap(), tokens.last().unwrap());
             assert_eq!(tokens.len(), list.len(), "{}: {name}", dump.name);
             assert_eq!(last - first + 1, tokens.len() as u64, "{}: {name} {}", dump.name, exit.code());

@@ -1,4 +1,4 @@
-//! Files of modules: an answer that is whole without them is whole with them, and no byte of a file passes for one of the dump.
+//! Module files: a complete answer without them equals the answer with them, and bytes of a file are never taken for bytes of the dump.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -10,10 +10,10 @@ use gcdump::internals::base::{Addr, AddrRange};
 use crate::common::{ask_with_files, known_dumps, needs_lab, own_unpacked};
 use crate::harness::Tested;
 
-/// Program headers of segments, and where they begin in the file.
+/// `p_type` of segments, and the file offset of the program headers.
 const PT_LOAD: u32 = 1;
 
-/// A file of the runtime's module: the segments that the dump's program headers name, with the bytes that the dump has of them.
+/// Writes a file of the runtime's module: the segments in the program headers of the dump, with the bytes that the dump has of them.
 pub fn written(dump: &Path, folder: &Path) {
     let dump = gcdump::open(dump).unwrap();
     let runtime = dump.runtime().unwrap();
@@ -40,7 +40,7 @@ pub fn written(dump: &Path, folder: &Path) {
 }
 
 #[test]
-fn a_page_that_the_file_supplies_in_part_is_not_torn() {
+fn a_page_that_the_file_supplies_in_part_is_not_mixed() {
     let folder = tempfile::tempdir().unwrap();
     let dump = own_unpacked();
     written(&dump, folder.path());
@@ -57,7 +57,7 @@ fn a_page_that_the_file_supplies_in_part_is_not_torn() {
 }
 
 #[test]
-fn the_runtimes_own_files_make_no_answer_partial() -> Tested {
+fn the_files_of_the_runtime_make_no_answer_partial() -> Tested {
     let lab = needs_lab()?;
     let (dumps, _) = known_dumps(|d| {
         let text = |key: &str| d[key].as_str().unwrap_or_default();

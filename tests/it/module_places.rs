@@ -1,4 +1,4 @@
-//! Files of modules that are found without being named: in which places, in which order, and what is not believed.
+//! The places where module files are searched for without being named, their order, and the files that are refused.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::common::{needs_lab, needs_shared, own_unpacked, unpacked};
 use crate::harness::{Ignored, Tested, ignored};
 use crate::module_files::written;
 
-/// Runs the program with this environment and no other.
+/// Runs the program with only this environment.
 pub fn run_with(environment: &[(&str, &Path)], args: &[&str]) -> (i32, Value, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_gcdump"));
     command.env_clear().envs(environment.iter().copied()).args(args);
@@ -39,7 +39,7 @@ fn used(environment: &[(&str, &Path)], more: &[&str]) -> Result<Option<PathBuf>,
     }
 }
 
-/// The places, by the variable that leads there, with the path of the runtime below it.
+/// The places, by the environment variable that selects them, with the path of the runtime below each.
 fn places(id: &str) -> Vec<(&'static str, String)> {
     let package = "microsoft.netcore.app.runtime.linux-x64/10.0.12/runtimes/linux-x64/native/libcoreclr.so";
     vec![
@@ -73,7 +73,7 @@ fn files_are_found_in_each_place_and_in_order() -> Tested {
         assert_eq!(used(&environment, &[])?, Some(root(n).join(path)), "{variable}");
         assert_eq!(used(&environment, &["--no-local-files"])?, None, "{variable}");
     }
-    // The first place of several, and what options name before all.
+    // The first of several places is used, and options before all places.
     let (first, second) = (root(0), root(1));
     assert_eq!(used(&[("DOTNET_ROOT", &second), ("GCDUMP_MODULES", &first)], &[])?, Some(first.join("libcoreclr.so")));
     assert_eq!(used(&[("GCDUMP_MODULES", &first)], &["--modules", folder.path().to_str().unwrap()])?, Some(file));
@@ -135,7 +135,7 @@ fn a_heap_dump_is_precise_with_an_installed_framework() -> Tested {
     Ok(())
 }
 
-/// The list of modules is the same whatever was asked of the dump before: a session reads code that the list itself does not.
+/// The list of modules does not depend on earlier commands, although a session reads code that the list does not read.
 #[test]
 fn modules_do_not_depend_on_earlier_answers() {
     let dumps = crate::corpus::dumps();

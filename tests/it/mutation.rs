@@ -8,7 +8,8 @@
 //! CARGO_PROFILE_RELEASE_OVERFLOW_CHECKS=true cargo test --release --test it mutation:: -- --nocapture
 //! ```
 //!
-//! 200 000 mutations, and 5 006 truncations, of which every eighth also applies to a real dump. `TMPDIR=/dev/shm` spares the disk.
+//! The campaign has 200 000 mutations, and 5 006 truncations, of which every eighth also applies to a real dump. `TMPDIR=/dev/shm` spares the
+//! disk.
 //!
 //! `GCDUMP_MUTATION_FROM=1000` skips the first cases, `GCDUMP_MUTATION_CASE=s123` repeats one: `s` for synthetic dumps, `r` for
 //! real ones, `t` and `u` for their truncations. A case that aborts the process is recorded in the file printed at the start.
@@ -34,7 +35,7 @@ use gcdump::cli::{self, Cli};
 use gcdump::internals::session::{Dump, OpenOptions};
 use serde::de::IgnoredAny;
 
-/// Maximum bytes a command may have allocated at a time, without the mapped dump.
+/// Maximum bytes that a command may have allocated at one time, without the mapped dump.
 const MOST_MEMORY: u64 = 160 << 20;
 /// Maximum time per command.
 const MOST_TIME: Duration = Duration::from_secs(10);
@@ -47,7 +48,7 @@ const FORMATS: [&str; 4] = ["table", "json", "csv", "ndjson"];
 struct Totals {
     dumps: AtomicU64,
     commands: AtomicU64,
-    /// Commands that were run once more, on the dump opened anew.
+    /// Commands that were repeated on a newly opened dump.
     anew: AtomicU64,
     answered: AtomicU64,
     partial: AtomicU64,
@@ -101,7 +102,7 @@ impl Watched {
     }
 }
 
-/// A mutated dump, and what is done with it.
+/// A mutated dump, and the work done with it.
 struct Case<'a> {
     base: &'a Base,
     number: u64,
@@ -110,14 +111,14 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Does `work`, within the bounds of a command, and counts it.
+    /// Runs `work` within the bounds of a command, and counts it.
     fn bounded<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
         let name = format!("{} case {}: {what}", self.base.name, self.number);
         let (started, cpu) = (Instant::now(), common::Stopwatch::start());
         *self.watched.case.lock().unwrap() = (name.clone(), Some(started));
         allocations::forget_peak();
         let done = catch_unwind(AssertUnwindSafe(work));
-        // A busy machine stretches the clock; commands run on this thread alone.
+        // A busy machine stretches wall time, so CPU time is measured; commands run only on this thread.
         let took = cpu.elapsed();
         let memory = allocations::peak();
         self.watched.case.lock().unwrap().1 = None;
@@ -134,14 +135,14 @@ impl Case<'_> {
         done
     }
 
-    /// Runs every command on the dump in `path`, which is opened once for all, but only one of those that ask most others; and one
-    /// on the dump opened for it alone, which must make no difference.
+    /// Runs every command on the dump in `path`, opened once for all, but only one of the composed commands; and one command on a newly opened
+    /// dump, which must make no difference.
     fn all_commands(&self, path: &str) {
         let number = self.number as usize;
         let mut rng = Rng::new(self.number ^ 0xabcd);
         allocations::start();
         let dump = self.bounded("opening", || Dump::open(path, &OpenOptions::default()));
-        // Of those that compare dumps, none takes more.
+        // No command takes more than three dumps.
         let dumps = dump.map(|dump| [dump.clone(), dump.clone(), dump]);
         let turn = base::COMPOSED[Rng::new(self.number ^ 0x7171).below(base::COMPOSED.len())];
         let in_turn = |name: &str| name == turn || !base::COMPOSED.contains(&name);
@@ -184,7 +185,7 @@ impl Case<'_> {
         let say = || format!("{} case {}: {line}: {:?} {}", self.base.name, self.number, ran.exit, ran.err);
         assert!(matches!(ran.exit.code(), 0 | 1 | 3 | 4 | 5), "{}", say());
         assert!(!ran.out.is_empty() || !ran.err.is_empty(), "nothing said: {}", say());
-        // That nothing was found in a partial dump is told without an answer.
+        // A partial dump in which nothing was found has no answer, only a message.
         if json && (ran.exit.code() == 0 || ran.exit.code() == 5 && !ran.out.is_empty()) {
             assert!(serde_json::from_str::<IgnoredAny>(&ran.out).is_ok(), "no JSON: {}", say());
         }
@@ -207,7 +208,7 @@ fn campaign(what: &str, bases: &[Base], count: u64, harm: impl Fn(&Base, u64, &F
     let watched: Vec<Watched> = (0..WORKERS).map(|_| Watched::default()).collect();
     let last = tempfile::Builder::new().prefix("gcdump-case-").tempfile().unwrap();
     println!("{what}: the last case is in {}", last.path().display());
-    // What commands write lies beside the dumps.
+    // Output files of commands are beside the dumps.
     let folder = tempfile::tempdir().unwrap();
     let done = AtomicBool::new(false);
     let (failure, next, totals, harm) = (Mutex::new(None), &next, &totals, &harm);

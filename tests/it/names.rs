@@ -1,4 +1,4 @@
-//! Names for people: one text for a method or a type in every command, different texts for different ones.
+//! Names for people: one text for each method or type in every command, and different texts for different ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ fn corpus(name: &str) -> PathBuf {
     format!("dumps/corpus/{name}.dmp.zst").into()
 }
 
-/// Every dump of the repository, but those of programs whose stacks are not described.
+/// Every dump of the repository, except those of programs whose stacks are not described.
 fn all() -> Vec<PathBuf> {
     let files = std::fs::read_dir("dumps/corpus").unwrap().map(|entry| entry.unwrap().path());
     let described = |path: &PathBuf| path.to_string_lossy().ends_with(".dmp.zst") && !path.to_string_lossy().contains("/aot");
@@ -25,7 +25,7 @@ fn all() -> Vec<PathBuf> {
     dumps
 }
 
-/// A sample of [`all`], every `n`th of them, with a dump that has lambdas and one that has async methods; all of them in a full run.
+/// Every `n`th dump of [`all`], and one with lambdas and one with async methods; in a full run, all of them.
 fn some(n: usize) -> Vec<PathBuf> {
     let named = ["net10-wks-starve-heap", "net10-wks-asyncmix-heap"].map(corpus);
     let sampled = common::sample(all(), n);
@@ -33,7 +33,7 @@ fn some(n: usize) -> Vec<PathBuf> {
     [sampled, further].concat()
 }
 
-/// A dump of the repository, unpacked: that takes longer than most commands.
+/// Decompresses a dump of the repository, which takes longer than most commands.
 fn unpacked(path: &Path) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     zstd::stream::copy_decode(std::fs::File::open(path).unwrap(), &mut file).unwrap();
@@ -48,12 +48,12 @@ fn text<'v>(value: &'v Value, key: &str) -> &'v str {
     value[key].as_str().unwrap_or_default()
 }
 
-/// A frame as stacks are merged: its method, or the type of a runtime frame without one.
+/// The identity by which frames are merged: the method, or the type of a runtime frame without one.
 fn identity(frame: &Value) -> String {
     frame["method_desc"].as_str().map_or_else(|| format!("[{}]", text(frame, "frame_type")), String::from)
 }
 
-/// The frames of a thread that are merged, from the outermost: their identities, and recursion by the methods of its cycle.
+/// Returns the identities of a thread's merged frames, outermost first, with recursion as the methods of its cycle.
 fn merged_frames(thread: &Value) -> Vec<String> {
     let frames = list(thread, "frames");
     let number = |v: &Value, key: &str| usize::try_from(v[key].as_u64().unwrap()).unwrap();
@@ -102,7 +102,7 @@ fn merged_stacks_never_fold_two_methods() {
 }
 
 #[test]
-fn lambdas_of_one_method_are_told_apart() {
+fn lambdas_of_one_method_have_different_texts() {
     let path = corpus("net10-wks-deadlock-heap");
     let (_, merged) = ask(&path, &["stacks", "--merge"]);
     let rows: Vec<&Value> =
@@ -118,17 +118,17 @@ fn lambdas_of_one_method_are_told_apart() {
     assert!(methods.contains("StateLab.Deadlock.Go.b__3_0 (lambda)"), "{methods:?}");
 }
 
-/// Adds what each object in `value` shows for a `MethodDesc`.
+/// Adds the text that each object in `value` shows for a `MethodDesc`.
 fn shown(value: &Value, command: &str, to: &mut BTreeMap<String, BTreeMap<String, String>>) {
     match value {
         Value::Array(all) => all.iter().for_each(|v| shown(v, command, to)),
         Value::Object(all) => {
             let display = all.get("display").or_else(|| all.get("frame")).and_then(Value::as_str);
-            // A frame of the runtime comes before the method that it calls.
+            // An explicit frame comes before the method that it calls.
             let display =
                 display.map(|text| text.strip_prefix('[').and_then(|rest| rest.split_once("] ")).map_or(text, |(_, method)| method));
             let runtime = all.get("kind").is_some_and(|kind| kind == "runtime");
-            // Frames show the instance of shared code, and a generated import is shown as the method that has it.
+            // Frames show the instance of shared code, and a generated import is shown as its method.
             let shared = |text: &str| text.contains('<') || text.contains("__PInvoke");
             if let Some((desc, display)) =
                 all.get("method_desc").and_then(Value::as_str).zip(display).filter(|(_, d)| !runtime && !shared(d))
@@ -174,7 +174,7 @@ fn a_method_has_one_text_in_every_command() {
 #[test]
 fn findings_roots_and_values_use_the_same_texts() {
     let of = |name: &str, command: &[&str]| run(&[command, &["--no-local-files", corpus(name).to_str().unwrap()]].concat()).out;
-    // A frame that holds an object, where an exception was thrown, what a delegate calls, what a lock's holder does.
+    // A frame that holds an object, the method that threw an exception, the method of a delegate, the method of a lock's holder.
     let frames = of("net10-wks-deadlock-heap", &["stacks"]);
     let roots = of("net10-wks-deadlock-heap", &["roots", "--top", "0"]);
     for text in [&frames, &roots] {
@@ -190,7 +190,7 @@ fn findings_roots_and_values_use_the_same_texts() {
 }
 
 #[test]
-fn methods_are_chosen_by_both_of_their_names() {
+fn methods_are_selected_by_both_of_their_names() {
     let path = corpus("net10-wks-deadlock-heap");
     let ids = |method: &str| {
         let (_, answer) = ask(&path, &["stacks", "--method", method]);
@@ -239,7 +239,7 @@ fn boxes_of_asynchronous_methods_are_named_after_them() {
         &["unreachable", "--objects"],
     ] {
         let ran = run(&[command, &["--no-local-files", file]].concat());
-        // The exact name is a fact beside.
+        // The exact name is an additional fact.
         let rest: Vec<&str> = ran.out.lines().filter(|l| !l.starts_with("Exact type ")).collect();
         assert!(!rest.iter().any(|l| l.contains("AsyncStateMachineBox<StateLab")), "{command:?}:\n{}", ran.out);
         assert!(
@@ -251,7 +251,7 @@ fn boxes_of_asynchronous_methods_are_named_after_them() {
     }
 }
 
-/// The cells of the column `title`, the rows of which begin below the heading; of cells of several lines, all of them.
+/// Returns the cells of the column `title`, whose rows begin below the heading; cells of several lines are joined.
 fn column(text: &str, title: &str) -> Vec<Vec<String>> {
     let mut tables = Vec::new();
     let lines: Vec<Vec<char>> = text.lines().map(|line| line.chars().collect()).collect();
@@ -310,7 +310,7 @@ fn rows_of_different_names_are_different_on_every_terminal() {
         (&["locks"], "waits", method, "METHOD"),
         (&["pool"], "workers", |row| format!("{} {}", text(row, "object"), text(row, "type")), "BLOCKED BY"),
         (&["pool"], "groups", method, "DESCRIPTION"),
-        (&["async", "--tasks"], "tasks", exact, "TYPE"),
+        (&["async", "--tasks", "--top", "0"], "tasks", exact, "TYPE"),
     ];
     let compare = |packed: &PathBuf| {
         let file = unpacked(packed);
@@ -322,7 +322,7 @@ fn rows_of_different_names_are_different_on_every_terminal() {
             let names: Vec<String> = list(&answer["data"], rows).iter().filter(|row| row["free"] != true).map(name).collect();
             for width in WIDTHS.into_iter().filter(|_| !names.is_empty()) {
                 let shown = run_on(Screen::terminal(Some(width), None), &[command, &["--no-local-files", path.to_str().unwrap()]].concat());
-                // A column may be dropped where the width does not suffice.
+                // A column may be dropped if the width is too small.
                 let tables = column(&shown.out, title);
                 // A line of text may follow.
                 if let Some(cells) = tables.iter().filter(|c| c.len() <= names.len() + 1).find_map(|cells| cells.get(..names.len())) {
@@ -333,11 +333,14 @@ fn rows_of_different_names_are_different_on_every_terminal() {
                 }
             }
         }
-        // The frames of merged stacks, of which texts below others are indented.
+        // The frames of merged stacks, which are indented below others.
         let answer = if crate::corpus::has_stacks(packed) { ask(path, &["stacks", "--merge"]).1 } else { Value::Null };
         let names: Vec<String> = list(&answer["data"], "merged").iter().map(|row| text(row, "frame").to_string()).collect();
         for width in WIDTHS.into_iter().filter(|_| !names.is_empty()) {
-            let shown = run_on(Screen::terminal(Some(width), None), &["stacks", "--merge", "--no-local-files", path.to_str().unwrap()]);
+            let shown = run_on(
+                Screen::terminal(Some(width), None),
+                &["stacks", "--merge", "--framework", "--no-local-files", path.to_str().unwrap()],
+            );
             let cells = column(&shown.out, "FRAME").into_iter().next().unwrap_or_default();
             wrong.extend(distinct(packed, width, &["stacks", "--merge"], &cells, &names));
         }

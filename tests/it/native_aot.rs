@@ -1,4 +1,4 @@
-//! NativeAOT programs: real dumps of one against what it wrote down of itself, and each kind of dump against the others.
+//! NativeAOT programs: real dumps of one compared with its own records, and each kind of dump with the others.
 
 use crate::harness::{Ignored, Tested};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::common::{self, Known, ask, every_dump, number};
 
-/// The dumps of a scenario whose answers can be checked: with the program at hand.
+/// The dumps of a scenario whose answers can be checked because the program is available.
 fn dumps(scenario: &str) -> Result<Vec<Known>, Ignored> {
     common::needs_native_aot_program()?;
     Ok(every_dump(|row| row["runtime"] == "aot9" && (scenario.is_empty() || row["scenario"] == scenario))?.0)
@@ -22,7 +22,7 @@ fn text<'v>(v: &'v Value, key: &str) -> &'v str {
     v[key].as_str().unwrap_or_default()
 }
 
-/// The program's names are those of reflection: ``Lab.Pair`2[A,B]``.
+/// Converts the program's names, which are those of reflection: ``Lab.Pair`2[A,B]``.
 fn as_printed(reflection: &str) -> String {
     match reflection.split_once('`') {
         Some((name, rest)) => format!("{name}<{}>", rest.trim_start_matches(|c| c != '[').trim_matches(['[', ']']).replace(',', ", ")),
@@ -30,7 +30,7 @@ fn as_printed(reflection: &str) -> String {
     }
 }
 
-/// A complete answer.
+/// Returns a complete answer.
 fn data(dump: &Known, command: &[&str]) -> Value {
     let (exit, mut answer) = ask(&dump.path, command);
     assert_eq!(exit, Exit::Ok, "{} {command:?}: {}", dump.name, answer["warnings"]);
@@ -38,7 +38,7 @@ fn data(dump: &Known, command: &[&str]) -> Value {
 }
 
 #[test]
-fn the_walk_is_whole_and_counts_are_those_of_the_program() -> Tested {
+fn the_walk_is_complete_and_counts_are_those_of_the_program() -> Tested {
     let (mut objects, mut counted) = (0, 0);
     for dump in dumps("")? {
         let stat = data(&dump, &["stat", "--top", "0"]);
@@ -79,7 +79,7 @@ fn sample_objects_have_their_types_generations_and_sizes() -> Tested {
             let found = object["segment"]["generation"].as_str().unwrap_or_else(|| panic!("{object}"));
             let expected = match generation.as_u64().unwrap() {
                 2147483647 => ["frozen"].as_slice(),
-                // Also what `GC.GetGeneration` says of large and pinned objects.
+                // `GC.GetGeneration` returns the same for large and pinned objects.
                 2 => &["gen2", "loh", "poh"],
                 n => panic!("generation {n}"),
             };
@@ -103,7 +103,7 @@ fn every_handle_of_the_program_is_found() -> Tested {
             assert!(handle["secondary"].is_null() || row["secondary"] == handle["secondary"], "{}: {row}", dump.name);
         }
         for freed in list(truth, "freed") {
-            // The runtime has used them again since, but not for the program's objects.
+            // The runtime has used the handles again, but not for the program's objects.
             let row = rows.get(&number(freed));
             assert!(row.is_none_or(|r| !text(r, "object_type").starts_with("Lab.")), "{}: {freed} is free", dump.name);
         }
@@ -113,7 +113,7 @@ fn every_handle_of_the_program_is_found() -> Tested {
 }
 
 #[test]
-fn the_crash_tells_its_exception() -> Tested {
+fn the_crash_shows_its_exception() -> Tested {
     for dump in dumps("crash")? {
         let info = data(&dump, &["info"]);
         let report = &info["crash_report"];
@@ -136,7 +136,7 @@ fn the_crash_tells_its_exception() -> Tested {
     Ok(())
 }
 
-/// Answers that do not depend on the kind of dump, where the program is at hand.
+/// Answers that do not depend on the kind of dump if the program is available.
 const SAME: [&[&str]; 7] = [
     &["stat", "--top", "0"],
     &["heap"],
@@ -165,14 +165,14 @@ fn every_kind_of_dump_of_a_process_gives_the_same_answers() -> Tested {
 }
 
 #[test]
-fn without_the_program_a_dump_says_what_it_lacks() -> Tested {
+fn without_the_program_a_dump_says_what_is_missing() -> Tested {
     for dump in every_dump(|row| row["runtime"] == "aot9")?.0 {
         let path = dump.path.to_str().unwrap();
         let ran = common::run(&["stat", "--json", "--no-local-files", path]);
         let named = ran.exit == Exit::Ok && list(&ran.json()["data"], "types").iter().any(|t| text(t, "type") == "System.String");
         match dump.kind.as_str() {
             "full" => assert!(named, "{}: {:?}", dump.name, ran.exit),
-            // The variables of the GC lead to tables of the program file.
+            // The GC's variables point to tables of the program file.
             "heap" => assert!(ran.exit == Exit::NoRuntime && ran.err.contains("--modules"), "{}: {}", dump.name, ran.err),
             _ => assert!(named || ran.exit == Exit::Partial || ran.err.contains("--modules"), "{}: {:?} {}", dump.name, ran.exit, ran.err),
         }

@@ -15,7 +15,7 @@ fn fault(path: &Path, command: &str) -> Value {
     answer["data"]["fault"].clone()
 }
 
-/// `dumps/corpus/programs/vendor.c`: `vendor_write`, called by `inner`, which calls itself, called by `run`.
+/// In `dumps/corpus/programs/vendor.c`, `run` calls `inner`, which calls itself and then `vendor_write`.
 #[test]
 fn a_native_thread_that_crashed_has_its_frames() {
     let dump = corpus("net10-wks-vendor-heap");
@@ -37,11 +37,11 @@ fn a_native_thread_that_crashed_has_its_frames() {
     }
     assert!(run(&["stacks", path]).out.starts_with("Native thread (OS "));
     assert!(run(&["analyze", path]).out.contains(" on the native thread "));
-    // Of another thread only.
+    // The fault is that of another thread.
     assert_eq!(ask(&dump, &["stacks", "--thread", "1"]).1["data"]["fault"], Value::Null);
 }
 
-/// These programs ended by a managed exception, or at their own request.
+/// These programs were ended by a managed exception or by themselves.
 #[test]
 fn unhandled_exceptions_are_not_native_crashes() {
     for name in ["net10-wks-crash-heap", "net8-wks-crash-mini", "win-net10-wks-crash-full", "net10-wks-failfast-heap"] {
@@ -70,9 +70,9 @@ fn a_fault_below_a_p_invoke_has_its_module_and_managed_frames() -> Tested {
     Ok(())
 }
 
-/// Its copy has nothing of the stack of the thread: where the signal was raised cannot be determined from the handler that was running.
+/// The copy does not have the thread's stack, so the instruction that raised the signal cannot be determined from the running handler.
 #[test]
-fn the_handler_of_a_signal_is_not_where_it_was_raised() -> Tested {
+fn the_handler_of_a_signal_is_not_shown_as_its_origin() -> Tested {
     let dump = needs_shared()?.join("../cases/vendor10.dmp.zst");
     let found = fault(&dump, "stacks");
     assert_eq!((&found["address"], &found["at_fault"]), (&"0xdead0000".into(), &false.into()), "{found}");

@@ -1,4 +1,4 @@
-//! Differences of .NET 11, and fixes that came with its dumps, on dumps of the repository.
+//! Differences of .NET 11, and fixes found with its dumps, on dumps of the repository.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::common::{ask, run};
 use crate::corpus;
 use gcdump::cli::Exit;
 
-/// The answer to `command` about a dump of the corpus, with its exit code.
+/// Runs `command` on a dump of the corpus. Returns the answer and its exit code.
 fn answer(name: &str, command: &[&str]) -> (Exit, Value) {
     ask(&corpus::dump(name), command)
 }
@@ -46,7 +46,7 @@ fn continuations_are_objects_with_a_name() {
     let (exit, stat) = answer("net11-wks-asyncmixrt-heap", &["stat"]);
     assert_eq!(exit, Exit::Ok);
     let names = column(&stat["data"]["types"], "type");
-    // Those of ClrMD.
+    // The names that ClrMD shows.
     for name in ["Continuation_16_0_1", "Continuation_24_0_3", "Continuation_48_8_2_32_1", "Continuation_56_0_3_32_2"] {
         assert!(names.contains(&&name.into()), "{name} is not among {names:?}");
     }
@@ -67,7 +67,7 @@ fn exceptions_in_flight_are_objects() {
 }
 
 #[test]
-fn frames_of_an_exception_that_are_only_text_count() {
+fn frames_of_an_exception_that_are_only_text_are_listed() {
     let (_, answer) = answer("net11-wks-nestedcctor-heap", &["exceptions"]);
     let listed = answer["data"]["exceptions"].as_array().unwrap();
     let thrown = listed.iter().find(|e| e["type"] == "Cases.CaseException").unwrap();

@@ -24,7 +24,7 @@ fn address(v: &Value) -> Addr {
     Addr(u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap())
 }
 
-/// References between objects, backwards: from where, and where the reference is stored.
+/// References between objects, reversed: the source, and the address of the reference.
 struct Referrers(BTreeMap<Addr, Vec<(Addr, Option<Addr>)>>);
 
 impl Referrers {
@@ -46,7 +46,7 @@ impl Referrers {
         Referrers(back)
     }
 
-    /// All that reach `target` without a reference that is stored in one of `statics`.
+    /// Returns all objects that reach `target` without a reference stored in one of `statics`.
     fn reach(&self, target: Addr, statics: &BTreeSet<Addr>) -> BTreeSet<Addr> {
         let mut seen = BTreeSet::from([target]);
         let mut waiting = vec![target];
@@ -67,7 +67,7 @@ fn key(root: &RootModel) -> (RootKind, Option<Addr>, Addr, String) {
 }
 
 #[test]
-fn the_number_of_roots_is_that_of_the_roots_that_reach_the_object() {
+fn the_number_of_roots_is_the_number_that_reach_the_object() {
     let (mut asked, mut several) = (0, 0);
     for name in [
         "net8-wks-basics-heap",
@@ -95,14 +95,14 @@ fn the_number_of_roots_is_that_of_the_roots_that_reach_the_object() {
         let is_static = |r: &&RootModel| matches!(r.kind, RootKind::Static | RootKind::ThreadStatic);
         let statics: BTreeSet<Addr> = all.iter().filter(is_static).filter_map(|r| r.address).collect();
         let referrers = Referrers::of(&path);
-        // Objects all over the heap, the most referenced ones, and rooted ones.
+        // Objects from all over the heap, the most referenced ones, and rooted ones.
         let mut referenced: Vec<(&Addr, usize)> = referrers.0.iter().map(|(to, from)| (to, from.len())).collect();
         let spread = referenced.iter().step_by(referenced.len() / cases(10, 30) + 1).map(|(to, _)| **to).collect::<Vec<_>>();
         referenced.sort_by_key(|(to, n)| (std::cmp::Reverse(*n), **to));
         let most = referenced.iter().take(cases(4, 10)).map(|(to, _)| **to);
         let rooted = all.iter().map(|r| r.object).step_by(all.len() / cases(4, 10) + 1);
         for target in spread.iter().copied().chain(most).chain(rooted) {
-            // What is not an object of the heap has no path.
+            // There is no path to an address that is not an object of the heap.
             let Ok(found) = paths(&heap, &PathsQuery { paths: 10_000, ..PathsQuery::to(target) }) else { continue };
             let found = found.data;
             let reach = referrers.reach(target, &statics);
@@ -110,7 +110,7 @@ fn the_number_of_roots_is_that_of_the_roots_that_reach_the_object() {
             let case = format!("{name} {target}");
             assert_eq!(found.roots, expected.len() as u64, "{case}: {:#?}", found.paths.iter().map(|p| &p.roots).collect::<Vec<_>>());
             assert_eq!(found.reachable, u64::from(!expected.is_empty()), "{case}");
-            // With all paths, each of them is shown, once.
+            // With all paths, each root is shown once.
             assert_eq!(found.paths.iter().map(|p| p.root_count).sum::<u64>(), found.roots, "{case}");
             if found.paths.iter().all(|p| p.root_count == p.roots.len() as u64) {
                 let mut shown: Vec<_> = found.paths.iter().flat_map(|p| p.roots.iter().map(key)).collect();
@@ -119,7 +119,7 @@ fn the_number_of_roots_is_that_of_the_roots_that_reach_the_object() {
                 wanted.sort_by(|a, b| format!("{a:?}").cmp(&format!("{b:?}")));
                 assert_eq!(shown, wanted, "{case}");
             }
-            // However few paths are asked for, the number is the same, and the first path.
+            // With fewer paths requested, the number of roots and the first path are the same.
             let one = paths(&heap, &PathsQuery { paths: 1, ..PathsQuery::to(target) }).unwrap().data;
             assert_eq!((one.roots, one.reachable), (found.roots, found.reachable), "{case}");
             assert_eq!(one.paths.first().map(|p| &p.steps), found.paths.first().map(|p| &p.steps), "{case}");
@@ -131,7 +131,7 @@ fn the_number_of_roots_is_that_of_the_roots_that_reach_the_object() {
 }
 
 #[test]
-fn the_array_that_static_fields_lie_in_is_not_another_root() {
+fn the_array_with_the_static_fields_is_not_another_root() {
     for name in
         ["net8-wks-basics-heap", "net9-wks-basics-heap", "net10-wks-suspects-heap", "net10-svr-handles-heap", "win-net10-wks-roots-full"]
     {
@@ -142,7 +142,7 @@ fn the_array_that_static_fields_lie_in_is_not_another_root() {
         for field in &statics {
             let Ok(found) = paths(&heap, &PathsQuery { paths: 10_000, ..PathsQuery::to(field.object) }) else { continue };
             for path in &found.data.paths {
-                // A step from an array to the value of a static field: a slot that has no name, or another reference to it.
+                // A step from an array to the value of a static field: a slot without a name, or another reference to the value.
                 let through = path.steps.windows(2).any(|two| {
                     let end = two[0].address.0 + two[0].size;
                     let fields = statics
@@ -156,7 +156,7 @@ fn the_array_that_static_fields_lie_in_is_not_another_root() {
     }
 }
 
-/// Number of the element of `array` that a static field is.
+/// Index of the element of `array` that is a static field.
 fn slot(field: &RootModel, array: &PathStep) -> u64 {
     field.address.map_or(u64::MAX, |at| at.0.wrapping_sub(array.address.0 + 16) / 8)
 }
@@ -189,7 +189,7 @@ fn the_answer_says_how_many_more_roots_there_are() {
     assert!(cut > 0 && single > 0, "{cut} cut, {single} single");
 }
 
-/// Nodes of the list, in its order from the root.
+/// Returns the nodes of the list, in its order from the root.
 fn list() -> Vec<Value> {
     let (_, answer) = ask(&own(), &["objects", "--type", "Lab.Node", "--count", "0"]);
     let nodes = answer["data"]["objects"].as_array().unwrap();
@@ -216,7 +216,7 @@ fn a_linked_list_is_folded_in_every_format_and_full_shows_all() {
     let steps = answer["data"]["paths"][0]["steps"].as_array().unwrap();
     let fold = &steps.last().unwrap()["fold"];
     assert_eq!((exit, steps.len()), (Exit::Ok, full.len() - 998));
-    // The same objects: the first and the last one, their number and their bytes.
+    // The same objects: the first and the last one, their number and bytes.
     assert_eq!((&steps.last().unwrap()["address"], &fold["last"]), (&nodes[1]["address"], &nodes[999]["address"]));
     assert_eq!((fold["count"].as_u64(), fold["period"].as_u64()), (Some(999), Some(1)));
     assert_eq!(fold["bytes"].as_u64(), Some(nodes[1..].iter().map(|n| n["size"].as_u64().unwrap()).sum()));

@@ -11,7 +11,7 @@ use gcdump::Dump;
 use gcdump::internals::base::Silent;
 use gcdump::internals::gc::{Object, Visitor};
 
-/// The limit for a dump of 1 GB.
+/// Limit of the time for a dump of 1 GB.
 const BAR: Duration = Duration::from_millis(50);
 
 #[test]
@@ -47,12 +47,12 @@ fn timed(command: &[&str], dump: &Path) -> Duration {
         .stderr(Stdio::null())
         .status()
         .unwrap();
-    // Where files of modules are missing, stacks are not known precisely.
+    // If module files are missing, stack roots are conservative.
     assert!(matches!(status.code(), Some(0 | 5)));
     start.elapsed()
 }
 
-/// A dump of 16.8 million objects, made once.
+/// Returns a dump of 16.8 million objects, which is made once.
 fn big(lab: &Path) -> PathBuf {
     let dump = lab.join("out/perf.dmp");
     if !dump.is_file() {
@@ -84,8 +84,8 @@ fn own_memory() -> u64 {
 }
 
 #[test]
-#[ignore = "makes a large dump; run it alone on a quiet machine"]
-fn the_walk_against_clrmd() -> Tested {
+#[ignore = "makes a large dump; run it on a quiet machine, without other tests"]
+fn the_walk_is_compared_with_clrmd() -> Tested {
     let lab = common::needs_lab()?;
     let dump = big(&lab);
     // The whole process and ClrMD's walk alternate on the same machine.
@@ -106,7 +106,7 @@ fn the_walk_against_clrmd() -> Tested {
         let ours = (0..3).map(|_| timed(&["stat"], &dump)).min().unwrap();
         let Some(theirs) = oracle() else { return ignored("the oracle does not answer") };
         println!(
-            "stat, whole process: {ours:?}; ClrMD's walk alone: {theirs:?}; ratio 1 : {:.1}",
+            "stat, whole process: {ours:?}; only ClrMD's walk: {theirs:?}; ratio 1 : {:.1}",
             theirs.as_secs_f64() / ours.as_secs_f64()
         );
         rounds.push(theirs.as_secs_f64() / ours.as_secs_f64());
@@ -134,7 +134,7 @@ fn the_walk_against_clrmd() -> Tested {
     Ok(())
 }
 
-/// 100,000 frames, as 1,000 threads with 100 frames each: the stacks of real dumps, again and again.
+/// 100,000 frames, as 1,000 threads with 100 frames each: the stacks of real dumps, repeated.
 #[test]
 #[ignore = "a measurement"]
 fn a_hundred_thousand_frames() {

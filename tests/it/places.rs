@@ -1,11 +1,10 @@
-//! `where`: addresses that other commands print are named for what they are. On the dumps of the repository, and on whole ones
-//! where they are at hand.
+//! `where` identifies addresses that other commands print, on the dumps of the repository, and on full ones if available.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::common::{cases, known_dumps, sample, walker};
-use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, place, roots, stat, statics};
+use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, roots, stat, statics, where_is};
 use gcdump::internals::base::Silent;
 use gcdump::internals::contract::GlobalValue;
 use gcdump::internals::memory::{Image, ImageFormat};
@@ -32,7 +31,7 @@ fn heaps() -> impl Iterator<Item = (&'static str, Heap)> {
 }
 
 fn at(heap: &Heap, address: Addr) -> WhereReport {
-    place(heap, address).unwrap().data
+    where_is(heap, address).unwrap().data
 }
 
 #[test]
@@ -69,7 +68,7 @@ fn static_fields() {
             let one_name = all.iter().filter(|r| r.kind == RootKind::Static && r.address == root.address).count() == 1;
             assert_eq!((found.kind, found.target), (PlaceKind::Static, Some(root.object)), "{name} {root:?}");
             assert!(!one_name || found.name.as_ref() == Some(&root.label), "{name} {root:?} {found:?}");
-            // It is a part of the array or box, too.
+            // The address is also a part of the array or box.
             assert!(found.object.is_some() && found.segment.is_some(), "{name} {found:?}");
             references += 1;
         }
@@ -135,7 +134,7 @@ fn structures_of_the_gc() {
                     assert!(covers.contains(s.start) && covers.len() == 32 * pointers * word, "{name} {found:?}");
                     marks += u64::from(kind == PlaceKind::MarkArray);
                 }
-                // The pointer that `heap --detail` prints is biased: it need not lie in the table, but may lie in another one.
+                // The pointer that `heap --detail` prints is biased: it may be outside of the table, and inside of another one.
                 let found = at(&heap, table);
                 assert!(found.covers.is_some() || found.kind == kind, "{name} {table} {found:?}");
             }
@@ -171,7 +170,7 @@ fn structures_of_the_runtime() {
             assert_eq!(found.kind, PlaceKind::MethodTable, "{name} {mt} {found:?}");
             if let Some(class) = found.class {
                 let class = at(&heap, class);
-                // The classes of types that the runtime's globals name are not always in the dump.
+                // The EEClasses of types that the runtime's globals name are not always in the dump.
                 assert!(class.kind == PlaceKind::Class || !class.captured, "{name} {class:?}");
                 classes += u64::from(class.captured);
             }
@@ -201,7 +200,7 @@ fn globals_of_the_runtime_have_names_and_sections() {
             let found = at(&heap, address);
             assert_eq!(found.kind, PlaceKind::Module, "{name} {global} {found:?}");
             assert!(found.text.contains("the runtime's global "), "{name} {global} {}", found.text);
-            // The copies in the repository lack what no command read when they were made: the names of PE sections.
+            // The dumps of the repository do not have the names of PE sections, which no command read when they were made.
             assert!(found.section.is_some() || image.format == ImageFormat::Pe, "{name} {global} {found:?}");
             named += 1;
         }
@@ -210,7 +209,7 @@ fn globals_of_the_runtime_have_names_and_sections() {
 }
 
 #[test]
-fn exports_are_found_from_the_addresses_behind_them() {
+fn exports_are_found_from_addresses_after_them() {
     let wanted =
         ["net8-wks-basics-heap", "net10-wks-basics-full", "net10-wks-basics-heap", "win-net10-wks-basics-full", "win-net8-wks-basics-full"];
     let (dumps, _) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n))).unwrap_or_default();

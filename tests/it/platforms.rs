@@ -1,6 +1,5 @@
-//! Platforms other than those of most dumps: NativeAOT programs of each release, arm64, single files. And the table of
-//! `docs/coverage.md` by runtime, platform, GC and kind of dump, with the tests that compare each of them;
-//! `GCDUMP_BLESS=1` rewrites it.
+//! Platforms other than those of most dumps: NativeAOT programs of each release, arm64, single-file programs. Also the table in
+//! `docs/coverage.md` of runtimes, platforms, GCs and kinds of dump, with the tests that compare each of them; `GCDUMP_BLESS=1` rewrites it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,24 +20,24 @@ fn text<'v>(v: &'v Value, key: &str) -> &'v str {
     v[key].as_str().unwrap_or_default()
 }
 
-/// A complete answer.
+/// Returns a complete answer.
 fn data(dump: &Known, command: &[&str]) -> Value {
     let (exit, mut answer) = ask(&dump.path, command);
     assert_eq!(exit, Exit::Ok, "{} {command:?}: {}", dump.name, answer["warnings"]);
     answer["data"].take()
 }
 
-/// Whether the tests here compare a dump with what its program wrote down.
+/// Whether the tests here compare a dump with the program's record.
 fn is_compared(row: &Value) -> bool {
     ["net8aot", "net10aot", "net11aot", "net10arm64max"].contains(&text(row, "runtime"))
 }
 
-/// Dumps of NativeAOT programs of .NET 8, 10 and 11, and of CoreCLR on arm64. The programs of NativeAOT 8 and 10 are not at hand.
+/// Dumps of NativeAOT programs of .NET 8, 10 and 11, and of CoreCLR on arm64. The programs of NativeAOT 8 and 10 are not available.
 fn others(wanted: impl Fn(&Value) -> bool) -> Result<Vec<Known>, Ignored> {
     Ok(further_dumps(|row| is_compared(row) && wanted(row))?.0)
 }
 
-/// An answer that is complete or partial.
+/// Returns a complete or partial answer.
 fn partly(dump: &Known, command: &[&str]) -> Value {
     let (exit, mut answer) = ask(&dump.path, command);
     assert!([Exit::Ok, Exit::Partial].contains(&exit), "{} {command:?}: {}", dump.name, answer["warnings"]);
@@ -56,7 +55,7 @@ fn programs_of_each_release_are_walked_with_names_and_references() -> Tested {
             assert_eq!(counts.get(name.replace(',', ", ").as_str()), count.as_u64().as_ref(), "{} {name}", dump.name);
             counted += 1;
         }
-        // Allocation contexts among them.
+        // Allocation contexts are checked, too.
         let verify = data(&dump, &["verify"]);
         assert!(list(&verify, "findings").is_empty(), "{}: {verify}", dump.name);
         assert_eq!(verify["coverage"]["share"], 1.0, "{}: {verify}", dump.name);
@@ -147,7 +146,7 @@ fn a_program_whose_exports_are_not_in_the_dump_is_named_with_its_build_id() -> T
         let id = ran.err.split("build id ").nth(1).map_or("", |rest| rest.split(')').next().unwrap());
         assert!(id.len() == 40 && id.bytes().all(|b| b.is_ascii_hexdigit()), "{}: {}", dump.name, ran.err);
         assert!(ran.err.contains("/lab (build id") && ran.err.contains("--modules"), "{}: {}", dump.name, ran.err);
-        // Another program of that name is not used, and the answer says why.
+        // Another program with that name is not used, and the answer says why.
         let Some(folder) = common::native_aot_program() else { continue };
         let ran = common::run(&["stat", "--no-local-files", "--modules", folder.to_str().unwrap(), path]);
         assert!(ran.exit == Exit::NoRuntime && ran.err.contains("is not the lab of this process"), "{}: {}", dump.name, ran.err);
@@ -176,7 +175,7 @@ const KINDS: [&str; 6] = ["full", "heap", "mini", "triage", "kernel", "gcore"];
 /// Runtime, platform and GC.
 type Line = (&'static str, &'static str, &'static str);
 
-/// Combinations without a dump, each with the tests (in `src` or `tests/it`) that try a part of it on made-up input.
+/// Combinations without a dump, each with the tests (in `src` or `tests/it`) that check a part of it on made-up input.
 const NO_DUMP: &[(Line, &str, &[&str])] = &[
     ((".NET 8", "Linux musl x64", "workstation"), "heap", &[]),
     ((".NET 8", "Linux musl x64", "workstation"), "kernel", &[]),
@@ -196,7 +195,7 @@ const NO_DUMP: &[(Line, &str, &[&str])] = &[
     ((".NET 11 single file", "Linux x64", "workstation"), "kernel", &["a_single_file_host_stays_one_module"]),
 ];
 
-/// Where the dumps of a row of the manifest are in the table; `None` of what gcdump does not support.
+/// Returns the row of the table for a dump of the manifest; `None` if gcdump does not support it.
 fn line(row: &Value) -> Option<Line> {
     let runtime = match text(row, "runtime") {
         "net8" => (".NET 8", "Linux x64"),
@@ -236,11 +235,11 @@ fn needs_its_program(row: &Value) -> bool {
     ["net11aot", "net10trim"].contains(&text(row, "runtime")) && row["kind"] == "heap"
 }
 
-/// The source that the dump is compared with; `None` if no test of all dumps asks it.
+/// Returns the source that the dump is compared with; `None` if no test does.
 fn compared(folder: &Path, row: &Value) -> Option<&'static str> {
     let has = |key: &str| row[key].is_string();
     if is_of_the_matrix(folder, row) {
-        // ClrMD finds no runtime in a kernel core; there is an answer of errors then.
+        // ClrMD finds no runtime in a kernel core; then its answer consists of errors.
         let clrmd = row["clrmd"].as_str().and_then(|file| json_file(&folder.join(file)));
         let answered = clrmd.is_some_and(|c| c["heap"]["heaps"].is_array() || c["threads"]["threads"].is_array());
         return match () {
@@ -280,7 +279,7 @@ fn the_table_of_platforms_is_that_of_the_manifests() -> Tested {
                 let scenario = text(row, "scenario");
                 cells.entry(key(line)).or_default().entry(kind).or_default().entry(with).or_default().insert(scenario);
             }
-            // Each platform is in the table, and each dump of it compared.
+            // Each platform is in the table, and each of its dumps is compared.
             (line, _) => {
                 assert!(line.is_none() || !common::is_further(row), "{name}: no test compares it");
                 elsewhere.insert(name);

@@ -1,4 +1,4 @@
-//! The thread pool, timers and requests, as the programs that were dumped wrote them down.
+//! The thread pool, timers and requests, compared with the records of the dumped programs.
 
 use crate::harness::{Ignored, Tested};
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,7 +31,7 @@ fn answer(dump: &Known, command: &str) -> Value {
     answer["data"].clone()
 }
 
-/// Managed ids, in order.
+/// Returns the managed ids, in order.
 fn ids(of: &[Value]) -> Vec<u64> {
     let mut ids: Vec<u64> = of.iter().filter_map(|v| v.as_u64().or(v["managed_id"].as_u64())).collect();
     ids.sort_unstable();
@@ -98,7 +98,7 @@ fn timers_and_waits_are_those_of_the_program() -> Tested {
             let period = if i.is_multiple_of(2) { Value::Null } else { (5000 + i).into() };
             assert_eq!((&timer["period_ms"], &timer["kind"]), (&period, &"timer".into()), "{}: {timer}", dump.name);
         }
-        utc_is_that_of_the_static_field(dump, &found);
+        utc_agrees_with_the_static_field(dump, &found);
         let kinds: BTreeMap<&str, usize> = timers.iter().fold(BTreeMap::new(), |mut kinds, t| {
             *kinds.entry(text(t, "kind")).or_default() += 1;
             kinds
@@ -115,7 +115,7 @@ fn timers_and_waits_are_those_of_the_program() -> Tested {
     Ok(())
 }
 
-/// Milliseconds of a time like `2026-11-24T05:38:30.385345Z` since the year 0.
+/// Milliseconds since the year 0 of a time like `2026-11-24T05:38:30.385345Z`.
 fn milliseconds(time: &str) -> i64 {
     let n = |from: usize, to: usize| time[from..to].parse::<i64>().unwrap();
     let (year, month) = if n(5, 7) < 3 { (n(0, 4) - 1, n(5, 7) + 9) } else { (n(0, 4), n(5, 7) - 3) };
@@ -125,8 +125,8 @@ fn milliseconds(time: &str) -> i64 {
     (((days * 24 + n(11, 13)) * 60 + n(14, 16)) * 60 + n(17, 19)) * 1000 + milliseconds
 }
 
-/// Due times in UTC are as far from the pair of tick and time that `statics` shows as their ticks.
-fn utc_is_that_of_the_static_field(dump: &Known, found: &Value) {
+/// Checks that due times in UTC are as far from the pair of tick and time in `statics` as their ticks.
+fn utc_agrees_with_the_static_field(dump: &Known, found: &Value) {
     let (_, statics) = ask(&dump.path, &["statics", "--type", "System.Threading.TimerQueue"]);
     let field = list(&statics["data"], "statics").iter().find(|f| f["name"] == "s_tickCountToTimeMap").unwrap();
     let (tick, time) = text(field, "text").trim_matches(['{', '}']).split_once(", ").unwrap();
@@ -171,7 +171,7 @@ fn requests_in_flight_are_those_of_the_program() -> Tested {
         println!("{}: {} of {} requests", dump.name, have.intersection(&expected).count(), expected.len());
         assert_eq!(have, expected, "{}", dump.name);
         assert!(requests.iter().all(|r| r["state"] == "sent" && number(&r["connection"]) != 0 && r["waiter"].is_string()), "{requests:?}");
-        // The chain of each, as `async` tells it.
+        // The chain of each request in `async`.
         let chains = answer(dump, "async");
         for request in requests {
             let frames: Vec<(&Value, &Value)> = list(request, "frames").iter().map(|f| (&f["object"], &f["method"])).collect();
@@ -190,6 +190,14 @@ fn requests_in_flight_are_those_of_the_program() -> Tested {
         let at_server = sockets.iter().filter(|s| s["connected"] == true && text(s, "local") == format!("127.0.0.1:{port}"));
         let at_client = sockets.iter().filter(|s| s["connected"] == true && text(s, "remote").ends_with(&format!("127.0.0.1]:{port}")));
         assert_eq!((listening, at_server.count(), at_client.count()), (1, expected.len(), expected.len()), "{sockets:?}");
+        // No socket is garbage, and both ends of each connection are counted.
+        assert!(sockets.iter().all(|s| s["garbage"] == false), "{sockets:?}");
+        let of =
+            |state: &str| list(&found, "peers").iter().filter(|p| p["state"] == state).map(|p| p["count"].as_u64().unwrap()).sum::<u64>();
+        let all = expected.len() as u64;
+        assert_eq!([of("accepted"), of("connected"), of("listening")], [all, all, 1], "{}", found["peers"]);
+        let peer = list(&found, "peers").iter().find(|p| p["state"] == "connected").unwrap();
+        assert_eq!(text(peer, "peer"), format!("127.0.0.1:{port}"));
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ fn title(path: &Path, id: &str) -> String {
 }
 
 #[test]
-fn info_is_a_page_about_the_process() {
+fn info_describes_the_process() {
     let path = corpus::dump("net10-wks-holders-heap");
     let (exit, info) = ask(&path, &["info"]);
     let data = &info["data"];
@@ -64,7 +64,7 @@ fn env_lists_what_the_process_was_started_with() {
     assert_eq!(answer["data"]["arguments"][1], "basics");
 }
 
-/// Windows keeps the line, and the environment, in the parameters of the process.
+/// Windows has the command line and the environment in the process parameters.
 #[test]
 fn windows_has_the_parameters_of_the_process() -> Tested {
     let (dumps, _) = every_dump(|row| row["name"] == "win-net10-wks-basics-full")?;
@@ -79,9 +79,9 @@ fn windows_has_the_parameters_of_the_process() -> Tested {
     Ok(())
 }
 
-/// The limit is found by what the GC derives from it, so the environment can confirm it.
+/// The limit is computed from numbers that the GC derives from it, so the environment can confirm it.
 #[test]
-fn the_limit_of_the_gc_is_that_of_the_environment() {
+fn the_limit_of_the_gc_is_the_one_in_the_environment() {
     let mut limited = 0;
     for path in sample(corpus::dumps(), 12).into_iter().chain([corpus::dump("net10-wks-holders-heap"), corpus::dump("net10-svr-oom-heap")])
     {
@@ -94,7 +94,7 @@ fn the_limit_of_the_gc_is_that_of_the_environment() {
             assert_eq!(found, set, "{}", path.display());
             limited += 1;
         }
-        // Segments do not tell it.
+        // With segments the limit is not found.
         let segments = data["gc"]["layout"] == "segments";
         assert!(
             found.is_some() == set.is_some() || segments || data["arguments"].is_null() || data["gc"].is_null(),
@@ -119,9 +119,9 @@ fn a_failed_allocation_names_the_limit() -> Tested {
     Ok(())
 }
 
-/// Before: the garbage array that refers to the handlers hid the leak; containers were told by their nodes.
+/// An earlier version missed the leak because a garbage array refers to the handlers, and described containers by their nodes.
 #[test]
-fn what_gathers_is_told_by_its_elements() {
+fn containers_are_described_by_their_elements() {
     let path = corpus::dump("net10-wks-holders-heap");
     let (exit, answer) = ask(&path, &["analyze", "--min-bytes", "400K", "--min-share", "10"]);
     let findings = answer["data"]["findings"].as_array().unwrap();
@@ -136,19 +136,19 @@ fn what_gathers_is_told_by_its_elements() {
         "{suspects:?}"
     );
     assert!(suspects.iter().any(|t| t.contains("held by Shop.Program.jobs") && t.ends_with(": 1,500 elements Shop.Order")), "{suspects:?}");
-    // The event and the source with the registrations stand for what they retain.
+    // Objects that the event and the source with the registrations retain are not suspects.
     assert!(!suspects.iter().any(|t| t.contains("Shop.Feed") || t.contains("CancellationTokenSource")), "{suspects:?}");
     let [source] = all("registrations")[..] else { panic!("{findings:?}") };
     assert!(source.ends_with("held by Shop.Program.life, has 1,100 registrations, 1,100 of them for Shop.Watcher.Stop()"), "{source}");
     let [timeouts] = all("timers")[..] else { panic!("{findings:?}") };
     assert!(timeouts.starts_with("1,100 CancellationTokenSources are not disposed of and have a timeout"), "{timeouts}");
 
-    // Without the graph, garbage counts as a holder.
+    // Without the graph, garbage is treated as a holder.
     let (_, quick) = ask(&path, &["analyze", "--no-graph", "--only", "event-leaks"]);
     assert_eq!(quick["data"]["findings"], json!([]));
 }
 
-/// The lab's program says what it allocated in which way.
+/// The lab's program records how it allocated native memory.
 #[test]
 fn native_memory_is_what_the_program_allocated() -> Tested {
     let lab = needs_lab()?.join("net10");
@@ -171,7 +171,7 @@ fn native_memory_is_what_the_program_allocated() -> Tested {
     let malloc = &answer["data"]["malloc"];
     let sizes: Vec<(u64, u64)> =
         malloc["sizes"].as_array().unwrap().iter().map(|s| (s["size"].as_u64().unwrap(), s["count"].as_u64().unwrap())).collect();
-    // The word before a block and the rounding to 16 bytes; blocks of pages are mapped with a page for it.
+    // A block has a word before it and is rounded to 16 bytes; blocks of pages are mapped with an additional page.
     let expected = |each: u64| if each >= 1 << 20 { each + 4096 } else { (each + 8).next_multiple_of(16) };
     for row in truth["allocated"].as_array().unwrap().iter().filter(|row| text(row, "what").starts_with("malloc of the main thread")) {
         let (each, count) = (row["each"].as_u64().unwrap(), row["count"].as_u64().unwrap());
@@ -190,14 +190,14 @@ fn native_memory_is_what_the_program_allocated() -> Tested {
         .filter(|h| h["kind"] == "arena" && h["parts"]["used"]["bytes"].as_u64() > Some(4_000_000));
     assert_eq!(arenas.count(), 4, "{malloc}");
 
-    // What the kernel says of the heap that it grows.
+    // The kernel's numbers for the heap that it grows.
     let smaps = text(&truth, "smaps");
     let heap = smaps.lines().find(|l| l.ends_with("[heap]")).unwrap();
     let (start, end) = heap.split_whitespace().next().unwrap().split_once('-').unwrap();
     let bytes = u64::from_str_radix(end, 16).unwrap() - u64::from_str_radix(start, 16).unwrap();
     assert_eq!((text(brk, "start"), brk["bytes"].as_u64()), (format!("0x{start}").as_str(), Some(bytes)));
 
-    // 64 MB were mapped and never touched; most of each stack is not, either.
+    // 64 MB were mapped and never touched, like most of each stack.
     let kinds = answer["data"]["kinds"].as_array().unwrap();
     let zero = |kind: &str| kinds.iter().find(|k| k["kind"] == kind).and_then(|k| k["zero_bytes"].as_u64()).unwrap();
     assert!(zero("anonymous") >= 64 << 20 && zero("stack") > 40 << 20, "{kinds:?}");
@@ -210,11 +210,11 @@ fn native_memory_is_what_the_program_allocated() -> Tested {
 }
 
 #[test]
-fn several_earlier_dumps_tell_a_course() {
+fn several_earlier_dumps_show_a_trend() {
     let pair = ["before", "after"].map(|side| corpus::dump(&format!("net10-wks-leak-heap.{side}")));
     let [before, after] = [pair[0].to_str().unwrap(), pair[1].to_str().unwrap()];
     let (exit, answer) = ask(&pair[1], &["analyze", "--since", before, "--since", after]);
-    // Between the first and the last; the same dump twice is no steady growth.
+    // Trends are between the first and the last dump; the same dump twice is not steady growth.
     let trends = answer["data"]["trends"].as_array().unwrap();
     let of = |name: &str| trends.iter().find(|t| text(t, "name") == name).map(|t| text(t, "trend"));
     assert_eq!((exit, of("bytes")), (Exit::Ok, Some("varies")), "{trends:?}");
@@ -228,7 +228,7 @@ fn several_earlier_dumps_tell_a_course() {
     assert!(names.contains(&"native") && names.contains(&"tasks"), "{names:?}");
 }
 
-/// No line of a page about a process is a contradiction of another command.
+/// No line of a page about a process contradicts another command.
 #[test]
 fn limits_and_arguments_of_shared_dumps_agree() -> Tested {
     let (dumps, _) = every_dump(|_| true)?;

@@ -1,4 +1,4 @@
-//! What `info` says of a command is what the command does: "full" ends with exit code 0, "partial" with 5, "no" with 4 or 5.
+//! The result of a command is what `info` announces: "full" ends with exit code 0, "partial" with 5, "no" with 4 or 5.
 
 use crate::harness::Tested;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use crate::mutation::{base, damage};
 use crate::support::{GcPart, Hostile, Spec};
 use crate::{corpus, support::Target};
 
-/// How often each promise was kept, and which ones were not.
+/// Number of promises that were kept, and those that were broken.
 #[derive(Default)]
 struct Kept {
     counts: BTreeMap<String, u64>,
@@ -18,11 +18,11 @@ struct Kept {
 }
 
 impl Kept {
-    /// Holds what `info` says of the dump at `path` against the commands.
+    /// Compares what `info` says about the dump at `path` with the commands.
     fn check(&mut self, path: &Path, what: &str) {
         let path = path.to_str().unwrap();
         let ran = common::run(&["info", "--json", "--no-local-files", path]);
-        // Not readable at all: nothing is promised.
+        // If the dump cannot be read, nothing is promised.
         if ran.out.is_empty() {
             return;
         }
@@ -50,7 +50,7 @@ impl Kept {
         self.check(file.path(), what);
     }
 
-    /// All promises were kept, and some were made of each of `said`.
+    /// Checks that all promises were kept, and that there were some of each of `said`.
     fn all(&self, said: &[&str]) {
         println!("{:?}", self.counts);
         let shown: Vec<&String> = self.broken.iter().take(20).collect();
@@ -131,7 +131,7 @@ fn of_dumps_without_a_part_of_memory() {
     Kept::merged(kept).all(&["full", "partial", "no"]);
 }
 
-/// Where the names and numbers of the descriptors' JSON lie in `bytes`: each with its length.
+/// Returns offset and length of each name and number of the descriptors' JSON in `bytes`.
 fn items(bytes: &[u8]) -> Vec<(usize, usize)> {
     let mut out = Vec::new();
     for start in memchr::memmem::find_iter(bytes, b"{\"") {
@@ -168,7 +168,7 @@ fn of_damaged_descriptors() {
                 continue;
             }
             let mut copy = whole.clone();
-            // A name that nobody knows; an offset or a number that is out of range.
+            // The new name is unknown; the new offset or number is out of range.
             let with = if copy[at].is_ascii_digit() { b'9' } else { b'Q' };
             copy[at..at + len].fill(with);
             kept.check_bytes(&copy, &format!("{shape:?} {} replaced at {at:#x}", String::from_utf8_lossy(&whole[at..at + len])));

@@ -1,5 +1,5 @@
-//! Reference counts of COM wrappers decide whether ref-counted handles are roots, in every command that asks for roots: on real dumps, with
-//! counts as the runtime left them and with others.
+//! Reference counts of COM wrappers decide whether ref-counted handles are roots, in every command that uses roots: on real dumps, with the
+//! original counts and with changed ones.
 
 use crate::common::{self, ask, known_dumps};
 use crate::harness::Tested;
@@ -9,18 +9,18 @@ use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use gcdump::{Addr, Dump};
 use serde_json::{Value, json};
 
-/// Dumps with wrappers that can be read: of ComWrappers in unmanaged code, in managed code, on Windows.
+/// Dumps with readable wrappers: of ComWrappers in unmanaged code, in managed code, on Windows.
 const DUMPS: [&str; 4] = ["net8-svr-handles-heap", "net9-svr-handles-heap", "net10-svr-handles-heap", "win-net8-wks-handles-full"];
 
-/// A dump of the corpus with the count of one wrapper at hand.
+/// A dump of the corpus in which the count of one wrapper can be changed.
 struct Wrapped {
     bytes: Vec<u8>,
     dump: Dump,
-    /// The handle, its object, and where the count of its wrapper is.
+    /// The handle, its object, and the address of the count.
     handle: Addr,
     object: Addr,
     count: Addr,
-    /// The static field that holds everything that the program made.
+    /// The static field that holds everything the program made.
     keep: Addr,
     copy: tempfile::NamedTempFile,
 }
@@ -36,7 +36,7 @@ impl Wrapped {
         let address = |v: &Value| Addr(u64::from_str_radix(v.as_str().unwrap().trim_start_matches("0x"), 16).unwrap());
         let first = &handles["data"]["handles"][0];
         let (handle, object) = (address(&first["address"]), address(&first["object"]));
-        // A wrapper begins with its handle, and the count follows it: there is one such place.
+        // A wrapper begins with its handle, followed by the count; there is one such address.
         let words = dump.file().ranges.iter().flat_map(|range| (range.start.0..range.start.0 + range.len).step_by(8).map(Addr));
         let is_wrapper = |at: &Addr| {
             let word = |at: u64| dump.memory().ptr(Addr(at)).ok();
@@ -49,7 +49,7 @@ impl Wrapped {
         Wrapped { bytes, handle, object, count: found[0].plus(8), keep: address(&keep["address"]), dump, copy }
     }
 
-    /// The answer of a command with this count, where no static field holds the objects that the program made.
+    /// Returns the answer of a command with this count, and without the static field that holds the program's objects.
     fn ask(&self, count: u64, command: &[&str]) -> (Exit, Value) {
         let changes = [(self.count, count, 8), (self.keep, 0, 8)];
         let bytes = common::with_words(self.dump.file(), &self.bytes, self.dump.memory().shape().endian, &changes);
@@ -66,7 +66,7 @@ fn rows<'v>(v: &'v Value, key: &str) -> Vec<&'v Value> {
     v["data"][key].as_array().unwrap().iter().collect()
 }
 
-/// Coverage of a kind of root: kind and reason.
+/// Returns the coverage of a kind of root: kind and reason.
 fn coverage(answer: &Value, kind: &str) -> (String, Option<String>) {
     let of = rows(answer, "coverage").into_iter().find(|c| c["kind"] == kind).unwrap_or_else(|| panic!("no {kind}: {answer}"));
     (of["coverage"].as_str().unwrap().to_string(), of["reason"].as_str().map(String::from))
@@ -77,7 +77,7 @@ fn a_referenced_wrapper_is_a_root_and_one_without_references_is_weak() {
     for name in common::sample(DUMPS, 4) {
         let dump = Wrapped::of(name);
         let (handle, object) = (dump.handle.to_string(), dump.object.to_string());
-        // COM clients have a reference; none; only a reference tracker has one, and decides.
+        // The cases: COM clients have a reference; nothing has one; only a reference tracker has one, which decides.
         for (count, strong) in [(1, Some(true)), (0, Some(false)), (0x8000_0000, Some(false)), (1 << 32, None)] {
             let case = format!("{name}, count {count:#x}");
             let kept = strong != Some(false);
@@ -100,7 +100,7 @@ fn a_referenced_wrapper_is_a_root_and_one_without_references_is_weak() {
                 _ => ("complete".into(), None),
             };
             assert_eq!(coverage(&roots, "ref-counted-handle"), expected, "{case}");
-            // Without --weak, and by kind.
+            // Without --weak, and with a kind.
             let all = with(&["roots", "--kind", "ref-counted"]);
             assert_eq!(number(&all["data"]["total"]), if kept { 9 } else { 8 }, "{case}");
             let weak = with(&["roots", "--kind", "weak", "--weak", "--top", "0"]);
@@ -118,7 +118,7 @@ fn a_referenced_wrapper_is_a_root_and_one_without_references_is_weak() {
             assert_eq!(found, (!kept).then(|| json!("weak-only")), "{case}");
 
             let bridge = with(&["bridge", "--bridged", garbage_type(name), "--stacks", "none"]);
-            // Of a handle with an unknown count, the bridge decides.
+            // If the count of a handle is unknown, the bridge decides.
             let dead = rows(&bridge, "sccs").iter().flat_map(|s| s["objects"].as_array().unwrap()).any(|o| o["address"] == object.as_str());
             assert_eq!(dead, strong != Some(true), "{case}");
 
@@ -132,13 +132,13 @@ fn a_referenced_wrapper_is_a_root_and_one_without_references_is_weak() {
     }
 }
 
-/// The type of the objects of ref-counted handles.
+/// Returns the type of the objects of ref-counted handles.
 fn garbage_type(name: &str) -> &'static str {
     if name.contains("net10") { "*ManagedObjectWrapperHolder" } else { "Lab.Circle" }
 }
 
 #[test]
-fn no_count_is_called_unknown_where_all_are_known() -> Tested {
+fn counts_are_unknown_only_if_one_is() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "handles")?;
     for dump in dumps {
         let (_, handles) = ask(&dump.path, &["handles"]);
@@ -159,7 +159,7 @@ fn no_count_is_called_unknown_where_all_are_known() -> Tested {
 }
 
 #[test]
-fn a_wrapper_that_is_not_proven_has_no_count() {
+fn a_wrapper_without_proof_has_no_count() {
     for name in ["net8-svr-handles-heap", "net9-svr-handles-heap", "win-net8-wks-handles-full"] {
         let dump = Wrapped::of(name);
         let of = |answer: &Value| {
@@ -168,7 +168,7 @@ fn a_wrapper_that_is_not_proven_has_no_count() {
         };
         let (own, others) = of(&dump.ask(1, &["handles", "--type", "ref-counted"]).1);
         assert_eq!((own[0].1.clone(), others.len()), (json!(1), 8));
-        // Its first word is no longer the handle.
+        // The first word of the wrapper is not the handle any more.
         let changes = [(Addr(dump.count.0 - 8), dump.handle.0 + 8, 8)];
         let bytes = common::with_words(dump.dump.file(), &dump.bytes, dump.dump.memory().shape().endian, &changes);
         std::fs::write(dump.copy.path(), bytes).unwrap();
@@ -180,7 +180,7 @@ fn a_wrapper_that_is_not_proven_has_no_count() {
 }
 
 #[test]
-fn handles_of_the_java_bridge_are_roots_of_their_own_kind() {
+fn handles_of_the_java_bridge_are_a_separate_kind_of_root() {
     for shape in crate::common::shapes() {
         let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
         std::fs::write(file.path(), Spec::standard(shape).build().to_elf_core()).unwrap();

@@ -1,4 +1,4 @@
-//! References both ways: those to an object are the reverse of those that all objects have.
+//! References in both directions: those to an object are the reverse of the references of all objects.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ fn pairs(list: &Value) -> Pairs {
 }
 
 #[test]
-fn incoming_references_are_those_that_other_objects_have() -> Tested {
+fn incoming_references_are_the_references_of_other_objects() -> Tested {
     let (dumps, _) = every_dump(|row| row["kind"] == "heap")?;
     let checked = each(&sample(dumps, 40), |dump| {
         let opened = Dump::open(&dump.path, &gcdump::OpenOptions::default()).unwrap();
-        // The program of some is beside the others only.
+        // Some dumps need the program's file, which only the others have beside them.
         let Some(heap) = opened.runtime().ok().and_then(|runtime| runtime.heap().ok()) else { return 0 };
         if heap.objects().take(200_001).count() > 200_000 {
             return 0;
@@ -105,7 +105,7 @@ fn depth_follows_references_and_each_object_once() {
     assert_eq!(closure["objects"].as_u64(), Some(froms.len() as u64));
 }
 
-/// `path`, `object` and the like take the names that `statics` and `path` print.
+/// `path`, `object` and similar commands accept the names that `statics` and `path` print.
 #[test]
 fn objects_are_named_by_the_statics_that_refer_to_them() {
     let dump = own_dump();
@@ -120,15 +120,15 @@ fn objects_are_named_by_the_statics_that_refer_to_them() {
         assert_eq!(data(&[command, "Lab.Program.Keep[1][0]"]), data(&[command, &dog]), "{command}");
     }
     assert_eq!(data(&["retained", "--object", "Lab.Program.Keep[1][0]"]), data(&["retained", "--object", &dog]));
-    // A type stands for its objects.
+    // A type selects its objects.
     assert_eq!(data(&["path", "Lab.Dog"]), data(&["path", "--type", "Lab.Dog"]));
     assert_eq!(data(&["refs", "Lab.Dog"]), data(&["refs", "--type", "Lab.Dog"]));
     let field = of_root(&data(&["roots", "--kind", "static", "--type", "System.Collections.Generic.List<System.Object>"]));
     assert_eq!(data(&["whatif", "--dead", "Lab.Program.Keep"]), data(&["whatif", "--dead", &field]));
     for (line, why) in [
         ("object Lab.Program.Nope", "no field \"Nope\" in Lab.Program; it has"),
-        ("object Lab.Program.Keep[99]", "has 11 elements, and none at 99"),
-        ("object No.Such", "no static field is called No.Such, and no object is of a type No.Such"),
+        ("object Lab.Program.Keep[99]", "has 11 elements; there is no element 99"),
+        ("object No.Such", "there is no static field No.Such, and no object is of a type No.Such"),
         ("object Lab.Dog", "several objects are of the type Lab.Dog"),
         ("object 0xzz", "'0xzz' is not an address"),
         ("path No.Such", "No.Such"),

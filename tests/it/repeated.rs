@@ -45,7 +45,7 @@ const QUESTIONS: &[Question] = &[
         on_heap(d, |h| analysis::inspect(h, &InspectQuery { only, ..InspectQuery::default() }))
     }),
     ("timers", |d| on_heap(d, |h| analysis::timers(h, None))),
-    ("requests", |d| on_heap(d, |h| analysis::requests(h, None))),
+    ("requests", |d| on_heap(d, |h| analysis::requests(h, &Default::default()))),
     ("pool", |d| on_heap(d, analysis::pool)),
     ("locks", |d| on_heap(d, |h| analysis::locks(h, &LocksQuery { all: true }))),
     ("statics", |d| said(analysis::statics(&d.runtime().unwrap(), &StaticsQuery::default()))),
@@ -56,7 +56,7 @@ const QUESTIONS: &[Question] = &[
     ("strings", |d| on_heap(d, |h| analysis::strings(h, &duplicates()))),
     ("fragmentation", |d| on_heap(d, |h| analysis::fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 10 }))),
     ("exceptions", |d| on_heap(d, |h| analysis::exceptions(h, &ExceptionsQuery::default()))),
-    ("async", |d| on_heap(d, |h| analysis::chains(h, &AsyncQuery { tasks: true, merge: true, ..AsyncQuery::default() }))),
+    ("async", |d| on_heap(d, |h| analysis::async_chains(h, &AsyncQuery { tasks: true, merge: true, ..AsyncQuery::default() }))),
     ("roots", |d| on_heap(d, |h| analysis::roots(h, &RootsQuery::default()))),
     ("path", |d| {
         let types = vec![TypePattern::Name("System.Byte[]".into()), TypePattern::Name("System.String".into())];

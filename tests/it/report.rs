@@ -1,4 +1,4 @@
-//! `report`: small, self-contained pages whose parts are those of the commands, and with `--share` without contents.
+//! `report`: small, self-contained pages whose parts equal the answers of the commands, and without contents by default.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use gcdump::cli::{Exit, Screen};
 use memchr::memmem;
 use serde_json::Value;
 
-/// Most bytes of a page.
+/// Largest size of a page in bytes.
 const MOST: usize = 1_500_000;
 
 fn report(dump: &Path, options: &[&str]) -> Ran {
@@ -22,7 +22,7 @@ fn report(dump: &Path, options: &[&str]) -> Ran {
     run(&args)
 }
 
-/// The JSON in a page.
+/// Returns the JSON in a page.
 fn inside(page: &str) -> Option<Value> {
     let begin = page.find("<script type=\"application/json\" id=\"data\">")?;
     let json = &page[begin..];
@@ -35,7 +35,7 @@ fn numbers(value: &Value, key: &str) -> u64 {
     value[key].as_u64().unwrap_or_else(|| panic!("{key} of {value}"))
 }
 
-/// The bytes of a box are its own and those below it, wherever these are shown.
+/// Checks that the bytes of each box are its own and those of the boxes below it.
 fn boxes_add_up(name: &str, icicle: &Value) -> usize {
     let boxes = icicle["boxes"].as_array().unwrap();
     let reachable = numbers(&icicle["totals"], "reachable_bytes");
@@ -50,15 +50,16 @@ fn boxes_add_up(name: &str, icicle: &Value) -> usize {
         } else {
             assert!(below.is_empty() && numbers(b, "bytes") <= numbers(b, "retained"), "{name}: box {i} {b}");
         }
-        // Largest first, what is too small last.
-        let shown: Vec<u64> = below.iter().filter(|b| !b["type"].is_null()).map(|b| numbers(b, "retained")).collect();
+        // The largest box is first; the sum of small ones is last.
+        let shown: Vec<u64> =
+            below.iter().filter(|b| !b["type"].is_null() || !b["root"].is_null()).map(|b| numbers(b, "retained")).collect();
         assert!(shown.is_sorted_by(|a, b| a >= b), "{name}: {shown:?}");
     }
     assert!(boxes.len() <= 2_100, "{name}: {} boxes", boxes.len());
     boxes.len()
 }
 
-/// A page that needs nothing, and whose tags are closed.
+/// Checks that a page needs nothing else, and that its tags are closed.
 fn is_sound(name: &str, page: &str) {
     assert!(page.len() < MOST, "{name}: {} bytes", page.len());
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"), "{name}");
@@ -69,14 +70,14 @@ fn is_sound(name: &str, page: &str) {
     }
     let text = page.split("<script>").next().unwrap();
     for outside in ["http://", "https://", "src=", "@import", "url("] {
-        // Nothing is loaded; texts of the dump may have addresses, which are no attributes.
+        // Nothing is loaded. Texts of the dump may have URLs, which are not attributes.
         let loads = text.matches(&format!("=\"{outside}")).count() + text.matches(&format!("<link {outside}")).count();
         assert_eq!(loads, 0, "{name}: {outside}");
     }
 }
 
 #[test]
-fn every_dump_has_a_small_page_with_the_answers_in_it() {
+fn every_dump_has_a_small_page_with_the_answers() {
     let (dumps, _) = every_dump(|row| row["kind"] != "triage").unwrap_or_default();
     let mut cases: Vec<(String, std::path::PathBuf)> =
         dumps.into_iter().step_by(crate::common::cases(6, 4)).map(|d| (d.name, d.path)).collect();
@@ -85,7 +86,7 @@ fn every_dump_has_a_small_page_with_the_answers_in_it() {
     each(&cases, |(name, path)| {
         let ran = report(path, &[]);
         if !matches!(ran.exit, Exit::Ok | Exit::Partial) {
-            // A dump without a readable runtime has no page, and says why.
+            // For a dump without a readable runtime there is a message instead of a page.
             assert!(matches!(ran.exit, Exit::NoRuntime | Exit::BadDump) && !ran.err.is_empty(), "{name}: {:?} {}", ran.exit, ran.err);
             return;
         }
@@ -109,7 +110,7 @@ fn every_dump_has_a_small_page_with_the_answers_in_it() {
                 assert_eq!(sum + numbers(rest, key), numbers(totals, key), "{name}: {key}");
             }
         }
-        // What could not be answered is named.
+        // Missing parts are named.
         for part in ["heap", "types", "icicle", "suspects", "stacks", "fragmentation"] {
             if data[part].is_null() {
                 let named = data["lacking"].as_array().unwrap().iter().any(|l| l["part"] == part || l["part"] == "heap");
@@ -136,7 +137,7 @@ fn parts_are_the_answers_of_the_commands() {
     };
     assert_eq!(page["heap"], without(asked(&["heap", "--map", "--garbage"])));
     assert_eq!(page["analyze"], without(asked(&["analyze"])));
-    // A page to share shows neither arguments nor settings.
+    // A page without contents shows neither arguments nor settings.
     let mut info = without(asked(&["info"]));
     let arguments = info["arguments"].as_array().unwrap().len();
     info["arguments"] = vec!["(hidden)"; arguments].into();
@@ -154,7 +155,7 @@ fn parts_are_the_answers_of_the_commands() {
         let expected = retained.map_or(0, |t| numbers(t, "retained"));
         assert_eq!(row["retained"].as_u64().unwrap_or(0), expected, "{row}");
     }
-    // The same types below the whole as in the tree of objects.
+    // The types below the whole heap equal those in the tree of objects.
     let tree = asked(&["retained", "--tree", "--depth", "1", "--threshold", "0", "--top", "0"]);
     let boxes = page["icicle"]["boxes"].as_array().unwrap();
     for b in boxes.iter().filter(|b| b["depth"] == 1 && !b["type"].is_null()) {
@@ -165,11 +166,11 @@ fn parts_are_the_answers_of_the_commands() {
 }
 
 #[test]
-fn a_page_of_two_dumps_tells_what_changed() -> Tested {
-    let (dumps, lacking) = known_dumps(|row| row["scenario"] == "leak")?;
+fn a_page_of_two_dumps_shows_what_changed() -> Tested {
+    let (dumps, missing) = known_dumps(|row| row["scenario"] == "leak")?;
     let find = |end: &str| dumps.iter().find(|d| d.name.starts_with("net10-wks-leak") && d.name.ends_with(end));
     let (Some(before), Some(after)) = (find(".before"), find(".after")) else {
-        println!("no pair of dumps: {lacking:?} {:?}", dumps.iter().map(|d| &d.name).collect::<Vec<_>>());
+        println!("no pair of dumps: {missing:?} {:?}", dumps.iter().map(|d| &d.name).collect::<Vec<_>>());
         return Ok(());
     };
     let page = run(&["report", "--no-local-files", before.path.to_str().unwrap(), after.path.to_str().unwrap()]);
@@ -193,7 +194,7 @@ fn a_shared_page_has_no_text_of_the_program() {
         "net10-wks-wait-gcore",
         "win-net10-wks-crash-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
+    let (dumps, missing) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
     let mut cases: Vec<(String, std::path::PathBuf)> = dumps.into_iter().map(|d| (d.name, d.path)).collect();
     cases.push(("own".into(), own_unpacked()));
     each(&cases, |(name, path)| {
@@ -202,9 +203,9 @@ fn a_shared_page_has_no_text_of_the_program() {
         let trimmed = run(&["trim", "--no-local-files", "--redact", path.to_str().unwrap(), redacted.to_str().unwrap()]);
         assert!(matches!(trimmed.exit, Exit::Ok | Exit::Partial), "{name}: {}", trimmed.err);
         let strings = strings_of(&Dump::open(path, &gcdump::OpenOptions::default()).unwrap());
-        // As long as it had to be asked for, it was called --share.
+        // In earlier versions the option `--share` made such a page.
         let shared = [report(path, &[]).out, report(path, &["--share", "--json"]).out].concat();
-        // What a dump without contents tells is no content: names of types, methods, files.
+        // Text that a dump without contents has is not contents: names of types, methods, files.
         let names = [report(&redacted, &[]).out, report(&redacted, &["--json"]).out].concat();
         let open = [report(path, &["--contents"]).out, report(path, &["--contents", "--json"]).out].concat();
         let in_text = |text: &str, page: &str| page.contains(text) || page.contains(&text.replace('&', "&amp;").replace('<', "&lt;"));
@@ -216,7 +217,7 @@ fn a_shared_page_has_no_text_of_the_program() {
         println!("{name}: {} strings, of which the whole page shows {shown} and the shared one none", strings.len());
         assert!(shared.contains("(hidden)") || shown == 0, "{name}");
     });
-    println!("not unpacked: {lacking:?}");
+    println!("not unpacked: {missing:?}");
 }
 
 #[test]
@@ -247,7 +248,7 @@ fn hidden_contents_are_hidden_in_every_command() {
     assert!(strings.iter().any(|s| open.contains(s.as_str()) && !names.contains(s.as_str())), "else nothing is shown");
 }
 
-/// Some objects of the heap with their fields, elements and items.
+/// Describes some objects of the heap with their fields, elements and items.
 fn described(heap: &gcdump::Heap) -> String {
     let some = heap.objects().step_by(11);
     some.filter_map(|o| gcdump::analysis::object(heap, &ObjectQuery::at(o.address())).ok())
@@ -256,11 +257,11 @@ fn described(heap: &gcdump::Heap) -> String {
 }
 
 #[test]
-fn hostile_names_are_text() {
+fn hostile_names_are_shown_as_text() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("hostile.dmp");
     let mut bytes = std::fs::read(own_unpacked()).unwrap();
-    // Ends of names in the metadata, of the same lengths.
+    // Ends of names in the metadata, with the same lengths.
     for (old, new) in [("Cache\0", "<i>&\"\0"), ("Entry\0", "<!--\'\0")] {
         let places: Vec<usize> = memmem::find_iter(&bytes, old).collect();
         assert!(!places.is_empty());
@@ -286,7 +287,7 @@ fn a_terminal_gets_no_page() {
     let ran = run_on(Screen::terminal(Some(100), Some(40)), &["report", dump.to_str().unwrap(), "-o", path.to_str().unwrap()]);
     assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{}", ran.err);
     is_sound("own", &std::fs::read_to_string(&path).unwrap());
-    // The findings are its one list.
+    // The findings are the only list of the page.
     let csv = |command: &str| run(&[command, "--format", "csv", dump.to_str().unwrap()]).out;
     assert_eq!(csv("report"), csv("analyze"));
 }
@@ -301,7 +302,7 @@ fn answers_of_other_commands_can_be_pages() {
     }
 }
 
-/// In a real browser, where there is one: `.ci/report`.
+/// Runs a browser, if available: `.ci/report`.
 #[test]
 fn pages_work_in_a_browser() -> Tested {
     if std::env::var_os("GCDUMP_TEST_CHROMIUM").is_none() {

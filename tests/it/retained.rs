@@ -27,7 +27,8 @@ fn the_cache_is_the_suspect_without_the_shared_index() -> Tested {
         let cache = suspects.iter().find(|s| s["address"] == *truth(&dump, "cache")).unwrap_or_else(|| panic!("{}: {answer}", dump.name));
         let retained = cache["retained"].as_u64().unwrap();
         let only = truth(&dump, "value_bytes_only_in_cache").as_u64().unwrap();
-        // Values with 24 bytes of header each, entries of 40 bytes each, and the table; not the index of 50,000 bytes.
+        // The size consists of values with a header of 24 bytes, entries of 40 bytes, and the table; the index of 50,000 bytes is not part of
+        // it.
         let entries = 1900 * (24 + 40);
         assert!(retained > only + entries && retained < only + entries + 150_000, "{}: {retained}", dump.name);
         assert!(
@@ -37,7 +38,7 @@ fn the_cache_is_the_suspect_without_the_shared_index() -> Tested {
         assert_eq!(cache["below"][0]["type"], "Lab.Program+Entry");
         assert_eq!(cache["below"][0]["count"], 1900);
 
-        // One object: the shared index has no dominator, and refers to its table.
+        // The shared index has no dominator, and refers to the table of the cache.
         let index = truth(&dump, "shared").as_str().unwrap();
         let (_, one) = ask(&dump.path, &["retained", "--object", index]);
         assert_eq!(one["data"]["object"]["chain"].as_array().map(Vec::len), Some(0), "{one}");

@@ -75,7 +75,7 @@ fn finalization_queues_are_those_of_clrmd() -> Tested {
     Ok(())
 }
 
-/// Totals agree with the counts of heaps, types and objects.
+/// Checks that totals agree with the counts of heaps, types and objects.
 fn sums(data: &Value, name: &str) {
     for state in ["registered", "ready", "critical"] {
         let total = data[state].as_u64().unwrap();
@@ -104,9 +104,9 @@ fn roots_are_those_of_clrmd() -> Tested {
         let clrmd = |kinds: &[&str]| -> BTreeSet<(String, String)> {
             rows(&theirs["roots"]).iter().filter(|r| kinds.contains(&text(r, "kind"))).map(pair).collect()
         };
-        // An exception in flight is held by a strong handle.
+        // A strong handle holds an exception in flight.
         let mut kinds = vec!["strong-handle", "pinned-handle", "async-pinned-handle", "sized-ref-handle"];
-        // In .NET 11 a structure on the stack holds it.
+        // In .NET 11 a structure on the stack holds the exception.
         kinds.extend((dump.runtime != "net11").then_some("exception"));
         let our_handles = of(&kinds);
         let conditional = of(&["ref-counted-handle"]);
@@ -121,19 +121,19 @@ fn roots_are_those_of_clrmd() -> Tested {
         let (our_ready, their_ready) = (of(&["finalizer-ready"]), clrmd(&["FinalizerQueue"]));
         assert!(our_ready == their_ready || small(dump), "{}", dump.name);
         finalizer += our_ready.len();
-        // The conservative stack scan must include everything from ClrMD's precise one.
+        // The conservative stack scan must include every root of ClrMD's precise one.
         let registers = of(&["register"]);
         let ours_at: BTreeMap<String, String> = of(&["stack"]).into_iter().collect();
         let objects: BTreeSet<&str> = ours_at.values().chain(registers.iter().map(|r| &r.1)).map(String::as_str).collect();
         // If a crash left a register invalid, ClrMD reports all ones as an object without method table.
         let is_object = |r: &&Value| text(r, "kind") == "Stack" && text(r, "mt") != "0x0";
         let theirs_on_stacks: Vec<&Value> = rows(&theirs["roots"]).iter().filter(is_object).collect();
-        let lacking: Vec<_> = theirs_on_stacks.iter().filter(|r| !objects.contains(text(r, "object"))).collect();
+        let missing: Vec<_> = theirs_on_stacks.iter().filter(|r| !objects.contains(text(r, "object"))).collect();
         if small(dump) {
-            small_found += theirs_on_stacks.len() - lacking.len();
+            small_found += theirs_on_stacks.len() - missing.len();
             continue;
         }
-        assert!(lacking.is_empty(), "{}: {} of {} on stacks: {lacking:#?}", dump.name, lacking.len(), theirs_on_stacks.len());
+        assert!(missing.is_empty(), "{}: {} of {} on stacks: {missing:#?}", dump.name, missing.len(), theirs_on_stacks.len());
         // The same stack word must point to the same object.
         let differs = theirs_on_stacks.iter().filter(|r| ours_at.get(text(r, "address")).is_some_and(|o| o != text(r, "object")));
         assert_eq!(differs.count(), 0, "{}", dump.name);
@@ -198,7 +198,7 @@ fn recorded_finalizers_are_found() -> Tested {
 }
 
 #[test]
-fn exceptions_in_flight_are_labelled() -> Tested {
+fn exceptions_in_flight_are_labeled() -> Tested {
     let (dumps, _) = known_dumps(|row| row["scenario"] == "crash")?;
     let mut found = 0;
     for dump in &dumps {
@@ -263,7 +263,7 @@ fn kinds_and_types_filter_roots() {
     assert_eq!((exit, none["data"]["total"].as_u64()), (gcdump::cli::Exit::Negative, Some(0)));
 }
 
-/// The index agrees with a walk for every object, every interior word, and everything else.
+/// Checks that the index agrees with a walk for every object, every interior word, and all other addresses.
 fn index_is_exact(path: &std::path::Path) -> u32 {
     let process = Dump::open(path, &gcdump::OpenOptions::default()).unwrap();
     let runtime = process.runtime().unwrap();

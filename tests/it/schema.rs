@@ -1,7 +1,7 @@
 //! The JSON contract: the schemas in `docs/schema` are up to date, every answer matches its schema, and NDJSON and CSV agree
 //! with it. `GCDUMP_BLESS=1` rewrites the schema files.
 //!
-//! `Entry::schema` is complete by itself. In the files, what the schemas of several commands use is in `definitions.json`.
+//! `Entry::schema` is complete by itself. In the files, definitions that several schemas use are in `definitions.json`.
 
 use crate::common;
 use crate::harness::Tested;
@@ -16,7 +16,7 @@ use gcdump::internals::output::SCHEMA;
 use jsonschema::{Retrieve, Uri, Validator};
 use serde_json::{Map, Value, json};
 
-/// Objects in the dump of the repository: one with fields of every kind, and a string. Other dumps have none there.
+/// Objects in the dump of the repository: one with fields of every kind, and a string. Other dumps have no objects there.
 const EVERYTHING: &str = "0x7f316dc27908";
 const STRING: &str = "0x7f3d36400008";
 
@@ -81,10 +81,10 @@ const ASKED: &[&[&str]] = &[
     &["contracts", "--check"],
 ];
 
-/// Name of the file with what the schemas of several commands use.
+/// Name of the file with definitions that several schemas use.
 const DEFINITIONS: &str = "definitions";
 
-/// The schema files by name: that of each command, and [`DEFINITIONS`].
+/// The schema files by name: one for each command, and [`DEFINITIONS`].
 fn schemas() -> BTreeMap<String, Value> {
     let mut schemas: BTreeMap<String, Value> = COMMANDS.iter().map(|c| (c.name.into(), schema(c))).collect();
     let shared = shared(&schemas);
@@ -142,7 +142,7 @@ fn refer(schema: &mut Value, shared: &Map<String, Value>) {
     }
 }
 
-/// The schema of a command's answers, complete by itself.
+/// Returns the schema of a command's answers, complete by itself.
 fn schema(entry: &Entry) -> Value {
     let command = entry.name;
     let about = command_line().find_subcommand(command).and_then(|c| c.get_about().map(ToString::to_string)).unwrap();
@@ -162,7 +162,7 @@ fn file(name: &str) -> PathBuf {
     folder().join(format!("{name}.json"))
 }
 
-/// Reads the schema files as tools do that take the path of one: references in it are relative to that.
+/// Loads the schema files like a tool that is given the path of one: references in it are relative to that.
 struct Files;
 
 /// The folder of the schemas, for [`Files`].
@@ -263,8 +263,8 @@ fn every_answer_for_the_own_dump_matches() {
 #[test]
 fn every_answer_for_the_shared_dumps_matches() -> Tested {
     let validators = validators();
-    let (mut dumps, lacking) = known_dumps(|_| true)?;
-    // Those of a scenario differ little by kind and version.
+    let (mut dumps, missing) = known_dumps(|_| true)?;
+    // Dumps of a scenario differ little by kind and version.
     dumps = dumps.into_iter().step_by(9).collect();
     let found = each(&dumps, |dump| {
         let (mut wrong, mut answers, mut refused) = (Vec::new(), 0, 0);
@@ -302,10 +302,10 @@ fn every_answer_for_the_shared_dumps_matches() -> Tested {
     let answers: u32 = found.iter().map(|f| f.1).sum();
     let refused: u32 = found.iter().map(|f| f.2).sum();
     let wrong: Vec<String> = found.into_iter().flat_map(|f| f.0).collect();
-    for name in &lacking {
+    for name in &missing {
         println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
     }
-    println!("{answers} answers about {} dumps fit, {refused} could not be given, {} dumps skipped", dumps.len(), lacking.len());
+    println!("{answers} answers about {} dumps fit, {refused} could not be given, {} dumps skipped", dumps.len(), missing.len());
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
     Ok(())
 }
@@ -359,7 +359,7 @@ fn list(v: &Value) -> Vec<Value> {
     v.as_array().cloned().unwrap_or_default()
 }
 
-/// `rows` as NDJSON records of this kind, with the fields of `more`.
+/// Returns `rows` as NDJSON records of this kind, with the fields of `more`.
 fn records(kind: &str, rows: impl IntoIterator<Item = Value>, more: &Value) -> Vec<Value> {
     let with = |mut row: Value| {
         row["record"] = kind.into();
@@ -369,7 +369,7 @@ fn records(kind: &str, rows: impl IntoIterator<Item = Value>, more: &Value) -> V
     rows.into_iter().map(with).collect()
 }
 
-/// The NDJSON rows that belong to the JSON answer `data`.
+/// Returns the NDJSON rows that belong to the JSON answer `data`.
 fn expected_records(command: &str, data: &Value) -> Vec<Value> {
     let all = |kind: &str, key: &str| records(kind, list(&data[key]), &json!({}));
     match command {
@@ -521,7 +521,7 @@ fn csv_columns(asked: &[&str]) -> &'static str {
         ["oom"] => "heap,reason,alloc_size,reserved,allocated,gc_index,fgm,size,available_pagefile_mb,loh",
         ["analyze", ..] => "severity,id,count,bytes,share,object,type,method,title,command",
         ["threads"] => {
-            "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,locks_held,waits_for,state"
+            "managed_id,os_id,name,address,gc_mode,alloc_pointer,alloc_limit,exception,exception_type,allocated_bytes,allocated_bytes_uoh,home_heap,locks_held,waits_for,state"
         }
         ["exceptions"] => "address,type,hresult,frames,thread,role,inner,message",
         ["exceptions", _] => "count,thrown,example,type,method,message",
@@ -687,16 +687,16 @@ fn all_formats_agree() {
     for asked in sample(ASKED, 4) {
         other_formats(&own_unpacked(), asked);
     }
-    // One of each kind: several heaps, an ephemeral segment, a dump with gaps.
+    // One dump of each kind: several heaps, an ephemeral segment, gaps.
     let wanted = ["net10-svr-basics-heap", "net9-seg-basics-heap", "net10-wks-basics-triage", "net10-wks-oom-heap"];
-    let (dumps, lacking) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n))).unwrap_or_default();
+    let (dumps, missing) = known_dumps(|row| row["name"].as_str().is_some_and(|n| wanted.contains(&n))).unwrap_or_default();
     for (i, dump) in dumps.iter().enumerate() {
-        // Every second question.
+        // Every second command line.
         for asked in ASKED.iter().skip(i % 2).step_by(2) {
             other_formats(&dump.path, asked);
         }
     }
-    for name in &lacking {
+    for name in &missing {
         println!("skipped: {name}: not unpacked in {}", common::unpacked().display());
     }
 }

@@ -1,4 +1,4 @@
-//! What terminals show: tables fit their width, whatever leaves is told, numbers and addresses stay whole, pipes get everything.
+//! Output on terminals: tables fit the width, dropped columns are reported, numbers and addresses stay whole, pipes get everything.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,9 +11,9 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::common::{self, Ran, cases, commands, parsed, run, run_on, sample};
 
-/// Widths of terminals that people have.
+/// Common widths of terminals.
 const WIDTHS: [usize; 4] = [80, 100, 120, 200];
-/// Their height.
+/// Height of the terminal.
 const HEIGHT: usize = 40;
 
 fn terminal(width: usize) -> Screen {
@@ -24,7 +24,7 @@ fn corpus(name: &str) -> String {
     format!("dumps/corpus/{name}.dmp.zst")
 }
 
-/// The dump on which a command has most to show.
+/// Returns the dump on which a command has most to show.
 fn subject(command: &str) -> String {
     let name = match command {
         "locks" => "net10-wks-deadlock-heap",
@@ -46,19 +46,19 @@ fn subject(command: &str) -> String {
     corpus(name)
 }
 
-/// The address of a row in the answer to `command`, the largest object of it.
+/// Returns the address of a row in the answer to `command`, which is its largest object.
 fn first_address(command: &[&str], list: &str, dump: &str) -> Option<String> {
     let answer = run(&[command, &["--json", "--no-local-files", dump]].concat()).json();
     let row = answer["data"][list].as_array()?.iter().max_by_key(|r| r["size"].as_u64())?;
     Some(row["address"].as_str()?.to_string())
 }
 
-/// The address of an object with fields, if there is one.
+/// Returns the address of an object with fields, if there is one.
 fn object(dump: &str) -> Option<String> {
     first_address(&["objects", "--type", "Lab.*"], "objects", dump).or_else(|| first_address(&["objects"], "objects", dump))
 }
 
-/// The placeholders of an example, filled in.
+/// Returns an example with its placeholders filled in.
 fn filled(form: &[String], dump: &str, out: &Path) -> Vec<String> {
     let mut args = commands::filled(form, |word| match word {
         "DUMP" => Some(dump.into()),
@@ -73,7 +73,7 @@ fn filled(form: &[String], dump: &str, out: &Path) -> Vec<String> {
     args
 }
 
-/// What `args` show at 80, 120 and 200 columns, and in a pipe.
+/// Returns the output of `args` at 80, 120 and 200 columns, and in a pipe.
 fn at_widths(args: &[String]) -> String {
     let screens = [("80 columns", terminal(80)), ("120 columns", terminal(120)), ("200 columns", terminal(200)), ("pipe", Screen::NONE)];
     let shown = screens.map(|(name, screen)| {
@@ -85,7 +85,7 @@ fn at_widths(args: &[String]) -> String {
 
 /// Pictures: blocks on terminals, letters and numbers in a pipe.
 #[test]
-fn what_pictures_show() {
+fn pictures_have_their_snapshots() {
     let pictures: [(&str, &[&str], &str); 5] = [
         ("heap_map", &["heap", "--map"], "net10-seg-fragmented-heap"),
         ("heap_map_garbage", &["heap", "--map", "--garbage"], "net10-wks-suspects-heap"),
@@ -106,7 +106,7 @@ fn what_pictures_show() {
 
 /// The first example of every command at 80, 120 and 200 columns, and in a pipe.
 #[test]
-fn what_every_command_shows() {
+fn every_command_has_its_snapshots() {
     let folder = tempfile::tempdir().unwrap();
     let work = |entry: &gcdump::cli::Entry| {
         let form = commands::words(entry.examples[0].line);
@@ -176,7 +176,7 @@ impl Subject {
     }
 }
 
-/// Numbers and addresses in `text`: those that no letter, ellipsis or dot is next to.
+/// Returns the numbers and addresses in `text` that are not next to a letter, ellipsis or dot.
 fn numbers(text: &str) -> BTreeSet<String> {
     let part = |c: char| c.is_alphanumeric() || matches!(c, ',' | '.' | '_' | '…' | '+' | '`');
     let words = text.split(|c: char| !part(c));
@@ -198,7 +198,7 @@ fn lines_fit_and_keep_numbers_whole() {
     let hidden = common::each(&names, |name| {
         let subject = Subject::of(name, folder.path());
         let mut hidden = BTreeMap::<usize, usize>::new();
-        // JSON has no lines of its own.
+        // JSON is not broken into lines.
         for (line, cli) in sample(subject.clis.iter().filter(|(line, _)| !line.contains("--json")), 4) {
             let wide = shown(cli, &subject.dump, terminal(80).wide(), None);
             let known = numbers(&wide.out);
@@ -208,7 +208,7 @@ fn lines_fit_and_keep_numbers_whole() {
                 for text in ran.out.lines() {
                     assert!(text.width() <= width, "{line} at {width}:\n{text}");
                 }
-                // Digits in a string of the dump are text, which may be wrapped anywhere.
+                // Digits in a string of the dump are text, which may wrap anywhere.
                 let text = ["strings ", "object "].iter().any(|command| line.starts_with(command));
                 let mut cut: Vec<String> = numbers(&ran.out).difference(&known).cloned().collect();
                 cut.retain(|n| !text || n.starts_with("0x"));
@@ -219,13 +219,13 @@ fn lines_fit_and_keep_numbers_whole() {
         }
         hidden
     });
-    // Narrow terminals have to leave columns out, wide ones hardly.
+    // Narrow terminals have to drop columns, wide ones hardly.
     let of = |width: usize| hidden.iter().map(|h| h[&width]).sum::<usize>();
     println!("tables with hidden columns: {:?}", WIDTHS.map(of));
     assert!(of(80) > of(120) && of(120) > of(200), "{:?}", WIDTHS.map(of));
 }
 
-/// `text` without the escape sequences of colors.
+/// Returns `text` without the escape sequences of colors.
 pub fn without_colors(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -281,7 +281,7 @@ fn titles_are_repeated_on_screens_only() {
     assert_eq!(titles(&run_on(Screen::terminal(Some(100), None), &args).out), [0]);
     assert_eq!(titles(&run_on(Screen::terminal(Some(100), Some(30)).paged(), &args).out), [0]);
     assert_eq!(titles(&run(&args).out), [0]);
-    // Measured tables as well.
+    // Tables whose widths are measured have them as well.
     let stat = titles_of(&run_on(Screen::terminal(Some(100), Some(30)), &["stat", "--top", "0", "--no-local-files", &dump]).out, "TYPE");
     assert!(stat > 2, "{stat}");
 }
@@ -290,20 +290,20 @@ fn titles_of(text: &str, title: &str) -> usize {
     text.lines().filter(|l| l.ends_with(title)).count()
 }
 
-/// What `seen` received.
+/// Returns the addresses that `seen` received.
 fn addresses(seen: &Seen) -> Vec<Vec<Option<Addr>>> {
     seen.take().into_iter().map(|list| list.into_iter().map(|link| link.map(|l| l.address)).collect()).collect()
 }
 
 #[test]
-fn the_addresses_of_the_rows_are_told() {
+fn the_addresses_of_the_rows_are_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let subject = Subject::of("net10-wks-colls-heap", folder.path());
     let seen = Seen::default();
     let path = folder.path().join("net10-wks-colls-heap.dmp");
     let path = path.to_str().unwrap();
     let leading = |text: &str| -> Vec<Option<Addr>> {
-        // Terminals show before it what the row is called.
+        // On terminals, the label of the row comes before it.
         let bare = |line: &str| line.split_whitespace().find(|word| !word.starts_with('$')).map(str::to_string);
         let first = |line: &str| u64::from_str_radix(bare(line)?.strip_prefix("0x")?, 16).ok().map(Addr);
         text.lines().map(first).filter(Option::is_some).collect()
@@ -320,7 +320,7 @@ fn the_addresses_of_the_rows_are_told() {
             }
         }
     }
-    // Rows without an address count; lists of lines have those with one.
+    // In tables, rows without an address are included; in lists of lines, only lines with one.
     let lists = |args: &[&str]| {
         shown(&parsed(&[args, &["--no-local-files", path]].concat()), &subject.dump, terminal(100), Some(&seen));
         addresses(&seen)

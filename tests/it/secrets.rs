@@ -1,4 +1,4 @@
-//! Secrets: what is planted where a process may have it is in no redacted copy, and in files for others only with `--contents`.
+//! Secrets planted in a process are in no redacted copy, and in files for others only with `--contents`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use gcdump::internals::base::{Addr, AddrRange};
 use gcdump::internals::dump::{Bytes, DumpFile, OpenOptions, open_bytes};
 use memchr::memmem;
 
-/// A secret, of a length that brings each of its parts to each place of a word.
+/// A secret, with a length that puts each of its parts at each offset in a word.
 const SECRET: &str = "SeCrEt-7k";
 
 /// The secret as a process stores it, repeated.
@@ -21,7 +21,7 @@ fn secrets() -> [Vec<u8>; 3] {
     [SECRET.as_bytes().to_vec(), utf16, utf32].map(|one| one.repeat(8))
 }
 
-/// The offsets of words' worth of the secret in `bytes`, at any place.
+/// Returns the offsets of words' worth of the secret in `bytes`, at any alignment.
 fn found(bytes: &[u8], secret: &[u8]) -> Vec<usize> {
     let parts: BTreeSet<&[u8]> = secret.windows(8).collect();
     parts.iter().flat_map(|part| memmem::find_iter(bytes, part)).collect()
@@ -42,7 +42,7 @@ fn nothing_is_left(copy: &[u8], secret: &[u8], what: &str) {
     panic!("{what}: {:?}", left.iter().take(10).map(place).collect::<Vec<_>>());
 }
 
-/// Memory that is mapped or captured, or of a module.
+/// Returns memory that is mapped or captured, or belongs to a module.
 fn mapped(file: &DumpFile) -> Vec<AddrRange> {
     let captured = file.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len)));
     let modules = file.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
@@ -54,7 +54,7 @@ fn is_in(sorted: &[AddrRange], word: u64) -> bool {
     sorted.get(i).is_some_and(|r| r.start.0 <= word)
 }
 
-/// The captured words of the threads' stacks, without the storage that the C library lays on top of them.
+/// Returns the captured words of the threads' stacks, without the storage that the C library has above them.
 fn words_of_stacks(file: &DumpFile) -> Vec<Addr> {
     let mut out = Vec::new();
     for thread in &file.threads {
@@ -68,7 +68,7 @@ fn words_of_stacks(file: &DumpFile) -> Vec<Addr> {
     out
 }
 
-/// Where captured words are in the file.
+/// File offsets of captured words.
 struct Offsets(Vec<(u64, u64, usize)>);
 
 impl Offsets {
@@ -85,7 +85,7 @@ impl Offsets {
     }
 }
 
-/// `bytes`, which are the file of `dump`, with the secret at `words`.
+/// Returns `bytes`, the file of `dump`, with the secret at `words`.
 fn planted(dump: &DumpFile, bytes: &[u8], words: &[Addr], secret: &[u8]) -> Vec<u8> {
     let (mut bytes, offsets) = (bytes.to_vec(), Offsets::of(dump));
     for (i, at) in words.iter().enumerate() {
@@ -96,7 +96,7 @@ fn planted(dump: &DumpFile, bytes: &[u8], words: &[Addr], secret: &[u8]) -> Vec<
     bytes
 }
 
-/// Redacts `bytes`, and returns the copy.
+/// Redacts `bytes` and returns the copy.
 fn redacted(bytes: &[u8]) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let (dump, copy) = (folder.path().join("dump.dmp"), folder.path().join("copy.dmp"));
@@ -127,14 +127,14 @@ fn dumps(quick: usize) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn words_of_stacks_that_are_no_addresses_are_not_copied() {
+fn words_of_stacks_that_are_not_addresses_are_not_copied() {
     each(&dumps(1), |(name, bytes)| {
         let dump = parsed(bytes.clone());
         let (mapped, offsets) = (mapped(&dump), Offsets::of(&dump));
         let word = |at: &Addr| offsets.get(*at).map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()));
         let words = words_of_stacks(&dump);
         let no_address = |at: &&Addr| word(at).is_some_and(|word| !is_in(&mapped, word));
-        // With and without what makes frames: numbers of their kinds, and the end of their chain.
+        // With and without words that look like frames: their numbers of kinds, and the end of their chain.
         let plain: Vec<Addr> = words.iter().filter(no_address).copied().collect();
         let walked: Vec<Addr> = plain.iter().filter(|at| word(at).is_some_and(|word| word > 0xff && word != u64::MAX)).copied().collect();
         for secret in sample(secrets(), 1) {
@@ -148,7 +148,7 @@ fn words_of_stacks_that_are_no_addresses_are_not_copied() {
     });
 }
 
-/// The parts of notes and streams that no reader needs: file offset and length.
+/// Returns the parts of notes and streams that no reader needs: file offset and length.
 fn needless(dump: &DumpFile, bytes: &[u8]) -> Vec<(usize, usize)> {
     let half = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap()) as usize;
     let word = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()) as usize;
@@ -157,11 +157,11 @@ fn needless(dump: &DumpFile, bytes: &[u8]) -> Vec<(usize, usize)> {
         for entry in (0..half(8)).map(|i| half(12) + i * 12) {
             let at = half(entry + 8);
             match half(entry) {
-                // Threads: all of a context but flags and general registers.
+                // Threads: everything in a context except flags and general registers.
                 3 => out.extend(
                     (0..half(at)).map(|i| half(at + 4 + i * 48 + 44)).flat_map(|context| [(context, 0x30), (context + 0x100, 0x3d0)]),
                 ),
-                // The exception's parameters that are not counted.
+                // Unused parameters of the exception.
                 6 => {
                     let count = half(at + 32);
                     out.push((at + 40 + count * 8, (15 - count) * 8));
@@ -178,7 +178,7 @@ fn needless(dump: &DumpFile, bytes: &[u8]) -> Vec<(usize, usize)> {
             let (owner, len, kind) = (half(at), half(at + 4), half(at + 8));
             let desc = at + 12 + owner.next_multiple_of(4);
             match kind {
-                // Threads: information about a signal but the signal itself, times, and registers for vectors.
+                // Threads: facts about a signal other than the signal itself, times, and vector registers.
                 1 if owner == 5 => out.extend([(desc, 12), (desc + 16, 16), (desc + 36, 76)]),
                 3 if owner == 5 => out.extend([(desc, 24), (desc + 56, len - 56)]),
                 6 if owner == 5 => {
@@ -196,7 +196,7 @@ fn needless(dump: &DumpFile, bytes: &[u8]) -> Vec<(usize, usize)> {
 }
 
 #[test]
-fn notes_and_contexts_are_copied_as_far_as_readers_need_them() {
+fn only_needed_parts_of_notes_and_contexts_are_copied() {
     each(&dumps(7), |(name, bytes)| {
         let dump = parsed(bytes.clone());
         let secret = &secrets()[0];
@@ -217,7 +217,8 @@ fn notes_and_contexts_are_copied_as_far_as_readers_need_them() {
     });
 }
 
-/// Overwrites all that a first copy leaves out: native heaps, variables, environment, free space, text. Nothing of it may come into a second.
+/// Overwrites everything that a first copy leaves out: native heaps, variables, environment, free space, text. Nothing of it may be in a
+/// second copy.
 fn nothing_comes_back(name: &str, bytes: &[u8]) {
     let dump = parsed(bytes.to_vec());
     let copy = parsed(redacted(bytes));
@@ -227,13 +228,13 @@ fn nothing_comes_back(name: &str, bytes: &[u8]) {
     for range in &dump.ranges {
         let word = |at: Addr| offsets.get(at).map(|at| &bytes[at..at + 8]);
         let all = (range.start.0.next_multiple_of(8)..range.start.0 + range.len).step_by(8).map(Addr);
-        // Of the length of a string and its first characters, the copy keeps the half.
+        // A word with the length of a string and its first characters is copied in part.
         let is_left_out = |at: &Addr| kept(*at).is_none_or(|kept| word(*at).is_some_and(|word| kept != word && kept[..4] != word[..4]));
         words.extend(all.filter(is_left_out));
     }
     let stack: BTreeSet<Addr> = words_of_stacks(&dump).into_iter().collect();
     let mapped = mapped(&dump);
-    // Addresses on stacks are what frames are found by.
+    // Addresses on stacks are needed to find frames.
     words.retain(|at| {
         let word = offsets.get(*at).map(|at| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap()));
         !stack.contains(at) || word.is_some_and(|word| !is_in(&mapped, word))
@@ -247,12 +248,12 @@ fn nothing_comes_back(name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn what_a_copy_leaves_out_comes_into_no_other() {
+fn omitted_memory_is_in_no_later_copy() {
     each(&dumps(1), |(name, bytes)| nothing_comes_back(name, bytes));
 }
 
 #[test]
-fn what_a_copy_of_a_whole_dump_leaves_out_comes_into_no_other() -> Tested {
+fn omitted_memory_of_a_whole_dump_is_in_no_later_copy() -> Tested {
     const NAMES: [&str; 3] = ["net10-wks-basics-heap", "net8-wks-stacks-heap", "win-net9-wks-basics-full"];
     let (dumps, missing) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()))?;
     each(&dumps, |dump| nothing_comes_back(&dump.name, &std::fs::read(&dump.path).unwrap()));
@@ -260,7 +261,7 @@ fn what_a_copy_of_a_whole_dump_leaves_out_comes_into_no_other() -> Tested {
     Ok(())
 }
 
-/// Overwrites the messages of a crash report and keeps its names.
+/// Checks that the messages of a crash report are overwritten and its names kept.
 fn messages_are_overwritten(bytes: &[u8]) {
     let messages = [&b"the lab crashes on purpose"[..], b"inner trouble of the lab"];
     assert!(messages.iter().all(|text| memmem::find(bytes, text).is_some()));
@@ -275,14 +276,14 @@ fn the_messages_of_a_crash_report_are_overwritten() {
 }
 
 #[test]
-fn the_messages_of_a_crash_report_that_is_looked_for_are_overwritten() -> Tested {
+fn the_messages_of_a_crash_report_found_by_a_search_are_overwritten() -> Tested {
     let (dumps, missing) = further_dumps(|row| row["name"] == "net11aot-wks-crash-full")?;
     dumps.iter().for_each(|dump| messages_are_overwritten(&std::fs::read(&dump.path).unwrap()));
     println!("not unpacked: {missing:?}");
     Ok(())
 }
 
-/// A core of the kernel whose command line has a secret.
+/// Makes a kernel core whose command line has a secret.
 fn with_command_line(folder: &Path) -> PathBuf {
     const LINE: &[u8] = b"/app/lab wait --password SeCrEt-7k --key=SeCrEt-7k";
     let mut bytes = bytes_of("net10-wks-wait-kernel").unwrap();
@@ -290,7 +291,7 @@ fn with_command_line(folder: &Path) -> PathBuf {
     let at = memmem::find(&bytes, line.as_bytes()).unwrap();
     bytes[at..at + 80].fill(0);
     bytes[at..at + LINE.len()].copy_from_slice(LINE);
-    // And among the arguments on the first stack, which are all of them.
+    // The secret is also among the arguments on the first stack.
     let label = b"--label\0net10-wks-wait-kernel\0";
     let at = memmem::find(&bytes, label).unwrap() + 8;
     bytes[at..at + SECRET.len()].copy_from_slice(SECRET.as_bytes());
@@ -327,8 +328,8 @@ fn command_lines_are_in_files_on_request_only() {
         assert!(matches!(ran.exit, Exit::Ok | Exit::Partial), "{args:?}: {}", ran.err);
     };
     // A terminal shows it.
-    let told = run(&["info", "--no-local-files", dump]);
-    assert!(told.out.contains(SECRET), "{}", told.out);
+    let shown = run(&["info", "--no-local-files", dump]);
+    assert!(shown.out.contains(SECRET), "{}", shown.out);
     assert_eq!(run(&["info", "--no-local-files", "--json", dump]).json()["data"]["process_name"], "lab");
     for format in ["gcdump", "heapsnapshot", "parquet", "csv", "ndjson"] {
         let to = out(&format!("plain.{format}"));

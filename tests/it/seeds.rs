@@ -1,5 +1,5 @@
-//! What interfaces of garbage collectors ask for, and which answer has it: `seeds.txt`. Every command line is run, every field
-//! looked up, and the outcome kept in `docs/coverage.md`; `GCDUMP_BLESS=1` rewrites its part.
+//! Checks `seeds.txt`, which lists what interfaces of garbage collectors ask for, and the answer to each. Every command line is run and every
+//! field looked up. `docs/coverage.md` has the result; `GCDUMP_BLESS=1` rewrites that part.
 
 mod table;
 
@@ -23,13 +23,13 @@ const RUNTIMES: [&str; 4] = ["8", "9", "10", "11"];
 
 /// A dump, or a pair of dumps of one process.
 struct Subject<'a> {
-    /// Whether it is one of [`SYNTHETIC`].
+    /// Whether the process is one of [`SYNTHETIC`].
     made: bool,
     name: &'a str,
     pair: bool,
 }
 
-/// A place in the table: the numbers of a section and of a row.
+/// Position in the table: the numbers of a section and of a row.
 type Place = (usize, usize);
 
 fn corpus(name: &str) -> PathBuf {
@@ -42,7 +42,7 @@ fn unpacked(name: &str) -> NamedTempFile {
     file
 }
 
-/// Processes of .NET 11, which show what no real dump does.
+/// Processes of .NET 11, with values that no real dump has.
 const SYNTHETIC: [&str; 4] =
     ["synthetic: handles of every kind", "synthetic: segments", "synthetic: during a collection", "synthetic: allocating"];
 
@@ -57,7 +57,7 @@ fn synthetic(name: &str) -> NamedTempFile {
             let mut target = standard.build();
             let mut objects: Vec<u64> = target.expected()["objects"].as_array().unwrap().iter().map(|o| number(&o[0])).collect();
             objects.sort_unstable();
-            // The one before the last of a segment has its space, but nothing was written there.
+            // The object before the last one of a segment has its space, but nothing was written there.
             let at = objects.windows(3).position(|w| w[2] - w[0] < 0x100).unwrap();
             let header = Shape::ALL[0].ptr;
             target.memory.bytes(objects[at], &vec![0; (objects[at + 1] - objects[at] - header) as usize]);
@@ -70,7 +70,7 @@ fn synthetic(name: &str) -> NamedTempFile {
 }
 
 impl Subject<'_> {
-    /// The words that stand for its files.
+    /// The words for its files in command lines.
     fn files(&self) -> Vec<(&'static str, NamedTempFile)> {
         match self {
             Subject { made: true, name, .. } => vec![("DUMP", synthetic(name))],
@@ -81,7 +81,7 @@ impl Subject<'_> {
         }
     }
 
-    /// Whether it is to show the field.
+    /// Whether it has to show the field.
     fn is_asked(&self, field: &Field) -> bool {
         let pair = words(&field.command).iter().any(|w| w == "BEFORE");
         pair == self.pair && (!self.made || field.shown != Shown::Value)
@@ -97,7 +97,7 @@ struct Answers<'a> {
 }
 
 impl Answers<'_> {
-    /// What a word of a command line stands for in this dump; `None` if the dump has none.
+    /// Returns the value of a placeholder for this dump; `None` if the dump has none.
     fn filled(&mut self, word: &str) -> Option<String> {
         if let Some((_, file)) = self.files.iter().find(|f| f.0 == word) {
             return Some(file.path().to_str().unwrap().to_string());
@@ -114,13 +114,14 @@ impl Answers<'_> {
         }
     }
 
-    /// `data` of the answer, which fits its schema, and of a real dump is complete; `None` if the dump does not have what a placeholder stands for.
+    /// Returns `data` of the answer, which must fit its schema and be complete for a real dump; `None` if the dump does not have the value of
+    /// a placeholder.
     fn data(&mut self, command: &str) -> Option<&Value> {
         if !self.known.contains_key(command) {
             let mut args = words(command).iter().map(|w| self.filled(w)).collect::<Option<Vec<_>>>()?;
             args.extend(["--json", "--no-local-files"].map(Into::into));
             let ran = run(&args);
-            // Synthetic processes have no stacks: what holds an object is partly unknown.
+            // Synthetic processes have no stacks, so holders of objects are partly unknown.
             let fits = ran.exit == Exit::Ok || SYNTHETIC.contains(&self.name) && ran.exit == Exit::Partial;
             assert!(fits, "{command} on {}: {:?} {}{}", self.name, ran.exit, ran.out, ran.err);
             let mut answer = ran.json();
@@ -131,7 +132,8 @@ impl Answers<'_> {
     }
 }
 
-/// What the dumps of one runtime show of each field at best, and what is wrong. Once a field has a value, no further dump is asked.
+/// Returns the best state of each field in the dumps of one runtime, and the faults. Once a field has a value, no further dump is checked for
+/// it.
 fn seen(table: &Table, subjects: &[Subject<'_>]) -> (BTreeMap<Place, State>, BTreeSet<String>) {
     let (mut states, mut wrong) = (BTreeMap::new(), BTreeSet::new());
     for subject in subjects {
@@ -250,7 +252,7 @@ fn a_wrong_row_is_found() {
         assert!(of(path, kind).is_err(), "{path}");
     }
     for (path, kind) in [("a[].b", "number"), ("n", "address"), ("a[].k", "address"), ("a[].b", "text"), ("n", "nmber"), ("a", "object")] {
-        assert!(of(path, kind).is_err(), "{path} is no {kind}");
+        assert!(of(path, kind).is_err(), "{path} is not a {kind}");
     }
     let holds = |shown: Shown, real, made| shown.holds(real, made).is_ok();
     assert!(holds(Shown::Value, Some(State::Value), None) && holds(Shown::Zero, Some(State::Zero), Some(State::Value)));

@@ -1,4 +1,4 @@
-//! Several objects on one command line have the answers that each has on its own line.
+//! Several objects on one command line get the same answers as separately.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::common::run;
 
 const DUMP: &str = "dumps/net10-wks-basics-heap.dmp.zst";
 
-/// Addresses of objects, and what lists them.
+/// Returns the addresses of objects, and the output that lists them.
 fn dogs(format: &str) -> (Vec<String>, String) {
     let all = run(&["objects", "--type", "Lab.Dog", "--count", "3", "--json", "--no-local-files", DUMP]).json();
     let addresses = all["data"]["objects"].as_array().unwrap().iter().map(|o| o["address"].as_str().unwrap().to_string()).collect();
@@ -23,7 +23,7 @@ fn fed(input: &str, args: &[&str]) -> (Option<i32>, String, String) {
     let mut child = command.args(args).arg("--no-local-files").stdin(stdin).stdout(stdout).stderr(stderr).spawn().unwrap();
     let mut to = child.stdin.take().unwrap();
     let input = input.to_string();
-    // A program that refuses its arguments does not read.
+    // A program that refuses its arguments does not read standard input.
     std::thread::spawn(move || drop(to.write_all(input.as_bytes())));
     let done = child.wait_with_output().unwrap();
     (done.status.code(), String::from_utf8(done.stdout).unwrap(), String::from_utf8(done.stderr).unwrap())
@@ -38,7 +38,7 @@ fn answers_are_those_of_each_object() {
         let all = run(&[command, a, b, c, DUMP, "--no-local-files"]);
         assert_eq!(all.out, [a, b, c].map(|object| one(object).out).join("\n"), "{command}");
         assert_eq!((all.exit, one(a).exit), (Exit::Ok, Exit::Ok), "{command}: {}", all.err);
-        // The dump comes first as well, and each format has an answer after the other.
+        // The dump may come first, too. Each format has one answer after the other.
         let json = run(&[DUMP, command, "--json", a, b, "--no-local-files"]);
         let documents: Vec<Value> = serde_json::Deserializer::from_str(&json.out).into_iter().map(Result::unwrap).collect();
         let each = [a, b].map(|object| run(&[command, object, "--json", "--no-local-files", DUMP]).json());
@@ -51,7 +51,7 @@ fn answers_are_those_of_each_object() {
 }
 
 #[test]
-fn an_object_that_does_not_exist_does_not_end_it() {
+fn an_object_that_does_not_exist_does_not_end_the_command() {
     let (dogs, _) = dogs("json");
     let ran = run(&["object", "0x10", &dogs[0], "0x18", "--no-fields", "--no-local-files", DUMP]);
     assert_eq!(ran.exit, Exit::Negative);
@@ -59,7 +59,7 @@ fn an_object_that_does_not_exist_does_not_end_it() {
     for missing in ["0x10", "0x18"] {
         assert!(ran.err.contains(&format!("there is no object at {missing}; `gcdump where {missing}` says what is there")), "{}", ran.err);
     }
-    // One that is there and a dump that is not: nothing is answered.
+    // With an object that exists and a dump that does not, nothing is answered.
     assert_eq!(run(&["object", &dogs[0], &dogs[1], "no-such.dmp"]).exit, Exit::BadDump);
 }
 
@@ -83,14 +83,14 @@ fn objects_come_from_standard_input_as_objects_prints_them() {
 }
 
 #[test]
-fn static_fields_are_sorted_by_what_they_retain() {
+fn static_fields_are_sorted_by_retained_size() {
     let plain = run(&["statics", "--json", "--no-local-files", DUMP]).json();
     let found = run(&["statics", "--retained", "--json", "--no-local-files", DUMP]).json();
     let rows = found["data"]["statics"].as_array().unwrap();
     let sizes: Vec<Option<u64>> = rows.iter().map(|r| r["retained"].as_u64()).collect();
     let known: Vec<u64> = sizes.iter().copied().map_while(|size| size).collect();
     assert!(known.len() > 50 && known.is_sorted_by(|a, b| a >= b) && sizes.iter().skip(known.len()).all(Option::is_none), "{sizes:?}");
-    // Each says what `retained` says of the object.
+    // Each value equals that of `retained`.
     for row in rows.iter().filter(|r| r["kind"] == "object").take(5) {
         let object = row["object"].as_str().unwrap();
         let asked = run(&["retained", "--object", object, "--json", "--no-local-files", DUMP]).json();
@@ -105,11 +105,11 @@ fn static_fields_are_sorted_by_what_they_retain() {
 }
 
 #[test]
-fn groups_retain_what_their_objects_do() {
+fn groups_retain_the_bytes_of_their_objects() {
     let ask = |by: &str| run(&["retained", "--by", by, "--json", "--no-local-files", DUMP]).json()["data"].clone();
     let sum = |data: &Value, field: &str| data["groups"].as_array().unwrap().iter().map(|g| g[field].as_u64().unwrap()).sum::<u64>();
     let roots = ask("root");
-    // Each byte that is reachable has one root, or several.
+    // Each reachable byte belongs to one root or to several.
     assert_eq!(sum(&roots, "retained"), roots["totals"]["reachable_bytes"].as_u64().unwrap());
     assert_eq!(roots["group_count"].as_u64().unwrap(), roots["groups"].as_array().unwrap().len() as u64);
     for by in ["namespace", "assembly"] {
@@ -134,13 +134,13 @@ fn info_has_a_line_for_each_of_several_dumps() {
     let [first, second] = lines.as_slice() else { panic!("{}", ran.out) };
     assert!(first.starts_with(&format!("{DUMP}: lab (3005), .NET 10.0")) && first.contains("heap dump, GC heap "), "{first}");
     assert!(second.starts_with(&format!("{OTHER}: ")) && second.contains(".NET 8"), "{second}");
-    // Without the command as well; each format has what one dump has.
+    // Without the command, too; each format has the same fields as for one dump.
     assert_eq!(run(&[DUMP, OTHER, "--no-local-files"]).out, ran.out);
     let json = run(&["info", DUMP, OTHER, "--json", "--no-local-files"]);
     let documents: Vec<Value> = serde_json::Deserializer::from_str(&json.out).into_iter().map(Result::unwrap).collect();
     let each = [DUMP, OTHER].map(|dump| run(&["info", dump, "--json", "--no-local-files"]).json());
     assert_eq!(documents, each);
-    // A file that is not a dump has its message.
+    // A file that is not a dump gets a message.
     let ran = run(&["info", DUMP, "README.md", OTHER, "--no-local-files"]);
     assert!(ran.exit == Exit::BadDump && ran.out.lines().count() == 2 && ran.err.contains("README.md is a text file"), "{}", ran.err);
 }

@@ -1,4 +1,4 @@
-//! The shell: scripts answer as the command line does, and sessions in a pseudo-terminal.
+//! The shell: scripts answer as the command line does, and sessions run in a pseudo-terminal.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -27,14 +27,14 @@ fn leak(which: &str) -> String {
     format!("{}/dumps/corpus/net10-wks-leak-heap.{which}.dmp.zst", env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A command as it is typed in the shell and in the system's.
+/// A command as typed in the shell and in the system's shell.
 struct Both {
     shell: String,
     line: Vec<String>,
     dump: String,
 }
 
-/// Every example of every command, in both ways. `out`: a file to write.
+/// Returns every example of every command, in both forms. `out`: a file to write.
 fn both(out: &str) -> Vec<Both> {
     let first =
         |command: &[&str], list: &str| -> String { ask(&own_unpacked(), command).1["data"][list][0]["address"].as_str().unwrap().into() };
@@ -52,7 +52,7 @@ fn both(out: &str) -> Vec<Both> {
         let compares = example.iter().any(|w| w == "BEFORE");
         let dump = if compares { leak("after") } else { own() };
         let line = filled(&example, |word| if matches!(word, "DUMP" | "AFTER") { Some(dump.clone()) } else { value(word) });
-        // What stands for the dump is left out; for several, a dot.
+        // The dump is left out in the shell; of several dumps, a dot is the open one.
         let several = example.iter().filter(|w| *w == "AFTER").count() > 1;
         let typed: Vec<String> = filled(&example, &value)
             .iter()
@@ -88,7 +88,7 @@ fn every_command_answers_in_a_shell_as_on_the_command_line() {
             }
         }
     }
-    // All of them in one shell, whose caches fill as it goes: from input that is no terminal, and from a file.
+    // All commands run in one shell, whose caches fill meanwhile: from standard input that is not a terminal, and from a file.
     for (dump, lines, answers) in scripts {
         let script = folder.path().join("script");
         fs::write(&script, &lines).unwrap();
@@ -104,6 +104,23 @@ fn every_command_answers_in_a_shell_as_on_the_command_line() {
             assert!(String::from_utf8(ran.stdout).unwrap() == answers, "{dump} {named}");
         }
     }
+}
+
+#[test]
+fn an_address_means_the_object_and_hints_run_as_they_are_printed() {
+    let (_, dogs) = ask(&own_unpacked(), &["objects", "--type", "Lab.Dog", "--top", "1"]);
+    let dog = dogs["data"]["objects"][0]["address"].as_str().unwrap().to_string();
+    let wanted = run(&["object", &dog, "--no-local-files", &own()]).out;
+    let list = run(&["objects", "--type", "Lab.Dog", "--top", "1", "--no-local-files", &own()]).out;
+    for line in [dog.clone(), dog.trim_start_matches("0x").to_string(), format!("gcdump object {dog}")] {
+        assert_eq!(shell(&line, &own()).out, wanted, "{line}");
+    }
+    let ran = shell(&format!("objects --type Lab.Dog --top 1; $1; object {dog}; $_"), &own());
+    assert_eq!(ran.out, format!("{list}{wanted}{wanted}{wanted}"), "{}", ran.err);
+    let types = shell("stat --type Lab.Dog; $1", &own());
+    assert!(types.exit == Exit::Ok && types.out.contains("100 objects, 4,800 bytes"), "{} {}", types.out, types.err);
+    let nothing = shell("$1", &own());
+    assert!(nothing.exit == Exit::Usage && nothing.err.contains("no table was printed"), "{}", nothing.err);
 }
 
 #[test]
@@ -135,7 +152,7 @@ fn names_of_sos_and_rows_and_the_last_object() {
     let dump = own();
     let plain = |args: &[&str]| run(&[args, &["--no-local-files", &dump]].concat()).out;
     assert_eq!(shell("dumpheap -stat -type Lab", &dump).out, plain(&["dumpheap", "-stat", "-type", "Lab"]));
-    // A row of types, and one of objects.
+    // A row of types, and a row of objects.
     let types = plain(&["stat", "--type", "Lab.Dog", "--top", "1"]);
     let paths = plain(&["path", "--type", "Lab.Dog"]);
     assert_eq!(shell("stat --type Lab.Dog --top 1; gcroot $1", &dump).out, types + &paths);
@@ -143,7 +160,7 @@ fn names_of_sos_and_rows_and_the_last_object() {
     let second = objects.lines().nth(2).unwrap().split_whitespace().next().unwrap();
     let one = plain(&["object", second]);
     assert_eq!(shell("objects --type Lab.Dog --count 2; do $2; object $_", &dump).out, format!("{objects}{one}{one}"));
-    // A field of an object: the third of a dog is its friend. Its age leads nowhere.
+    // A field of an object: the third field of a dog is its friend. Its age is not a reference.
     let friend = |text: &str| text.lines().find(|l| l.contains("Friend")).unwrap().split_whitespace().nth(2).unwrap().to_string();
     let expected = one.clone() + &plain(&["object", &friend(&one)]);
     assert_eq!(shell(&format!("object {second}; object $3"), &dump).out, expected);
@@ -158,7 +175,7 @@ fn names_of_sos_and_rows_and_the_last_object() {
 }
 
 #[test]
-fn next_goes_on_where_the_answer_ended() {
+fn next_continues_where_the_answer_ended() {
     let dump = own();
     let rows = |text: &str| -> Vec<String> { text.lines().filter(|l| l.trim_start().starts_with("0x")).map(str::to_string).collect() };
     let columns =
@@ -169,7 +186,7 @@ fn next_goes_on_where_the_answer_ended() {
         let mut pages = rows(&shell(&format!("{command} {one}; next; next"), &dump).out);
         let whole = rows(&shell(&format!("{command} {all}"), &dump).out);
         if command == "retained" {
-            // Two tables: each goes on.
+            // Both tables continue.
             let part = |from: usize| (0..3).flat_map(move |page| (0..3).map(move |i| page * 6 + from + i));
             pages = part(0).chain(part(3)).map(|i| pages[i].clone()).collect();
         }
@@ -177,7 +194,7 @@ fn next_goes_on_where_the_answer_ended() {
     }
     let ran = shell("stat --top 2; next; object $1 | cat; next > /dev/null", &dump);
     assert_eq!(rows(&ran.out).len(), 4, "{}{}", ran.out, ran.err);
-    for (commands, says) in [("next", "nothing was listed"), ("heap; next", "lists all"), ("stat; next 3", "takes no words")] {
+    for (commands, says) in [("next", "nothing was listed"), ("heap; next", "lists all"), ("stat; next 3", "takes no arguments")] {
         let ran = shell(commands, &dump);
         assert!(ran.exit == Exit::Usage && ran.err.contains(says), "{commands}: {}", ran.err);
     }
@@ -194,7 +211,7 @@ fn errors_are_one_line_and_the_last_one_is_the_exit_code() {
         ("stat --type No.Such", Exit::Negative, ""),
         ("stat 'a", Exit::Usage, "quote is left open"),
         ("stat --threads 2", Exit::Usage, "--threads"),
-        ("stat other.dmp", Exit::Usage, "this shell is about"),
+        ("stat other.dmp", Exit::Usage, "this shell has"),
         ("diff /no/such.dmp", Exit::BadDump, "/no/such.dmp"),
         ("shell", Exit::Usage, "no command 'shell'"),
         ("stat | exit 3", Exit::Negative, ""),
@@ -203,7 +220,7 @@ fn errors_are_one_line_and_the_last_one_is_the_exit_code() {
         let ran = shell(commands, &dump);
         assert_eq!(ran.exit, exit, "{commands}: {}", ran.err);
         assert!(ran.err.contains(says) && ran.err.lines().count() <= 1, "{commands}: {}", ran.err);
-        // Others follow, unless it is asked to end; they do not make it good.
+        // Later commands run, unless the shell is asked to stop, and do not change the exit code.
         let more = shell(&format!("{commands}\nheap"), &dump);
         assert_eq!((more.exit, more.out.contains("gen0")), (exit, true), "{commands}");
         let ends = run(&["shell", "-e", "-c", &format!("{commands}\nheap"), "--no-local-files", &dump]);
@@ -226,14 +243,14 @@ fn answers_go_to_files_and_programs() {
     assert_eq!((ran.out.as_str(), fs::read_to_string(&file).unwrap()), ("", heap.repeat(2)));
     let ran = shell(&format!("heap -o '{path}'"), &dump);
     assert_eq!((ran.out.as_str(), fs::read_to_string(&file).unwrap()), ("", heap.clone()));
-    // Never over a dump.
+    // A dump is never overwritten.
     let copy = folder.path().join("copy.dmp");
     fs::copy(own_unpacked(), &copy).unwrap();
     for to in [">", ">>"] {
         let ran = shell(&format!("heap {to} {}", copy.display()), &dump);
         assert!(ran.exit == Exit::Usage && ran.err.contains("may be a dump"), "{}", ran.err);
     }
-    // The output of programs is not the test's: a file shows it.
+    // The output of programs does not go to the test, so a file shows it.
     let ran = shell(&format!("heap | grep gen2 | cat > '{path}'; stat --top 0 | true; heap"), &dump);
     assert_eq!((ran.exit, ran.out.as_str(), ran.err.as_str()), (Exit::Ok, heap.as_str(), ""));
     let wanted: String = heap.lines().filter(|l| l.contains("gen2")).map(|l| format!("{l}\n")).collect();
@@ -241,14 +258,14 @@ fn answers_go_to_files_and_programs() {
 }
 
 #[test]
-fn options_of_the_shell_hold_unless_a_command_has_its_own() {
+fn options_of_the_shell_apply_unless_a_command_has_its_own() {
     let dump = own();
     let ran = run(&["shell", "--json", "--no-local-files", "-c", "heap; heap --format csv", &dump]);
     let csv = run(&["heap", "--format", "csv", "--no-local-files", &dump]).out;
     let json = run(&["heap", "--json", "--no-local-files", &dump]).out;
     assert_eq!(ran.out, json + &csv);
-    // One that opens the dump in another way.
-    // In a process of its own: all that a process allocates counts, and here that is other tests as well.
+    // One command opens the dump with other options. It runs in a separate process, because all allocations of a process are counted, also
+    // those of other tests.
     let lines = "heap --max-memory 1M; retained --max-memory 1K; heap";
     let ran = Command::new(GCDUMP).args(["shell", "-c", lines, "--no-local-files", &dump]).output().unwrap();
     let [out, err] = [ran.stdout, ran.stderr].map(|text| String::from_utf8(text).unwrap());
@@ -258,7 +275,7 @@ fn options_of_the_shell_hold_unless_a_command_has_its_own() {
     assert_eq!(ran.exit, Exit::Ok);
 }
 
-/// A command that is cancelled at any time leaves nothing half made: the next answers are those of a dump that was just opened.
+/// A command that is cancelled at any time leaves no half-made data: later answers equal those from a newly opened dump.
 #[test]
 fn cancelled_commands_leave_no_trace() {
     let folder = tempfile::tempdir().unwrap();
@@ -300,7 +317,7 @@ fn other_dumps_are_opened_once() {
     let (other, after) = (other.to_str().unwrap(), leak("after"));
     let wanted = run(&["diff", "--no-local-files", other, &after]).out;
     let back = run(&["diff", "--no-local-files", &after, other]);
-    // The file is gone when it is needed again.
+    // The file is missing when it is needed again.
     let ran = shell(&format!("diff {other}; heap | rm {other}; diff {other}; diff . {other}"), &after);
     assert!(Path::new(other).symlink_metadata().is_err());
     assert_eq!((ran.out, ran.err.as_str()), (format!("{wanted}{wanted}{}", back.out), &*back.err));
@@ -316,7 +333,7 @@ mod terminal {
 
     const PROMPT: &str = "gcdump> ";
 
-    /// A shell in a pseudo-terminal, with a home of its own.
+    /// Starts a shell in a pseudo-terminal, with its own home folder.
     fn session(home: &Path, args: &[&str]) -> PtySession {
         let mut command = Command::new(GCDUMP);
         command.args(args).arg("--no-local-files").env("TERM", "xterm").env("HOME", home).env("XDG_STATE_HOME", home);
@@ -326,7 +343,7 @@ mod terminal {
         session
     }
 
-    /// What a line answers, without the echo.
+    /// Returns the answer to a line, without the echo.
     fn answer(session: &mut PtySession, line: &str) -> String {
         session.send_line(line).unwrap();
         let text = session.exp_string(PROMPT).unwrap();
@@ -341,7 +358,7 @@ mod terminal {
         assert!(answer(&mut s, "dumpheap -stat --top 2").contains("System.String"));
         assert!(answer(&mut s, "next").contains("Lab.Node"));
         assert!(answer(&mut s, "path $1 | head -1").contains("objects are reachable from roots"));
-        assert!(answer(&mut s, "objects --type Lab.Dog --count 3").contains("3 rows of 100 objects"));
+        assert!(answer(&mut s, "objects --type Lab.Dog --count 3").contains("rows 1 to 3 of 100 objects"));
         assert!(answer(&mut s, "object $2").contains("dog1"));
         assert!(answer(&mut s, "path $_").contains("Lab.Program.Keep"));
         assert!(answer(&mut s, "stat | grep -c Lab").trim().parse::<u32>().unwrap() > 2);
@@ -356,11 +373,11 @@ mod terminal {
     }
 
     #[test]
-    fn rows_are_shown_with_what_they_are_called() {
+    fn rows_are_shown_with_their_labels() {
         let home = tempfile::tempdir().unwrap();
         let dump = own();
         let mut s = session(home.path(), &["shell", &dump]);
-        // What rows are called, and their first addresses.
+        // The labels of rows, and their first addresses.
         let rows = |text: &str| -> Vec<(String, String)> {
             let words = text.lines().map(|l| l.split_whitespace().map(str::to_string).collect::<Vec<_>>());
             words.filter(|w| w.first().is_some_and(|w| w.starts_with('$'))).map(|w| (w[0].clone(), w[1].clone())).collect()
@@ -372,22 +389,22 @@ mod terminal {
             assert_eq!(names(&first), ["$1", "$2"]);
             let more = rows(&answer(&mut s, "next"));
             assert_eq!(names(&more), ["$3", "$4"]);
-            // The fields of an object are rows, too.
+            // Fields of an object are rows, too.
             let at = &[&first[..], &more].concat()[row - 1].1;
             let file = home.path().join(row.to_string());
             answer(&mut s, &format!("object ${row} > {}", file.display()));
             assert!(fs::read_to_string(&file).unwrap().lines().next().unwrap().ends_with(at.as_str()), "{row}");
         }
-        // Several tables, and pages of them.
+        // There are several tables, and pages of them.
         let suspects = rows(&answer(&mut s, "retained --top 3"));
         assert_eq!(names(&suspects), ["$1", "$2", "$3", "$4", "$5", "$6"]);
         let more = rows(&answer(&mut s, "next"));
         assert_eq!(names(&more), ["$7", "$8", "$9", "$10", "$11", "$12"]);
-        // Lines have them behind, each the address that it names.
+        // In lines, labels come after their addresses.
         let path = answer(&mut s, &format!("path {}", first[0].1));
         let named: Vec<&str> = path.lines().filter(|l| l.trim_end().ends_with(" $1")).collect();
         assert!(matches!(named.as_slice(), [one] if one.contains("0x")), "{path}");
-        // Pipes and files are for programs, and titles have none.
+        // Pipes and files, which programs read, have no labels, and neither do titles.
         assert!(rows(&answer(&mut s, "objects --type Lab.Dog --count 2 | cat")).is_empty());
         let types = answer(&mut s, "stat --top 1");
         assert!(types.lines().any(|l| l.contains("BYTES") && !l.contains('$')) && names(&rows(&types)) == ["$1"], "{types}");
@@ -409,11 +426,11 @@ mod terminal {
             s.send(typed).unwrap();
             s.flush().unwrap();
             s.exp_string(becomes).unwrap();
-            // Ctrl-C gives the line up.
+            // Ctrl-C discards the line.
             s.send_control('c').unwrap();
             s.exp_string(PROMPT).unwrap();
         }
-        // An address that was printed.
+        // A printed address is completed.
         let listed = answer(&mut s, "objects --type Lab.Everything --count 1");
         let address = listed.lines().find_map(|l| l.split_whitespace().find(|w| w.starts_with("0x"))).unwrap().to_string();
         s.send(&format!("object {}\t", &address[..8])).unwrap();
@@ -434,7 +451,7 @@ mod terminal {
         s.send_control('c').unwrap();
         s.exp_string(PROMPT).unwrap();
         assert!(answer(&mut s, "heap").contains("gen2"));
-        // One that comes late, when its command has ended and a line is edited.
+        // A late Ctrl-C, when the command has ended and a line is edited.
         s.process_mut().signal(Signal::SIGINT).unwrap();
         std::thread::sleep(Duration::from_millis(100));
         s.send_line("heap").unwrap();
@@ -471,7 +488,7 @@ mod terminal {
     }
 
     #[test]
-    fn lines_are_known_in_the_next_session() {
+    fn lines_are_in_the_history_of_the_next_session() {
         use std::os::unix::fs::PermissionsExt;
         let home = tempfile::tempdir().unwrap();
         let dump = own();
@@ -484,7 +501,7 @@ mod terminal {
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_to_string(&file).unwrap(), "heap | head -1\nq\n");
         let mut s = session(home.path(), &["shell", &dump]);
-        // Up twice.
+        // Two presses of the up key.
         s.send("\x1b[A\x1b[A").unwrap();
         s.flush().unwrap();
         s.exp_string("heap | head -1").unwrap();
@@ -493,7 +510,7 @@ mod terminal {
         s.exp_eof().unwrap();
     }
 
-    /// A heap with two million small objects more.
+    /// Makes a heap with two million additional small objects.
     fn large() -> Vec<u8> {
         crate::attacks::Heap::of("net10-wks-basics-heap").with(|heap, _| {
             let (_, table) = heap.object("System.Object");
@@ -504,7 +521,7 @@ mod terminal {
     #[test]
     fn a_large_graph_is_left_as_an_index() {
         use std::os::unix::fs::PermissionsExt;
-        const SAID: &str = "with which the next commands";
+        const SAID: &str = "for later commands";
         let home = tempfile::tempdir().unwrap();
         let dump = home.path().join("large.dmp");
         fs::write(&dump, large()).unwrap();
@@ -520,7 +537,7 @@ mod terminal {
             s.send_control('d').unwrap();
             (answers, s.exp_eof().unwrap())
         };
-        // Not for what needs no graph, where it is unwanted, or for a folder that others write to.
+        // No index is written for commands without a graph, if it is not wanted, or in a folder to which others can write.
         for (lines, more) in
             [(["stat --top 1"], &[][..]), (["retained --top 1"], &["--index", "none"]), (["retained --top 1"], &["--no-local-files"])]
         {
@@ -534,7 +551,7 @@ mod terminal {
         let (second, end) = ends(&["retained --top 1"], &[]);
         assert!(first == second && !end.contains(SAID), "{end}");
         assert_eq!(index.metadata().unwrap().modified().unwrap(), meta.modified().unwrap());
-        // One of something else is not replaced.
+        // A file that is not an index is not replaced.
         fs::write(&index, "no index").unwrap();
         let (_, end) = ends(&["retained --top 1"], &[]);
         assert!(!end.contains(SAID) && fs::read_to_string(&index).unwrap() == "no index", "{end}");

@@ -1,4 +1,5 @@
-//! `--sort COLUMN`: amounts descending, all else ascending unless `:asc` or `:desc` says so, what is unknown last, and equals as they were.
+//! `--sort COLUMN`: amounts are descending, all else ascending unless `:asc` or `:desc` is given; unknown values are last, and equal rows keep
+//! their order.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeSet;
@@ -11,14 +12,14 @@ use crate::common::{ask, bytes_of, cases, full, own_unpacked, run, sample};
 /// How a column is sorted.
 #[derive(Clone, Copy, PartialEq)]
 enum By {
-    /// More first.
+    /// Larger numbers first.
     Most,
-    /// Less first.
+    /// Smaller numbers first.
     Least,
-    /// Hexadecimal.
+    /// Hexadecimal address.
     At,
     Text,
-    /// In an order of its own: equal values stand together.
+    /// A custom order: equal values are adjacent.
     Own,
 }
 
@@ -144,7 +145,7 @@ fn compare(a: &Value, b: &Value, by: By) -> Ordering {
 #[test]
 fn lists_are_sorted_by_each_of_their_columns() {
     let folder = tempfile::tempdir().unwrap();
-    // Each list has rows in one of them.
+    // Each list has rows in at least one of these dumps.
     let unpacked = ["net10-wks-pool-heap", "net10-wks-http-heap", "net10-wks-crash-heap"].map(|name| {
         let path = folder.path().join(format!("{name}.dmp"));
         std::fs::write(&path, bytes_of(name).unwrap()).unwrap();
@@ -173,7 +174,7 @@ fn lists_are_sorted_by_each_of_their_columns() {
                 let mut wanted = found.clone();
                 wanted.sort_by(|a, b| compare(&of(a), &of(b), *by));
                 assert!(*sorted == wanted, "{command:?} --sort {column} of {}", dump.display());
-                // The other direction; what is unknown is last in either.
+                // The other direction; unknown values are last in both.
                 let (usual, other) = if *by == Most { ("desc", "ASC") } else { ("asc", "descending") };
                 let (_, answer) = ask(dump, &[*command, &["--sort", &format!("{column}:{usual}")]].concat());
                 assert!(answer["data"][list].as_array().unwrap() == sorted, "{command:?} --sort {column}:{usual} of {}", dump.display());
@@ -188,7 +189,7 @@ fn lists_are_sorted_by_each_of_their_columns() {
 }
 
 #[test]
-fn the_first_rows_are_those_of_the_order() {
+fn the_first_rows_are_the_first_of_the_order() {
     let dump = own_unpacked();
     let (_, all) = ask(&dump, &["handles"]);
     let largest = all["data"]["handles"].as_array().unwrap().iter().filter_map(|h| h["object_size"].as_u64()).max().unwrap();
@@ -225,14 +226,14 @@ fn other_lists_have_both_directions() {
 }
 
 #[test]
-fn a_column_that_a_list_lacks_is_refused_with_those_it_has() {
+fn a_column_that_a_list_does_not_have_is_refused_with_its_columns() {
     let dump = own_unpacked();
     let refused = |line: &str, says: &str| {
         let args: Vec<&str> = line.split(' ').chain(["--no-local-files", dump.to_str().unwrap()]).collect();
         let ran = run(&args);
         assert!(ran.exit == Exit::Usage && ran.err.contains(says), "{line}: {}", ran.err);
     };
-    refused("roots --sort count", "no order by count: roots can be sorted by kind, address, object, type");
+    refused("roots --sort count", "cannot sort by count: roots can be sorted by kind, address, object, type");
     refused("roots --stat --sort address", "roots by type can be sorted by type, count, objects");
     refused("segments --sort free-bytes", "segments without `walk` can be sorted by heap");
     refused("threads --sort locks-held", "threads without `waits` can be sorted by managed-id");

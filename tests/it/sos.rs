@@ -1,4 +1,4 @@
-//! What `dotnet-dump` 10 prints of two dumps of the corpus (`sos/*.txt`), line by line against gcdump. `docs/sos.md` says where each
+//! The output of `dotnet-dump` 10 for two dumps of the corpus (`sos/*.txt`), compared line by line with gcdump. `docs/sos.md` says where each
 //! column is.
 
 use std::collections::BTreeSet;
@@ -31,16 +31,16 @@ fn hex(text: &str) -> u64 {
     u64::from_str_radix(digits, 16).unwrap_or_else(|e| panic!("{text}: {e}"))
 }
 
-/// The lines between two that begin so, without them.
+/// Returns the lines between the ones that begin with `first` and `last`.
 fn between<'t>(text: &'t str, first: &str, last: &str) -> Vec<&'t str> {
     let lines = text.lines().skip_while(|l| !l.starts_with(first)).skip(1);
     lines.take_while(|l| !l.starts_with(last)).filter(|l| !l.trim().is_empty()).collect()
 }
 
-/// A line of `dumpasync` with those above it: address, method table, state, type.
+/// A line of `dumpasync` as part of its chain: address, method table, state, type.
 type Line = (u64, u64, String, String);
 
-/// Each way from the top of a tree of `dumpasync` to its last line.
+/// Each path from the root of a tree of `dumpasync` to a leaf.
 fn ways(text: &str) -> Vec<Vec<Line>> {
     let (mut out, mut way): (Vec<Vec<Line>>, Vec<Line>) = (Vec::new(), Vec::new());
     let lines = between(text, "STACK", "(L)");
@@ -62,7 +62,7 @@ fn ways(text: &str) -> Vec<Vec<Line>> {
 fn dumpasync_lists_the_same_chains() {
     let (name, text) = ASYNC;
     let (ways, answer) = (ways(text), data(name, &["async", "--all"]));
-    // By addresses and states, from what everything hangs on.
+    // Paths by addresses and states, from the root.
     let of_ways: BTreeSet<Vec<(u64, String)>> =
         ways.iter().map(|way| way.iter().map(|(object, _, state, _)| (*object, state.clone())).collect()).collect();
     let state = |f: &Value| f["state"].as_i64().map_or_else(String::new, |n| n.to_string());
@@ -73,7 +73,7 @@ fn dumpasync_lists_the_same_chains() {
     let of_chains: BTreeSet<Vec<(u64, String)>> = list(&answer, "chains").iter().map(chain).collect();
     assert_eq!(of_ways, of_chains);
     assert_eq!(ways.len(), 40);
-    // SOS prints the state machine's type: it is in the name of its box, and gives the method.
+    // SOS prints the type of the state machine: the name of its box contains it, and it gives the method.
     let frames: Vec<&Value> = list(&answer, "chains").iter().flat_map(|c| list(c, "frames")).collect();
     for (object, _, _, machine) in ways.iter().flat_map(|way| &way[1..]) {
         let frame = frames.iter().find(|f| number(&f["object"]) == *object).unwrap();
@@ -82,7 +82,7 @@ fn dumpasync_lists_the_same_chains() {
         assert!(frame["type"].as_str().unwrap().ends_with(&format!("<{machine}>")), "{machine}: {frame}");
         assert_eq!(frame["method"], method.as_str(), "{machine}");
     }
-    // One object of each type tells its method table.
+    // One object of each type shows its method table.
     let mut seen = BTreeSet::new();
     for (object, table, ..) in ways.iter().flatten().filter(|(_, table, ..)| seen.insert(*table)) {
         assert_eq!(number(&data(name, &["object", &format!("{object:#x}")])["method_table"]), *table, "{object:#x}");
@@ -122,10 +122,10 @@ fn syncblk_and_thinlock_list_the_same_locks() {
         assert_eq!((lock["sync_block"].to_string().as_str(), lock["type"].as_str()), (words[0], Some(words[8])), "{line}");
         let header = &data(name, &["object", words[7]])["header"]["sync_block"];
         assert_eq!(number(&header["address"]), hex(words[1]), "{line}");
-        // One for the owner, two for each thread that waits.
+        // One for the owner, and two for each waiting thread.
         assert_eq!((1 + 2 * lock["waiting"].as_u64().unwrap()).to_string(), words[2], "{line}");
         assert_eq!(list(lock, "waiters").len() as u64, lock["waiting"].as_u64().unwrap(), "{line}");
-        // SOS counts the first time, too.
+        // SOS counts the first entry, too.
         assert_eq!((1 + lock["recursion"].as_u64().unwrap()).to_string(), words[3], "{line}");
         assert_eq!(lock["owner"]["os_id"], hex(words[5]), "{line}");
         assert_eq!(number(&thread(hex(words[5]))["address"]), hex(words[4]), "{line}");

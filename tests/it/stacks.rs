@@ -27,14 +27,14 @@ fn text<'v>(v: &'v Value, key: &str) -> &'v str {
     v[key].as_str().unwrap_or_default()
 }
 
-/// An address, 0 if there is none.
+/// Returns an address, or 0 if there is none.
 fn address(v: &Value, key: &str) -> u64 {
     text(v, key).strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
 }
 
-/// Folders with files of the modules of a dump: the runtime's, and those of the programs.
+/// Folders with module files for a dump: the runtime's, and those of the programs.
 fn folders(runtime: &str) -> Vec<PathBuf> {
-    // Made of dumps of .NET 10.
+    // These dumps were made from dumps of .NET 10.
     let runtime = if runtime == "net11shape" { "net10" } else { runtime };
     let of_lab = lab().map(|lab| lab.join(runtime));
     let programs = shared().map(|s| s.join("modules"));
@@ -42,7 +42,7 @@ fn folders(runtime: &str) -> Vec<PathBuf> {
     of_lab.into_iter().chain(programs).filter(|folder| folder.is_dir()).collect()
 }
 
-/// The answer, with the files of modules in `folders`.
+/// Returns the answer with module files in `folders`.
 fn ask_with(dump: &Path, folders: &[PathBuf], command: &[&str]) -> (Exit, Value) {
     let mut words = command.to_vec();
     folders.iter().for_each(|folder| words.extend(["--modules", folder.to_str().unwrap()]));

@@ -34,7 +34,7 @@ fn strings_are_those_of_clrmd() -> Tested {
         exact += 1;
         let known: BTreeSet<(u64, u64, u64, &str)> =
             rows(data).iter().map(|s| (n(s, "count"), n(s, "bytes"), n(s, "length"), s["value"].as_str().unwrap())).collect();
-        // Longer ones may be truncated.
+        // Longer strings may be truncated.
         for top in theirs["top"].as_array().unwrap().iter().filter(|t| n(t, "length") < 60 && n(t, "count") > 1) {
             let value = top["value"].as_str().unwrap();
             // Paths were shortened in the stored answers.
@@ -54,7 +54,7 @@ fn rows(data: &Value) -> &Vec<Value> {
     data["strings"].as_array().unwrap()
 }
 
-/// The rows are those with duplicates, and add up to the totals.
+/// Checks that the rows are those with duplicates, and that they add up to the totals.
 fn sums_add_up(name: &str, data: &Value) {
     let (rows, t) = (rows(data), &data["totals"]);
     let sum = |key: &str| rows.iter().map(|s| n(s, key)).sum::<u64>();
@@ -74,7 +74,7 @@ fn duplicates_are_those_made_by_the_program() -> Tested {
         let (_, answer) = ask(&dump.path, &["strings", "--like", text]);
         let rows = rows(&answer["data"]);
         assert_eq!((rows.len(), rows[0]["value"].as_str()), (1, Some(text)), "{}", dump.name);
-        // One more for the original literal.
+        // The original literal is one more.
         assert_eq!(n(&rows[0], "count"), n(truth, "duplicates") + 1, "{}", dump.name);
     }
     println!("{} dumps", dumps.len());
@@ -129,7 +129,7 @@ fn overwritten_contents_are_not_passed_off_as_duplicates() {
     let warning = &answer["warnings"][0];
     assert_eq!((exit, &answer["data"]["complete"]), (Exit::Partial, &Value::Bool(false)), "{warning}");
     assert!(answer["warnings"].to_string().contains("--redact"), "{warning}");
-    // Nothing was overwritten in a copy that was only trimmed.
+    // In a copy that was only trimmed, nothing is overwritten.
     assert_eq!(ask(&from, &["strings"]).0, Exit::Ok);
 }
 

@@ -196,7 +196,7 @@ fn every_architecture_with_every_collector() {
 
 #[test]
 fn the_synthetic_process_is_not_trivial() {
-    // Comparing empty lists would prove nothing.
+    // Comparing empty lists would be meaningless.
     for shape in crate::common::shapes() {
         let target = Spec { server: Some(3), ..Spec::standard(shape) }.build();
         let expected = target.expected();
@@ -205,7 +205,7 @@ fn the_synthetic_process_is_not_trivial() {
         assert_eq!((count("handles"), expected["handle_tables"].as_u64()), (28 + 2 + 2, Some(4)));
         assert!(count("free") > 15 && count("objects") > 60);
         assert!(target.to_elf_core().len() < 200 << 10 && target.to_minidump().len() < 200 << 10);
-        // Same image address, same memory otherwise.
+        // Both containers have the image at the same address, and the same memory otherwise.
         assert_eq!(target.ranges().len(), target.memory.ranges.len() + 1);
     }
 }
@@ -214,7 +214,7 @@ fn the_synthetic_process_is_not_trivial() {
 fn every_way_to_write_a_descriptor() {
     for shape in crate::common::shapes() {
         for descriptor_version in 0..=2 {
-            // Three of four ways in a small run, one for each version.
+            // A short run has three of four ways, one for each version.
             for n in sample((0..4).skip(if full() { 0 } else { descriptor_version as usize }), 4) {
                 let (string_contracts, typed) = (n & 1 != 0, n & 2 != 0);
                 let server = (n == 1).then_some(2);
@@ -254,7 +254,7 @@ fn a_collection_in_progress_is_reported() {
                 let (exit, all) = ask_bytes(&target.to_elf_core(), command);
                 assert_eq!((exit, kinds(&all)), (Exit::Ok, vec!["gc-moving"]), "{command:?}");
             }
-            // It does not move the history of failed allocations.
+            // A collection does not move the history of failed allocations.
             let (exit, all) = ask_bytes(&target.to_elf_core(), &["oom"]);
             assert_eq!((exit, kinds(&all)), (Exit::Ok, vec![]));
             let (exit, info) = ask_bytes(&target.to_minidump(), &["info"]);
@@ -297,9 +297,9 @@ fn three_ways_to_have_no_gc_contract() {
     }
 }
 
-/// A runtime that is loaded and not started has neither a GC nor threads.
+/// A runtime that is loaded but not started has neither a GC nor threads.
 #[test]
-fn a_runtime_that_is_not_started_says_so() {
+fn a_runtime_that_is_not_started_is_reported() {
     for shape in crate::common::shapes() {
         let mut target = Spec { gc: GcPart::NotYet, ..Spec::standard(shape) }.build();
         let file = gcdump::internals::dump::open_bytes(
@@ -378,7 +378,7 @@ fn missing_memory_makes_the_answer_partial() {
     }
 }
 
-/// A process with two runtimes: each answer is about one of them and says that there is another.
+/// In a process with two runtimes, each answer is about one of them and says that there is another.
 #[test]
 fn every_answer_says_that_there_are_two_runtimes() {
     let about = |answer: &Value, index: u64| {
@@ -406,7 +406,7 @@ fn every_answer_says_that_there_are_two_runtimes() {
                         about(&ran.json(), index);
                     }
                 }
-                // The note makes no answer partial.
+                // The note does not make the answer partial.
                 let (exit, threads) = common::ask(file.path(), &["threads", &runtime]);
                 assert_eq!((exit, &threads["data"]["complete"]), (Exit::Ok, &true.into()), "{}", threads["warnings"]);
                 let (_, segments) = common::ask(file.path(), &["segments", &runtime]);
@@ -425,7 +425,7 @@ fn every_answer_says_that_there_are_two_runtimes() {
             let page = common::run(&["report", "--no-graph", "--format", "html", "--no-local-files", path]);
             assert!(page.out.contains("of 2 runtimes; --runtime 1 for the other"), "{}", page.err);
         }
-        // One runtime: nothing is said.
+        // With one runtime there is no such note.
         let (_, answer) = ask_bytes(&one.build().to_elf_core(), &["threads"]);
         assert_eq!((&answer["runtimes"], &answer["runtime"]["index"]), (&1.into(), &0.into()));
         assert!(!answer["warnings"].to_string().contains("other-runtimes"));

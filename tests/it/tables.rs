@@ -1,4 +1,4 @@
-//! Tables for databases: what is in them equals what the commands say.
+//! Tables for databases: their contents equal the answers of the commands.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::export::dumps;
 
 pub type Row = Map<String, Value>;
 
-/// The rows of a Parquet file, by a reader that is not ours.
+/// Reads the rows of a Parquet file with a reader that is not gcdump's.
 pub fn rows(path: &Path) -> Vec<Row> {
     let file = std::fs::File::open(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let reader = SerializedFileReader::new(file).unwrap();
@@ -29,16 +29,16 @@ pub fn rows(path: &Path) -> Vec<Row> {
     rows.map(|row| row.unwrap().get_column_iter().map(|(name, field)| (name.clone(), value(field))).collect()).collect()
 }
 
-fn table(folder: &Path, name: &str) -> Vec<Row> {
+pub fn table(folder: &Path, name: &str) -> Vec<Row> {
     rows(&folder.join(format!("{name}.parquet")))
 }
 
-/// An address as the tables have it.
-fn address(text: &Value) -> Value {
+/// Converts an address to its form in the tables.
+pub fn address(text: &Value) -> Value {
     text.as_str().map_or(Value::Null, |t| json!(u64::from_str_radix(t.trim_start_matches("0x"), 16).unwrap().cast_signed()))
 }
 
-fn export(format: &str, dump: &Path, out: &Path, more: &[&str]) -> (Exit, Value) {
+pub fn export(format: &str, dump: &Path, out: &Path, more: &[&str]) -> (Exit, Value) {
     let args = [&["export", format, dump.to_str().unwrap(), out.to_str().unwrap(), "--json", "--no-local-files"], more].concat();
     let mut args: Vec<String> = args.into_iter().map(String::from).collect();
     let program = crate::common::native_aot_program();
@@ -50,7 +50,7 @@ fn export(format: &str, dump: &Path, out: &Path, more: &[&str]) -> (Exit, Value)
     (ran.exit, ran.json())
 }
 
-fn picked(row: &Row, names: &[&str]) -> Vec<Value> {
+pub fn picked(row: &Row, names: &[&str]) -> Vec<Value> {
     names.iter().map(|name| row.get(*name).unwrap_or_else(|| panic!("no column {name}")).clone()).collect()
 }
 
@@ -68,11 +68,11 @@ fn same(what: &str, of_table: Vec<Vec<Value>>, of_command: Vec<Vec<Value>>) {
     }
 }
 
-fn list<'v>(answer: &'v Value, name: &str) -> &'v Vec<Value> {
+pub fn list<'v>(answer: &'v Value, name: &str) -> &'v Vec<Value> {
     answer["data"][name].as_array().unwrap_or_else(|| panic!("no {name}"))
 }
 
-/// `[3].key` and `[]`: the tables do not number elements.
+/// Converts `[3].key` to `[].key`: the tables do not number elements.
 fn unnumbered(field: &Value) -> Value {
     let Some(text) = field.as_str() else { return Value::Null };
     match text.strip_prefix('[').and_then(|t| t.split_once(']')).filter(|(n, _)| n.bytes().all(|b| b.is_ascii_digit())) {
@@ -82,7 +82,7 @@ fn unnumbered(field: &Value) -> Value {
 }
 
 #[test]
-fn tables_say_what_the_commands_say() {
+fn tables_agree_with_the_commands() {
     let folder = tempfile::tempdir().unwrap();
     for (i, dump) in dumps().iter().enumerate() {
         let name = dump.file_name().unwrap().to_string_lossy();
@@ -113,17 +113,17 @@ fn tables_say_what_the_commands_say() {
         let objects = table(&out, "objects");
         let number: BTreeMap<String, usize> =
             listed.iter().enumerate().map(|(i, o)| (o["address"].as_str().unwrap().to_string(), i)).collect();
-        for (i, (o, told)) in objects.iter().zip(&listed).enumerate() {
-            let type_id = types.iter().position(|t| t["method_table"] == address(&told["method_table"]));
+        for (i, (o, reported)) in objects.iter().zip(&listed).enumerate() {
+            let type_id = types.iter().position(|t| t["method_table"] == address(&reported["method_table"]));
             let expected = [
                 json!(i),
-                address(&told["address"]),
+                address(&reported["address"]),
                 json!(type_id),
-                told["type"].clone(),
-                told["size"].clone(),
-                told["generation"].clone(),
-                told["heap"].clone(),
-                told["length"].clone(),
+                reported["type"].clone(),
+                reported["size"].clone(),
+                reported["generation"].clone(),
+                reported["heap"].clone(),
+                reported["length"].clone(),
             ];
             assert_eq!(picked(o, &["object", "address", "type_id", "name", "size", "generation", "heap", "length"]), expected, "{name}");
         }
@@ -131,18 +131,18 @@ fn tables_say_what_the_commands_say() {
         let by_object: BTreeMap<i64, &Value> =
             list(&retained, "objects").iter().map(|o| (address(&o["address"]).as_i64().unwrap(), o)).collect();
         for o in &objects {
-            let told = by_object.get(&o["address"].as_i64().unwrap());
-            let above = told.map(|t| t["dominator"].as_str().map_or(json!(-1), |d| json!(number[d])));
-            assert_eq!(o["retained"], told.map_or(Value::Null, |t| t["retained"].clone()), "{name} {o:?}");
+            let reported = by_object.get(&o["address"].as_i64().unwrap());
+            let above = reported.map(|t| t["dominator"].as_str().map_or(json!(-1), |d| json!(number[d])));
+            assert_eq!(o["retained"], reported.map_or(Value::Null, |t| t["retained"].clone()), "{name} {o:?}");
             assert_eq!(o["dominator"], above.unwrap_or(Value::Null), "{name} {o:?}");
-            assert_eq!(o["reachable"], json!(told.is_some()), "{name} {o:?}");
-            assert_eq!(o["distance"].is_i64(), told.is_some(), "{name} {o:?}");
+            assert_eq!(o["reachable"], json!(reported.is_some()), "{name} {o:?}");
+            assert_eq!(o["distance"].is_i64(), reported.is_some(), "{name} {o:?}");
         }
-        // What hangs on one object alone is one further from the roots than it, or roots hold it as well.
+        // An object with a single holder is one reference further from the roots than the holder, or a root refers to it as well.
         let distances: Vec<Option<i64>> = objects.iter().map(|o| o["distance"].as_i64()).collect();
         let refs = table(&out, "refs");
         for r in &refs {
-            let (from, to) = (r["from"].as_i64().unwrap() as usize, r["to"].as_i64().unwrap() as usize);
+            let (from, to) = (r["from_object"].as_i64().unwrap() as usize, r["to_object"].as_i64().unwrap() as usize);
             assert!(distances[from].is_none_or(|d| distances[to].is_some_and(|t| t <= d + 1)), "{name} {r:?}");
         }
         let place = |o: &Value, r: &Value| {
@@ -150,9 +150,13 @@ fn tables_say_what_the_commands_say() {
                 .get(r["to"].as_str().unwrap())
                 .map(|to| vec![json!(number[o["address"].as_str().unwrap()]), json!(to), r["offset"].clone(), unnumbered(&r["field"])])
         };
-        let told = listed.iter().flat_map(|o| o["refs"].as_array().unwrap().iter().filter_map(move |r| place(o, r)));
-        let stored = refs.iter().filter(|r| !r["offset"].is_null());
-        same(&format!("{name} refs"), stored.map(|r| picked(r, &["from", "to", "offset", "field"])).collect(), told.collect());
+        let reported = listed.iter().flat_map(|o| o["refs"].as_array().unwrap().iter().filter_map(move |r| place(o, r)));
+        let stored = refs.iter().filter(|r| !r["field_offset"].is_null());
+        same(
+            &format!("{name} refs"),
+            stored.map(|r| picked(r, &["from_object", "to_object", "field_offset", "field"])).collect(),
+            reported.collect(),
+        );
         assert_eq!(
             json!(refs.len()),
             retained["data"]["totals"]["references"],
@@ -160,7 +164,7 @@ fn tables_say_what_the_commands_say() {
         );
 
         let number = |at: &Value| at.as_str().and_then(|a| number.get(a)).map_or(Value::Null, |n| json!(n));
-        let (_, told) = ask(dump, &["roots", "--top", "0"]);
+        let (_, reported) = ask(dump, &["roots", "--top", "0"]);
         let row = |r: &Value| {
             vec![
                 r["kind"].clone(),
@@ -175,10 +179,10 @@ fn tables_say_what_the_commands_say() {
         same(
             &format!("{name} roots"),
             table(&out, "roots").iter().map(|r| picked(r, &columns)).collect(),
-            list(&told, "roots").iter().map(row).collect(),
+            list(&reported, "roots").iter().map(row).collect(),
         );
 
-        let (_, told) = ask(dump, &["handles", "--top", "0"]);
+        let (_, reported) = ask(dump, &["handles", "--top", "0"]);
         let row = |h: &Value| {
             vec![
                 address(&h["address"]),
@@ -194,10 +198,10 @@ fn tables_say_what_the_commands_say() {
         same(
             &format!("{name} handles"),
             table(&out, "handles").iter().map(|r| picked(r, &columns)).collect(),
-            list(&told, "handles").iter().map(row).collect(),
+            list(&reported, "handles").iter().map(row).collect(),
         );
 
-        let (_, told) = ask(dump, &["segments", "--walk"]);
+        let (_, reported) = ask(dump, &["segments", "--walk"]);
         let row = |s: &Value| {
             vec![
                 address(&s["address"]),
@@ -208,21 +212,21 @@ fn tables_say_what_the_commands_say() {
                 s["walk"]["free_bytes"].clone(),
             ]
         };
-        let columns = ["segment", "generation", "start", "end", "committed", "free_bytes"];
+        let columns = ["segment", "generation", "start", "allocated_end", "committed", "free_bytes"];
         same(
             &format!("{name} segments"),
             table(&out, "segments").iter().map(|r| picked(r, &columns)).collect(),
-            list(&told, "segments").iter().map(row).collect(),
+            list(&reported, "segments").iter().map(row).collect(),
         );
 
-        let (_, told) = ask(dump, &["retained", "--suspects"]);
+        let (_, reported) = ask(dump, &["retained", "--suspects"]);
         let row = |s: &Value| vec![s["kind"].clone(), s["type"].clone(), address(&s["address"]), s["count"].clone(), s["retained"].clone()];
         let columns = ["kind", "name", "address", "count", "retained"];
         let suspects = table(&out, "suspects");
         same(
             &format!("{name} suspects"),
             suspects.iter().map(|r| picked(r, &columns)).collect(),
-            list(&told, "suspects").iter().map(row).collect(),
+            list(&reported, "suspects").iter().map(row).collect(),
         );
         assert!(suspects.iter().all(|s| s["signature"].as_str().is_some_and(|s| s.len() == 16)), "{name}");
 
@@ -235,9 +239,9 @@ fn tables_say_what_the_commands_say() {
     }
 }
 
-/// What takes the graph is unknown without `--retained`, and not zero.
+/// Columns that need the graph are unknown without `--retained`, and not zero.
 #[test]
-fn what_was_not_asked_for_is_null() {
+fn columns_that_were_not_requested_are_null() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("t");
     let (exit, report) = export("parquet", &own_unpacked(), &out, &["--tables", "objects,types,strings"]);
@@ -252,12 +256,12 @@ fn what_was_not_asked_for_is_null() {
     let out = folder.path().join("u");
     export("parquet", &own_unpacked(), &out, &["--tables", "strings", "--contents"]);
     let with = table(&out, "strings");
-    let told = ask(&own_unpacked(), &["strings", "--top", "0", "--min-count", "1", "--max-chars", "70000"]).1;
+    let reported = ask(&own_unpacked(), &["strings", "--top", "0", "--min-count", "1", "--max-chars", "70000"]).1;
     let row = |s: &Value| vec![s["value"].clone(), s["count"].clone(), s["bytes"].clone(), address(&s["address"])];
     same(
         "strings",
         with.iter().map(|s| picked(s, &["text", "count", "bytes", "address"])).collect(),
-        list(&told, "strings").iter().map(row).collect(),
+        list(&reported, "strings").iter().map(row).collect(),
     );
 }
 
@@ -294,15 +298,9 @@ fn all_formats_have_the_same_rows() {
     }
 }
 
-/// What a column has for a value of `objects --fields`.
+/// Returns the value in a column for a value of `objects --fields`.
 fn cell(value: &Value) -> Value {
-    match value["kind"].as_str() {
-        None | Some("null" | "absent" | "invalid" | "not-initialized") => Value::Null,
-        Some("object") => value["object"].clone(),
-        Some("bool" | "int" | "float") => value["value"].clone(),
-        _ if value["value"].is_string() => value["value"].clone(),
-        _ => value["text"].clone(),
-    }
+    if value == "0x0" { Value::Null } else { value.clone() }
 }
 
 #[test]
@@ -315,20 +313,22 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
         let name = dump.file_name().unwrap().to_string_lossy().into_owned();
         let (out, lines) = (folder.path().join(&name), folder.path().join(format!("{name}-lines")));
         let (exit, _) = export("parquet", dump, &out, &["--tables", "objects", "--contents", "--fields", fields]);
-        let (_, told) = ask(dump, &["objects", "--count", "0", "--fields", fields]);
-        let told: BTreeMap<i64, &Value> = list(&told, "objects").iter().map(|o| (address(&o["address"]).as_i64().unwrap(), o)).collect();
+        let (_, reported) = ask(dump, &["objects", "--count", "0", "--fields", fields]);
+        let reported: BTreeMap<i64, &Value> =
+            list(&reported, "objects").iter().map(|o| (address(&o["address"]).as_i64().unwrap(), o)).collect();
         let objects = table(&out, "objects");
         assert!(exit == Exit::Ok && objects.len() > 500, "{name}");
         let (mut compared, mut typed) = (BTreeMap::<&str, usize>::new(), BTreeMap::new());
         for row in &objects {
-            let values = &told[&row["address"].as_i64().unwrap()]["fields"];
+            let values = &reported[&row["address"].as_i64().unwrap()]["fields"];
             for path in fields.split(',') {
-                // The table has a column `size` of its own.
+                // The table has another column `size`.
                 let column = if path == "Size" { "field_Size" } else { path };
                 let (ours, theirs) = (&row[column], cell(&values[path]));
                 let text = |v: &Value| v.as_str().map_or_else(|| v.to_string(), str::to_string);
-                let same =
-                    *ours == theirs || ours.is_string() && text(ours) == text(&theirs) || ours.is_f64() && ours.as_f64() == theirs.as_f64();
+                let same = *ours == theirs || ours.is_string() && text(ours) == text(&theirs) || ours.is_f64() && ours.as_f64() == theirs.as_f64()
+                    // A structure has its fields in JSON, and is text in a table.
+                    || theirs.is_object() && ours.is_string();
                 assert!(same, "{name} {path}: {ours} {}", values[path]);
                 if !ours.is_null() {
                     *compared.entry(path).or_default() += 1;
@@ -351,7 +351,7 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
                 assert_eq!(typed.get(path), Some(&kind), "{path}: {typed:?}");
             }
         }
-        // The same in lines of JSON.
+        // NDJSON has the same rows.
         export("ndjson", dump, &lines, &["--tables", "objects", "--contents", "--fields", fields]);
         let text = std::fs::read_to_string(lines.join("objects.ndjson")).unwrap();
         let rows: Vec<Row> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -363,7 +363,7 @@ fn fields_are_typed_columns_with_the_values_that_objects_lists() {
 }
 
 #[test]
-fn folders_are_written_whole_and_nothing_else_is_replaced() {
+fn folders_are_written_completely_and_nothing_else_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (dump, out) = (own_unpacked(), folder.path().join("x.parquet"));
     let (from, to) = (dump.to_str().unwrap(), out.to_str().unwrap());
@@ -407,7 +407,7 @@ fn corpus(names: &[&str]) -> Vec<PathBuf> {
     names.iter().map(|name| folder.join(format!("{name}.dmp.zst"))).collect()
 }
 
-/// The rows of a table of a lake, with the partition as a column.
+/// Reads the rows of a table of a lake, with the partition as a column.
 fn lake_rows(lake: &Path, name: &str) -> Vec<Row> {
     let mut out = Vec::new();
     for entry in std::fs::read_dir(lake.join(name)).unwrap() {
@@ -422,7 +422,7 @@ fn lake_rows(lake: &Path, name: &str) -> Vec<Row> {
 }
 
 #[test]
-fn a_fleet_is_written_side_by_side() {
+fn the_dumps_of_a_fleet_are_written_side_by_side() {
     let folder = tempfile::tempdir().unwrap();
     let (dumps, lake) = (folder.path().join("dumps"), folder.path().join("lake"));
     std::fs::create_dir(&dumps).unwrap();
@@ -440,39 +440,39 @@ fn a_fleet_is_written_side_by_side() {
     assert_eq!(ran.exit, Exit::Partial, "{}", ran.err);
     let answer = ran.json();
     crate::schema::assert_fits("fleet", &answer);
-    let told = list(&answer, "dumps");
-    assert_eq!(told.len(), 8, "{told:?}");
-    assert_eq!(answer["data"]["totals"], json!({ "dumps": 8, "written": 5, "known": 1, "failed": 2 }), "{told:?}");
+    let reported = list(&answer, "dumps");
+    assert_eq!(reported.len(), 8, "{reported:?}");
+    assert_eq!(answer["data"]["totals"], json!({ "dumps": 8, "written": 5, "known": 1, "failed": 2 }), "{reported:?}");
     let of_dumps = lake_rows(&lake, "dumps");
     assert_eq!(of_dumps.len(), 7, "a row for each, and one for copies");
     assert_eq!(of_dumps.iter().filter(|d| d["error"].is_string() && d["objects"].is_null()).count(), 2);
-    for told in told.iter().filter(|d| d["state"] != "failed" && d["state"] != "known") {
-        let row = of_dumps.iter().find(|d| d["dump"] == told["id"]).unwrap();
-        assert_eq!((&row["objects"], &row["runtime_version"]), (&told["objects"], &told["runtime"]));
-        let path = Path::new(told["path"].as_str().unwrap());
+    for reported in reported.iter().filter(|d| d["state"] != "failed" && d["state"] != "known") {
+        let row = of_dumps.iter().find(|d| d["dump"] == reported["id"]).unwrap();
+        assert_eq!((&row["objects"], &row["runtime_version"]), (&reported["objects"], &reported["runtime"]));
+        let path = Path::new(reported["path"].as_str().unwrap());
         let types = list(&ask(path, &["stat"]).1, "types").len();
-        assert_eq!(lake_rows(&lake, "types").iter().filter(|t| t["dump"] == told["id"]).count(), types, "{told}");
+        assert_eq!(lake_rows(&lake, "types").iter().filter(|t| t["dump"] == reported["id"]).count(), types, "{reported}");
     }
-    // The same by a pattern, which a shell has left alone.
+    // A pattern that the shell did not expand finds the same dumps.
     let by_pattern = folder.path().join("by_pattern");
     let pattern = dumps.join("net10-wks-leak*");
     let ran = run(&["fleet", pattern.to_str().unwrap(), "-o", by_pattern.to_str().unwrap(), "--json", "--no-local-files"]).json();
     assert_eq!(ran["data"]["totals"]["written"], 2, "{ran}");
-    // Again: nothing is read. One partition is lost: it is made again.
+    // A second run reads nothing. A lost partition is made again.
     let again = run(&args).json();
     assert_eq!(again["data"]["totals"]["known"], 8);
-    let id = told.iter().find(|d| d["state"] != "failed" && d["state"] != "known").unwrap()["id"].as_str().unwrap();
+    let id = reported.iter().find(|d| d["state"] != "failed" && d["state"] != "known").unwrap()["id"].as_str().unwrap();
     std::fs::remove_dir_all(lake.join(format!("types/dump={id}"))).unwrap();
     let again = run(&args).json();
     assert_eq!((&again["data"]["totals"]["known"], &again["data"]["totals"]["written"]), (&json!(7), &json!(1)));
     assert!(std::fs::read_dir(&lake).unwrap().all(|e| !e.unwrap().file_name().to_str().unwrap().starts_with('.')));
-    // A file in the place of the lake.
+    // There is a file with the name of the lake.
     let ran = run(&["fleet", dumps.to_str().unwrap(), "-o", dumps.join("notes.txt").to_str().unwrap()]);
     assert_eq!(ran.exit, Exit::Usage, "{}", ran.err);
     assert_eq!(run(&["fleet", dumps.to_str().unwrap()]).exit, Exit::Usage);
 }
 
-/// Runs the SQL of docs/fleet.md over a lake: the rows of each question, as JSON.
+/// Runs the SQL of docs/fleet.md on a lake, and prints the rows of each question as JSON.
 const QUESTIONS: &str = r#"
 import duckdb, json, re, sys
 text = open(sys.argv[2], encoding="utf-8").read()
@@ -511,7 +511,7 @@ fn duckdb_answers_the_questions() {
     assert_eq!(answers.len(), 10);
     assert!(answers[..9].iter().all(|rows| !rows.is_empty()), "a question without rows: {answers:?}");
 
-    // The same, counted from the rows by another reader.
+    // Another reader counts the same from the rows.
     let of_dumps = lake_rows(&lake, "dumps");
     assert_eq!(of_dumps.len(), list(&answer, "dumps").len());
     let mut leaks: BTreeMap<String, std::collections::BTreeSet<String>> = BTreeMap::new();
@@ -519,9 +519,9 @@ fn duckdb_answers_the_questions() {
         let text = |name: &str| s[name].as_str().unwrap().to_string();
         leaks.entry(text("signature")).or_default().insert(text("dump"));
     }
-    let told: BTreeMap<String, usize> =
+    let reported: BTreeMap<String, usize> =
         answers[0].iter().map(|r| (r[0].as_str().unwrap().into(), r[3].as_u64().unwrap() as usize)).collect();
-    assert_eq!(told, leaks.into_iter().map(|(s, dumps)| (s, dumps.len())).collect());
+    assert_eq!(reported, leaks.into_iter().map(|(s, dumps)| (s, dumps.len())).collect());
     let (_, slope) = (&answers[1][0][1], &answers[1][0][3]);
     assert!(slope.as_f64().is_some());
     let pinned = of_dumps
@@ -548,7 +548,7 @@ fn duckdb_answers_the_questions() {
     }
 }
 
-/// On two executors of local Spark, processes with folders of their own: the lake that they write, and what they answer, are those of one machine.
+/// Two executors of local Spark, processes with separate folders, write the same lake and give the same answers as one machine.
 fn spark_answers_the_same(dumps: &Path, expected: &[Vec<Vec<Value>>], count: usize) {
     let Some(python) = python_with("pyspark") else { return };
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! One answer has the same totals in every format, and nothing is left out where no screen limits it.
+//! An answer has the same totals in every format, and all rows unless a screen limits them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn piped(args: &[&str], dump: &Path) -> String {
     run(&[args, &["--no-local-files", dump.to_str().unwrap()]].concat()).out
 }
 
-/// Sums of the columns `count` and `bytes`, and the number of rows.
+/// Returns the sums of the columns `count` and `bytes`, and the number of rows.
 fn of_csv(text: &str) -> [u64; 3] {
     let mut reader = csv::Reader::from_reader(text.as_bytes());
     let header = reader.headers().unwrap().clone();
@@ -36,7 +36,7 @@ fn of_json<'v>(list: impl Iterator<Item = &'v Value>) -> [u64; 3] {
     list.fold([0; 3], |[count, bytes, rows], row| [count + number(&row["count"]), bytes + number(&row["bytes"]), rows + 1])
 }
 
-/// The objects and bytes in the last lines of a table.
+/// Returns the objects and bytes in the last lines of a table.
 fn of_text(text: &str) -> [u64; 3] {
     let line = text.lines().find(|l| l.starts_with("objects ")).unwrap_or_else(|| panic!("{text}"));
     let number = |text: &str| text.replace(',', "").parse::<u64>().unwrap();
@@ -69,7 +69,7 @@ fn stat_has_the_same_totals_in_every_format() {
     }
 }
 
-/// Before: the share of the selection.
+/// An earlier version showed the share of the selection.
 #[test]
 fn the_share_of_a_type_does_not_depend_on_the_selection() {
     let dump = own_unpacked();
@@ -81,7 +81,7 @@ fn the_share_of_a_type_does_not_depend_on_the_selection() {
 }
 
 #[test]
-fn free_blocks_are_counted_apart() {
+fn free_blocks_are_counted_separately() {
     let dump = own_unpacked();
     let (_, all) = ask(&dump, &["stat"]);
     let (exit, free) = ask(&dump, &["stat", "--type", "Free"]);
@@ -108,8 +108,10 @@ fn objects_state_the_total() {
     assert!(shown.out.contains(" of 1,000 objects"), "{}", shown.out);
 }
 
-/// Command lines of commands with `--top` or `--count` for rows, and what they list.
-const LISTS: [&[&str]; 30] = [
+/// Command lines of commands that take `--top` or `--count`, and their lists.
+const LISTS: [&[&str]; 32] = [
+    &["type", "System.*"],
+    &["pool"],
     &["stat"],
     &["stat", "--by", "namespace"],
     &["objects", "--type", "System.String"],
@@ -142,9 +144,9 @@ const LISTS: [&[&str]; 30] = [
     &["refs", "--type", "System.String"],
 ];
 
-/// Before: a table was cut at 40 rows in a pipe as well, and other lists at 10 or 20 in every format.
+/// An earlier version cut tables at 40 rows in pipes, too, and other lists at 10 or 20 in every format.
 #[test]
-fn lists_are_whole_where_no_screen_limits_them() {
+fn lists_are_complete_without_a_screen() {
     let dumps: [PathBuf; 2] = [own_unpacked(), crate::corpus::dump("net10-wks-asyncmix-heap")];
     let mut cut = BTreeSet::new();
     for (i, line) in sample(LISTS.into_iter().enumerate(), 3) {
@@ -163,7 +165,7 @@ fn lists_are_whole_where_no_screen_limits_them() {
         }
     }
     assert!(cut.len() > cases(2, 8), "a terminal cuts {cut:?} only");
-    // Commands that take `--top` are in the list, or take more than a dump, or rank.
+    // Commands that take `--top` are in the list, or take more than one dump, or rank.
     let command_line = gcdump::cli::command_line();
     let known: BTreeSet<&str> = LISTS.iter().map(|line| line[0]).chain(["diff", "retained", "track", "whatif"]).collect();
     for entry in COMMANDS {
@@ -174,9 +176,9 @@ fn lists_are_whole_where_no_screen_limits_them() {
     }
 }
 
-/// Objects are ranked, not listed: a heap has millions. The number of them is stated.
+/// Objects are ranked, not listed, because a heap has millions. The answer has their number.
 #[test]
-fn retained_lists_all_types_and_says_how_many_objects_there_are() {
+fn retained_lists_all_types_and_the_number_of_objects() {
     let dump = own_unpacked();
     let (_, answer) = ask(&dump, &["retained"]);
     let data = &answer["data"];

@@ -1,7 +1,7 @@
-//! `track` against programs that knew: pairs of dumps of one process, and who became whom between them.
+//! `track` compared with programs' records: pairs of dumps of one process, with the address of each object in both.
 //!
-//! The pairs of the corpus are always there; those of the shared dumps, and of the folder `GCDUMP_TEST_EXTRA`
-//! (`NAME.before.dmp`, `NAME.after.dmp`, `NAME.truth.json`), where they are at hand.
+//! The pairs of the corpus are always available. Those of the shared dumps, and of the folder `GCDUMP_TEST_EXTRA` (`NAME.before.dmp`,
+//! `NAME.after.dmp`, `NAME.truth.json`), are used if available.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -67,10 +67,10 @@ fn ask(pair: &Pair, view: TrackView) -> Answer<TrackReport> {
     track(&heap(&pair.before), &heap(&pair.after), &query).unwrap_or_else(|e| panic!("{}: {e}", pair.name))
 }
 
-/// What the program says about a group of objects.
+/// The program's record of a group of objects.
 struct Group {
     name: String,
-    /// Nothing but place or holder tells its members apart.
+    /// Whether only position or holder distinguishes the members.
     hard: bool,
     pairs: Vec<(Addr, Addr)>,
     dead: Vec<Addr>,
@@ -93,7 +93,7 @@ fn groups(truth: &Value) -> Vec<Group> {
                 born: list(&g["born"]),
             })
             .collect(),
-        // The lab's leak: its survivors.
+        // The survivors of the lab's leak.
         None => vec![Group { name: "leak".into(), hard: false, pairs: both(&truth["moved"]), dead: Vec::new(), born: Vec::new() }],
     }
 }
@@ -104,12 +104,12 @@ struct Score {
     likely: usize,
     doubtful: usize,
     missed: usize,
-    /// Of those that survived.
+    /// Number of survivors.
     all: usize,
 }
 
 #[test]
-fn what_is_certain_or_likely_is_true() {
+fn certain_and_likely_matches_are_right() {
     let mut by_group: BTreeMap<(bool, String), Score> = BTreeMap::new();
     let mut wrong = Vec::new();
     let pairs = pairs();
@@ -193,7 +193,7 @@ fn sums_add_up() {
         let flows: u64 = answer.generations.as_ref().unwrap().iter().map(|g| g.sum.count).sum();
         let survived: u64 = types.iter().map(|t| t.sums.survived.count).sum();
         assert_eq!((flows, survived), (t.survived.count, t.survived.count), "{}", pair.name);
-        // What `stat` counts.
+        // The same objects as in `stat`.
         let stat = heap(&pair.after).stat().unwrap();
         assert_eq!((t.after.count, t.after.bytes), (stat.totals.count, stat.totals.bytes), "{}", pair.name);
     }
@@ -238,9 +238,9 @@ fn two_processes_and_the_wrong_order_are_refused() {
     }
 }
 
-/// The runtime counts a range when it hands it out, and a collection takes the unused rest back.
+/// The runtime counts a range when it hands it out, and a collection subtracts the unused rest.
 #[test]
-fn a_context_that_a_collection_takes_back_is_no_sign_of_the_wrong_order() {
+fn a_context_emptied_by_a_collection_is_not_a_wrong_order() {
     for shape in crate::common::shapes() {
         let target = Spec::standard(shape).build();
         let folder = tempfile::tempdir().unwrap();
@@ -291,7 +291,7 @@ fn a_dump_and_itself_have_the_same_objects() {
     let totals = &ran.json()["data"]["totals"];
     assert_eq!((&totals["moved"]["count"], &totals["died"]["count"], &totals["born"]["count"]), (&0.into(), &0.into(), &0.into()));
     assert_eq!(totals["before"], totals["after"]);
-    // The segment without an object behind it ends the heap: nothing to find there, and nothing to look for.
+    // A segment whose last object is missing ends the heap: nothing is found or searched for there.
     let names = [
         "net8-segsvr-basics-heap",
         "net8-seg-basics-heap",

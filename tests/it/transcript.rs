@@ -1,4 +1,4 @@
-//! What users of SOS type, and what it prints first here: on the dump in the repository.
+//! Commands of SOS as their users type them, and the first lines of gcdump's output for the dump in the repository.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,7 +9,7 @@ use crate::common::{run, sample};
 
 const DUMP: &str = "dumps/net10-wks-basics-heap.dmp.zst";
 
-/// What is typed without the dump, the exit code, and a line of what is printed, with single spaces.
+/// The typed words without the dump, the exit code, and a line of the output, with single spaces.
 const LINES: &[(&str, Exit, &str)] = &[
     ("!DumpHeap -stat", Exit::Ok, "0x7f3d475a3cd8 1,011 667,482 69.8 % System.Byte[]"),
     ("dumpheap -stat -type Lab", Exit::Ok, "0x7f3d4750b4e8 1,000 40,000 4.2 % Lab.Node"),
@@ -80,11 +80,11 @@ const LINES: &[(&str, Exit, &str)] = &[
         "gcdump: pathto: paths between two objects are not searched; gcdump path ADDR shows what holds one",
     ),
     ("dumpmt 0x7f3d4750b6a0", Exit::Ok, "Name Lab.Dog"),
-    // The dump was trimmed to what other commands read.
+    // The dump was trimmed to the memory that other commands read.
     ("dumpmt -md 0x7f3d4750b6a0", Exit::Partial, "Name Lab.Dog"),
     ("name2ee Lab.dll Lab.Dog", Exit::Ok, "Name Lab.Dog"),
     ("name2ee *!Lab.Dog", Exit::Ok, "Name Lab.Dog"),
-    ("dumpclass 0x7f3d4750b6a0", Exit::Usage, "gcdump: dumpclass: give gcdump type the method table or the name instead of the EEClass"),
+    ("dumpclass 0x7f3d474d3420", Exit::Ok, "0x7f3d474d3420 EEClass of Lab.Node, method table 0x7f3d4750b4e8"),
     ("dumpmodule 0x7f3d4750b6a0", Exit::Negative, "gcdump: no module fits 0x7f3d4750b6a0"),
     ("dumpassembly 0x56412ef31560", Exit::Negative, "gcdump: no module fits 0x56412ef31560"),
     (
@@ -158,7 +158,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     (
         "dumpheap -foo",
         Exit::Usage,
-        "gcdump: dumpheap -foo: unknown flag; it knows -stat -type -mt -min -max -gen -heap -segment -short -strings -dead -live -thinlock -ignoregcstate -noprogress (gcdump dumpheap --help)",
+        "gcdump: dumpheap -foo: unknown flag; it knows -stat -type -mt -min -max -gen -heap -segment -short -strings -dead -live -thinlock -ignoregcstate -noprogress -startatlowerbound (gcdump dumpheap --help)",
     ),
     ("dumpheep", Exit::Usage, "gcdump: there is no command 'dumpheep'; did you mean dumpheap? (gcdump --help lists all)"),
 ];
@@ -166,7 +166,7 @@ const LINES: &[(&str, Exit, &str)] = &[
 #[test]
 fn lines_of_sos_are_answered() {
     for (typed, exit, shows) in sample(LINES, 4) {
-        // The dump first, as gcdump shows its commands, or last, as SOS has none.
+        // The dump comes first, as gcdump shows its commands, or last, since SOS commands have no dump.
         for first in [true, false] {
             let words = typed.split_whitespace();
             let args: Vec<&str> = if first { std::iter::once(DUMP).chain(words).collect() } else { words.chain([DUMP]).collect() };
@@ -179,7 +179,7 @@ fn lines_of_sos_are_answered() {
     }
 }
 
-/// `docs/sos.md` lists every command and flag, from the table that translates them.
+/// `docs/sos.md` lists every command and flag of the table that translates them.
 #[test]
 fn the_manual_lists_every_command_and_flag_of_sos() {
     let mut table = String::from("| SOS | here |\n| --- | --- |\n");

@@ -73,7 +73,7 @@ fn every_run_ends_with_a_crash_a_hang_and_memory() {
     assert!(dumps.len() > cases(8, 60) && wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Before: "Nothing found" of 120 methods that wait for a promise.
+/// An earlier version found nothing about 120 methods that wait for a promise.
 #[test]
 fn methods_that_wait_for_one_promise_are_a_finding() {
     let path = corpus::dump("net10-wks-async-heap");
@@ -87,14 +87,14 @@ fn methods_that_wait_for_one_promise_are_a_finding() {
     assert!(text(finding, "title").starts_with(title), "{finding}");
     assert_eq!(answer["data"]["triage"][1]["found"], 0);
     assert_eq!(first(&path, &["--min-waits", "41"]), Value::Null);
-    // Without the graph, only the holder is not known.
+    // Without the graph, only the holder is unknown.
     let quick = first(&path, &["--no-graph"]);
     assert!(text(&quick, "title").starts_with("120 asynchronous methods wait for one promise: 40 chains"), "{quick}");
-    // Methods that wait for this and that are in order.
+    // Methods that wait for this promise and are in order.
     assert_eq!(first(&corpus::dump("net10-wks-asyncmix-heap"), &["--only", "async-waits"]), Value::Null);
 }
 
-/// Before: only the asynchronous methods, which users of a web server do not see.
+/// An earlier version reported only the asynchronous methods, which users of a web server do not see.
 #[test]
 fn requests_without_an_answer_come_first() -> Tested {
     let hung = "; 499 wait for a semaphore in Web.Program.Pay";
@@ -157,7 +157,7 @@ fn native_memory_and_assemblies_without_a_file_have_thresholds() {
 }
 
 #[test]
-fn cases_of_memory_lead_to_their_cause() -> Tested {
+fn cases_of_memory_have_findings_with_their_cause() -> Tested {
     for (name, id, part) in [
         ("garbage10", "garbage", "gen2 was last collected by GC #1, its budget is 256.0 KiB"),
         ("release10", "free-regions", "44.1 MiB are committed in free regions"),

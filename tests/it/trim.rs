@@ -1,4 +1,4 @@
-//! `trim`: copies are small and give the same answers; with `--redact` they contain no text of the program.
+//! `trim`: copies are small and give the same answers; with `--redact` they have no text of the program.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -88,7 +88,7 @@ fn some_objects(dump: &Path) -> Vec<String> {
     list.iter().step_by(step).map(|o| o["address"].as_str().unwrap().to_string()).collect()
 }
 
-/// The fields in the answers of a command that hold text of the program: keys of dictionaries, messages, names of threads.
+/// The fields in the answers of a command that contain text of the program: keys of dictionaries, messages, names of threads.
 fn texts_of(command: &str) -> &'static [&'static str] {
     match command {
         "path" => &["key"],
@@ -118,7 +118,7 @@ fn answers_are_the_same(name: &str, dump: &Path, copy: &Path, redacted: bool) ->
             assert!(found.1["data"]["command_line"].is_null(), "{name}");
             expected.1["data"]["command_line"] = Value::Null;
             expected.1["data"]["arguments"] = Value::Null;
-            // So are the environment and the texts of `runtimeconfig.json`.
+            // The environment and the texts of `runtimeconfig.json` are removed, too.
             expected.1["data"]["settings"] = Value::Array(Vec::new());
         }
         if redacted {
@@ -175,8 +175,8 @@ fn copies_of_shared_dumps_give_the_same_answers() -> Tested {
         "win-net10-wks-basics-mini",
         "win-net9-wks-basics-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()))?;
-    assert!(!dumps.is_empty(), "none of {lacking:?} is unpacked in {}", unpacked().display());
+    let (dumps, missing) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap()))?;
+    assert!(!dumps.is_empty(), "none of {missing:?} is unpacked in {}", unpacked().display());
     for dump in &dumps {
         let dir = folder();
         let copy = dir.path().join("copy.dmp");
@@ -186,7 +186,7 @@ fn copies_of_shared_dumps_give_the_same_answers() -> Tested {
         let answers = answers_are_the_same(&dump.name, &dump.path, &copy, false);
         println!("{}: {} KiB of {} KiB, {answers} answers", dump.name, kept >> 10, report["bytes"].as_u64().unwrap() >> 10);
     }
-    println!("not unpacked: {lacking:?}");
+    println!("not unpacked: {missing:?}");
     Ok(())
 }
 
@@ -194,7 +194,7 @@ fn copies_of_shared_dumps_give_the_same_answers() -> Tested {
 fn copies_of_synthetic_processes_give_the_same_answers() {
     for (i, shape) in Shape::ALL.into_iter().enumerate() {
         let target = Spec::standard(shape).build();
-        // The containers take turns, but in a full run.
+        // The containers alternate, except in a full run.
         let containers = [("core", target.to_elf_core()), ("minidump", target.to_minidump())];
         for (kind, bytes) in sample(containers.into_iter().skip(i % cases(2, 1)), 2) {
             let dir = folder();
@@ -211,7 +211,7 @@ fn copies_of_synthetic_processes_give_the_same_answers() {
 }
 
 #[test]
-fn what_is_read_with_module_files_needs_no_walk_of_its_own() {
+fn the_second_run_with_module_files_needs_no_walk() {
     let mut dumps = vec![("own".to_string(), own_unpacked(), None)];
     if let Some((_, lab)) = shared().zip(lab()) {
         const NAMES: [&str; 4] = ["net10-wks-basics-heap", "net10-wks-basics-mini", "net8-wks-basics-heap", "aot9-wks-wait-heap"];
@@ -287,14 +287,14 @@ fn no_text_of_the_program_is_left_after_redaction() {
         "win-net10-wks-crash-full",
         "win-net10-wks-threads-full",
     ];
-    let (dumps, lacking) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
+    let (dumps, missing) = known_dumps(|row| NAMES.contains(&row["name"].as_str().unwrap())).unwrap_or_default();
     cases.extend(dumps.into_iter().map(|d| (d.name, d.path)));
     each(&cases, |(name, path)| {
         let dir = folder();
         let copy = dir.path().join("copy.dmp");
         let report = trim(path, &copy, &["--redact"]);
         let original = process(path);
-        // Values that consist of the replacement letter cannot be distinguished.
+        // Values that consist of the replacement letter cannot be distinguished from it.
         let mut strings = strings_of(&original);
         strings.retain(|s| s.bytes().any(|b| b != b'x'));
         assert!(strings.len() > 50, "{name}: {}", strings.len());
@@ -305,7 +305,7 @@ fn no_text_of_the_program_is_left_after_redaction() {
         for text in &strings {
             for needle in [utf16(text), text.clone().into_bytes()] {
                 for at in hits(&redacted, &needle) {
-                    // Names of types, methods and modules stay: in metadata (UTF-8), and paths where they are recorded.
+                    // Names of types, methods and modules are kept: in metadata (UTF-8), and as recorded paths.
                     let in_image = at.is_some_and(|a| images.iter().any(|i| i.contains(a)));
                     let in_path = paths.iter().any(|p| p.contains(text.as_str()));
                     let name_of_metadata = in_image && needle.len() == text.len();
@@ -320,12 +320,12 @@ fn no_text_of_the_program_is_left_after_redaction() {
         assert!(overwritten["strings"].as_u64().unwrap() > 50 && overwritten["arrays"].as_u64().unwrap() > 10, "{name}: {overwritten}");
         println!("{name}: {} contents, {shared_with_names} places with the same name, {answers} answers", strings.len());
     });
-    println!("not unpacked: {lacking:?}");
+    println!("not unpacked: {missing:?}");
 }
 
 #[test]
 fn messages_are_overwritten_and_stack_traces_stay() -> Tested {
-    let (dumps, lacking) = known_dumps(|row| {
+    let (dumps, missing) = known_dumps(|row| {
         ["net8-wks-crash-mini", "net9-wks-crash-mini", "net10-wks-crash-heap", "win-net10-wks-crash-full"]
             .contains(&row["name"].as_str().unwrap())
     })?;
@@ -354,7 +354,7 @@ fn messages_are_overwritten_and_stack_traces_stay() -> Tested {
         println!("{}: {messages} messages, {frames} frames", dump.name);
         assert!(messages > 0 && frames > 0, "{}: {}", dump.name, before["data"]["threads"]);
     }
-    println!("not unpacked: {lacking:?}");
+    println!("not unpacked: {missing:?}");
     Ok(())
 }
 
@@ -411,7 +411,7 @@ fn a_core_with_more_ranges_than_16_bits_count_is_read_back() {
     }
 }
 
-/// A thread on its signal stack: its own stack holds what it was doing.
+/// A thread is on its signal stack; its normal stack has its frames.
 #[test]
 fn the_stack_that_a_thread_has_left_is_kept() {
     let dir = folder();
@@ -425,7 +425,7 @@ fn the_stack_that_a_thread_has_left_is_kept() {
         let stack = dump.file().regions.iter().map(|r| r.range).find(|r| r.contains(sp)).unwrap();
         let held = |dump: &Dump| dump.memory().captured(AddrRange::new(sp, stack.end));
         let mut altered = original.clone();
-        // In the notes, which follow the program headers and precede the memory.
+        // The registers are in the notes, which follow the program headers and precede the memory.
         let notes = dump.file().ranges.iter().map(|r| r.offset).min().unwrap() as usize;
         let at = memmem::rfind(&altered[..notes], &sp.0.to_le_bytes()).unwrap();
         altered[at..at + 8].copy_from_slice(&elsewhere.0.to_le_bytes());
@@ -434,7 +434,7 @@ fn the_stack_that_a_thread_has_left_is_kept() {
         let left = process(&from);
         assert_eq!(left.file().threads.iter().find(|t| t.id == thread.id).unwrap().stack_pointer, Some(elsewhere));
         trim(&from, &to, &["--force"]);
-        // Up to its storage, which lies above the frames.
+        // The stack is kept up to the thread's storage, which is above the frames.
         assert!(held(&process(&to)) * 10 >= held(&dump) * 9, "{}: {} of {}", thread.id, held(&process(&to)), held(&dump));
         tried += 1;
     }
@@ -466,7 +466,7 @@ fn a_copy_with_modules_answers_in_full_without_them() -> Tested {
         let same = crate::common::ask_with_files(&copy, &stacks, None).1["data"] == whole["data"];
         assert!(same || !more.is_empty());
     }
-    // Without the files, the copy says what it does not have.
+    // Without the files, the copy reports what it does not have.
     let copy = dir.path().join("partial.dmp");
     let ran = run(&["trim", "--with-modules", "--no-local-files", "--json", dump.to_str().unwrap(), copy.to_str().unwrap()]);
     assert_eq!(ran.exit, Exit::Partial, "{}", ran.out);

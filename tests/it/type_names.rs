@@ -106,7 +106,7 @@ fn with_names_of<T>(dump: &DumpFile, search: Option<FileSearch>, f: impl FnOnce(
 }
 
 /// Dumps without metadata, covered by another test.
-fn lacks_metadata(name: &str) -> bool {
+fn has_no_metadata(name: &str) -> bool {
     name.ends_with("gcore") || name.ends_with("kernel")
 }
 
@@ -137,14 +137,14 @@ fn names_and_method_tables_are_those_of_clrmd() -> Tested {
                     _ if ours.quality != NameQuality::Exact => unnamed += 1,
                     Some(theirs) if *theirs == ours.name => equal += 1,
                     // ClrMD needs metadata for every name.
-                    None if lacks_metadata(&name) && needs_no_metadata(&ours.name) => faults += 1,
+                    None if has_no_metadata(&name) && needs_no_metadata(&ours.name) => faults += 1,
                     theirs if CLRMD_FAULTS.contains(&(theirs.as_deref(), ours.name.as_str())) => faults += 1,
                     theirs => bad.push(format!("{mt} ours {} theirs {theirs:?}", ours.name)),
                 }
             }
             println!("{name}: {} types, {equal} equal, {faults} faults of ClrMD, {} different, {unnamed} unnamed", wanted.len(), bad.len());
             bad.iter().take(6).for_each(|d| println!("    {d}"));
-            assert!(unnamed == 0 || lacks_metadata(&name));
+            assert!(unnamed == 0 || has_no_metadata(&name));
             failures.extend(bad);
         });
     }
@@ -179,9 +179,9 @@ fn lab_files() -> Result<FileSearch, Ignored> {
 fn module_files_supply_names_missing_from_the_dump() -> Tested {
     let search = lab_files()?;
     let known = names_by_token()?;
-    for (name, path, answer) in cases()?.into_iter().filter(|c| lacks_metadata(&c.0)) {
+    for (name, path, answer) in cases()?.into_iter().filter(|c| has_no_metadata(&c.0)) {
         let wanted = wanted(&answer.unwrap());
-        // The lab's own folder first: its lab.dll is a later build and must be rejected.
+        // The lab's own folder comes first: its lab.dll is a later build and must be rejected.
         let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search.clone() };
         with_names(&path, Some(reversed), |_, names| {
             let mut compared = 0;
@@ -218,7 +218,7 @@ fn module_files_supply_names_missing_from_the_dump() -> Tested {
 #[test]
 fn files_of_another_version_are_rejected() -> Tested {
     let search = FileSearch { modules: vec![needs_lab()?.join("net8")], ..FileSearch::default() };
-    for (name, path, _) in cases()?.into_iter().filter(|c| lacks_metadata(&c.0)) {
+    for (name, path, _) in cases()?.into_iter().filter(|c| has_no_metadata(&c.0)) {
         with_names(&path, Some(search.clone()), |memory, names| {
             let found = scan(memory, names);
             assert!(found.len() > 100, "{name}");
@@ -243,7 +243,7 @@ fn files_of_another_version_are_rejected() -> Tested {
 }
 
 #[test]
-fn a_file_is_proven_by_headers_or_by_the_version_id() -> Tested {
+fn a_file_is_identified_by_headers_or_by_the_version_id() -> Tested {
     let search = lab_files()?;
     let reversed = FileSearch { modules: search.modules.iter().rev().cloned().collect(), ..search };
     for (name, path, _) in cases()?.into_iter().filter(|c| c.0 == "net10-wks-basics-heap") {
@@ -275,7 +275,7 @@ fn corrupt_type_structures_never_panic_or_hang() -> Tested {
     let plain = std::fs::read(&path).unwrap();
     let dump = open(&path, &OpenOptions::default()).unwrap();
     let found = with_names_of(&dump, None, scan);
-    // The descriptor of the intact dump: self-checks would reject the overlay in a corrupt one.
+    // The descriptor comes from the intact dump: with a corrupt one, self-checks would reject the overlay.
     let runtime = Dump::of(dump.clone(), &gcdump::OpenOptions::default()).runtime().unwrap();
     let mut random = common::random();
     let started = std::time::Instant::now();
@@ -322,17 +322,17 @@ fn every_method_table_in_loader_memory_has_a_name() -> Tested {
     let mut sets: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (name, path, _) in cases()? {
         let small = name.ends_with("mini") || name.ends_with("triage");
-        if !name.contains("basics") && !name.contains("probe") && !lacks_metadata(&name) && !small {
+        if !name.contains("basics") && !name.contains("probe") && !has_no_metadata(&name) && !small {
             continue;
         }
-        let search = lab_files().ok().filter(|_| lacks_metadata(&name));
-        // The lab of .NET 11 was built anew since.
-        if lacks_metadata(&name) && (search.is_none() || name.starts_with("net11-")) {
+        let search = lab_files().ok().filter(|_| has_no_metadata(&name));
+        // The lab of .NET 11 was rebuilt since.
+        if has_no_metadata(&name) && (search.is_none() || name.starts_with("net11-")) {
             continue;
         }
         with_names(&path, search, |memory, names| {
             let found = scan(memory, names);
-            // On several threads, as in a heap walk.
+            // Names are read on several threads, as in a heap walk.
             std::thread::scope(|s| {
                 for part in found.chunks(found.len().div_ceil(4).max(1)) {
                     s.spawn(move || part.iter().for_each(|mt| drop(names.name(*mt))));
@@ -342,7 +342,7 @@ fn every_method_table_in_loader_memory_has_a_name() -> Tested {
             let other: Vec<_> = named.iter().filter(|n| n.quality != NameQuality::Exact).collect();
             println!("{name}: {} method tables, {} without an exact name", found.len(), other.len());
             other.iter().take(2).for_each(|n| println!("    {n:?}"));
-            // Mini and triage dumps lack some types used as arguments of others.
+            // Mini and triage dumps do not have some types used as arguments of others.
             assert!(small || other.is_empty() && found.len() > 500);
             sets.insert(name, named.iter().map(|n| n.name.clone()).collect());
         });
@@ -357,11 +357,11 @@ fn every_method_table_in_loader_memory_has_a_name() -> Tested {
 }
 
 #[test]
-fn what_the_runtime_itself_knows_has_a_name_without_metadata() {
+fn types_of_the_runtimes_globals_have_names_without_metadata() {
     let dump = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus/net10-wks-wait-gcore.dmp.zst");
     let (_, answer) = common::ask(&dump, &["stat"]);
     let names: Vec<&str> = answer["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap()).collect();
-    // The rest has neither metadata nor a place among the runtime's globals.
+    // The other types have neither metadata nor a global of the runtime.
     assert!(names.iter().any(|n| n.contains("!0x02")), "{names:?}");
     for known in
         ["System.String", "System.Object", "System.Object[]", "System.String[]", "System.Byte[]", "System.Char[]", "System.Int32[]"]

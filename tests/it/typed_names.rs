@@ -1,4 +1,5 @@
-//! Names from a dump and from folders, completed in real shells: what is typed, Tab and Enter in a pseudo-terminal, and what ran.
+//! Names from a dump and from folders, completed in real shells: text, Tab and Enter are typed in a pseudo-terminal, and the resulting command
+//! is checked.
 
 #![cfg(unix)]
 
@@ -22,7 +23,7 @@ use crate::harness::{Tested, ignored};
 
 const GCDUMP: &str = env!("CARGO_BIN_EXE_gcdump");
 
-/// Ends of names. Those that a shell understands make a file, `PWNED` or one of their own.
+/// Ends of names. A shell that interprets one of them makes a file, `PWNED` or another one.
 const ENDS: &[&str] = &[
     ";touch PWNED;",
     "$(touch PWNED)",
@@ -74,13 +75,13 @@ const ENDS: &[&str] = &[
     ".Plain",
 ];
 
-/// Whether a name is one that no shell gets.
+/// Whether a name is not offered to shells.
 fn is_left_out(name: &str) -> bool {
     let hidden = |c: char| c.is_control() || matches!(c, '\u{200b}' | '\u{2028}' | '\u{202e}' | '\u{e0041}');
     name.contains(hidden)
 }
 
-/// A name, and what is typed of it.
+/// A name, and the part of it that is typed.
 #[derive(Clone, Debug)]
 struct Named {
     typed: String,
@@ -100,17 +101,17 @@ fn names_of(dump: &Path, pattern: &str) -> BTreeSet<String> {
 }
 
 impl Planted {
-    /// One with types of the runtime.
+    /// Makes a dump with types of the runtime.
     fn new(ends: &[&str]) -> Planted {
         Planted::among(&names_of(&own_unpacked(), "*"), ends)
     }
 
-    /// One whose types take the place of some of `types`.
+    /// Makes a dump in which names of some of `types` are replaced.
     fn among(types: &BTreeSet<String>, ends: &[&str]) -> Planted {
         let folder = tempfile::tempdir().unwrap();
         let own = own_unpacked();
         let mut bytes = fs::read(&own).unwrap();
-        // Those that only one name has, long enough, and only once in the file.
+        // Names that only one type has, that are long enough, and that occur once in the file.
         let mut free = types.iter().filter_map(|name| {
             let (space, simple) = name.rsplit_once('.')?;
             let only = simple.len() >= 8 && simple.bytes().all(|b| b.is_ascii_alphabetic());
@@ -121,7 +122,7 @@ impl Planted {
             places.next().is_none().then(|| (space.to_string(), place + 1, simple.len()))
         });
         let free: Vec<(String, usize, usize)> = free.by_ref().collect();
-        // Some are names of references to types elsewhere: those stay what they were.
+        // Some are names of references to types elsewhere, and are not changed.
         let mut marked = bytes.clone();
         free.iter().for_each(|(_, place, _)| marked[*place] = b'Q');
         fs::create_dir(folder.path().join("d")).unwrap();
@@ -163,7 +164,7 @@ impl Planted {
     }
 }
 
-/// A shell of the system in a pseudo-terminal, where `gcdump` completes, but otherwise only notes its arguments.
+/// A shell of the system in a pseudo-terminal, in which `gcdump` completes, but otherwise only records its arguments.
 struct Shell {
     pty: PtySession,
     args: PathBuf,
@@ -172,7 +173,7 @@ struct Shell {
 const RAN: &str = "it ran";
 const MORE: &str = "more?";
 
-/// How each shell is started, and completion loaded.
+/// The command that starts each shell, and the one that loads completion.
 const SHELLS: &[(&str, &str, &str)] = &[
     ("bash", "bash --norc --noprofile -i", "source <(gcdump completions bash)"),
     ("zsh", "zsh -f -i", "autoload -Uz compinit; compinit -u -D; source <(gcdump completions zsh)"),
@@ -215,13 +216,13 @@ impl Shell {
         self.pty.exp_string("settled").unwrap();
     }
 
-    /// Ends it: an interactive shell ignores SIGTERM, with which a pseudo-terminal is closed.
+    /// Ends the shell: an interactive shell ignores SIGTERM, with which a pseudo-terminal is closed.
     fn ends(mut self) {
         self.pty.send_line("exit").unwrap();
         self.pty.exp_eof().unwrap();
     }
 
-    /// The arguments with which `gcdump` ran after `typed`, Tab and Enter; `None` where a quote is left open.
+    /// Returns the arguments with which `gcdump` ran after `typed`, Tab and Enter; `None` if a quote is left open.
     fn runs(&mut self, typed: &str) -> Option<Vec<String>> {
         let _ = fs::remove_file(&self.args);
         self.pty.send(&format!("{typed}\t")).unwrap();
@@ -234,7 +235,7 @@ impl Shell {
         }
         if found == MORE {
             self.pty.send_control('c').unwrap();
-            // What comes at once after that may be lost.
+            // Input right after this may be lost.
             std::thread::sleep(Duration::from_millis(300));
             self.pty.send_line("").unwrap();
             std::thread::sleep(Duration::from_millis(100));
@@ -261,12 +262,12 @@ fn names_are_completed_in(shell: &str) -> Tested {
         let word = if is_left_out(name) { typed } else { name };
         assert_eq!(args, ["stat", "h.dmp", "--type", word], "{name:?}");
         completed += usize::from(word == name);
-        // The same after an option with '='.
+        // An option with '=' gives the same result.
         let args = s.runs(&format!("gcdump stat h.dmp --type={typed}")).unwrap();
         assert_eq!((args.len(), args[2].as_str()), (3, format!("--type={word}").as_str()), "{name:?}");
     }
     println!("{completed} of {} names completed", names.len());
-    // Where a quote is open, zsh and fish quote as well; bash leaves out what is not plain. fish has no prompt for an open quote.
+    // In an open quote, zsh and fish quote as well; bash leaves out names that are not plain. fish has no prompt for an open quote.
     for quote in ["'", "\""] {
         for Named { typed, name } in sample(planted.names.clone(), 7) {
             if shell == "fish" && is_left_out(&name) {
@@ -304,7 +305,7 @@ fn types_are_completed_in_fish() -> Tested {
 
 #[test]
 fn types_are_completed_in_powershell_and_nushell() -> Tested {
-    // No name of a dump reaches nushell: its script is fixed.
+    // No name of a dump reaches nushell, since its script is fixed.
     let script = run(&["completions", "nushell"]).out;
     assert!(script.contains("export extern \"gcdump stat\"") && !script.contains("GCDUMP_COMPLETE"), "{script:.200}");
     let script = run(&["completions", "powershell"]).out;
@@ -329,7 +330,7 @@ fn types_are_completed_in_powershell_and_nushell() -> Tested {
     ignored("PowerShell and Nushell are not installed here: only their scripts and what they are passed was checked")
 }
 
-/// A script of an earlier edition, which takes candidates as they are, gets none.
+/// A script of an earlier edition, which does not quote candidates, gets none.
 #[test]
 fn scripts_of_earlier_editions_get_no_names() {
     let planted = Planted::new(&ENDS[..3]);
@@ -345,7 +346,7 @@ fn scripts_of_earlier_editions_get_no_names() {
     }
 }
 
-/// Names of files and folders are anyone's, too.
+/// Names of files and folders are untrusted, too.
 #[test]
 fn files_are_completed_in_shells() -> Tested {
     let planted = Planted::new(&[]);
@@ -375,7 +376,7 @@ fn files_are_completed_in_shells() -> Tested {
     Ok(())
 }
 
-/// The shell of gcdump itself.
+/// Starts the shell of gcdump itself.
 fn own_shell(planted: &Planted) -> PtySession {
     let mut command = Command::new("sh");
     let line = format!("stty rows 40 cols 300; exec {GCDUMP} shell --no-local-files h.dmp");
@@ -385,7 +386,7 @@ fn own_shell(planted: &Planted) -> PtySession {
     pty
 }
 
-/// Sends keys and Enter, and returns all that the terminal got up to the next prompt.
+/// Sends keys and Enter, and returns the output up to the next prompt.
 fn after(pty: &mut PtySession, keys: &str) -> String {
     pty.send(&format!("{keys}\r")).unwrap();
     pty.flush().unwrap();
@@ -393,7 +394,7 @@ fn after(pty: &mut PtySession, keys: &str) -> String {
     end + &pty.exp_string("gcdump> ").unwrap()
 }
 
-/// Ends for the shell of gcdump, which knows the types of the heap: few have names of their own.
+/// Ends for the shell of gcdump, which has the types of the heap: few of them have unique names.
 const ENDS_ON_THE_HEAP: &[&str] = &[
     "'|touch PWNED;'",
     "\"|touch PWNED;\"",
@@ -411,13 +412,13 @@ const ENDS_ON_THE_HEAP: &[&str] = &[
 
 #[test]
 fn names_are_completed_in_the_shell() {
-    let told = run(&["stat", "--top", "0", "--json", "--no-local-files", own_unpacked().to_str().unwrap()]).json();
-    let on_the_heap = told["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
+    let reported = run(&["stat", "--top", "0", "--json", "--no-local-files", own_unpacked().to_str().unwrap()]).json();
+    let on_the_heap = reported["data"]["types"].as_array().unwrap().iter().map(|t| t["type"].as_str().unwrap().to_string()).collect();
     let planted = Planted::among(&on_the_heap, ENDS_ON_THE_HEAP);
     let mut s = own_shell(&planted);
     let history = planted.folder.path().join("gcdump/history");
     let last = || fs::read_to_string(&history).unwrap().lines().last().unwrap().to_string();
-    // All of them listed.
+    // All of them are listed.
     let listed = after(&mut s, "stat --type System.Q\t\t");
     assert!(listed.contains("System.Q"), "{listed}");
     let mut texts = vec![listed];
@@ -432,7 +433,7 @@ fn names_are_completed_in_the_shell() {
             }
         }
     }
-    // In the middle of a word that was completed before, nothing is.
+    // In the middle of a completed word, nothing is completed.
     let hostile = planted.names.iter().find(|n| n.name.ends_with("'|touch PWNED;'")).unwrap();
     let back = "\u{1b}[D".repeat(hostile.name.len() - hostile.typed.len() + 3);
     texts.push(after(&mut s, &format!("stat --top 1 --type '{}\t{back}\t", hostile.typed)));
@@ -444,7 +445,7 @@ fn names_are_completed_in_the_shell() {
     }
 }
 
-/// Control characters that are pasted, typed, or in the history reach no terminal.
+/// Control characters that are pasted, typed, or in the history do not reach a terminal.
 #[test]
 fn lines_with_control_characters_are_neither_shown_nor_run() {
     let planted = Planted::new(&[]);
@@ -468,12 +469,12 @@ fn lines_with_control_characters_are_neither_shown_nor_run() {
         assert!(text.contains(code) && text.contains("not run"), "{keys:?}: {text:?}");
         assert!(!text.contains(['\u{202e}', '\u{9b}', '\u{200b}']) && !text.contains("[2J"), "{keys:?}: {text:?}");
     }
-    // Neither are they kept.
+    // Such lines are not kept either.
     assert!(!fs::read_to_string(&history).unwrap().ends_with("\u{202e}\u{200b}\n"));
 }
 
 #[test]
-fn what_is_typed_ahead_or_pasted_is_run() {
+fn text_that_is_typed_ahead_or_pasted_is_run() {
     let planted = Planted::new(&[]);
     let mut s = own_shell(&planted);
     let prompts = |s: &mut PtySession, keys: &[u8], lines: usize| -> String {
@@ -485,14 +486,14 @@ fn what_is_typed_ahead_or_pasted_is_run() {
     let text = prompts(&mut s, b"heap\room\rthreads\r", 3);
     assert!(text.contains("gen2") && text.contains("OS ID"), "{text}");
     assert_eq!(fs::read_to_string(planted.folder.path().join("gcdump/history")).unwrap(), "heap\noom\nthreads\n");
-    // While a command runs.
+    // The text is typed while a command runs.
     let text = prompts(&mut s, b"heap | (cat > /dev/null; sleep 0.3)\rheap\rstat --top 1\r", 3);
     assert!(text.contains("gen2") && text.contains("SHARE"), "{text}");
     let text = prompts(&mut s, b"\x1b[200~heap\nstat --top 1\r\nobjects --count 1\x1b[201~\r", 1);
     assert!(text.contains("gen2") && text.contains("SHARE") && text.contains("$1"), "{text}");
     let kept = fs::read_to_string(planted.folder.path().join("gcdump/history")).unwrap();
     assert!(kept.ends_with("heap\nstat --top 1\nobjects --count 1\n"), "{kept}");
-    // Bytes that are not UTF-8 give the line up, and nothing else.
+    // Bytes that are not UTF-8 discard the line, and nothing else.
     for bytes in [&b"he\xff"[..], b"stat \xe9\r", b"\xff\xfe\xfd", b"\xc3("] {
         prompts(&mut s, b"objects --count 1\r", 1);
         let text = prompts(&mut s, bytes, 1);
@@ -506,7 +507,7 @@ fn what_is_typed_ahead_or_pasted_is_run() {
 }
 
 #[test]
-fn a_history_that_is_a_link_or_a_pipe_is_left_alone() {
+fn a_history_that_is_a_link_or_a_pipe_is_not_used() {
     let planted = Planted::new(&[]);
     let folder = planted.folder.path().join("gcdump");
     fs::create_dir_all(&folder).unwrap();
@@ -535,7 +536,7 @@ fn a_history_that_is_a_link_or_a_pipe_is_left_alone() {
 
 /// A pipe is refused at once, as in every command.
 #[test]
-fn a_pipe_is_compared_with_nothing() {
+fn a_pipe_is_not_compared() {
     let planted = Planted::new(&[]);
     let pipe = planted.dump_folder().join("Qpipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
@@ -575,7 +576,7 @@ fn a_cache_and_an_index_may_have_names_that_are_not_text() {
     assert!(!said.contains("invalid UTF-8"), "{said}");
 }
 
-/// Characters with a meaning somewhere, and some without.
+/// Characters with a special meaning somewhere, and some without.
 const CHARACTERS: &[char] = &[
     'a', 'B', '.', '1', ' ', '\'', '"', '\\', '$', '`', ';', '|', '&', '(', ')', '<', '>', '*', '?', '[', ']', '{', '}', ',', '~', '#',
     '!', '=', ':', '%', '^', '@', '-', '/', '+', 'é', '数', '\u{301}', '\t', '\n', '\u{1b}', '\u{202e}', '\0', '\u{2019}', '\u{a0}',
@@ -592,7 +593,7 @@ fn cases() -> Vec<(String, String, usize)> {
     (0..20_000).map(|_| strategy.new_tree(&mut runner).unwrap().current()).collect()
 }
 
-/// Any name, completed after any text, is one word, and those before it stay.
+/// Any name, completed after any text, is one word, and the words before it do not change.
 #[test]
 fn a_completed_line_has_the_name_as_its_last_word() {
     let (mut bash, mut own) = (0, 0);
@@ -604,7 +605,7 @@ fn a_completed_line_has_the_name_as_its_last_word() {
             assert_eq!(words.last(), Some(&name), "{becomes}");
             own += 1;
         }
-        // bash replaces the end of the word, from one of its own places on.
+        // bash replaces the end of the word, from one of its word breaks on.
         let at = line.char_indices().rev().map(|(at, _)| at).nth(cut).unwrap_or(line.len());
         let at = if line[at..].contains(char::is_whitespace) { line.len() } else { at };
         let (before, Some(becomes)) = (words_of_bash(&line), completed_in_bash(&line, &line[at..], &name)) else { continue };
@@ -616,7 +617,7 @@ fn a_completed_line_has_the_name_as_its_last_word() {
         bash += 1;
     }
     assert!(own > 1000 && bash > 1000, "{own} {bash}");
-    // bash itself says what the words are.
+    // bash splits the line into words.
     if !is_installed("bash") {
         println!("skipped: bash is not installed");
         return;

@@ -107,7 +107,7 @@ fn a_wrong_length() {
             patient.names(&format!("short {o:?}"), &set(o, length / 2), &[(FindingId::ObjectBadSize, o.at)]);
             short += 1;
         }
-        // Any other length that is a few words short, even if the rest is zero like an object in allocation.
+        // Any other length that is a few words too short, even if the rest is zero like an object in allocation.
         let element = (o.size - 22) / length.max(1);
         let words = |length: u64| (o.size - (o.length.unwrap_or(0) - length) * element).div_ceil(8);
         if n % 13 == 0 && length > 4 && matches!(o.generation.as_str(), "gen0" | "gen1" | "gen2" | "frozen") {
@@ -121,7 +121,7 @@ fn a_wrong_length() {
                 assert!(found == exact || data["findings"][0]["message"].as_str().unwrap().contains(&Addr(o.at).to_string()), "{data:#}");
             }
         }
-        // So long that it covers the next object, or a part of it.
+        // The length covers the next object, or a part of it.
         let referred = || all.iter().any(|other| other.refs.iter().any(|(_, to)| *to == next.at));
         if n % 37 == 0 && next.name != "Free" && referred() {
             let element = if o.name == "System.String" { 2 } else { (o.size - 24) / length.max(1) };
@@ -239,7 +239,7 @@ fn sync_blocks_of_other_objects() -> Tested {
     let with_block: Vec<Obj> = objects(&patient).into_iter().filter(|o| header(o.at) & 0x0c00_0000 == 0x0800_0000).collect();
     assert!(with_block.len() > 1);
     let (a, b) = (with_block[0].at, with_block[1].at);
-    // The index of another object; none at all.
+    // The index of another object, and of no object.
     patient.names("another number", &[patient.put32(a - 4, header(b).into())], &[(FindingId::SyncBlockWrongObject, a)]);
     patient.names("no number", &[patient.put32(a - 4, 0)], &[(FindingId::SyncBlockNotInHeader, a)]);
     Ok(())
@@ -267,7 +267,7 @@ fn segments_and_contexts() {
     let writes = [patient.put(committed, number(&above["start"]) + 0x100)];
     patient.names("reserved beyond the next", &writes, &[(FindingId::SegmentOverlap, number(&above["address"]))]);
 
-    // The segment's memory also belongs to the next one: it is walked once.
+    // The segment's memory is also that of the next one: it is walked once.
     let end = number(&above["start"]) + 0x100;
     let fields = ["Allocated", "Committed", "Reserved"].map(|f| patient.put(gen2 + patient.offset("HeapSegment", f), end));
     let whole = patient.ask(&["stat"]).1["totals"]["count"].as_u64().unwrap();
@@ -374,7 +374,7 @@ fn patients(spec: &Spec) -> [(Patient, Value); 2] {
 #[test]
 fn synthetic_processes_of_four_architectures() {
     for shape in crate::common::shapes() {
-        // One of the four collectors for each shape, all of them in a full run.
+        // Each shape has one of the four collectors; in a full run all of them.
         let collectors = [(None, true), (Some(2), true), (None, false), (Some(2), false)];
         let skip = if full() { 0 } else { usize::from(shape.big) + 2 * usize::from(shape.ptr == 4) };
         for (server, regions) in sample(collectors.into_iter().skip(skip), 4) {
@@ -491,7 +491,7 @@ fn missing_memory_is_not_corruption() {
             if end - start < 0x40 {
                 continue;
             }
-            // The second half, or all of it.
+            // The second half, or everything.
             for from in [start, start + (end - start) / 16 * 8] {
                 let cut = target.without(from, end - from);
                 let patient = Patient::new(&cut.to_elf_core());

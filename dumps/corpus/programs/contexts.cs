@@ -1,5 +1,5 @@
-// contexts: the program behind the dump net10-wks-contexts-heap. Fifteen collectible load contexts that were asked to unload, each held by one
-// thing that is not an object of its types: Type and reflection objects, a delegate of a static method, a thread in its code; the last by nothing.
+// contexts: the program of the dump net10-wks-contexts-heap. Fifteen collectible load contexts that were asked to unload, each held by one
+// thing that is not an object of its types: Type and reflection objects, a delegate of a static method, a thread in its code. The last one is not held.
 // Compiled and run as extra.cs says; the part below "plugin" is plugin.dll, beside the program.
 using System; using System.Collections.Generic; using System.IO; using System.Reflection; using System.Threading; using System.Runtime.CompilerServices;
 public static class Contexts {

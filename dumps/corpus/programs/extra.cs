@@ -1,9 +1,9 @@
-// extra: the program behind the dumps *-tasklocks-heap and *-keys-heap.
+// extra: the program of the dumps *-tasklocks-heap and *-keys-heap.
 //
 //   extra locks|leaks TRUTH     prints "ready" and waits for ever
 //
 // locks: a thread holds a lock and waits for a task whose method needs it; a reader and an upgrading thread of a ReaderWriterLockSlim; a monitor
-//        and a mutex of the kernel; a semaphore that nobody releases; a method posted to a context whose thread waits for it; a join.
+//        and a mutex of the kernel; a semaphore that is never released; a method posted to a context whose thread waits for it; a join.
 // leaks: a marker under the key "k3" of every kind of dictionary; timers, linked sources of cancellation and handlers of a static event
 //        without end.
 //

@@ -1,10 +1,10 @@
-// faults: the program behind the dump *-hangs-heap.
+// faults: the program of the dump *-hangs-heap.
 //
 //   faults SCENARIO N     prints "ready" to standard error and waits for ever
 //
 // hangs: 30 threads asleep at one place; 12 that are blocked until the task of an asynchronous method is complete, which awaits a promise; 13
 //        methods at a semaphore, of which one has entered it and awaits the promise; 120 exceptions that one method has thrown, and as many
-//        faulted tasks that nobody looks at; 2 threads that run. The other scenarios are one of these each, and: stdout, writers of which one
+//        faulted tasks that are not observed; 2 threads that run. The other scenarios are one of these each, and: stdout, writers of which one
 //        is in write(2) to a full pipe (`faults stdout 4 > fifo`), late, a starved pool, clients, connection pools of HttpClient.
 //
 // Compiled with Mono's mcs and run on .NET 8 to 11 as extra.cs. Then

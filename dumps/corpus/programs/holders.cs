@@ -1,4 +1,4 @@
-// holders: the program behind the dump net10-wks-holders-heap: what gathers in a process. 1,000 handlers of an event, to which a dead array refers as well; 2,000
+// holders: the program of the dump net10-wks-holders-heap. It accumulates 1,000 handlers of an event, to which a dead array refers as well; 2,000
 // entries of a ConcurrentDictionary; 1,500 orders in a ConcurrentQueue; 1,100 cancellation sources with a timeout; 1,100 registrations with one source.
 // Compiled as extra.cs says, run with DOTNET_gcServer=0 DOTNET_GCHeapHardLimit=0x6123000, and dumped by createdump -h once it says "ready".
 using System; using System.Collections.Concurrent; using System.Collections.Generic; using System.Threading;

@@ -1,4 +1,4 @@
-// vendor: the library behind the dump net10-wks-vendor-heap, in which a native thread writes to an address that is not mapped.
+// vendor: the library of the dump net10-wks-vendor-heap, in which a native thread writes to an address that is not mapped.
 //
 //   gcc -O1 -g0 -shared -fPIC -o libvendor2.so vendor.c -lpthread
 //

@@ -1,4 +1,4 @@
-//! What other analyses answer, each asked at most once.
+//! Answers of other analyses, each computed at most once.
 
 use std::cell::{Cell, OnceCell};
 use std::collections::BTreeSet;
@@ -16,7 +16,7 @@ use crate::analysis::{
     RetainedView, ThreadsQuery, VerifyQuery,
 };
 use crate::analysis::{
-    chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
+    async_chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
 };
 use crate::base::{Addr, Answer, Collector, NoteKind};
 use crate::model::{
@@ -26,51 +26,51 @@ use crate::model::{
 };
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
-/// Why something was not looked for.
+/// The reason why a problem was not looked for.
 #[derive(Clone, Debug)]
 pub(in crate::analysis) struct Skip(pub(in crate::analysis) String);
 
-/// An answer, and the first reason why it is partial.
-pub(super) struct Told<T> {
+/// The data of an answer, and the first reason why it is partial.
+pub(super) struct Received<T> {
     pub(super) data: T,
     pub(super) loss: Option<String>,
 }
 
-/// An answer, or why there is none.
-pub(super) type Asked<T> = OnceCell<Result<Told<T>, String>>;
+/// A lazily computed answer, or the reason why there is none.
+pub(super) type Cached<T> = OnceCell<Result<Received<T>, String>>;
 
-/// The answers of other analyses. Their notes go to those of the whole.
+/// The answers of other analyses. Their notes become notes of the whole report.
 pub(in crate::analysis) struct Answers<'a> {
     pub(super) runtime: &'a Runtime,
     /// Earlier dumps of the process, in the order of time.
     pub(super) before: &'a [&'a dyn GraphSource],
     pub(super) query: &'a AnalyzeQuery,
     pub(super) notes: &'a Collector,
-    /// Why the first partial answer that was asked for since this was taken is so.
+    /// The reason of the first partial answer since the last [`Answers::take_loss`].
     loss: Cell<Option<String>>,
-    pub(super) heap: Asked<Heap>,
-    pub(super) chains: Asked<AsyncReport>,
-    pub(super) dead: Asked<Dead>,
-    pub(super) diff: Asked<DiffReport>,
-    pub(super) dynamic: Asked<Vec<ModuleModel>>,
-    pub(super) exceptions: Asked<ExceptionsReport>,
-    pub(super) finalizers: Asked<FinalizersReport>,
-    pub(super) fragmentation: Asked<FragmentationReport>,
-    pub(super) generations: Asked<HeapReport>,
-    pub(super) handles: Asked<HandlesReport>,
-    pub(super) http: Asked<RequestsReport>,
-    pub(super) inspect: Asked<InspectReport>,
-    pub(super) locks: Asked<LocksReport>,
-    pub(super) memory: Asked<MemoryReport>,
-    pub(super) native_memory: Asked<MemoryReport>,
-    pub(super) oom: Asked<OomReport>,
-    pub(super) pool: Asked<PoolReport>,
-    pub(super) retained: Asked<RetainedReport>,
-    pub(super) retained_listed: Asked<RetainedReport>,
-    pub(super) places: Asked<Places>,
-    pub(super) threads: Asked<ThreadsReport>,
-    pub(super) timers: Asked<TimersReport>,
-    pub(super) verify: Asked<VerifyReport>,
+    pub(super) heap: Cached<Heap>,
+    pub(super) chains: Cached<AsyncReport>,
+    pub(super) dead: Cached<Dead>,
+    pub(super) diff: Cached<DiffReport>,
+    pub(super) dynamic: Cached<Vec<ModuleModel>>,
+    pub(super) exceptions: Cached<ExceptionsReport>,
+    pub(super) finalizers: Cached<FinalizersReport>,
+    pub(super) fragmentation: Cached<FragmentationReport>,
+    pub(super) generations: Cached<HeapReport>,
+    pub(super) handles: Cached<HandlesReport>,
+    pub(super) http: Cached<RequestsReport>,
+    pub(super) inspect: Cached<InspectReport>,
+    pub(super) locks: Cached<LocksReport>,
+    pub(super) memory: Cached<MemoryReport>,
+    pub(super) native_memory: Cached<MemoryReport>,
+    pub(super) oom: Cached<OomReport>,
+    pub(super) pool: Cached<PoolReport>,
+    pub(super) retained: Cached<RetainedReport>,
+    pub(super) retained_listed: Cached<RetainedReport>,
+    pub(super) places: Cached<Places>,
+    pub(super) threads: Cached<ThreadsReport>,
+    pub(super) timers: Cached<TimersReport>,
+    pub(super) verify: Cached<VerifyReport>,
 }
 
 impl<'a> Answers<'a> {
@@ -116,32 +116,32 @@ impl<'a> Answers<'a> {
         &self.query.thresholds
     }
 
-    /// What `ask` answers, the first time; `what` is told if it does not.
+    /// Returns the answer in `cell`, computed by `ask` the first time. If that fails, a note that begins with `what` is added.
     pub(super) fn asked<'s, T>(
         &'s self,
         what: &str,
-        cell: &'s Asked<T>,
+        cell: &'s Cached<T>,
         ask: impl FnOnce() -> Result<Answer<T>, Error>,
     ) -> Result<&'s T, Skip> {
         let answer = cell.get_or_init(|| match ask() {
             Ok(answer) => {
                 let loss = answer.notes.first_loss().map(|note| note.message.clone());
-                Ok(Told { data: self.notes.take(answer), loss })
+                Ok(Received { data: self.notes.take(answer), loss })
             }
             Err(e) => Err(self.lacks(what, &e).0),
         });
-        let told = answer.as_ref().map_err(|reason| Skip(reason.clone()))?;
+        let known = answer.as_ref().map_err(|reason| Skip(reason.clone()))?;
         let before = self.loss.take();
-        self.loss.set(before.or_else(|| told.loss.clone()));
-        Ok(&told.data)
+        self.loss.set(before.or_else(|| known.loss.clone()));
+        Ok(&known.data)
     }
 
-    /// Why an answer that was asked for since the last call is partial.
+    /// Returns the reason of the first partial answer since the last call.
     pub(super) fn take_loss(&self) -> Option<String> {
         self.loss.take()
     }
 
-    /// Notes that something is not inspected because of `error`.
+    /// Adds the note that `what` is not inspected because of `error`.
     pub(super) fn lacks(&self, what: &str, error: &Error) -> Skip {
         self.notes.add(NoteKind::Missing, None, format!("{what}: {error}"));
         Skip(error.to_string())
@@ -155,16 +155,16 @@ impl<'a> Answers<'a> {
     pub(in crate::analysis) fn chains(&self) -> Result<&AsyncReport, Skip> {
         let heap = self.heap()?;
         let query = AsyncQuery { merge: true, top: TREES, ..AsyncQuery::default() };
-        self.asked("asynchronous methods are not inspected", &self.chains, || chains(heap, &query))
+        self.asked("asynchronous methods are not inspected", &self.chains, || async_chains(heap, &query))
     }
 
     /// The HTTP requests in flight, and connection pools.
-    pub(super) fn http(&self) -> Result<&RequestsReport, Skip> {
+    pub(in crate::analysis) fn http(&self) -> Result<&RequestsReport, Skip> {
         let heap = self.heap()?;
-        self.asked("HTTP requests are not inspected", &self.http, || requests_of(heap))
+        self.asked("HTTP requests are not inspected", &self.http, || requests_of(heap, self.query.graph))
     }
 
-    /// Those of `objects` that are garbage.
+    /// The garbage among `objects`.
     pub(super) fn garbage_among(&self, objects: &[Addr]) -> Result<BTreeSet<Addr>, Skip> {
         self.needs_graph()?;
         let answer = garbage_among(self.heap()?, objects).map_err(|e| self.lacks("garbage is not inspected", &e))?;
@@ -172,7 +172,7 @@ impl<'a> Answers<'a> {
     }
 
     /// Exceptions on the heap by type and method.
-    pub(super) fn exceptions(&self) -> Result<&ExceptionsReport, Skip> {
+    pub(in crate::analysis) fn exceptions(&self) -> Result<&ExceptionsReport, Skip> {
         let heap = self.heap()?;
         let query = ExceptionsQuery { stat: true, ..ExceptionsQuery::default() };
         self.asked("exceptions are not inspected", &self.exceptions, || exceptions(heap, &query))
@@ -195,12 +195,12 @@ impl<'a> Answers<'a> {
         self.asked("memory is not inspected", &self.memory, || Ok(memory_of(self.runtime, false)))
     }
 
-    /// The same with what native memory holds, which reads all of it.
-    pub(super) fn native_memory(&self) -> Result<&MemoryReport, Skip> {
+    /// The address space by kind, with a breakdown of native memory. This reads all of that memory.
+    pub(in crate::analysis) fn native_memory(&self) -> Result<&MemoryReport, Skip> {
         self.asked("native memory is not inspected", &self.native_memory, || Ok(memory_of(self.runtime, true)))
     }
 
-    /// What changed since the earlier dump; without the graph, what holds the growth only where that is cheap.
+    /// The changes since the earlier dump. Without the graph, holders of the growth are found only where that is cheap.
     pub(in crate::analysis) fn diff(&self) -> Result<&DiffReport, Skip> {
         if self.before.is_empty() {
             return Err(Skip("needs an earlier dump (--since)".into()));
@@ -248,12 +248,12 @@ impl<'a> Answers<'a> {
         self.asked("the thread pool is not inspected", &self.pool, || pool_with(heap, waits))
     }
 
-    /// Refuses what takes the graph where it is not to be built.
+    /// Refuses questions that need the graph where it is not to be built.
     pub(super) fn needs_graph(&self) -> Result<(), Skip> {
         if self.query.graph { Ok(()) } else { Err(Skip("needs the graph of the heap (--no-graph)".into())) }
     }
 
-    /// Suspects, and how much is reachable.
+    /// Suspects, and the number of reachable bytes.
     pub(in crate::analysis) fn retained(&self) -> Result<&RetainedReport, Skip> {
         self.suspects(&self.retained, self.thresholds().share)
     }
@@ -263,7 +263,7 @@ impl<'a> Answers<'a> {
         self.suspects(&self.retained_listed, self.thresholds().share.min(SUSPECT_SHARE))
     }
 
-    fn suspects<'s>(&'s self, cell: &'s Asked<RetainedReport>, share: f64) -> Result<&'s RetainedReport, Skip> {
+    fn suspects<'s>(&'s self, cell: &'s Cached<RetainedReport>, share: f64) -> Result<&'s RetainedReport, Skip> {
         self.needs_graph()?;
         let heap = self.heap()?;
         let query = RetainedQuery { view: RetainedView::Suspects(share), ..RetainedQuery::default() };
@@ -279,13 +279,13 @@ impl<'a> Answers<'a> {
         self.asked("timers are not inspected", &self.timers, || timers(heap, None))
     }
 
-    /// What is wrong with the heap, the first error alone.
+    /// The errors of the heap, up to the first one only.
     pub(super) fn verify(&self) -> Result<&VerifyReport, Skip> {
         let query = VerifyQuery { object: None, top: 1 };
         self.asked("the heap is not verified", &self.verify, || verify(self.runtime, &query))
     }
 
-    /// The inspections that are asked for, which share a walk.
+    /// The requested inspections, which share a walk.
     pub(in crate::analysis) fn inspect(&self) -> Result<&InspectReport, Skip> {
         let wanted = |finding: &ProblemId| self.query.only.is_empty() || self.query.only.contains(finding);
         let only: Vec<InspectionId> =
@@ -294,7 +294,7 @@ impl<'a> Answers<'a> {
         self.asked("waste is not inspected", &self.inspect, || inspect(heap, &InspectQuery { only, top: ROWS, graph: self.query.graph }))
     }
 
-    /// One of them.
+    /// One of the requested inspections.
     pub(super) fn inspection(&self, id: InspectionId) -> Result<&InspectionModel, Skip> {
         self.inspect()?.inspections.iter().find(|i| i.id == id).ok_or_else(|| Skip(format!("{id} was not inspected")))
     }
@@ -303,13 +303,13 @@ impl<'a> Answers<'a> {
 /// Most trees of asynchronous chains.
 const TREES: usize = 40;
 
-/// Most types that changed since an earlier dump: those of a page.
+/// Most types that changed since an earlier dump, as many as a page shows.
 const CHANGES: usize = 100;
 
 /// Most rows of an inspection that become findings.
 const ROWS: usize = 10;
 
-/// The findings that `inspect` answers.
+/// The findings that come from an inspection.
 pub(super) const INSPECTIONS: [(ProblemId, InspectionId); 11] = [
     (ProblemId::UnobservedExceptions, InspectionId::UnobservedExceptions),
     (ProblemId::EventLeaks, InspectionId::EventLeaks),

@@ -1,7 +1,7 @@
-//! Asynchronous methods that wait for one thing.
+//! Asynchronous methods that wait for the same object.
 //!
-//! Rule: at least `waits` chains of methods hang on the same promise, semaphore or custom awaitable, or methods wait for each other. Timers,
-//! sockets and channels are left out: servers that are idle wait for those. What nothing keeps alive is not waited for.
+//! Rule: at least `waits` chains of methods wait for the same promise, semaphore or custom awaitable, or methods wait for each other. Timers,
+//! sockets and channels are left out because idle servers wait for them. Objects that nothing keeps alive are left out too.
 //!
 //! Source: the chains that `async` shows.
 
@@ -17,9 +17,9 @@ use crate::model::{AsyncRootKind, AsyncRootSum, AsyncRow, Problem, ProblemId, Pr
 /// Most findings.
 const MAX_FOUND: usize = 3;
 
-/// Objects that equal chains hang on.
+/// Objects that equal chains wait for.
 struct Crowd<'c> {
-    /// The one with most chains.
+    /// The object with the most chains.
     first: &'c AsyncRootSum,
     objects: u64,
     chains: u64,
@@ -89,7 +89,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
     })
 }
 
-/// What the asynchronous methods hang on that threads wait for, by managed id.
+/// The roots of the asynchronous methods that threads wait for, by managed id.
 pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> BTreeMap<u32, Root<'a>> {
     let mut roots = BTreeMap::new();
     for (root, row) in rows(answers).filter(|(_, row)| row.root.is_none()) {
@@ -100,7 +100,7 @@ pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> BTreeMap<u32, Ro
     roots
 }
 
-/// What a chain hangs on.
+/// The root of a chain: the object that its innermost method waits for.
 #[derive(Clone, Copy)]
 pub(super) struct Root<'a> {
     kind: AsyncRootKind,
@@ -118,8 +118,8 @@ fn rows<'a>(answers: &'a Answers<'_>) -> impl Iterator<Item = (Root<'a>, &'a Asy
     })
 }
 
-/// Who may have entered a semaphore and not released it: the method that waits for it in most chains, where it waits for something else. A
-/// semaphore has no owner, so this is likely only.
+/// A likely holder of a semaphore: the method that waits for it in most chains, where that method waits for another object. A semaphore records no
+/// owner, so this is a guess.
 fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
     let method = crowd.first.innermost.as_ref().filter(|_| crowd.first.root.kind == AsyncRootKind::Semaphore)?;
     let past = |(root, row): &(Root<'_>, &AsyncRow)| {
@@ -130,7 +130,7 @@ fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
 }
 
 impl Root<'_> {
-    /// What is to be said of a method or task that hangs on it: `waits for a promise that Lab.Waits.Never holds`.
+    /// A clause about a method or task with this root: `waits for a promise that Lab.Waits.Never holds`.
     pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
         let Some(what) = awaited(self.kind) else {
             return match self.kind {
@@ -147,7 +147,7 @@ impl Root<'_> {
     }
 }
 
-/// Whether many may wait for one object of this kind, and none of them is idle: servers that are idle wait for timers, sockets and channels.
+/// Whether many chains that wait for one object of this kind are suspicious. Idle servers wait for timers, sockets and channels.
 pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
     matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
 }
@@ -157,7 +157,7 @@ pub(super) fn with_article(what: &str) -> String {
     format!("{} {what}", if what.starts_with('a') { "an" } else { "a" })
 }
 
-/// A word for the object that is waited for; `None` for kinds without an object.
+/// The noun for the awaited object; `None` for kinds without an object.
 pub(super) fn awaited(kind: AsyncRootKind) -> Option<&'static str> {
     Some(match kind {
         AsyncRootKind::Promise => "promise",
@@ -177,7 +177,7 @@ enum Held {
     Unknown,
 }
 
-/// The name of what holds an object, if it can be told.
+/// The name of the holder of an object, if it can be determined.
 pub(super) fn held_by(answers: &Answers<'_>, at: Addr) -> Option<String> {
     match held(answers, at) {
         Held::By(label) => Some(label),
@@ -189,12 +189,12 @@ fn held(answers: &Answers<'_>, at: Addr) -> Held {
     let Some(heap) = answers.heap().ok().filter(|_| answers.query.graph) else { return Held::Unknown };
     let stacks = Stacks::default();
     let query = PathsQuery { object: Some(at), types: Vec::new(), paths: 1, weak: false, stacks, depth: 1, lines: 1, full: false };
-    // The finding does without it.
+    // The finding is shown without a holder then.
     let Ok(answer) = paths(heap, &query) else { return Held::Unknown };
     let Some(path) = answer.data.paths.first() else {
         return if answer.data.reachable == 0 && answer.notes.complete() { Held::Garbage } else { Held::Unknown };
     };
-    // The innermost field of the program's own that leads there, or the static field.
+    // The innermost field of the program's own types on the path, or else the static field.
     let own = path.steps.iter().zip(path.steps.iter().skip(1)).rev().find_map(|(holder, step)| {
         let name = holder.type_name.shown();
         let field = step.field.as_deref().filter(|field| is_word(field))?;

@@ -1,16 +1,16 @@
 //! A garbage collection that was running.
 //!
-//! Rule: what the GC was doing ([`GcPhase`]). While objects are moved, no answer about the heap can be trusted. A process that crashed within a blocking collection most likely has a damaged heap, or crashed for the
-//! collector's own fault: the stack of the crashed thread ends in the GC.
+//! Rule: the state of the GC ([`GcPhase`]). While objects are moved, no answer about the heap can be trusted. A process that crashed within a
+//! blocking collection most likely has a damaged heap, or a bug of the collector: the stack of the crashed thread ends in the GC.
 //!
-//! A suspension that waits for a thread stops the process as long as that thread does not reach a place where it can stop.
+//! A suspension that waits for a thread stops the process until that thread reaches a safepoint.
 //!
 //! Source: the GC's globals and records, in `docs/internals/gc-structures.md`.
 
 use super::answers::{Answers, Skip};
 use crate::model::{GcPhase, LastCollection, Problem, ProblemId, ProblemSeverity};
 
-/// Why findings about objects are not made.
+/// The reason why findings about objects are left out.
 pub(super) const DOUBTED: &str = "a collection moved objects";
 
 /// Whether a collection was moving objects.
@@ -18,7 +18,7 @@ pub(super) fn moving(answers: &Answers<'_>) -> bool {
     answers.runtime.gc().is_ok_and(|gc| gc.data.facts().phase == Some(GcPhase::Moving))
 }
 
-/// Whether a finding would be about objects, so that a collection that moves them makes it doubtful.
+/// Whether a finding is about objects, so that a collection that moves them makes it unreliable.
 pub(super) fn doubts(id: ProblemId) -> bool {
     !matches!(
         id,

@@ -1,8 +1,8 @@
 //! Many connection pools for one server.
 //!
-//! Rule: at least `pools` of them that are not garbage. A handler of `HttpClient` has one pool for each server, so that as many handlers were
-//! made, each with connections of its own: sockets run short. `IHttpClientFactory` makes a new handler every two minutes, and some are alive
-//! at a time.
+//! Rule: at least `pools` pools for one server that are not garbage. A handler of `HttpClient` has one pool for each server, so the program has
+//! created that many handlers, each with its own connections, and may run out of sockets. `IHttpClientFactory` creates a new handler every two
+//! minutes, so a few are alive at a time.
 //!
 //! Source: the pools that `requests --outgoing` lists.
 
@@ -22,7 +22,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     servers.retain(|_, pools| len64(pools.len()) >= least);
     let mut found = Vec::new();
     for (server, mut pools) in servers {
-        // Without the graph of the heap, all are counted.
+        // Without the graph, garbage is counted as well.
         if answers.query.graph {
             let garbage = answers.garbage_among(&pools.iter().map(|p| p.object).collect::<Vec<_>>())?;
             pools.retain(|pool| !garbage.contains(&pool.object));

@@ -1,11 +1,12 @@
-//! Why the process ended.
+//! The reason why the process ended.
 //!
-//! Rule: the container records a signal or an exception, or a NativeAOT program a report of its end. A thread in `Environment.FailFast` ended
-//! the process: its message and exception are named, and the method that called it; an exception in flight was only being handled. Otherwise the
-//! exception in flight on the thread that crashed is the cause, with the method that threw it and its inner exceptions. Where none is in
-//! flight, the last one that the thread has thrown is named: the runtime keeps an `ExecutionEngineException` for its own fatal errors. The
-//! `StackOverflowException` that it keeps means a stack overflow, whatever is in flight: the cycle of methods on the stack is named, how often
-//! it is repeated, and the method that began it. An exception in flight on another thread is being handled: no finding. A fault in native code is named by its address, module and offset, and the P/Invoke that led there.
+//! Rule: the container records a signal or an exception, or a NativeAOT program has a crash report. A thread in `Environment.FailFast` ended the
+//! process: the finding names its message and exception, and the method that called it; an exception in flight was only being handled. Otherwise
+//! the exception in flight on the crashed thread is the cause, with the method that threw it and its inner exceptions. If none is in flight, the
+//! last one that the thread has thrown is named: the runtime keeps an `ExecutionEngineException` for its own fatal errors. A recorded
+//! `StackOverflowException` means a stack overflow, even if another exception is in flight: the finding names the cycle of methods on the stack,
+//! its number of repetitions, and the method that began it. An exception in flight on another thread is being handled and is not a finding. A fault
+//! in native code is named by its address, module and offset, and the P/Invoke that led there.
 //!
 //! Source: `ELF notes` and `exception stream` in `docs/internals/containers.md`; the exceptions that `threads` shows.
 
@@ -23,10 +24,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let reason = crash.map(|c| c.name.clone()).or_else(|| report.map(|r| r.reason.clone().unwrap_or_else(|| "ended itself".into())));
     let Some(reason) = reason else { return Ok(Vec::new()) };
     let critical = |title: String, command: &str| answers.finding(ProblemId::Crash, ProblemSeverity::Critical, title, &[command]);
-    // It knows names that the dump may lack.
+    // The report has names that may be missing from the dump.
     if let Some(report) = report {
-        let told = report.exception.as_ref().map(reported).or_else(|| report.message.as_deref().map(one_line));
-        let title = told.map_or_else(|| reason.clone(), |told| format!("{reason}: {told}"));
+        let text = report.exception.as_ref().map(reported).or_else(|| report.message.as_deref().map(one_line));
+        let title = text.map_or_else(|| reason.clone(), |told| format!("{reason}: {told}"));
         let exception = report.exception.as_ref();
         return Ok(vec![Problem {
             object: exception.and_then(|e| e.address),
@@ -35,7 +36,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             ..critical(title, "info")
         }]);
     }
-    // Without threads, the signal is all that is known: the reason why is noted.
+    // Without threads, only the signal is known; a note has the reason.
     let thread = answers.threads().ok().and_then(|t| t.threads.iter().find(|t| t.crashed));
     let threads: Vec<u32> = thread.and_then(|t| t.managed_id).into_iter().collect();
     let on = place(thread, crash.and_then(|c| c.thread));
@@ -63,7 +64,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let own = stack.and_then(|stack| stack.own.as_ref());
     let native = fault.filter(|f| f.native);
     let reason = native.map_or(reason, FaultModel::words);
-    // Where native code is called, the method around the call is a stub.
+    // A P/Invoke stub is named by the method that it imports.
     let within = match native.and_then(|f| f.pinvoke.as_ref()).or(innermost) {
         Some(method) if native.is_some_and(|f| f.pinvoke.is_some()) => format!(" in the P/Invoke {method}"),
         Some(method) => format!(" in {method}"),
@@ -84,13 +85,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }])
 }
 
-/// A process that ended itself. What was in flight was only being handled.
+/// A process that ended itself. An exception in flight was only being handled.
 fn failed_fast(answers: &Answers<'_>, thread: Option<&ThreadModel>, on: &str, command: &str) -> Option<Problem> {
     let words = answers.last_words()?;
     let message = words.message.as_ref().map(|(_, text)| format!(": {}", one_line(text))).unwrap_or_default();
     let exception = words.exception.as_ref().map(|e| format!("; exception {}", described(e))).unwrap_or_default();
     let caller = words.caller.as_ref().map(|m| format!("; called by {m}")).unwrap_or_default();
-    // The runtime's own exception for such ends has the one that was being handled within it.
+    // The runtime's own exception for such an end wraps the one that was being handled.
     let handled = thread.and_then(|t| t.exception.as_ref());
     let handled = handled.and_then(|e| if e.current { Some(&**e) } else { e.inner.as_deref() });
     let handled = handled.filter(|e| words.exception.as_ref().is_none_or(|of| of.address != e.address));
@@ -161,7 +162,7 @@ fn named(exception: &ExceptionModel) -> String {
     said(exception.type_name.as_ref().map(Name::shown), exception.message.as_deref())
 }
 
-/// The same, of what a NativeAOT program reports.
+/// Like [`described`], for an exception in the crash report of a NativeAOT program.
 fn reported(exception: &CrashException) -> String {
     let named = |e: &CrashException| said(e.type_name.as_deref(), e.message.as_deref());
     let by = exception.stack.iter().find_map(|f| f.method.as_ref()).map(|m| format!(", thrown by {m}")).unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Damage of the heap.
 //!
-//! Rule: the walk had to skip bytes to find the next object, or the process ended within a blocking collection that had moved nothing, and
-//! `verify` finds errors: a crash of the collector is most often the sign of a corrupted heap. While a collection moves objects nothing can
-//! be told.
+//! Rule: the walk had to skip bytes to find the next object, or the process ended within a blocking collection that had moved nothing and `verify`
+//! finds errors. A crash of the collector is most often the sign of a corrupted heap. While a collection moves objects, the state of the heap
+//! cannot be determined.
 //!
 //! Source: the coverage of the walk that counts free space; `verify`.
 

@@ -1,7 +1,7 @@
 //! Threads that wait for each other.
 //!
-//! Rule: a cycle of waits, each for a lock that the next thread holds, or a task or class constructor that it runs. Critical if each wait is
-//! known from a record of the runtime and has no timeout.
+//! Rule: a cycle of waits, each for a lock that the next thread holds, or for a task or class constructor that it runs. Critical if each wait is
+//! recorded by the runtime and has no timeout.
 //!
 //! Source: `docs/internals/locks.md`.
 
@@ -30,7 +30,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             0 => String::new(),
             n => format!("; {} behind them", counted(n, "thread")),
         };
-        // All threads that are stopped by it: a class whose constructor does not end is closed to every other one.
+        // A class whose constructor does not return blocks every other thread that needs the class.
         let constructor = d.edges.iter().find(|e| e.kind == WaitEdgeKind::ClassConstructor).and_then(|e| e.type_name.as_ref());
         let of = constructor.map_or_else(
             || "T".into(),

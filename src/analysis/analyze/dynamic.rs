@@ -1,18 +1,25 @@
 //! Very many assemblies without a file.
 //!
-//! Rule: at least `dynamic` of them. Serializers, proxies, compiled expressions and scripts emit assemblies; one that is made again for each use
-//! stays for good, with its types and code, unless it is collectible and nothing refers to it.
+//! Rule: at least `dynamic` of them. Serializers, proxies, compiled expressions and scripts emit assemblies. An assembly that is emitted again for
+//! each use is never freed, nor are its types and code, unless it is collectible and unreferenced.
 //!
-//! Source: the runtime's list of modules, as `modules` shows it.
+//! The title names the likely cause: the library that uses such assembly names, the method whose variables hold an `AssemblyBuilder`, and the
+//! holder of objects of their types.
+//!
+//! Source: the runtime's list of modules, as `modules` shows it; paths from roots.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers::{Answers, Skip};
+use super::async_waits::held_by;
 use super::line::{counted, listed};
-use crate::base::{Count, len64, thousands};
-use crate::model::{Problem, ProblemId, ProblemSeverity};
+use crate::analysis::walk::objects_of;
+use crate::analysis::{PathsQuery, paths};
+use crate::base::{Addr, Count, len64, thousands};
+use crate::model::{ModuleModel, Problem, ProblemId, ProblemSeverity, RootKind, Stacks};
+use crate::session::TypePattern;
 
-/// Patterns named in the title.
+/// Name patterns listed in the title.
 const NAMED: usize = 3;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -30,15 +37,69 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let contexts: BTreeSet<_> = list.iter().filter_map(|m| m.load_context).collect();
     let within = if contexts.is_empty() { String::new() } else { format!(", in {}", counted(len64(contexts.len()), "load context")) };
     let collectible = len64(list.iter().filter(|m| m.collectible == Some(true)).count());
-    let title = format!("{} without a file: {named}{more}{within}; {} can be unloaded", assemblies(count), thousands(collectible));
+    let from: Vec<String> =
+        makers(patterns.iter().map(|(name, _)| name.as_str())).chain(emitter(answers)).chain(holder(answers, list)).collect();
+    let from = from.into_iter().map(|clause| format!("; {clause}")).collect::<String>();
+    let title = format!("{} without a file: {named}{more}{within}; {} can be unloaded{from}", assemblies(count), thousands(collectible));
     Ok(vec![Problem { count: Some(count), ..answers.finding(ProblemId::DynamicAssemblies, ProblemSeverity::Warning, title, &["modules"]) }])
+}
+
+/// Prefixes of the names that one library gives its assemblies, before numbers and ids.
+///
+/// Source: `XmlSerializationILGen` and `TempAssembly` (System.Private.Xml), `DispatchProxyGenerator.ProxyAssembly` (System.Reflection.DispatchProxy),
+/// `ModuleScope` (Castle.Core), `ScriptBuilder` (Microsoft.CodeAnalysis.Scripting).
+const MAKERS: [(&str, &str); 4] = [
+    (
+        "Microsoft.GeneratedCode",
+        "XmlSerializer names its assemblies so: each constructor but those with a type, or a type and a namespace, makes one",
+    ),
+    ("ProxyBuilder", "DispatchProxy names its assembly so"),
+    ("DynamicProxyGenAssembly", "proxies of Castle are in assemblies of this name: each ProxyGenerator makes one"),
+    ("ℛ*", "C# scripts are compiled to assemblies of such names: each run of a text makes one"),
+];
+
+fn makers<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = String> {
+    let names: Vec<&str> = names.take(NAMED).collect();
+    MAKERS.into_iter().filter(move |(begin, _)| names.iter().any(|name| name.starts_with(begin))).map(|(_, maker)| maker.into())
+}
+
+/// A method whose variables hold an `AssemblyBuilder`: it is creating an assembly, or has just created one.
+fn emitter(answers: &Answers<'_>) -> Option<String> {
+    let heap = answers.heap().ok().filter(|_| answers.query.graph)?;
+    let types = vec![TypePattern::Name("System.Reflection.Emit.*AssemblyBuilder".into())];
+    let query = PathsQuery { object: None, types, paths: 1, weak: false, stacks: Stacks::default(), depth: 1, lines: 1, full: false };
+    // The finding is shown without a method then.
+    let found = paths(heap, &query).ok()?.data;
+    let roots = found.paths.iter().flat_map(|path| &path.roots).filter(|root| root.kind == RootKind::Stack);
+    let method =
+        roots.filter_map(|root| root.label.split_once(" thread ")).map(|(method, _)| method).find(|method| method.contains('('))?;
+    Some(format!("{method} has made one of them"))
+}
+
+/// The field that holds most of a sample of objects of these assemblies' types.
+fn holder(answers: &Answers<'_>, list: &[ModuleModel]) -> Option<String> {
+    /// Size of the sample, in objects.
+    const SAMPLE: usize = 8;
+    let heap = answers.heap().ok().filter(|_| answers.query.graph)?;
+    let modules: BTreeSet<Addr> = list.iter().filter_map(|m| m.module).collect();
+    let tables = heap.walker().tables();
+    let found = objects_of(heap, |mt| tables.loader_module(mt).is_some_and(|module| modules.contains(&module))).data;
+    let step = found.len().div_ceil(SAMPLE).max(1);
+    let mut holders: BTreeMap<String, u64> = BTreeMap::new();
+    for (object, _) in found.iter().step_by(step) {
+        if let Some(by) = held_by(answers, *object) {
+            holders.entry(by).or_default().bump();
+        }
+    }
+    let (by, _) = holders.into_iter().max_by_key(|(_, n)| *n)?;
+    Some(format!("{by} holds objects of their types"))
 }
 
 fn assemblies(n: u64) -> String {
     if n == 1 { "1 assembly".into() } else { format!("{} assemblies", thousands(n)) }
 }
 
-/// A name with a star for each number and id, in which one differs from the next.
+/// A name with a star in place of each number and id.
 fn pattern(name: &str) -> String {
     let mut out = String::new();
     for part in name.split_inclusive(|c: char| !c.is_alphanumeric()) {
@@ -57,7 +118,13 @@ fn pattern(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::pattern;
+    use super::{makers, pattern};
+
+    #[test]
+    fn names_identify_the_library_that_emits_assemblies() {
+        let of = |names: &[&str]| makers(names.iter().copied()).count();
+        assert_eq!([of(&["Microsoft.GeneratedCode*"]), of(&["ℛ**-*#*-*", "DynamicProxyGenAssembly*"]), of(&["Lab.Emitted*"])], [1, 2, 0]);
+    }
 
     #[test]
     fn names_that_differ_in_numbers_are_equal() {

@@ -1,6 +1,6 @@
 //! Events that keep their subscribers.
 //!
-//! Rule: at least `handlers` handlers of one event have targets that nothing else holds: whoever subscribed them has forgotten them.
+//! Rule: at least `handlers` handlers of one event have targets that nothing else holds: the subscribers were never removed.
 //!
 //! Source: the delegates of the heap, as `inspect --only event-leaks` reads them.
 
@@ -30,7 +30,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found.collect())
 }
 
-/// What the delegate at `object` retains, and its share of what is reachable. `None` where the graph is not to be built.
+/// The bytes that the delegate at `object` retains, and their share of the reachable bytes. `None` where the graph is not to be built.
 pub(super) fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)> {
     answers.needs_graph().ok()?;
     let heap = answers.heap().ok()?;
@@ -40,7 +40,8 @@ pub(super) fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)
     Some((bytes, share(bytes, all)?)).filter(|(bytes, _)| *bytes > 0)
 }
 
-/// Who holds the object: a root, or the type of the object that dominates it. `None` where the graph is not to be built, or many do.
+/// The holder of the object: a root, or the type of the object that dominates it. `None` where the graph is not to be built, or if there are many
+/// holders.
 pub(super) fn holder(answers: &Answers<'_>, object: Addr) -> Option<String> {
     answers.needs_graph().ok()?;
     let heap = answers.heap().ok()?;
@@ -54,7 +55,7 @@ pub(super) fn holder(answers: &Answers<'_>, object: Addr) -> Option<String> {
     root.or_else(above)
 }
 
-/// Whether a suspect is what an event or cancellation source retains, or an object around it: these say why it is there.
+/// Whether a suspect is retained by an event or cancellation source, or is an object around it. The event's finding explains the suspect.
 pub(super) fn explains(answers: &Answers<'_>, event: &Problem, suspect: &Problem) -> bool {
     let part = || share(event.bytes?, suspect.bytes?);
     let found = || {
@@ -66,5 +67,5 @@ pub(super) fn explains(answers: &Answers<'_>, event: &Problem, suspect: &Problem
     part().is_some_and(|part| part >= MOST) && found() == Some(true)
 }
 
-/// Least share of a suspect's bytes that an event retains which explains it.
+/// Smallest share of a suspect's bytes that an event must retain to explain it.
 const MOST: f64 = 0.5;

@@ -1,9 +1,9 @@
-//! A finalizer thread that does not get on.
+//! A finalizer thread that makes no progress.
 //!
-//! Rule: it is blocked in managed code, where it is only while it runs a finalizer: critical if objects wait behind it. Or at least
-//! `ready` objects wait, which are made faster than they are finalized.
+//! Rule: the thread is blocked in managed code, which it runs only for a finalizer; this is critical if objects are queued. Or at least `ready`
+//! objects are queued, so they are created faster than they are finalized.
 //!
-//! Source: the finalization queues; `docs/internals/locks.md` for what it waits for.
+//! Source: the finalization queues; `docs/internals/locks.md` for the wait of the thread.
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
@@ -44,7 +44,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     )])
 }
 
-/// The name of a thread and what it does: ` "file writer" (sleep)`.
+/// The name of a thread and its wait: ` "file writer" (sleep)`.
 fn why(answers: &Answers<'_>, locks: &LocksReport, id: u32) -> String {
     let name = answers.places().ok().and_then(|p| p.of(id)?.name.as_ref()).map(|name| format!(" {name:?}")).unwrap_or_default();
     let wait = locks.waits.iter().find(|w| w.managed_id == Some(id)).map(|w| format!(" ({})", w.kind)).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! Free space between objects, and what keeps the GC from compacting it.
+//! Free space between objects, and the reason why the GC does not compact it.
 //!
-//! Rule: at least `bytes` are free, and at least `free` of what is allocated. Free space in itself is reused; so much of it means that
-//! the GC does not compact: because objects are pinned, or because they are large.
+//! Rule: at least `bytes` are free, and at least the share `free` of the allocated bytes. Free space is reused, but this much of it means that the
+//! GC does not compact, either because objects are pinned or because they are large.
 //!
-//! Source: the free blocks of the heap, and the objects behind them.
+//! Source: the free blocks of the heap, and the objects after them.
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
@@ -11,7 +11,7 @@ use super::line::percent;
 use crate::base::{share, thousands};
 use crate::model::{Generation, PinnedTypeModel, Problem, ProblemId, ProblemSeverity};
 
-/// Share of the free bytes in front of pinned objects of one type from which those are named.
+/// Smallest share of the free bytes before pinned objects of one type for the title to name the type.
 const PINNED: f64 = 0.1;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {

@@ -1,6 +1,7 @@
 //! Committed memory in free regions.
 //!
-//! Rule: free regions have most of what the GC has committed, and at least 32 times `bytes`: more than the GC keeps for its next allocations.
+//! Rule: free regions have most of the bytes that the GC has committed, and at least 32 times `bytes`, which is more than the GC keeps for its next
+//! allocations.
 //!
 //! Source: the GC's lists of free regions, as `memory` shows them.
 
@@ -10,7 +11,7 @@ use super::line::{in_units, percent};
 use crate::base::{share, total};
 use crate::model::{MemoryKind, Problem, ProblemId, ProblemSeverity};
 
-/// Fewest bytes, as a multiple of the threshold; smallest share of what the GC has committed.
+/// Smallest number of bytes, as a multiple of the threshold.
 const LARGE: u64 = 32;
 const MOST: f64 = 0.75;
 

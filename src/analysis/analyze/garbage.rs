@@ -1,13 +1,15 @@
 //! A heap that is mostly garbage.
 //!
-//! Rule: at least `garbage` of the objects' bytes, and eight times `bytes`, are garbage outside of gen0. Garbage in gen0 is there between any
-//! two collections. The title says why it is still there: no later collection of its generation, whose budget is not used up. The finding of a failed allocation reports garbage itself.
+//! Rule: the share of garbage outside of gen0 is at least `garbage` of the objects' bytes, and at least eight times `bytes`. Garbage in gen0 is
+//! normal between two collections. The title says why the garbage is still there: its generation has not been collected since, because the
+//! allocation budget is not used up. The finding of a failed allocation reports garbage itself.
 //!
 //! Source: the graph of the heap, as `unreachable` reads it; the GC's records of its collections.
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
-use super::line::{in_units, listed, percent};
+use super::line::{counted, in_units, listed, percent};
+use crate::analysis::liveness::Dead;
 use crate::base::{share, thousands, total};
 use crate::model::{Generation, Problem, ProblemId, ProblemSeverity, Sum};
 
@@ -19,7 +21,7 @@ const TYPES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let totals = &answers.retained()?.totals;
-    // The finding of a failed allocation reports it.
+    // The finding of a failed allocation reports garbage itself.
     let only = &answers.query.only;
     let failed = || answers.oom().is_ok_and(|oom| oom.any == Some(true));
     if (only.is_empty() || only.contains(&ProblemId::Oom)) && failed() {
@@ -41,10 +43,11 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     };
     let types = dead.types.iter().take(TYPES).map(|t| format!("{} × {} ({})", thousands(t.count), t.type_name, in_units(t.bytes)));
     let title = format!(
-        "{} of the objects' bytes are garbage ({}), most in {most}: {}{}",
+        "{} of the objects' bytes are garbage ({}), most in {most}: {}{}{}",
         percent(part),
         in_units(bytes),
         listed(types),
+        delayed(dead, least.bytes),
         last_collection(answers, *most)
     );
     Ok(vec![Problem {
@@ -56,12 +59,25 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     }])
 }
 
-/// When a generation, and gen2, were collected last, and how much is allocated in each before the next time.
+/// The objects that one collection does not free, for each reason with at least `least` bytes.
+fn delayed(dead: &Dead, least: u64) -> String {
+    [
+        (dead.unfinalized, "of it survive the next collection, as finalizers have to run first"),
+        (dead.ready, "more are held only by objects whose finalizers are about to run"),
+        (dead.pinned, "more are held only by pinned handles"),
+    ]
+    .into_iter()
+    .filter(|(sum, _)| sum.bytes >= least)
+    .map(|(sum, what)| format!("; {} in {} {what}", in_units(sum.bytes), counted(sum.count, "object")))
+    .collect()
+}
+
+/// The last collections of a generation and of gen2, and the allocation budget of each that is left.
 fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
     let Ok(gc) = answers.runtime.gc() else { return String::new() };
     let Some(known) = answers.notes.with(gc).collections().as_ref() else { return String::new() };
     let of = |wanted: Generation| known.heaps.iter().flat_map(|(_, list)| list).filter(move |b| b.generation == wanted);
-    // A collection of gen2 is one of LOH and POH, for which the GC keeps no record.
+    // LOH and POH are collected with gen2; the GC has no separate records for them.
     let wanted = if generation == Generation::Gen1 { vec![Generation::Gen1, Generation::Gen2] } else { vec![Generation::Gen2] };
     let said = wanted.into_iter().filter_map(|g| {
         let budget = in_units(total(of(g).map(|b| b.budget)));

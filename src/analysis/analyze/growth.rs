@@ -1,9 +1,10 @@
-//! What holds more than in an earlier dump.
+//! Holders that retain more than in an earlier dump.
 //!
-//! Rule: a container retains at least `gain` bytes more, and at least `growth` of what the heap held before. One dump cannot tell a
-//! leak that is small yet from a cache; two can. Caches that fill up look the same until they are full.
+//! Rule: a container retains at least `gain` bytes more, and at least the share `growth` of the earlier heap. One dump cannot distinguish a leak
+//! that is still small from a cache; two can. Caches that are filling up look like leaks until they are full.
 //!
-//! Native memory, threads, tasks and handles that grew much are findings as well. Of more than two dumps, they count if they grew from each to the next.
+//! Native memory, threads, tasks and handles that grew much are findings as well. With more than two dumps, a number must grow from each dump to
+//! the next.
 //!
 //! Source: both dominator trees, as `diff` follows them; its summary.
 
@@ -21,7 +22,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = holders.iter().filter_map(|holder| {
         let gained = u64::try_from(holder.change).ok().filter(|gained| *gained >= thresholds.gain)?;
         let share = bytes_before.and_then(|bytes| growth(bytes, bytes.saturating_add(gained)));
-        // Of more than two dumps. Garbage of the type goes up and down beside what is held, so the rest say nothing.
+        // Only with more than two dumps. Garbage of the type varies from dump to dump, so the other trends say nothing about the holder.
         let element = diff.rows.iter().find(|row| holder.element.as_ref() == Some(&row.key));
         let steady = element.is_some_and(|row| row.trend == Some(Trend::Grows));
         share.is_none_or(|share| share >= thresholds.growth).then(|| finding(answers, holder, gained, (share, steady)))
@@ -31,13 +32,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(measures.chain(holders).collect())
 }
 
-/// Numbers of the process that are told beside holders, with the least gain: what a process that idles does not gain.
+/// Process measures that are findings besides holders, each with its least gain, which an idle process does not reach.
 const MEASURES: [(&str, u64, &str); 4] =
     [("native", 16 << 20, "memory"), ("threads", 50, "threads"), ("tasks", 1_000, "async"), ("handles", 1_000, "handles")];
-/// Least share of what there was before.
+/// Smallest growth, as a share of the earlier value.
 const MUCH: f64 = 0.2;
 
-/// A number that grew much; of more than two dumps, in each.
+/// The finding for a number that grew much; with more than two dumps, from each dump to the next.
 fn measured(answers: &Answers<'_>, m: &DiffMeasure) -> Option<Problem> {
     let (name, least, command) = MEASURES.into_iter().find(|(name, ..)| *name == m.name)?;
     let (before, after) = m.before.zip(m.after)?;

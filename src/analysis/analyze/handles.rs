@@ -1,8 +1,8 @@
 //! Very many GC handles.
 //!
-//! Rule: at least `handles` of them. Each is a root or a weak reference that every collection visits; those that are not freed leak
-//! what they hold. Those that the runtime or its library made for itself do not count: locks of sync blocks and states of wait handles end
-//! with their objects.
+//! Rule: at least `handles` of them. Each is a root or a weak reference that every collection visits; a handle that is not freed leaks its object.
+//! Handles that the runtime or its library creates for itself are not counted: locks of sync blocks and states of wait handles end with their
+//! objects.
 //!
 //! Source: the handle tables.
 

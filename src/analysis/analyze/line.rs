@@ -10,7 +10,7 @@ use crate::model::{Problem, ProblemId, ProblemSeverity};
 const MAX_MESSAGE: usize = 200;
 
 impl Answers<'_> {
-    /// A finding without numbers. `command` is the command line between `gcdump` and the dump.
+    /// A finding without numbers. `command` is the part of the command line between `gcdump` and the dump.
     pub(super) fn finding(&self, id: ProblemId, severity: ProblemSeverity, title: String, command: &[&str]) -> Problem {
         let command = self.command_line(command);
         Problem {
@@ -29,7 +29,7 @@ impl Answers<'_> {
         }
     }
 
-    /// A command line of which `command` is the part between `gcdump` and the dump.
+    /// A command line with `command` between `gcdump` and the dump.
     pub(super) fn command_line(&self, command: &[&str]) -> String {
         let options = self.query.options.iter().map(String::as_str);
         let path = self.runtime.file().facts.path.display().to_string();
@@ -37,9 +37,9 @@ impl Answers<'_> {
     }
 }
 
-/// `gcdump`, `words` and the dump at `path`, so that a shell takes each as one word.
+/// `gcdump`, `words` and the dump at `path`, quoted so that a shell takes each as one word.
 pub(crate) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str) -> String {
-    // A name that begins with a dash would be taken for an option.
+    // A name that begins with a dash would be parsed as an option.
     let path = if path.starts_with('-') { format!("./{path}") } else { path.into() };
     let mut line = String::from("gcdump");
     for word in words {
@@ -48,12 +48,12 @@ pub(crate) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str)
     format!("{line} {}", quoted(&path))
 }
 
-/// `words` as one line, so that a shell takes each as one word.
+/// `words` as one line, quoted so that a shell takes each as one word.
 pub(crate) fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
     words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// `word` as shells of this system take it: in quotes if it has a character that means something to them.
+/// `word` in the syntax of this system's shells: in quotes if it has a special character.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c) || cfg!(windows) && c == '\\';
     if !word.is_empty() && word.chars().all(plain) {
@@ -65,7 +65,7 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` on one line, cut if it is long.
+/// `text` on one line, truncated if it is long.
 pub(super) fn one_line(text: &str) -> String {
     let mut words = text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = words.char_indices().nth(MAX_MESSAGE) {

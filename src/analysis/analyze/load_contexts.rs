@@ -1,6 +1,6 @@
-//! Load contexts that stay.
+//! Load contexts that are not unloaded.
 //!
-//! Rule: a collectible context was asked to unload and is still on the heap: what holds an object of its types holds all of its code.
+//! Rule: a collectible context was asked to unload and is still on the heap. A holder of one object of its types keeps all of its code.
 //!
 //! Source: `AssemblyLoadContext`, as `inspect --only load-contexts` reads it.
 

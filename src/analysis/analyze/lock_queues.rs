@@ -1,8 +1,8 @@
 //! Long queues at a lock.
 //!
-//! Rule: at least `queue` threads are entering a lock that another holds. Threads in `Monitor.Wait` are not: they sleep until there is
-//! something to do. Neither do events, semaphores and tasks have an owner to wait for. Locks of a deadlock, and of threads that are
-//! gone, are reported as such.
+//! Rule: at least `queue` threads are entering a lock that another thread holds. Threads in `Monitor.Wait` are not counted, since they sleep until
+//! there is something to do; nor are waits for events, semaphores and tasks, which have no owner. Deadlocks and orphaned locks have their own
+//! findings.
 //!
 //! Source: `docs/internals/locks.md`.
 
@@ -21,7 +21,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let holders: Vec<u32> =
             lock.owner.iter().chain(&lock.readers).filter(|o| o.orphaned != Some(true)).filter_map(|o| o.managed_id).collect();
         let threads = waiting(report, lock);
-        // The lock may count more of them than are found.
+        // The lock's own count of waiters may be higher than the number of threads found.
         let count = len64(threads.len());
         let Some(first) = holders.first().filter(|_| count >= answers.thresholds().queue) else { continue };
         let blocked = report.waits.iter().find(|w| w.managed_id == Some(*first));
@@ -47,7 +47,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found)
 }
 
-/// Where a thread that holds a lock, and is not blocked, stands: it may be in native code that does not return.
+/// The place of a thread that holds a lock and is not blocked. It may be in native code that does not return.
 pub(super) fn place(answers: &Answers<'_>, managed_id: u32) -> String {
     let Some(place) = answers.places().ok().and_then(|places| places.of(managed_id)) else { return String::new() };
     let Some(innermost) = &place.innermost else { return String::new() };

@@ -1,9 +1,9 @@
 //! Parts that the dump does not have.
 //!
-//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` says. Such an answer is partial:
-//! with the missing parts there may be other findings. A warning if objects are missing, which most findings are about.
+//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` shows. Such an answer is partial: with the
+//! missing parts there may be other findings. A warning if objects are missing, since most findings are about objects.
 //!
-//! Source: the commands themselves; what a runtime has not is not missing.
+//! Source: the commands themselves. Features that a runtime does not have are not missing.
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed, one_line};
@@ -13,8 +13,8 @@ use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity}
 use crate::session::Heap;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let told = ask(answers.runtime).list;
-    let lacking: Vec<&AnswerModel> = told.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
+    let list = ask(answers.runtime).list;
+    let lacking: Vec<&AnswerModel> = list.iter().filter(|a| !matches!(a.answer, AnswerKind::Full | AnswerKind::Undescribed)).collect();
     let facts = &answers.runtime.file().facts;
     let cut = facts.truncated_bytes;
     let mut parts: Vec<String> = facts.damage.iter().cloned().collect();

@@ -1,7 +1,7 @@
-//! `analyze`: the findings of a dump, most important first. A file for each kind of finding, with its rule.
+//! `analyze`: the findings of a dump, most important first. Each kind of finding has a file with its rule.
 //!
-//! Nothing is computed here that another analysis answers: each is asked at most once ([`Answers`]), and the rules pick what is worth a
-//! line. Thresholds ([`Thresholds`]) are absolute and relative: a small heap, and a small part of a large one, are no trouble.
+//! Nothing is computed here that another analysis answers: each is run at most once ([`Answers`]), and the rules pick the results that are worth a
+//! line. Thresholds ([`Thresholds`]) are absolute and relative: a small heap, or a small part of a large one, is not a problem.
 
 mod answers;
 mod async_waits;
@@ -47,14 +47,14 @@ use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
 pub(crate) use line::{command_line, shell_line};
 
-/// From where on something is worth a line.
+/// The limits from which on a problem becomes a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
-    /// Fewest bytes that are free, wasted or retained: less is no trouble, whatever its share.
+    /// Fewest bytes that are free, wasted or retained: fewer are not a problem, whatever their share.
     pub bytes: u64,
     /// Fewest bytes that a container retains more than in an earlier dump.
     pub gain: u64,
-    /// Smallest share (0 to 1) of the bytes of that dump's heap that these are.
+    /// Smallest share (0 to 1) of the earlier heap's bytes that a container gains.
     pub growth: f64,
     /// Smallest share (0 to 1) of the reachable bytes that a suspect retains.
     pub share: f64,
@@ -64,23 +64,23 @@ pub struct Thresholds {
     pub free: f64,
     /// Fewest threads that wait for one lock.
     pub queue: u64,
-    /// Fewest objects ready for finalization while the finalizer's thread is not blocked.
+    /// Fewest objects ready for finalization while the finalizer thread is not blocked.
     pub ready: u64,
     /// Fewest handlers of one event that hold their targets.
     pub handlers: u64,
-    /// Fewest timers that are due, and registrations of one cancellation source.
+    /// Fewest timers that are due, or registrations of one cancellation source.
     pub timers: u64,
     /// Fewest GC handles.
     pub handles: u64,
-    /// Fewest incoming HTTP requests that are not answered for long.
+    /// Fewest incoming HTTP requests that have been unanswered for long.
     pub requests: u64,
-    /// Fewest chains of asynchronous methods that hang on one object.
+    /// Fewest chains of asynchronous methods that wait for one object.
     pub waits: u64,
     /// Fewest threads at one place.
     pub threads: u64,
     /// Fewest connection pools of `HttpClient` for one server.
     pub pools: u64,
-    /// Fewest exceptions of one type that one method has thrown, and faulted tasks whose exceptions were not observed.
+    /// Fewest exceptions of one type that one method has thrown, or faulted tasks with an unobserved exception.
     pub exceptions: u64,
     /// Smallest share (0 to 1) of the objects' bytes that are garbage outside of gen0.
     pub garbage: f64,
@@ -91,23 +91,23 @@ pub struct Thresholds {
 impl Default for Thresholds {
     /// Rules of thumb:
     ///
-    /// * 1 MiB: a .NET process starts with more than that; saving less changes nothing.
-    /// * 64 KiB and a twentieth of the heap more than before: a process that idles gains less, by what is loaded and cached late.
+    /// * 1 MiB: a .NET process starts with more than that, so saving less changes nothing.
+    /// * 64 KiB and a twentieth of the heap more than before: an idle process gains less, from lazy loading and caching.
     /// * A fifth of the reachable bytes: Eclipse MAT's default for leak suspects.
-    /// * A tenth of the heap: waste below that is in the noise of a heap's ups and downs.
-    /// * A quarter free: the GC leaves less behind unless something keeps it from compacting, or garbage was just swept.
-    /// * 3 waiters: two threads meet at a lock by chance; a queue that forms is never that short for long.
-    /// * 10,000 objects ready: the finalizer's thread runs more than that in a tenth of a second.
-    /// * 100 handlers: events with more are made for many subscribers, or nobody unsubscribes.
-    /// * 1,000 timers or registrations: more than there are requests under way in most servers.
-    /// * 10,000 handles: the runtime itself takes some hundreds, and each is a root that the GC visits.
+    /// * A tenth of the heap: the size of a heap varies by more than that.
+    /// * A quarter free: the GC leaves less unless something keeps it from compacting, or garbage was just swept.
+    /// * 3 waiters: two threads meet at a lock by chance; a queue that is forming soon has three.
+    /// * 10,000 objects ready: the finalizer thread finalizes more than that in a tenth of a second.
+    /// * 100 handlers: an event with more is meant for many subscribers, or subscribers are never removed.
+    /// * 1,000 timers or registrations: most servers have fewer requests in progress.
+    /// * 10,000 handles: the runtime itself uses some hundreds, and each is visited by the GC.
     /// * 3 requests: one that takes long may be a report or an upload.
-    /// * 10 chains: the loops of an idle program that wait for one event, such as the end of the process, are fewer.
-    /// * 25 threads at one place: more than the workers of most programs.
-    /// * 20 connection pools for one server: handlers of `IHttpClientFactory` live for some minutes, one for each name of a client.
-    /// * 100 exceptions of a kind: they are garbage soon, and a program that fails now and then has a few.
+    /// * 10 chains: an idle program has fewer loops that wait for one event, such as the end of the process.
+    /// * 25 threads at one place: more than the worker threads of most programs.
+    /// * 20 connection pools for one server: `IHttpClientFactory` keeps a handler for some minutes, one for each client name.
+    /// * 100 exceptions of a kind: they soon become garbage, and a program that fails now and then has only a few.
     /// * Half of the objects' bytes outside of gen0: a generation doubles before the GC collects it again.
-    /// * 100 assemblies without a file: serializers, proxies and expressions of a program take some dozens.
+    /// * 100 assemblies without a file: serializers, proxies and expressions of a program create some dozens.
     fn default() -> Thresholds {
         Thresholds {
             bytes: 1 << 20,
@@ -132,14 +132,14 @@ impl Default for Thresholds {
     }
 }
 
-/// What to analyze.
+/// Options of [`analyze`].
 #[derive(Clone, Debug)]
 pub struct AnalyzeQuery {
     /// Only these findings; all if empty.
     pub only: Vec<ProblemId>,
-    /// Whether to build the graph of the heap, which suspects and the garbage of an out-of-memory need.
+    /// Whether to build the graph of the heap, which suspects and the garbage of a failed allocation need.
     pub graph: bool,
-    /// From where on something is worth a line.
+    /// The limits from which on a problem becomes a finding.
     pub thresholds: Thresholds,
     /// Options that the suggested command lines repeat, such as `--modules` with its folder.
     pub options: Vec<String>,
@@ -152,11 +152,11 @@ impl Default for AnalyzeQuery {
     }
 }
 
-/// What is wrong with the process, and what grew since `before`, earlier dumps of it in the order of time. What cannot be told is listed with the reason;
-/// the answer is partial then.
+/// Analyzes the process: its problems, and its growth since `before`, earlier dumps of it in the order of time. Problems that cannot be determined
+/// are listed with the reason, and the answer is partial then.
 ///
 /// # Errors
-/// Never fails today; the signature leaves room.
+/// Never fails today; the signature leaves room for errors.
 pub fn analyze(runtime: &Runtime, before: &[&dyn GraphSource], query: &AnalyzeQuery) -> Result<Answer<AnalyzeReport>, Error> {
     let notes = runtime.begin();
     let answers = Answers::new(runtime, before, query, &notes);
@@ -165,7 +165,7 @@ pub fn analyze(runtime: &Runtime, before: &[&dyn GraphSource], query: &AnalyzeQu
     Ok(notes.finish(report))
 }
 
-/// What is wrong by these answers.
+/// The findings by these answers.
 pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     let query = answers.query;
     let mut report = AnalyzeReport {
@@ -202,7 +202,7 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     report.findings.retain(|f| !explained(f));
     report.below.sort_by_key(|b| (Reverse(b.problem.bytes), b.problem.id, b.problem.object));
     report.findings.sort_by_key(|f| {
-        // What grew stands as `diff` tells it: what gathers objects of the program's own types first.
+        // Growth keeps the order of `diff`: first the holders that gather objects of the program's own types.
         let numbers = (f.id != ProblemId::Growth).then_some((Reverse(f.bytes), f.id, Reverse(f.count), f.object));
         (f.severity, rank(f.id), numbers)
     });
@@ -215,7 +215,7 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     report
 }
 
-/// Problems that a threshold keeps from being findings, besides `found`. Shares of a small heap are large; an absolute number hides them.
+/// Problems below a threshold, besides `found`. A small heap has large shares, which an absolute threshold hides.
 fn below(id: ProblemId, answers: &Answers<'_>, found: &[Problem]) -> Vec<BelowThreshold> {
     let usual = answers.thresholds();
     let share = match id {
@@ -225,11 +225,11 @@ fn below(id: ProblemId, answers: &Answers<'_>, found: &[Problem]) -> Vec<BelowTh
         _ if rank(id) == ProblemId::Fragmentation => usual.share,
         _ => return Vec::new(),
     };
-    // Shares of the few objects that a dump without a heap has say nothing.
+    // A dump without a heap has only a few objects, whose shares say nothing.
     if answers.heap().is_ok_and(|heap| heap.no_heap().is_some()) {
         return Vec::new();
     }
-    // What else is missing was said of the finding.
+    // Missing parts were already reported for the finding.
     let all = find(id, answers, &Thresholds { bytes: 1, share, ..*usual }).unwrap_or_default();
     let is_new = |p: &Problem| !found.iter().any(|f| (f.object, &f.type_name) == (p.object, &p.type_name));
     let below = all.into_iter().filter(is_new).map(|problem| BelowThreshold {
@@ -281,7 +281,7 @@ fn find(id: ProblemId, answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<
     }
 }
 
-/// Place among findings of one severity: what takes memory stands together, most bytes first.
+/// The sort key of a kind among findings of one severity. Memory findings sort together, most bytes first.
 fn rank(id: ProblemId) -> ProblemId {
     match id {
         ProblemId::Garbage

@@ -1,7 +1,7 @@
-//! Native memory beside a small heap.
+//! Much native memory compared with the heap.
 //!
-//! Rule: memory that is neither the GC's, nor of files, stacks, code or the runtime's loader, has at least 64 times `bytes` and more than the GC
-//! has committed. Native libraries, buffers and what `malloc` keeps are such memory.
+//! Rule: memory that does not belong to the GC, files, stacks, code or the runtime's loader has at least 64 times `bytes`, and more than the GC has
+//! committed. Native libraries, buffers and the memory that `malloc` keeps are of this kind.
 //!
 //! Source: the map of the address space, as `memory` shows it. Dumps without the heap do not list it.
 
@@ -13,16 +13,16 @@ use crate::model::{MallocHeapKind, MallocModel, MallocUse, MemoryKind, MemoryLis
 
 /// Fewest bytes, as a multiple of the threshold.
 const LARGE: u64 = 64;
-/// Kinds named in the title besides, and fewest bytes of one.
+/// Other kinds that the title names.
 const KINDS: [MemoryKind; 4] = [MemoryKind::Stack, MemoryKind::Module, MemoryKind::LoaderHeap, MemoryKind::File];
 const NAMED: u64 = 1 << 20;
-/// Least share of a part that is named.
+/// Smallest share of a kind that the title names.
 const PART: f64 = 0.1;
-/// Sizes of blocks named in the title.
+/// Block sizes that the title names.
 const SIZES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
-    // Without the GC's lists, its heap is memory that nothing explains.
+    // Without the GC's lists, the GC heap is counted as unexplained memory.
     answers.runtime.gc().map_err(|e| Skip(e.to_string()))?;
     let report = answers.memory()?;
     let native = bytes_of(report, &NATIVE);
@@ -63,7 +63,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     }])
 }
 
-/// What is native memory.
+/// The kinds that are native memory.
 pub(super) const NATIVE: [MemoryKind; 3] = [MemoryKind::Malloc, MemoryKind::Anonymous, MemoryKind::Unknown];
 
 pub(super) fn bytes_of(report: &MemoryReport, kinds: &[MemoryKind]) -> u64 {
@@ -76,7 +76,7 @@ fn zeros(report: &MemoryReport, kind: MemoryKind, bytes: u64) -> Option<String> 
     (share(zero, bytes).unwrap_or(0.0) >= PART).then(|| format!("{} of it zeros, mostly never written", in_units(zero)))
 }
 
-/// What `malloc` has: where, how much of it is free, which blocks are most common.
+/// The memory of `malloc`: where it is, how much of it is free, and the most common blocks.
 fn of_malloc(malloc: &MallocModel, native: u64) -> Option<String> {
     let bytes = total(malloc.heaps.iter().map(|heap| heap.bytes));
     (share(bytes, native).unwrap_or(0.0) >= PART).then_some(())?;

@@ -1,7 +1,7 @@
-//! Locks whose owner is gone.
+//! Locks whose owner has ended.
 //!
-//! Rule: a lock is held by an id that no living thread has, and all threads are known. It will not be released: critical if threads wait
-//! for it.
+//! Rule: a lock is held by an id that no living thread has, and all threads are known. The lock is never released, which is critical if threads
+//! wait for it.
 //!
 //! Source: `docs/internals/locks.md`.
 

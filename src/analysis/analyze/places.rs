@@ -1,4 +1,4 @@
-//! Where the threads stand.
+//! The places in the code where threads are.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -9,23 +9,23 @@ use crate::base::missed::tried;
 use crate::base::{Addr, Collector, Name};
 use crate::model::{ExceptionModel, StackFrameKind, StackFrameModel, ThreadStackModel};
 
-/// The stacks of the threads, in short.
+/// A summary of the stacks of the threads.
 #[derive(Default)]
 pub(super) struct Places {
-    /// Where each thread stands.
+    /// The place of each thread.
     pub(super) threads: Vec<ThreadPlace>,
     /// The stack of the crashed thread, if it is managed.
     pub(super) crashed: Option<CrashedStack>,
 }
 
 impl Places {
-    /// Where the thread with a managed id stands.
+    /// The place of the thread with a managed id.
     pub(super) fn of(&self, managed_id: u32) -> Option<&ThreadPlace> {
         self.threads.iter().find(|t| t.managed_id == Some(managed_id))
     }
 }
 
-/// Where a thread stands.
+/// The place of a thread.
 pub(super) struct ThreadPlace {
     /// Its managed id.
     pub(super) managed_id: Option<u32>,
@@ -35,9 +35,9 @@ pub(super) struct ThreadPlace {
     pub(super) innermost: Option<Name>,
     /// Its innermost method of the program's own.
     pub(super) own: Option<Name>,
-    /// Equal for threads whose frames are the same ones from `own` outwards.
+    /// A hash that is equal for threads with the same frames from `own` outwards.
     pub(super) place: Option<u64>,
-    /// Whether its innermost frame is a method: not in the runtime, nor in native code.
+    /// Whether the innermost frame is a method, neither in the runtime nor in native code.
     pub(super) in_method: bool,
 }
 
@@ -53,7 +53,7 @@ pub(super) struct CrashedStack {
     pub(super) fails_fast: bool,
 }
 
-/// What a program said when it ended itself.
+/// The message, exception and caller of a process that ended itself.
 pub(super) struct LastWords {
     pub(super) message: Option<(Addr, String)>,
     pub(super) exception: Option<ExceptionModel>,
@@ -61,9 +61,9 @@ pub(super) struct LastWords {
 }
 
 impl Answers<'_> {
-    /// Where the threads stand.
+    /// The places of the threads.
     pub(super) fn places(&self) -> Result<&Places, Skip> {
-        // They have no tables of the runtime's kind.
+        // NativeAOT programs do not have the runtime's code tables.
         if self.runtime.descriptor().is_native_aot() {
             return Err(Skip("stacks of NativeAOT programs are not walked".into()));
         }
@@ -85,12 +85,12 @@ impl Answers<'_> {
         })
     }
 
-    /// The stack of the crashed thread; `None` where that is not managed.
+    /// The stack of the crashed thread; `None` if it is not managed.
     pub(super) fn crashed_stack(&self) -> Result<Option<&CrashedStack>, Skip> {
         Ok(self.places()?.crashed.as_ref())
     }
 
-    /// What the crashed thread, which is in `Environment.FailFast`, said. The finding does without what is missing.
+    /// The arguments of `Environment.FailFast` on the crashed thread. Missing parts are left out of the finding.
     pub(super) fn last_words(&self) -> Option<LastWords> {
         tried(|| self.words())
     }
@@ -120,7 +120,7 @@ impl Answers<'_> {
 }
 
 fn is_own(method: &str) -> bool {
-    // Stubs and methods made at run time; the framework's calls of native code.
+    // Stubs, methods generated at run time, and P/Invokes of the framework.
     const OTHERS: [&str; 5] = ["ILStubClass.", "DynamicClass.", "Interop+", "Interop.", "Internal."];
     !is_library(method) && !OTHERS.iter().any(|prefix| method.starts_with(prefix))
 }

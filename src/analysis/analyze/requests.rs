@@ -1,8 +1,8 @@
 //! Incoming HTTP requests that are not answered.
 //!
-//! Rule: at least `requests` of them that the application works on and has not answered for [`LONG_MS`], or of which at least `waits` wait for
-//! one promise, semaphore or custom awaitable, however young they are. Responses that have begun and connections that carry another protocol
-//! are left out: streams and WebSockets last as long as they like.
+//! Rule: at least `requests` requests that the application is processing and has not answered for [`LONG_MS`], or of any age if at least `waits` of
+//! them wait for one promise, semaphore or custom awaitable. Responses that have begun and connections with another protocol are left out: streams
+//! and WebSockets may last for any time.
 //!
 //! Source: the incoming requests that `requests` lists.
 
@@ -30,7 +30,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (least, count) = (answers.thresholds().requests, len64(stuck.len()));
     let Some(oldest) = stuck.iter().max_by_key(|request| request.age_ms).filter(|_| count >= least) else { return Ok(Vec::new()) };
     let age = oldest.age_ms.map(|ms| format!(", the oldest for {}", seconds(ms / 1000))).unwrap_or_default();
-    // What most of them wait for, and the method that does.
+    // The most common wait, and the method that waits.
     let mut causes: BTreeMap<(Option<String>, Option<Name>), u64> = BTreeMap::new();
     for request in &stuck {
         let root = request.waits_for.as_ref().and_then(|root| awaited(root.kind)).map(with_article);
@@ -60,7 +60,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
 
 /// The incoming requests that threads serve: `; they serve GET /transfer/in and GET /transfer/out`.
 pub(super) fn served(answers: &Answers<'_>, threads: &[u32]) -> String {
-    /// Most of them that are named.
+    /// Most requests that are named.
     const MOST: usize = 3;
     let all = answers.http().map(|http| http.requests.as_slice()).unwrap_or_default();
     let of_them = all.iter().filter(|request| request.thread.is_some_and(|id| threads.contains(&id)));
@@ -87,7 +87,7 @@ fn line(request: &RequestModel) -> String {
     format!("{} {}", text(&request.method), text(&request.uri)).trim().into()
 }
 
-/// The object that a request waits for, if others may wait for it as well.
+/// The object that a request waits for, if other requests may wait for it as well.
 fn crowded(request: &RequestModel) -> Option<Addr> {
     let root = request.waits_for.as_ref()?;
     root.object.filter(|_| is_shared(root.kind))

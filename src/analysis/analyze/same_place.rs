@@ -1,8 +1,8 @@
 //! Many threads at one place.
 //!
-//! Rule: at least `threads` of them have the same frames from a method of the program's own outwards, other findings aside: those of
-//! deadlocks and queues, those that wait for tasks, and a starved pool. A program may have that many workers which wait for something to do, so it
-//! is worth knowing only.
+//! Rule: at least `threads` of them have the same frames from a method of the program's own outwards. Threads of other findings are left out: those
+//! in deadlocks and queues, those that wait for tasks, and those of a starved pool. A program may have that many idle worker threads, so the
+//! finding is informational.
 //!
 //! Source: the stacks that `stacks --merge` folds.
 
@@ -30,7 +30,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if places.is_empty() {
         return Ok(Vec::new());
     }
-    let (locks, known) = (answers.locks()?, told(answers)?);
+    let (locks, known) = (answers.locks()?, reported(answers)?);
     let waits: BTreeMap<u32, &WaitModel> = locks.waits.iter().filter_map(|w| Some((w.managed_id?, w))).collect();
     let mut found = Vec::new();
     for ((method, _), mut threads) in places {
@@ -57,19 +57,19 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found)
 }
 
-/// The threads that other findings are about.
-fn told(answers: &Answers<'_>) -> Result<BTreeSet<u32>, Skip> {
+/// The threads that other findings already report.
+fn reported(answers: &Answers<'_>) -> Result<BTreeSet<u32>, Skip> {
     let report = answers.locks()?;
     let dead = report.deadlocks.iter().flat_map(|d| d.threads.iter().chain(&d.victims)).copied();
-    let mut told: BTreeSet<u32> = dead.collect();
+    let mut threads: BTreeSet<u32> = dead.collect();
     let owned = report.locks.iter().filter(|l| l.owner.is_some() || !l.readers.is_empty());
-    told.extend(owned.flat_map(|lock| waiting(report, lock)));
+    threads.extend(owned.flat_map(|lock| waiting(report, lock)));
     let for_tasks: Vec<u32> = report.waits.iter().filter(|w| w.kind == WaitKind::Task).filter_map(|w| w.managed_id).collect();
     if len64(for_tasks.len()) >= answers.thresholds().waits {
-        told.extend(for_tasks);
+        threads.extend(for_tasks);
     }
     if let Some(pool) = answers.pool().ok().filter(|pool| pool.starved) {
-        told.extend(pool.workers.iter().filter_map(|w| w.managed_id));
+        threads.extend(pool.workers.iter().filter_map(|w| w.managed_id));
     }
-    Ok(told)
+    Ok(threads)
 }

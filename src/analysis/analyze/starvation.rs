@@ -1,7 +1,7 @@
 //! A thread pool without a free thread.
 //!
-//! Rule: items wait, every thread of the pool is busy, and either the pool may not add threads or all of them are blocked: critical then,
-//! as nothing will go on before one is released.
+//! Rule: items wait, every thread of the pool is busy, and either the pool may not add threads or all of them are blocked. This is critical, since
+//! no item runs before a thread is released.
 //!
 //! Source: `docs/internals/pool.md`.
 
@@ -11,7 +11,7 @@ use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
 use super::line::counted;
 use super::requests::served;
-use crate::base::{Count, Name, len64};
+use crate::base::{Count, Name, be, len64};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -20,8 +20,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(Vec::new());
     }
     let blocked = pool.workers.iter().filter(|w| w.blocked_by.is_some());
-    // By what is waited for, with the number and the method of one that waits. The asynchronous method that a task belongs to leads
-    // further than the method that awaits it, which may have been made at run time.
+    // Keyed by the awaited object, with the number of threads and the method of one of them. The asynchronous method that a task belongs to is more
+    // helpful than the method that awaits it, which may have been generated at run time.
     let roots = roots_of_threads(answers);
     let mut places: BTreeMap<(&str, String), (u64, Option<&Name>)> = BTreeMap::new();
     for worker in blocked.clone() {
@@ -43,11 +43,12 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let max = pool.max.map(|n| format!(" of at most {n}")).unwrap_or_default();
     let threads: Vec<u32> = pool.workers.iter().filter_map(|w| w.managed_id).collect();
     let title = format!(
-        "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}{}",
+        "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}{}{}",
         if pool.pending == 1 { "1 item waits".into() } else { format!("{} wait", counted(pool.pending, "item")) },
         counted(all, "thread"),
         at.unwrap_or_default(),
-        served(answers, &threads)
+        served(answers, &threads),
+        late_timers(answers)
     );
     Ok(vec![Problem {
         count: Some(pool.pending),
@@ -55,4 +56,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         threads,
         ..answers.finding(ProblemId::PoolStarvation, severity, title, &["pool"])
     }])
+}
+
+/// The timers whose callbacks are delayed: `; 14 timers are held up`.
+fn late_timers(answers: &Answers<'_>) -> String {
+    let late = answers.timers().map(|timers| timers.held_up.max(timers.late)).unwrap_or_default();
+    if late == 0 { String::new() } else { format!("; {} {} held up", counted(late, "timer"), be(late)) }
 }

@@ -1,8 +1,8 @@
-//! Who retains much of the heap.
+//! Objects and types that retain much of the heap.
 //!
-//! Rule: an object without a dominator, or the objects of a type together, retain at least `bytes` and at least `share` of the reachable
-//! bytes. A cache that is meant to be large looks the same: the finding says who holds it. Types come second: they may be many small
-//! things that have nothing to do with each other.
+//! Rule: an object without a dominator, or all objects of a type together, retain at least `bytes` and at least the share `share` of the reachable
+//! bytes. A cache that is meant to be large looks the same, so the finding names its holder. Types are sorted last, since their objects may be many
+//! small unrelated things.
 //!
 //! Source: the dominator tree, as `retained --suspects` reads it.
 
@@ -19,12 +19,12 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     Ok(large.map(|s| finding(answers, s)).collect())
 }
 
-/// Fewest bytes of a cache of a framework, as a multiple of the threshold: those of fixed size, as of Roslyn and Entity Framework, have less.
+/// The multiple of the threshold for a cache of a framework. Caches of fixed size, as in Roslyn and Entity Framework, are smaller.
 const OF_FRAMEWORK: u64 = 8;
-/// Beginnings of the names of types that frameworks define.
+/// Prefixes of the names of types that frameworks define.
 const FRAMEWORKS: [&str; 2] = ["System.", "Microsoft."];
 
-/// Small caches that a static field of a framework holds are no warning.
+/// Lowers the severity of small caches that a static field of a framework holds.
 fn severity(answers: &Answers<'_>, s: &Suspect) -> ProblemSeverity {
     let of_framework = |name: &str| FRAMEWORKS.iter().any(|begin| name.starts_with(begin));
     let held = s.roots.first().is_some_and(|root| root.kind == RootKind::Static && of_framework(&root.label));

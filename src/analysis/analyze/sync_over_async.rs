@@ -1,7 +1,7 @@
 //! Threads that are blocked until asynchronous methods have ended.
 //!
-//! Rule: at least `waits` threads, outside of deadlocks and of a starved pool, are in `Task.Wait`, `Task.Result` and the like. What the tasks
-//! hang on is named.
+//! Rule: at least `waits` threads, outside of deadlocks and of a starved pool, are in `Task.Wait`, `Task.Result` and the like. The finding names
+//! the roots of the tasks.
 //!
 //! Source: the waits that `locks` shows, and the chains of `async`.
 
@@ -19,7 +19,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if len64(blocked.len()) < answers.thresholds().waits || answers.pool().is_ok_and(|pool| pool.starved) {
         return Ok(Vec::new());
     }
-    // Where they wait, and for which asynchronous method.
+    // The waiting method, and the asynchronous method that it waits for.
     let mut places: BTreeMap<(Option<Name>, Option<&Name>), u64> = BTreeMap::new();
     blocked.iter().for_each(|wait| places.entry((answers.own_method(wait), task(wait))).or_default().bump());
     let most = places.into_iter().max_by_key(|(_, n)| *n);
@@ -28,7 +28,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let of = task.map(|task| format!(" for {task}")).unwrap_or_default();
         format!(": {}{within}{of}", if *n == len64(blocked.len()) { "all".into() } else { thousands(*n) })
     });
-    // What most of these methods hang on.
+    // The most common root of these methods.
     let roots = roots_of_threads(answers);
     let mut hang: BTreeMap<&Name, (u64, u32)> = BTreeMap::new();
     let ids: Vec<u32> = blocked.iter().filter_map(|w| w.managed_id).collect();
@@ -50,7 +50,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }])
 }
 
-/// The threads that wait for tasks, but for those of deadlocks.
+/// The threads that wait for tasks, without those in a deadlock.
 fn blocked<'a>(answers: &'a Answers<'_>) -> Result<Vec<&'a WaitModel>, Skip> {
     let report = answers.locks()?;
     let dead: BTreeSet<u32> = report.deadlocks.iter().flat_map(|d| d.threads.iter().chain(&d.victims)).copied().collect();
@@ -64,7 +64,7 @@ pub(super) fn task(wait: &WaitModel) -> Option<&Name> {
 }
 
 impl Answers<'_> {
-    /// The innermost method of the program's own on the stack of a blocked thread, else the one that waits.
+    /// The innermost method of the program's own on the stack of a blocked thread, or else the method that waits.
     pub(super) fn own_method(&self, wait: &WaitModel) -> Option<Name> {
         let place = self.places().ok().and_then(|p| p.of(wait.managed_id?));
         place.and_then(|place| place.own.clone()).or_else(|| wait.method.clone())

@@ -1,6 +1,6 @@
-//! The rules at their thresholds, on answers made up for them.
+//! Tests of the rules at their thresholds, on made-up answers.
 
-use super::answers::{Answers, Asked, Told};
+use super::answers::{Answers, Cached, Received};
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::base::{Addr, Collector};
 use crate::model::{
@@ -12,17 +12,17 @@ use crate::model::{
     WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
 
-/// What a rule finds, given `fill`.
+/// The findings of a rule on the answers that `fill` sets.
 fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     let (found, complete) = found_of_copy(id, fill);
     assert!(complete);
     found
 }
 
-/// [`found`], and whether nothing is missing: the copy of the repository does not have native memory.
+/// Like [`found`], with whether nothing is missing: the dump in the repository does not have native memory.
 fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, bool) {
     let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
-    // The graph is that of the dump, which the made-up answers are not about.
+    // The graph is left out, since it belongs to the dump and not to the made-up answers.
     let query = AnalyzeQuery { graph: false, ..AnalyzeQuery::default() };
     let (runtime, notes) = (dump.runtime().unwrap(), Collector::new());
     let answers = Answers::new(&runtime, &[], &query, &notes);
@@ -32,8 +32,8 @@ fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, b
     (found, notes.into_notes().complete())
 }
 
-fn set<T>(cell: &Asked<T>, answer: T) {
-    assert!(cell.set(Ok(Told { data: answer, loss: None })).is_ok());
+fn set<T>(cell: &Cached<T>, answer: T) {
+    assert!(cell.set(Ok(Received { data: answer, loss: None })).is_ok());
 }
 
 /// The severity and count of the only finding, if there is one.
@@ -77,7 +77,7 @@ fn wait(id: u32, kind: WaitKind) -> WaitModel {
 }
 
 fn locks(locks: Vec<LockModel>, waits: Vec<WaitModel>) -> LocksReport {
-    LocksReport { locks, not_listed: None, waits, deadlocks: Vec::new(), chains: Vec::new() }
+    LocksReport { locks, not_listed: None, waits, deadlocks: Vec::new(), chains: Vec::new(), framework: false }
 }
 
 fn owner(id: u32, orphaned: impl Into<Option<bool>>) -> Option<LockOwner> {
@@ -90,7 +90,7 @@ fn queues_have_an_owner_and_threads_that_enter() {
     assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3])], vec![])), None);
     assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3, 4])], vec![])), Some((ProblemSeverity::Warning, Some(3))));
     assert_eq!(queue(|| locks(vec![lock(None, &[2, 3, 4])], vec![])), None);
-    // One sleeps until it is woken.
+    // Thread 3 sleeps until it is notified.
     assert_eq!(queue(|| locks(vec![lock(owner(1, false), &[2, 3, 4])], vec![wait(3, WaitKind::MonitorWait)])), None);
 }
 
@@ -101,7 +101,7 @@ fn orphaned_locks_are_critical_if_threads_wait() {
     assert_eq!(orphaned(&[]), Some((ProblemSeverity::Warning, Some(0))));
     assert_eq!(orphaned(&[2]), Some((ProblemSeverity::Critical, Some(1))));
     assert_eq!(only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, false), &[2])], vec![])))), None);
-    // The thread was not found, but may be there.
+    // The owner was not found, but may be alive.
     assert_eq!(only(&found(ProblemId::OrphanedLock, |a| set(&a.locks, locks(vec![lock(owner(9, None), &[2])], vec![])))), None);
     assert_eq!(only(&found(ProblemId::LockQueue, |a| set(&a.locks, locks(vec![lock(owner(9, true), &[2, 3, 4])], vec![])))), None);
 }
@@ -180,7 +180,7 @@ fn request(uri: &str, thread: Option<u32>, direction: RequestDirection) -> Reque
 }
 
 #[test]
-fn threads_that_are_stuck_are_told_with_their_requests() {
+fn stuck_threads_are_reported_with_their_requests() {
     let http = |ids: &[u32]| {
         let incoming = |id: &u32| request(&format!("/transfer/{id}"), Some(*id), RequestDirection::Incoming);
         let pool = |n| ConnectionPool { object: Addr(0x6000 + n), server: Some("bank:443".into()), connections: 2, busy: 0, queued: 0 };
@@ -190,6 +190,7 @@ fn threads_that_are_stuck_are_told_with_their_requests() {
             others: 0,
             pools: (0..20u64).map(pool).collect(),
             sockets: Vec::new(),
+            ..RequestsReport::default()
         }
     };
     let edge = |from, to| WaitEdge { from, to, object: Addr(0x1000), kind: WaitEdgeKind::Holds, type_name: Some("Lab.Gate".into()) };
@@ -213,7 +214,7 @@ fn threads_that_are_stuck_are_told_with_their_requests() {
 }
 
 #[test]
-fn threads_that_wait_for_tasks_are_many_from_a_number_on() {
+fn waits_for_tasks_are_reported_from_the_threshold_on() {
     let blocked = |n: u32, kind: WaitKind| {
         let found = found(ProblemId::SyncOverAsync, |a| {
             set(&a.locks, locks(Vec::new(), (0..n).map(|id| wait(100 + id, kind)).collect()));
@@ -275,12 +276,14 @@ fn free_space_is_measured_absolutely_and_relatively() {
 }
 
 #[test]
-fn handles_and_timers_are_many_from_a_number_on() {
+fn handles_and_timers_are_reported_from_the_threshold_on() {
     let handles = |total: u64, own: u64| {
         let report = || HandlesReport {
+            memory: None,
             total,
             counts: vec![HandleStat { kind: HandleKind::Strong, count: total }],
             uses: vec![HandleUseStat { used_for: HandleUse::SyncBlockLock, count: own }],
+            detail: false,
             supported: Vec::new(),
             supported_by: FeatureSource::Descriptor,
             ref_counts_unknown: None,
@@ -309,6 +312,7 @@ fn handles_and_timers_are_many_from_a_number_on() {
         state_type: None,
         canceled: None,
         running: None,
+        late: false,
     };
     let timers = |active: u64| {
         found(ProblemId::Timers, |a| {
@@ -316,6 +320,8 @@ fn handles_and_timers_are_many_from_a_number_on() {
             set(
                 &a.timers,
                 TimersReport {
+                    late: 0,
+                    held_up: 0,
                     active,
                     latest_tick_ms: None,
                     latest_utc: None,
@@ -341,7 +347,7 @@ fn row(count: u64, held_here: Option<u64>) -> InspectionRow {
 }
 
 #[test]
-fn waste_counts_from_a_part_of_the_heap_on() {
+fn waste_is_reported_from_a_share_of_the_heap_on() {
     let waste = |wasted: u64, allocated: u64| {
         found(ProblemId::EqualStrings, |a| {
             set(&a.inspect, inspected(InspectionId::EqualStrings, Some(wasted), row(5, None)));
@@ -396,7 +402,7 @@ fn memory(kinds: &[(MemoryKind, u64)]) -> MemoryReport {
 }
 
 #[test]
-fn free_regions_and_native_memory_are_large_and_most_of_it() {
+fn free_regions_and_native_memory_must_be_large_and_the_majority() {
     const MB: u64 = 1 << 20;
     let of =
         |id: ProblemId, kinds: &[(MemoryKind, u64)]| found_of_copy(id, |a| set(&a.memory, memory(kinds))).0.first().and_then(|f| f.bytes);

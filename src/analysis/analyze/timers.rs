@@ -1,7 +1,7 @@
-//! Timers, and registrations with sources of cancellation, without end.
+//! Very many timers, or registrations with cancellation sources.
 //!
-//! Rule: at least `timers` timers are active, or a source has as many registrations. Each keeps its callback, and what that refers to,
-//! until it fires, is disposed of or the source is gone. A server with so many requests under way has as many.
+//! Rule: at least `timers` timers are active, or a source has as many registrations. Each keeps its callback and the objects that the callback
+//! refers to, until it fires, is disposed of, or the source is freed. A server with as many requests in progress has as many timers.
 //!
 //! Source: `docs/internals/pool.md`; `inspect --only registrations`.
 
@@ -12,7 +12,7 @@ use crate::base::hash::Map;
 use crate::base::{Count, Name, thousands};
 use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
 
-/// What the timer of a cancellation source with a timeout calls.
+/// The prefix of the callback of a cancellation source with a timeout.
 const TIMEOUT: &str = "System.Threading.CancellationTokenSource.TimerCallback(";
 
 pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {

@@ -1,18 +1,20 @@
-//! The complaints with which people come: a crash, a hang, memory. Each leads to its finding, or to the command to ask next.
+//! Common complaints: a crash, a hang, memory. Each leads to its finding, or to the next command to run.
 //!
-//! Only answers that the findings have asked for are used, so that the lines cost nothing.
+//! Only answers that the findings have already computed are used, so these lines cost nothing.
 
 use std::collections::BTreeMap;
 
-use super::answers::{Answers, Asked, Told};
+use super::answers::{Answers, Cached, Received};
 use super::line::{command_line, counted, in_units};
 use super::places::ThreadPlace;
-use crate::base::{Count, Name, len64, thousands, total};
-use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, Triage};
+use crate::base::{Count, Name, be, len64, thousands, total};
+use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
 
-/// Most characters of a text: with the complaint before it, a line of 80 columns.
+/// Most characters of a text. The complaint and the text fit a line of 80 columns.
 const MAX_TEXT: usize = 71;
-/// Fewest characters beside a command.
+/// Milliseconds of delay after which a late timer is reported.
+const LATE_MS: i64 = 1_000;
+/// Fewest characters of a text before a command.
 const LEAST_TEXT: usize = 20;
 
 pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triage> {
@@ -30,7 +32,7 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
     Complaint::ALL.into_iter().map(row).collect()
 }
 
-/// A word about a complaint without a finding, and the command that leads on.
+/// The text for a complaint without a finding, and the next command.
 fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> (String, &'static [&'static str]) {
     let (main, all): (ProblemId, &'static [&'static str]) = match complaint {
         Complaint::Crash => (ProblemId::Crash, &["info"]),
@@ -81,6 +83,9 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
     if let Some(own) = running.first().and_then(|t| t.own.as_ref()) {
         return (format!("{} in {}", is_running(len64(running.len())), short(own.shown())), &["stacks", "--merge"]);
     }
+    if let Some(late) = late_timers(answers) {
+        return late;
+    }
     let http = got(&answers.http).map(|http| http.requests.as_slice()).unwrap_or_default();
     let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
     match (out, pending, len64(waits.len())) {
@@ -91,6 +96,15 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
         (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
         (n, ..) => (format!("{}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
     }
+}
+
+/// Timers that were due long ago, if no finding explains it.
+fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
+    let report = got(&answers.timers)?;
+    let is_late = |t: &&TimerModel| t.late && t.due_in_ms.is_some_and(|ms| ms <= -LATE_MS);
+    let most = report.timers.iter().filter(is_late).filter_map(|t| t.due_in_ms).min()?;
+    let late = len64(report.timers.iter().filter(is_late).count());
+    Some((format!("{} {} late by {} s or more", counted(late, "timer"), be(late), most.unsigned_abs() / 1000), &["timers"]))
 }
 
 /// `Program.Fetch` of `Lab.Program.Fetch(System.String)`.
@@ -130,12 +144,12 @@ fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]
     (text, if native > heap.saturating_mul(2) { &["memory"] } else { &["stat"] })
 }
 
-/// An answer that a finding has asked for.
-fn got<T>(cell: &Asked<T>) -> Option<&T> {
-    cell.get().and_then(|answer| answer.as_ref().ok()).map(|Told { data, .. }| data)
+/// An answer that a finding has already computed.
+fn got<T>(cell: &Cached<T>) -> Option<&T> {
+    cell.get().and_then(|answer| answer.as_ref().ok()).map(|Received { data, .. }| data)
 }
 
-/// The beginning of a title, as many words as fit.
+/// The beginning of a title: as many words as fit.
 fn beginning(title: &str, most: usize) -> String {
     let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
     let (fits, _) = title.split_at(end);

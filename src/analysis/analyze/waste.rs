@@ -1,10 +1,9 @@
-//! Bytes that could be saved: equal strings and arrays, sparse and zero arrays, collections with too much room.
+//! Bytes that could be saved: equal strings and arrays, sparse and zero arrays, collections with too much capacity.
 //!
-//! Rule: an inspection finds at least `bytes`, and at least `waste` of what is allocated. Arrays of plain values are worth knowing
-//! only: spares of array pools and buffers that wait for data are zero as well. Garbage counts as long as there is not more of it than the
-//! objects in use have.
+//! Rule: an inspection finds at least `bytes`, and at least the share `waste` of the allocated bytes. Arrays of primitive values are informational:
+//! unused arrays of array pools and buffers that wait for data are zero as well. Garbage is included unless it exceeds the objects in use.
 //!
-//! Source: `inspect`, whose rules say what each leaves out.
+//! Source: `inspect`, whose rules state what each inspection leaves out.
 
 use super::Thresholds;
 use super::answers::{Answers, INSPECTIONS, Skip};
@@ -41,12 +40,12 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
     }])
 }
 
-/// Whether `wasted` bytes are more than objects in use have: most of them are garbage, which a collection frees.
+/// Whether `wasted` exceeds the bytes of objects in use. Most of it is garbage then, which a collection frees.
 fn is_garbage(answers: &Answers<'_>, wasted: u64) -> bool {
     answers.query.graph && answers.retained().is_ok_and(|r| wasted > r.totals.reachable_bytes)
 }
 
-/// How bad it is, what is counted, and what is wrong with it.
+/// The severity, the counted noun, and the problem with it.
 fn kind(id: ProblemId) -> (ProblemSeverity, &'static str, &'static str) {
     match id {
         ProblemId::EqualStrings => (ProblemSeverity::Warning, "string", "have the text of others"),

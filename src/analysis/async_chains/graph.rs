@@ -1,4 +1,4 @@
-//! Who waits for whom: pending tasks, asynchronous methods, sources, blocked threads.
+//! The graph of waits: pending tasks, asynchronous methods, sources, blocked threads.
 
 use super::queues::queued;
 use crate::analysis::task_names::Names;
@@ -12,10 +12,10 @@ use crate::session::Heap;
 /// Index of a node.
 pub(super) type NodeIndex = u32;
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NodeKind {
-    /// A task that is no asynchronous method.
+    /// A task that is not an asynchronous method.
     Task,
     /// An asynchronous method.
     Method,
@@ -27,7 +27,7 @@ pub(super) enum NodeKind {
     Callback,
     /// The continuation of a method of runtime async.
     Frame,
-    /// A task of runtime async one of whose methods a thread runs.
+    /// A task of runtime async with a method that a thread runs.
     Running,
 }
 
@@ -37,25 +37,25 @@ pub(super) struct Node {
     pub(super) address: Addr,
     pub(super) method_table: Addr,
     pub(super) kind: NodeKind,
-    /// `m_stateFlags`; `None` for what is no task.
+    /// `m_stateFlags`; `None` if the node is not a task.
     pub(super) flags: Option<u32>,
     /// `<>1__state` of a method, or the number of a suspension point.
     pub(super) state: Option<i32>,
     /// Whether an awaiter of the method is set.
     pub(super) awaits: bool,
-    /// The task whose method a continuation belongs to.
+    /// The task that a continuation belongs to.
     pub(super) task: Option<Addr>,
 }
 
 /// A task of the heap: address, method table, flags.
 pub(super) type Listed = (Addr, Addr, u32);
 
-/// The graph, and what else the walk found.
+/// The graph, and other results of the walk.
 pub(super) struct Graph {
     pub(super) nodes: Vec<Node>,
-    /// From node to waiter, sorted.
+    /// Edges from a node to its waiter, sorted.
     pub(super) edges: Vec<(NodeIndex, NodeIndex)>,
-    /// Number of nodes that lead to each node.
+    /// Number of edges that lead to each node.
     pub(super) incoming: Vec<u32>,
     /// Every task.
     pub(super) tasks: Vec<Listed>,
@@ -64,11 +64,11 @@ pub(super) struct Graph {
     pub(super) running: Map<Addr, Running>,
     /// Nodes in the pool's queues.
     pub(super) queued: Set<Addr>,
-    /// Semaphores and channels: what waits in them.
+    /// Semaphores and channels, which have waiters.
     pub(super) owners: Vec<(Addr, Addr)>,
 }
 
-/// What the walk found.
+/// Objects that the walk found.
 #[derive(Default)]
 struct Found {
     tasks: Vec<(Addr, Addr)>,
@@ -87,9 +87,9 @@ struct Builder<'t> {
     /// Edges from holders of plain delegates, which may be stale.
     weak: Vec<(NodeIndex, NodeIndex)>,
     totals: AsyncTotals,
-    /// The innermost suspended method of a task of runtime async, which goes on first.
+    /// The innermost suspended method of a task of runtime async, which resumes first.
     innermost: Map<Addr, NodeIndex>,
-    /// The outermost method of such a task, where a thread runs an inner one: what ends when the task completes.
+    /// The outermost method of such a task, if a thread runs an inner one. The task completes with this method.
     outermost: Map<Addr, NodeIndex>,
     /// The objects that innermost methods await, from their continuations.
     leaves: Map<NodeIndex, Addr>,
@@ -120,20 +120,20 @@ impl Graph {
         builder.finish(listed, queued, found.owners)
     }
 
-    /// What waits for `node`.
+    /// The nodes that wait for `node`.
     pub(super) fn waiters(&self, node: NodeIndex) -> impl Iterator<Item = NodeIndex> + '_ {
         let from = self.edges.partition_point(|(n, _)| *n < node);
         self.edges.iter().skip(from).take_while(move |(n, _)| *n == node).map(|(_, waiter)| *waiter)
     }
 
-    /// Edges from waiter to what it waits for, sorted.
+    /// Edges from a waiter to the awaited node, sorted.
     pub(super) fn reversed(&self) -> Vec<(NodeIndex, NodeIndex)> {
         let mut out: Vec<_> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
         out.sort_unstable();
         out
     }
 
-    /// Number of nodes that lead to `node`.
+    /// Number of edges that lead to `node`.
     pub(super) fn incoming(&self, node: NodeIndex) -> u32 {
         usize::try_from(node).ok().and_then(|i| self.incoming.get(i)).copied().unwrap_or(0)
     }
@@ -152,7 +152,7 @@ fn find(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Found {
     };
     let objects = notes.take(objects_of(heap, wanted));
     let mut found = Found::default();
-    // Runs of one type are common, and a look at the table of plans costs more than one at the object.
+    // Runs of one type are common, and looking up a plan costs more than reading an object.
     let mut last = None;
     for (address, mt) in objects {
         let plan = match &last {
@@ -189,7 +189,7 @@ impl Builder<'_> {
         Some(index)
     }
 
-    /// Nodes of pending tasks and methods. Returns all tasks.
+    /// Adds nodes for pending tasks and methods. Returns all tasks.
     fn nodes_of(&mut self, found: &Found, notes: &Collector) -> Vec<Listed> {
         let mut listed = Vec::with_capacity(found.tasks.len());
         self.totals.tasks = len64(found.tasks.len());
@@ -216,7 +216,7 @@ impl Builder<'_> {
             }
         }
         for (address, method_table) in found.pooling.iter().copied() {
-            // Without an awaiter it is a spare one, or runs.
+            // A box without an awaiter is unused, or its method is running.
             let position = self.tasks.position(address, &self.tasks.plan(method_table));
             if position.is_some_and(|p| !p.awaiters.is_empty()) {
                 self.totals.methods.bump();
@@ -229,12 +229,13 @@ impl Builder<'_> {
         listed
     }
 
-    /// The node that goes on first where the object at `at` waits.
+    /// The node that resumes first if a waiter refers to the object at `at`.
     fn entry(&self, at: Addr) -> Option<NodeIndex> {
         self.innermost.get(&at).or_else(|| self.index.get(&at)).copied()
     }
 
-    /// Methods of runtime async: their continuations, up to the task of the outermost; or from that task on, if a thread runs one of them.
+    /// Adds methods of runtime async: their continuations up to the task of the outermost method, or from that task on if a thread runs one of the
+    /// methods.
     fn frames(&mut self, notes: &Collector) {
         for index in 0..self.nodes.len() {
             let (Some(task), Ok(of_task)) = (self.nodes.get(index).copied(), NodeIndex::try_from(index)) else { continue };
@@ -242,7 +243,7 @@ impl Builder<'_> {
                 continue;
             }
             let mut chain = self.tasks.chain(task.address, notes);
-            // A task that has a continuation again is on no thread any more.
+            // A task with a continuation is suspended again, so no thread runs it.
             let runs = self.running.get(&task.address).filter(|_| chain.frames.is_empty() && chain.leaf.is_none());
             let is_running = runs.is_some();
             if let Some(next) = runs.map(|running| running.next) {
@@ -278,7 +279,7 @@ impl Builder<'_> {
         }
     }
 
-    /// A waiter as a node; `None` for what has completed.
+    /// The node of a waiter; `None` if it has completed.
     fn waiter(&mut self, waiter: Waiter) -> Option<NodeIndex> {
         let (address, kind) = match waiter {
             Waiter::Node(at) => return self.entry(at),
@@ -289,7 +290,7 @@ impl Builder<'_> {
         self.add(Node { address, method_table, kind, flags: None, state: None, awaits: false, task: None })
     }
 
-    /// Edges from tasks to what their continuations lead to.
+    /// Adds edges from tasks to their continuations.
     fn continuations(&mut self) {
         let mut waiters = Vec::new();
         for index in 0..self.nodes.len() {
@@ -310,7 +311,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Edges from sources to pending nodes: pooled ones keep the state of their last use.
+    /// Adds edges from sources to pending nodes. Pooled sources keep the state of their last use, so other nodes are ignored.
     fn sources(&mut self, found: &Found) {
         let (mut waiters, mut delegates) = (Vec::new(), Vec::new());
         for (address, method_table) in found.sources.iter().copied() {
@@ -323,7 +324,7 @@ impl Builder<'_> {
                 for waiter in list {
                     let Waiter::Node(at) = waiter else { continue };
                     let Some(to) = self.entry(*at).filter(|_| *at != address) else { continue };
-                    // One that pools its box, and runs.
+                    // A running method that pools its box.
                     let kind = if plan.is_node() { NodeKind::Method } else { NodeKind::Source };
                     let node = Node { address, method_table, kind, flags: None, state: None, awaits: false, task: None };
                     let Some(from) = self.add(node) else { return };
@@ -333,7 +334,7 @@ impl Builder<'_> {
         }
     }
 
-    /// What the awaiters of methods say, against the edges so far.
+    /// Compares the awaiters of methods with the edges so far, and adds edges where there are none.
     fn awaiters(&mut self, queued: &Set<Addr>, notes: &Collector) {
         let mut unread = (0u64, None);
         let mut into: Vec<(NodeIndex, NodeIndex)> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
@@ -361,7 +362,7 @@ impl Builder<'_> {
                     let suspended = !awaited.is_empty();
                     (awaited, suspended)
                 }
-                // A continuation of another method leads to this one: that method's own task says so, too.
+                // Another method's continuation leads to this one, which that method's own task confirms.
                 NodeKind::Frame if self.innermost.get(&node.task.unwrap_or_default()) != Some(&index) => {
                     self.totals.suspended.bump();
                     self.totals.confirmed.bump();
@@ -369,7 +370,7 @@ impl Builder<'_> {
                 }
                 NodeKind::Frame => match self.leaves.get(&index) {
                     Some(awaited) => (vec![*awaited], self.is_open(*awaited)),
-                    // An awaiter that the method keeps among its variables.
+                    // The awaiter is among the variables of the method.
                     None => (self.tasks.captured(node.address), !node.task.is_some_and(|task| queued.contains(&task))),
                 },
                 _ => continue,
@@ -383,7 +384,7 @@ impl Builder<'_> {
                 node.is_some_and(|n| awaited.contains(&n.address) || n.task.is_some_and(|task| awaited.contains(&task)))
             };
             if from.is_empty() {
-                // Of several holders of its delegate, the one that it awaits.
+                // If several objects hold the method's delegate, only the awaited ones count.
                 let holders = leading(&weak, index);
                 let awaited: Vec<NodeIndex> = holders.iter().copied().filter(names).collect();
                 from = if awaited.is_empty() { holders } else { awaited };
@@ -412,13 +413,13 @@ impl Builder<'_> {
         }
     }
 
-    /// Whether the object at `awaited` is anything but a task that has completed.
+    /// Whether the object at `awaited` is not a completed task.
     fn is_open(&self, awaited: Addr) -> bool {
         let is_task = self.tasks.plan_of(awaited).is_some_and(|plan| plan.kinds.is(AsyncType::Task));
         !is_task || self.tasks.flags(awaited).is_none_or(|bits| bits & flags::COMPLETED == 0)
     }
 
-    /// The node for the object that a method awaits, if nothing leads to the method: a pending task, or what is no task.
+    /// Returns the node for the object that a method awaits, if no edge leads to the method: a pending task, or an object that is not a task.
     fn awaited(&mut self, awaited: &[Addr]) -> Option<NodeIndex> {
         if let Some(known) = awaited.iter().find_map(|at| self.index.get(at)) {
             return Some(*known);

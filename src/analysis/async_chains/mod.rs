@@ -1,4 +1,4 @@
-//! `async`: what tasks and asynchronous methods wait for.
+//! `async`: the objects that tasks and asynchronous methods wait for.
 
 mod graph;
 mod owners;
@@ -31,11 +31,11 @@ use sums::sums;
 pub(super) use through::{Inner, inner_chains};
 use tree::tree;
 
-/// Finds what tasks and asynchronous methods wait for.
+/// Finds the chains of tasks and asynchronous methods, and the roots that they wait for.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
-pub fn chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Error> {
+pub fn async_chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let names = Names::new(&tasks, runtime, &namer, &notes);
@@ -89,5 +89,5 @@ fn report(reporter: &mut Reporter<'_>) -> AsyncReport {
     let roots = sums(reporter, &kept);
     let chains = reporter.chains(&kept);
     let shown = (reporter.query.top > 0 && trees > reporter.query.top).then(|| len64(reporter.query.top));
-    AsyncReport { totals, statuses, chains, merged: reporter.query.merge, tree, shown, tasks, roots }
+    AsyncReport { totals, statuses, chains, merged: reporter.query.merge, tree, shown, tasks, roots, framework: false }
 }

@@ -1,4 +1,4 @@
-//! Semaphores and channels: which waiters are theirs.
+//! Assigns waiters to their semaphores and channels.
 
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, NoteKind};
@@ -17,7 +17,7 @@ fields_of! {
 
 /// The owners of waiters.
 pub(super) struct Owners {
-    /// By waiter.
+    /// Owners by waiter.
     pub(super) by_waiter: Map<Addr, Addr>,
     pub(super) semaphore: Option<Semaphore>,
 }
@@ -39,12 +39,12 @@ pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Add
     Owners { by_waiter, semaphore }
 }
 
-/// The list of a semaphore.
+/// Adds the waiters in the list of a semaphore.
 fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &mut Map<Addr, Addr>, notes: &Collector) {
     let library = tasks.library();
     let mut at = library.reference(owner, head);
     while let Some(waiter) = at {
-        // A waiter belongs to one list only.
+        // A waiter belongs to one list only, so this list is damaged.
         if out.insert(waiter, owner).is_some() {
             notes.add(NoteKind::LimitHit, waiter, "the waiters of a semaphore have a cycle, or are those of another one");
             return;
@@ -53,7 +53,7 @@ fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &m
     }
 }
 
-/// The operations that a channel leads to, through objects of its own library.
+/// Adds the operations that a channel refers to, directly or through objects of the channel library.
 fn channel(tasks: &Tasks, channel: (Addr, Addr), wanted: &impl Fn(Addr) -> bool, out: &mut Map<Addr, Addr>) {
     let library = tasks.library();
     let types = library.types();

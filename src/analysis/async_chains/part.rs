@@ -1,4 +1,4 @@
-//! What `object` tells of a task or of the box of an asynchronous method.
+//! The part of `object` about a task or the box of an asynchronous method.
 
 use super::reporter::fault_models;
 use crate::analysis::ExceptionReader;
@@ -9,7 +9,7 @@ use crate::bcl::tasks::{AsyncType, Plan, Tasks, Waiter, flags, status};
 use crate::model::{TaskPart, TaskStatus, TaskWaiter};
 use crate::session::{Namer, Runtime};
 
-/// The method of the continuation at `object`, or what an `await` waits for, and the method that goes on afterwards.
+/// The part for the continuation at `object`, or for an object that an `await` waits for, with the method that resumes afterwards.
 fn continuation(tasks: &Tasks, names: &mut Names<'_>, object: Addr, plan: &Plan) -> Option<TaskPart> {
     let library = tasks.library();
     let method = if plan.suspends { names.suspended(object).name() } else { None };
@@ -30,10 +30,9 @@ fn continuation(tasks: &Tasks, names: &mut Names<'_>, object: Addr, plan: &Plan)
     })
 }
 
-/// Status, awaiter, waiters and exceptions of the object at `object`; `None` if it is neither a task nor a box, or if this dump
-/// does not tell.
+/// Status, awaiter, waiters and exceptions of the object at `object`; `None` if it is neither a task nor a box, or if this cannot be determined.
 pub(in crate::analysis) fn task_part(runtime: &Runtime, namer: &Namer, object: Addr, notes: &Collector) -> Option<TaskPart> {
-    // Of other objects nothing is lost.
+    // Losses are noted only for tasks and boxes.
     let losses = Collector::new();
     let tasks = Tasks::bind(Library::bind(runtime, namer, &losses).ok()?, &losses);
     let method_table = tasks.library().method_table(object)?;

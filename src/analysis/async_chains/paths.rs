@@ -1,18 +1,18 @@
-//! The ways from roots to outermost waiters.
+//! Paths from roots to outermost waiters.
 
 use super::graph::{Graph, NodeIndex, NodeKind};
 use crate::base::{Budget, len64};
 
-/// A way from a root outwards.
+/// A path from a root outwards.
 #[derive(Debug)]
 pub(super) struct Path {
-    /// What it hangs on.
+    /// The root of the path.
     pub(super) root: NodeIndex,
     /// Whether the root is part of a cycle.
     pub(super) cycle: bool,
-    /// From the innermost outwards.
+    /// Nodes, innermost first.
     pub(super) nodes: Vec<NodeIndex>,
-    /// Index of the first node that an earlier way has, too.
+    /// Index of the first node that is also on an earlier path.
     pub(super) visited: usize,
 }
 
@@ -20,8 +20,8 @@ pub(super) struct Path {
 const FRAME: u64 = 128;
 const CHAIN: u64 = 256;
 
-/// Finds all ways. Each node's waiters are followed once: a second way to a node goes on along its first waiter only, so that their
-/// number is at most that of edges.
+/// Finds all paths. The waiters of each node are followed once: a later path to a node continues along its first waiter only, so that there are at
+/// most as many paths as edges.
 struct Finder<'g> {
     graph: &'g Graph,
     budget: &'g Budget,
@@ -29,7 +29,7 @@ struct Finder<'g> {
     found: Vec<Path>,
 }
 
-/// Every way in `graph`, in the order of roots.
+/// All paths in `graph`, in the order of roots.
 pub(super) fn paths(graph: &Graph, budget: &Budget) -> Vec<Path> {
     let mut finder = Finder { graph, budget, visited: vec![false; graph.nodes.len()], found: Vec::new() };
     let all = || (0..graph.nodes.len()).filter_map(|i| NodeIndex::try_from(i).ok());
@@ -38,7 +38,7 @@ pub(super) fn paths(graph: &Graph, budget: &Budget) -> Vec<Path> {
             return finder.found;
         }
     }
-    // What no root leads to hangs on a cycle.
+    // Nodes that no root leads to are reached from a cycle.
     let leading = graph.reversed();
     for start in all() {
         if finder.is_visited(start) {
@@ -64,7 +64,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A node of the cycle that leads to `start`: backwards until one comes again.
+    /// A node of the cycle that leads to `start`, found by following edges backwards until a node repeats.
     fn on_cycle(&self, start: NodeIndex, leading: &[(NodeIndex, NodeIndex)]) -> NodeIndex {
         let mut seen = vec![start];
         let mut known = crate::base::hash::Set::from_iter([start]);
@@ -80,13 +80,13 @@ impl Finder<'_> {
         start
     }
 
-    /// Whether the root is a frame of its own chain: a method that waits for no object.
+    /// Whether the root is also a frame of its chain: a method that does not wait for an object.
     fn is_frame(&self, root: NodeIndex, cycle: bool) -> bool {
         let kind = self.graph.node(root).map(|n| n.kind);
         cycle || matches!(kind, Some(NodeKind::Method | NodeKind::Frame | NodeKind::Running))
     }
 
-    /// Adds the ways from `root`. Returns whether there was room for all.
+    /// Adds the paths from `root`. Returns whether there was room for all.
     fn from(&mut self, root: NodeIndex, cycle: bool) -> bool {
         let graph = self.graph;
         let mut path: Vec<NodeIndex> = Vec::new();
@@ -94,10 +94,10 @@ impl Finder<'_> {
             path.push(root);
         }
         let mut stack = vec![(graph.waiters(root), false)];
-        while let Some((waiters, told)) = stack.last_mut() {
+        while let Some((waiters, followed)) = stack.last_mut() {
             let Some(next) = waiters.next() else {
-                // An outermost one, unless only its waiters are.
-                let leaf = !*told;
+                // The node is an outermost one, unless a waiter was followed.
+                let leaf = !*followed;
                 stack.pop();
                 if leaf && !path.is_empty() && !self.add(root, cycle, path.clone(), path.len()) {
                     return false;
@@ -107,7 +107,7 @@ impl Finder<'_> {
                 }
                 continue;
             };
-            *told = true;
+            *followed = true;
             if self.visit(next) {
                 path.push(next);
                 stack.push((graph.waiters(next), false));

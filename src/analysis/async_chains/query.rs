@@ -13,7 +13,7 @@ pub struct AsyncQuery {
     pub types: Vec<TypePattern>,
     /// Only chains with one of these methods: globs, or parts of names; all if empty.
     pub methods: Vec<String>,
-    /// Only chains that hang on these; all if empty.
+    /// Only chains with roots of these kinds; all if empty.
     pub roots: Vec<AsyncRootKind>,
     /// Only chains with this object.
     pub object: Option<Addr>,

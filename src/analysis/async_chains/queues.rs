@@ -1,4 +1,4 @@
-//! What lies in the queues of the thread pool.
+//! Tasks and methods in the queues of the thread pool.
 
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
@@ -28,7 +28,7 @@ struct Reader<'t> {
 }
 
 impl Reader<'_> {
-    /// The task or method that an item goes on with.
+    /// The task or method that an item runs or resumes.
     fn node(&mut self, item: Addr) -> Option<Addr> {
         let of = |to: Addr| match self.tasks.resolve(to) {
             Some(Waiter::Node(at)) => Some(at),

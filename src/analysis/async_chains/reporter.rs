@@ -7,12 +7,12 @@ use super::roots::Roots;
 use crate::analysis::ExceptionReader;
 use crate::analysis::task_names::Names;
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, Count, Name, glob, len64};
+use crate::base::{Addr, Budget, Count, Name, glob, is_framework_method, is_of_framework, len64};
 use crate::bcl::tasks::{TaskExceptions, Tasks, status};
 use crate::model::{AsyncChain, AsyncFrame, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatus, TaskStatusCount};
 use crate::session::TypeFilter;
 
-/// What makes frames equal: type, method, state or status.
+/// The key by which frames are merged: type, method, state, status.
 pub(super) type FrameKey = (Option<Name>, Option<Name>, Option<i32>, Option<TaskStatus>);
 
 /// Makes the report.
@@ -58,7 +58,7 @@ impl Reporter<'_> {
         let node = self.graph.node(node)?;
         match node.kind {
             NodeKind::Method => self.names.method(node.address, node.method_table),
-            // The rows of its methods have it.
+            // The rows of the task's methods have the name.
             NodeKind::Task if self.names.is_runtime_async(node.address) => None,
             NodeKind::Task => self.names.work(node.address),
             NodeKind::Callback => self.names.delegate(node.address),
@@ -73,13 +73,13 @@ impl Reporter<'_> {
         let place = || self.tasks.resume_info(found.address).filter(|_| found.kind == NodeKind::Frame);
         let method = match self.method(node) {
             Some(method) => Some(method.display()),
-            // Methods without names are equal if they are suspended at the same place.
+            // Methods without names are equal if they are suspended at the same offset.
             None => place().map(|at| at.to_string().into()),
         };
         Some((self.names.type_name(found.method_table), method, found.state, found.status()))
     }
 
-    /// Threads that have the node on their stacks.
+    /// Threads with the node on their stacks.
     pub(super) fn threads(&self, node: NodeIndex) -> &[u32] {
         let found = self.graph.node(node);
         if let Some(running) = found.filter(|n| n.kind == NodeKind::Running).and_then(|n| self.graph.running.get(&n.address)) {
@@ -98,10 +98,16 @@ impl Reporter<'_> {
             NodeKind::Frame => self.names.suspended(found.address).file(),
             _ => None,
         };
+        let is_task = found.kind == NodeKind::Task && self.names.is_runtime_async(found.address);
+        let framework = match (&method, &file) {
+            (Some(method), _) => is_of_framework(method.shown()),
+            (None, Some(file)) => is_framework_method(Some(file), ""),
+            (None, None) => is_task || type_name.as_ref().is_some_and(|name| is_of_framework(name.shown())),
+        };
         let label = match (&method, &file) {
             (Some(method), _) => method.clone(),
             (None, Some(file)) => format!("a method of {file} (--modules names it)").into(),
-            (None, None) if found.kind == NodeKind::Task && self.names.is_runtime_async(found.address) => "its task".into(),
+            (None, None) if is_task => "its task".into(),
             (None, None) => type_name.clone().unwrap_or_else(|| "?".into()),
         };
         Some(AsyncFrame {
@@ -116,6 +122,7 @@ impl Reporter<'_> {
             async_void: self.tasks.is_void(found.address, &plan),
             thread: self.threads(node).first().copied(),
             visited,
+            framework,
         })
     }
 
@@ -148,14 +155,14 @@ impl Reporter<'_> {
         TaskStatus::ALL.iter().filter_map(|s| Some(TaskStatusCount { status: *s, count: *counts.get(s)? })).collect()
     }
 
-    /// Number of faulted tasks whose exceptions nobody has looked at.
+    /// Number of faulted tasks with an unobserved exception.
     pub(super) fn unobserved(&self) -> u64 {
         let faulted = self.graph.tasks.iter().filter(|(_, _, bits)| status(*bits) == TaskStatus::Faulted);
         len64(faulted.filter(|(at, _, _)| self.tasks.exceptions(*at).is_some_and(|e| !e.observed)).count())
     }
 
     pub(super) fn task_list(&mut self) -> Vec<TaskModel> {
-        /// Bytes of memory that a task of the list takes beside its exceptions.
+        /// Bytes of memory that a listed task takes, without its exceptions.
         const TASK: u64 = 160;
         let query = self.query;
         let wanted = |(_, _, bits): &&Listed| {
@@ -201,7 +208,7 @@ pub(super) fn fault_models(faults: &TaskExceptions, names: &mut Names<'_>, reade
     faults.exceptions.iter().map(exception).collect()
 }
 
-/// Whether a method's name matches: without stars, any part of it.
+/// Whether a method's name matches. A pattern without stars matches any part of it.
 pub(super) fn matches(pattern: &str, name: &str) -> bool {
     if pattern.contains(['*', '?']) { glob(pattern, name) } else { name.contains(pattern) }
 }

@@ -1,4 +1,4 @@
-//! What chains hang on.
+//! The roots of chains: the objects that the innermost methods wait for.
 
 use super::graph::{Graph, Node, NodeIndex, NodeKind};
 use super::owners::{Owners, owners};
@@ -11,7 +11,7 @@ use crate::clr::library::{FieldAt, noted};
 use crate::model::{AsyncRoot, AsyncRootKind};
 use crate::session::Runtime;
 
-/// Milliseconds of a timer that is not set.
+/// The due time, in milliseconds, of a timer that is not set.
 const NEVER: u32 = u32::MAX;
 
 /// Classifies the roots of a graph.
@@ -57,7 +57,7 @@ impl<'g> Roots<'g> {
         Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default() }
     }
 
-    /// What hangs on the node at `index`, which nothing leads to; `cycle` if it was chosen from a cycle.
+    /// The root for the node at `index`, which no edge leads to; `cycle` if it was chosen from a cycle.
     pub(super) fn classify(&mut self, index: NodeIndex, cycle: bool, names: &mut Names<'_>) -> Option<AsyncRoot> {
         let node = *self.graph.node(index)?;
         let (kind, object, label) = match node.kind {
@@ -86,7 +86,7 @@ impl<'g> Roots<'g> {
         (kind, node.address, label.into())
     }
 
-    /// A suspended method of runtime async that nothing leads to.
+    /// A suspended method of runtime async that no edge leads to.
     fn suspended(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
         let task = node.task.unwrap_or(node.address);
         let (kind, label) = if self.graph.queued.contains(&task) {

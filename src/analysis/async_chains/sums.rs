@@ -1,4 +1,4 @@
-//! Chains by the object that they hang on.
+//! Sums of chains by root object.
 
 use super::graph::{NodeIndex, NodeKind};
 use super::paths::Path;
@@ -7,11 +7,11 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Name, len64};
 use crate::model::{AsyncRoot, AsyncRootKind, AsyncRootSum};
 
-/// Most roots that are summed up, and most chains of one whose methods are read for names.
+/// Most roots in the sums, and most chains of a root that are searched for a method name.
 const MAX_ROOTS: usize = 100;
 const NAMED: usize = 1000;
 
-/// The roots of `paths`, those with most chains first.
+/// The roots of `paths`, those with the most chains first.
 pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)]) -> Vec<AsyncRootSum> {
     let mut groups: Map<(AsyncRootKind, Option<Addr>), Vec<usize>> = Map::default();
     for (i, (_, root)) in paths.iter().enumerate() {
@@ -45,7 +45,7 @@ fn is_method(reporter: &Reporter<'_>, node: NodeIndex) -> bool {
     reporter.graph.node(node).is_some_and(|n| matches!(n.kind, NodeKind::Method | NodeKind::Frame))
 }
 
-/// The method in which most of `paths` begin: the innermost one of the program, else of a library.
+/// The innermost method of most of `paths`: one of the program, or else of a library.
 fn innermost<'p>(reporter: &mut Reporter<'_>, paths: impl Iterator<Item = &'p Path>) -> Option<Name> {
     let mut counts: Map<Name, u64> = Map::default();
     for path in paths {

@@ -1,4 +1,4 @@
-//! The inner parts of chains: from what they hang on up to given methods.
+//! The inner parts of chains: from their roots up to given methods.
 
 use super::graph::Graph;
 use super::paths::{Path, paths};
@@ -20,12 +20,12 @@ pub(in crate::analysis) struct Inner {
     pub(in crate::analysis) root: AsyncRoot,
     /// Boxes, continuations and tasks, innermost first; the last is one of the given methods.
     pub(in crate::analysis) frames: Vec<Addr>,
-    /// Managed id of the thread that runs the innermost one.
+    /// Managed id of the thread that runs the innermost frame.
     pub(in crate::analysis) thread: Option<u32>,
 }
 
-/// The inner parts of chains up to the outermost of the methods in `ends` (boxes and continuations) that belong to one owner, by owner: of
-/// several, the longest.
+/// The inner parts of chains, by owner, up to the outermost of the owner's methods in `ends` (boxes and continuations). If there are several, the
+/// longest part is returned.
 pub(in crate::analysis) fn inner_chains(
     heap: &Heap,
     tasks: &Tasks,
@@ -41,7 +41,7 @@ pub(in crate::analysis) fn inner_chains(
     let mut longest: Map<Addr, (&Path, usize)> = Map::default();
     for path in &all {
         let addresses = path.nodes.iter().map(|n| graph.node(*n).and_then(|node| ends.get(&node.address)));
-        // The last frame of each owner; a chain that leads through two, such as a proxy in the same process, belongs to both.
+        // The last frame of each owner. A chain through two owners, such as a proxy in the same process, belongs to both.
         let mut last: Map<Addr, usize> = Map::default();
         last.extend(addresses.enumerate().filter_map(|(i, owner)| Some((*owner?, i.saturating_add(1)))));
         for (owner, length) in last {
@@ -55,7 +55,7 @@ pub(in crate::analysis) fn inner_chains(
     let mut longest: Vec<(Addr, (&Path, usize))> = longest.into_iter().collect();
     longest.sort_unstable_by_key(|(owner, _)| *owner);
     for (owner, (path, length)) in longest {
-        // Methods of a forged dump are in the chains of many owners.
+        // In a forged dump, methods may be in the chains of many owners.
         if !budget.memory(len64(length).saturating_mul(FRAME)) {
             break;
         }

@@ -7,14 +7,14 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Count, len64};
 use crate::model::{AsyncRoot, AsyncRow};
 
-/// Greatest depth of a tree, and most threads told in a row.
+/// Greatest depth of a tree, and most threads listed in a row.
 const MAX_DEPTH: u32 = 1000;
 const MAX_THREADS: usize = 8;
 
-/// Rows that are still to be written: depth, and nodes with an equal key.
+/// Rows that are still to be written: their depth, and nodes with an equal key.
 type Level = (u32, Vec<NodeIndex>);
 
-/// The trees of `paths`, whose roots are `roots`: those with most chains first, at most `top`. Returns how many there are.
+/// The trees of `paths`, whose roots are `roots`: those with the most chains first, at most `top`. Also returns the total number of trees.
 pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top: usize) -> (Vec<AsyncRow>, usize) {
     let mut groups: Map<(crate::model::AsyncRootKind, crate::base::Name), (u64, Vec<usize>)> = Map::default();
     for (i, (_, root)) in paths.iter().enumerate() {
@@ -26,7 +26,7 @@ pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top
     groups.sort_by(|a, b| (b.1.0, &a.0).cmp(&(a.1.0, &b.0)));
     let total = groups.len();
     let kept: Set<NodeIndex> = paths.iter().flat_map(|(path, _)| path.nodes.iter().copied()).collect();
-    let mut told: Set<NodeIndex> = Set::default();
+    let mut written: Set<NodeIndex> = Set::default();
     let mut rows = Vec::new();
     for ((kind, label), (_, members)) in groups.into_iter().take(top) {
         let of: Vec<&(Path, AsyncRoot)> = members.iter().filter_map(|i| paths.get(*i)).collect();
@@ -41,12 +41,13 @@ pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top
             example: objects.iter().min().copied(),
             threads: Vec::new(),
             visited: false,
+            framework: false,
         });
         let first = of.iter().filter_map(|(path, _)| path.nodes.first().copied());
         let mut stack = Vec::new();
         push(reporter, 1, first, &mut stack);
         while let Some((depth, nodes)) = stack.pop() {
-            let fresh: Vec<NodeIndex> = nodes.iter().copied().filter(|n| told.insert(*n)).collect();
+            let fresh: Vec<NodeIndex> = nodes.iter().copied().filter(|n| written.insert(*n)).collect();
             rows.push(row(reporter, depth, &nodes, fresh.is_empty()));
             if depth < MAX_DEPTH {
                 let graph = reporter.graph;
@@ -94,5 +95,6 @@ fn row(reporter: &mut Reporter<'_>, depth: u32, nodes: &[NodeIndex], visited: bo
         example: frame.as_ref().map(|f| f.object),
         threads,
         visited,
+        framework: !thread && frame.as_ref().is_some_and(|f| f.framework),
     }
 }

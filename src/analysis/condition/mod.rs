@@ -1,9 +1,10 @@
 //! Conditions on objects: `size > 1K and gen = gen2 and field("_state") = 3`.
 //!
-//! Three-valued, as in SQL: a comparison with what the object does not have, or what is not in the dump, is neither true nor false, and
-//! such objects are not selected.
+//! Conditions are three-valued, as in SQL: a comparison with something that the object does not have, or that is not in the dump, is neither true nor
+//! false, and such objects are not selected.
 
 mod parse;
+pub(super) mod rows;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -57,7 +58,7 @@ impl Property {
         }
     }
 
-    /// Whether it is a number.
+    /// Whether the property is a number.
     fn is_number(self) -> bool {
         matches!(self, Property::Size | Property::Heap | Property::Address | Property::Length)
     }
@@ -73,7 +74,7 @@ enum Number {
 impl Number {
     fn float(self) -> f64 {
         match self {
-            // As far as a float tells them apart.
+            // As precise as an `f64` is.
             #[allow(clippy::cast_precision_loss)]
             Number::Int(n) => n as f64,
             Number::Float(n) => n,
@@ -117,7 +118,7 @@ struct Comparison {
     left: Operand,
     operator: Operator,
     right: Operand,
-    /// Where it stands in the text.
+    /// Offset in the text.
     place: usize,
 }
 
@@ -139,7 +140,7 @@ enum Node {
     Compare(Comparison),
 }
 
-/// Why a text is no condition, and where.
+/// A text that is not a condition: what is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConditionError {
     text: String,
@@ -152,7 +153,7 @@ impl ConditionError {
         ConditionError { text: text.into(), place, what: what.into() }
     }
 
-    /// Number of characters before the place.
+    /// Number of characters before the error.
     pub fn column(&self) -> usize {
         self.text.get(..self.place).map_or(0, |before| before.chars().count())
     }
@@ -161,7 +162,7 @@ impl ConditionError {
 impl fmt::Display for ConditionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let column = self.column();
-        // Control characters would move the mark.
+        // Control characters would shift the caret.
         let text: String = self.text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         write!(f, "{} at character {}:\n  {text}\n  {:column$}^", self.what, column.saturating_add(1), "")
     }
@@ -178,7 +179,7 @@ impl FromStr for Condition {
 }
 
 impl Node {
-    /// Refuses comparisons that can never hold: sizes with texts, and the like. Generations get their full names.
+    /// Rejects comparisons that can never hold, such as a size with a text. Generations get their full names.
     fn check(&mut self, text: &str) -> Result<(), ConditionError> {
         match self {
             Node::And(both) | Node::Or(both) => both.0.check(text).and_then(|()| both.1.check(text)),
@@ -219,7 +220,7 @@ impl Comparison {
             };
             if !fits {
                 let kind = if property.is_number() { "a number" } else { "a text" };
-                return Err(format!("{name} is {kind}, and never {}", other.describe()));
+                return Err(format!("{name} is {kind} and cannot be compared with {}", other.describe()));
             }
             if *property == Property::Generation && !matches!(other, Operand::Field(_) | Operand::Property(_)) {
                 let wanted = generation(other).ok_or_else(|| format!("there is no generation {}", other.describe()))?;
@@ -234,7 +235,7 @@ impl Comparison {
     }
 }
 
-/// The generation that a constant names, where it is one: `None` within for a pattern.
+/// Returns the generation that a constant names: `Some(None)` for a pattern, `None` if it does not name one.
 fn generation(operand: &Operand) -> Option<Option<Generation>> {
     match operand {
         Operand::Text(text) if text.contains(['*', '?']) => Some(None),
@@ -263,33 +264,33 @@ impl Operand {
     }
 }
 
-/// A value that an operand has for an object.
+/// The value of an operand for an object.
 #[derive(Clone, Debug, PartialEq)]
 enum Term {
     Number(Number),
     Text(Name),
-    /// An enum: its name, and its number.
+    /// An enum value: its name and its number.
     Named(Name, Option<i128>),
     Bool(bool),
     Null,
 }
 
-/// What an object says of itself.
+/// Provides the values of one object.
 trait Subject {
-    /// Its property; `None` if it is not known, or it has none.
+    /// Returns a property; `None` if it is unknown, or if the object does not have it.
     fn property(&mut self, property: Property) -> Option<Term>;
 
-    /// The value of a field.
+    /// Returns the value of a field.
     fn field(&mut self, path: &[String]) -> Option<Term>;
 }
 
 impl Condition {
-    /// Whether it holds; `None` if that cannot be known.
+    /// Whether the condition holds; `None` if that cannot be determined.
     fn holds(&self, subject: &mut impl Subject) -> Option<bool> {
         self.0.holds(subject)
     }
 
-    /// The fields that it compares, by their paths.
+    /// Returns the paths of the fields that the condition compares.
     pub(super) fn fields(&self) -> Vec<&[String]> {
         let (mut found, mut rest) = (Vec::new(), vec![&self.0]);
         while let Some(node) = rest.pop() {
@@ -356,12 +357,12 @@ impl Operator {
             (Term::Number(a), Term::Number(b)) => a.compare(*b)?,
             (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
             (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
-            // Types are chosen by both of their names.
+            // Types match by either of their names.
             (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() => Ordering::Equal,
             (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
             (Term::Bool(a), Term::Bool(b)) => a.cmp(b),
             (Term::Null, Term::Null) => Ordering::Equal,
-            // What is there is not null; more than that cannot be said of null.
+            // A value is not null. Nothing else can be said about a comparison with null.
             (Term::Null, _) | (_, Term::Null) => {
                 return match self {
                     Operator::Equal => Some(false),
@@ -383,7 +384,7 @@ impl Operator {
     }
 }
 
-/// The value of a field as a term; `None` for structures, and for what is not in the dump.
+/// Returns the value of a field as a term; `None` for structures, and for values that are not in the dump.
 fn term(value: &FieldValue) -> Option<Term> {
     let text = || value.value.as_str().map(Name::from);
     let hex = |text: &str| i128::from_str_radix(text.trim_start_matches("0x"), 16).ok();
@@ -410,23 +411,24 @@ fn term(value: &FieldValue) -> Option<Term> {
 /// Names of a type.
 type Names = (Name, Option<Name>);
 
-/// Evaluates a condition for the objects of a walk. Each thread has its own, which binds fields and names once per type.
+/// Evaluates a condition for the objects of a walk. Each thread has its own evaluator, which binds fields and names
+/// once per type.
 pub(super) struct Evaluator<'s> {
     condition: &'s Condition,
     heap: &'s Heap,
     namer: &'s Namer,
     names: Map<TypeIndex, Names>,
-    /// By path, which is one of the condition's, and type.
+    /// Fields by path (one of the condition's paths) and type.
     fields: Map<(usize, TypeIndex), Option<Arc<BoundField>>>,
 }
 
 impl<'s> Evaluator<'s> {
-    /// For the objects of `heap`, which `namer` names.
+    /// Creates an evaluator for objects of `heap`, whose names come from `namer`.
     pub(super) fn new(condition: &'s Condition, heap: &'s Heap, namer: &'s Namer) -> Evaluator<'s> {
         Evaluator { condition, heap, namer, names: Map::default(), fields: Map::default() }
     }
 
-    /// Whether the condition holds for certain.
+    /// Whether the condition certainly holds.
     pub(super) fn wants(&mut self, object: &Object<'_>) -> bool {
         let condition = self.condition;
         condition.holds(&mut Walked { of: self, object }) == Some(true)
@@ -471,7 +473,7 @@ impl Subject for Walked<'_, '_, '_> {
         if ty.is_free {
             return None;
         }
-        // The condition outlives the evaluator: a path is where it lies.
+        // The condition outlives the evaluator, so the address of a path identifies it.
         let key = (path.as_ptr().addr(), ty.index);
         let bound = self.of.fields.entry(key).or_insert_with(|| BoundField::bind(heap, ty.method_table, path).map(Arc::new));
         let bound = bound.as_ref().map(Arc::clone)?;
@@ -483,10 +485,10 @@ impl Subject for Walked<'_, '_, '_> {
 mod tests {
     use super::*;
 
-    /// An object of four fields.
-    struct Made;
+    /// A test object with four fields.
+    struct TestObject;
 
-    impl Subject for Made {
+    impl Subject for TestObject {
         fn property(&mut self, property: Property) -> Option<Term> {
             Some(match property {
                 Property::Size => Term::Number(Number::Int(4096)),
@@ -537,7 +539,7 @@ mod tests {
             ("field('Colour') = 7", Some(true)),
             ("3 = field('_state')", Some(true)),
             ("address = 0x7f00`00001000", Some(true)),
-            // What is not there is neither.
+            // Comparisons with a missing value are neither true nor false.
             ("field('nothing') = 1", None),
             ("not field('nothing') = 1", None),
             ("field('nothing') = 1 or size > 0", Some(true)),
@@ -548,12 +550,12 @@ mod tests {
             ("field('_state') = three", None),
         ] {
             let condition: Condition = text.parse().unwrap_or_else(|e| panic!("{text}: {e}"));
-            assert_eq!(condition.holds(&mut Made), holds, "{text}");
+            assert_eq!(condition.holds(&mut TestObject), holds, "{text}");
         }
     }
 
     #[test]
-    fn errors_point_at_the_place() {
+    fn errors_have_a_position() {
         for (text, column, what) in [
             ("", 0, "expected size, type"),
             ("size >", 6, "expected a number"),
@@ -565,8 +567,8 @@ mod tests {
             ("field(_state) = 3", 6, "the name of a field in quotes"),
             ("field(\"_state = 3", 17, "the closing quote"),
             ("size > 3Days", 8, "K, M, G or T"),
-            ("size = big", 5, "size is a number, and never \"big\""),
-            ("type > 3", 5, "type is a text, and never 3"),
+            ("size = big", 5, "size is a number and cannot be compared with \"big\""),
+            ("type > 3", 5, "type is a text and cannot be compared with 3"),
             ("gen = gen9", 4, "there is no generation \"gen9\""),
             ("gen > gen1", 4, "compared with ="),
             ("type ~ 3", 5, "~ compares with a text"),
@@ -588,7 +590,7 @@ mod tests {
         {
             assert!(text.parse::<Condition>().unwrap_err().what.contains("nested too deeply"));
         }
-        // Parentheses in texts neither close nor open any.
+        // Parentheses inside texts are ignored.
         let hidden = format!("{}size = 1{}", "(type = \")\\\")\" or ".repeat(300), ")".repeat(300));
         assert!(hidden.parse::<Condition>().unwrap_err().what.contains("nested too deeply"));
         assert!(format!("type ~ '{}'", "(".repeat(2000)).parse::<Condition>().is_ok());

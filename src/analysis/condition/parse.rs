@@ -13,7 +13,7 @@
 //! text       = "\"" characters "\"" | "'" characters "'" | a word after a comparison: gen2, Lab.Order
 //! ```
 //!
-//! `==`, `<>`, `&&`, `||` and `!` are taken as well. Keywords and properties may be in any case.
+//! `==`, `<>`, `&&`, `||` and `!` are accepted as well. Keywords and properties are case-insensitive.
 
 use winnow::combinator::{alt, cut_err, delimited, empty, eof, opt, peek, preceded, repeat, terminated};
 use winnow::error::{ContextError, ErrMode, StrContext, StrContextValue};
@@ -26,9 +26,9 @@ use super::{Comparison, ConditionError, Node, Number, Operand, Operator, Propert
 type Input<'i> = LocatingSlice<&'i str>;
 type Parsed<T> = Result<T, ErrMode<ContextError>>;
 
-/// Parentheses within each other: each takes a frame of the stack.
+/// Deepest nesting of parentheses: each level takes a stack frame.
 const MAX_DEPTH: usize = 100;
-/// Longest condition in bytes: each `and` is a level of the tree.
+/// Longest condition in bytes: each `and` adds a level to the tree.
 const MAX_BYTES: usize = 8192;
 
 /// Parses a condition.
@@ -38,7 +38,7 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
     }
     let (mut depth, mut quote, mut escaped) = (0usize, None, false);
     for (place, c) in text.char_indices() {
-        // Parentheses in texts are none.
+        // Parentheses inside texts do not count.
         if let Some(end) = quote {
             (quote, escaped) = (quote.filter(|_| escaped || c != end), c == '\\' && !escaped);
             continue;
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
                 quote = Some(c);
                 depth
             }
-            // Each "not" is a step down as well.
+            // Each "not" adds a level as well.
             '(' | '!' | 'n' | 'N' => depth.saturating_add(usize::from(c == '(' || c == '!' || starts_with_not(text, place))),
             ')' => depth.saturating_sub(1),
             _ => depth,
@@ -68,7 +68,7 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
             })
             .take(1)
             .collect();
-        let what = expected.first().map_or_else(|| "this is no condition".to_string(), |what| format!("expected {what}"));
+        let what = expected.first().map_or_else(|| "not a valid condition".to_string(), |what| format!("expected {what}"));
         ConditionError::at(text, e.offset(), what)
     })
 }
@@ -89,7 +89,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// A keyword in any case, or one of the signs that stand for it.
+/// A keyword in any case, or its symbol.
 fn keyword<'i>(word: &'static str, sign: &'static str) -> impl Parser<Input<'i>, (), ErrMode<ContextError>> {
     let spelled = take_while(1.., is_word).verify(move |w: &str| w.eq_ignore_ascii_case(word)).void();
     delimited(blank, alt((spelled, sign.void())), blank)
@@ -132,7 +132,7 @@ fn comparison(input: &mut Input<'_>) -> Parsed<Node> {
     let (left, place) = alt((operand, bare_field)).with_span().context(expected(OPERAND)).parse_next(input)?;
     blank(input)?;
     let Some((operator, sign)) = opt(operator.with_span()).parse_next(input)? else {
-        // A field on its own holds true or not.
+        // A field without a comparison is tested for true.
         if matches!(left, Operand::Field(_)) {
             let to = Operand::Bool(true);
             return Ok(Node::Compare(Comparison { left, operator: Operator::Equal, right: to, place: place.start }));
@@ -145,10 +145,10 @@ fn comparison(input: &mut Input<'_>) -> Parsed<Node> {
     Ok(Node::Compare(Comparison { left, operator, right, place: sign.start }))
 }
 
-/// What an operand may be, in messages.
+/// Description of an operand, for messages.
 const OPERAND: &str = "size, type, module, generation, heap, address, length, the name of a field, or a number";
 
-/// The name of a field without `field("…")`: a word or path that is no property and that a comparison follows.
+/// The name of a field without `field("…")`: a word or path that is not a property and is followed by a comparison.
 fn bare_field(input: &mut Input<'_>) -> Parsed<Operand> {
     let begins = |w: &&str| w.starts_with(|c: char| c.is_alphabetic() || c == '_') && !KEYWORDS.iter().any(|k| k.eq_ignore_ascii_case(w));
     let path = take_while(1.., |c: char| is_word(c) || c == '.').verify(begins);
@@ -157,14 +157,14 @@ fn bare_field(input: &mut Input<'_>) -> Parsed<Operand> {
     Ok(Operand::Field(path.split('.').map(str::to_string).collect()))
 }
 
-/// Words that are no fields.
+/// Words that are not fields.
 const KEYWORDS: [&str; 4] = ["and", "or", "not", "field"];
 
 fn operand(input: &mut Input<'_>) -> Parsed<Operand> {
     alt((number.map(Operand::Number), quoted.map(Operand::Text), field, named)).parse_next(input)
 }
 
-/// A text in quotes of either kind; a backslash keeps the next character.
+/// A text in either kind of quotes; a backslash escapes the next character.
 fn quoted(input: &mut Input<'_>) -> Parsed<String> {
     let quote = one_of(['"', '\'']).parse_next(input)?;
     let mut text = String::new();
@@ -201,7 +201,7 @@ fn named(input: &mut Input<'_>) -> Parsed<Operand> {
     take_while(1.., is_word).verify_map(known).parse_next(input)
 }
 
-/// A word without quotes: of what objects are compared with, most have nothing else in them.
+/// A word without quotes. Most texts that objects are compared with consist of these characters.
 fn word(input: &mut Input<'_>) -> Parsed<Operand> {
     let inside = |c: char| is_word(c) || matches!(c, '.' | '+' | '*' | '?' | '-' | '`' | '[' | ']');
     take_while(1.., inside).map(|w: &str| Operand::Text(w.into())).parse_next(input)
@@ -222,7 +222,7 @@ fn number(input: &mut Input<'_>) -> Parsed<Number> {
     if unit.is_some() {
         { bytes }.parse_next(input)?;
     }
-    // 3Days is no number.
+    // 3Days is not a number.
     cut_err(alt((peek(one_of(|c: char| !is_word(c))).void(), eof.void(), empty.verify(|()| false))))
         .context(expected("K, M, G or T after a number"))
         .parse_next(input)?;

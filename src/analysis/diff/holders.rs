@@ -1,8 +1,9 @@
-//! What holds the growth: both dominator trees are followed downwards from the same roots, along what grew.
+//! The containers that hold the growth: both dominator trees are followed down from the same roots, along the objects
+//! that grew.
 //!
-//! Objects have no identity across dumps. On each step, the children of what was followed so far are grouped by type and
-//! compared as groups; where one element alone makes up the growth of its group, only that one is followed. Elements are the
-//! same if they are in the same place of their container, and else by the order of their retained sizes.
+//! Objects have no identity across dumps. On each step, the children of the objects followed so far are grouped by type and compared as groups. If a
+//! single element makes up the growth of its group, only that element is followed. Elements of two dumps are treated as the same if they are in the
+//! same slot of their container, and otherwise matched in the order of their retained sizes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -16,16 +17,16 @@ use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
 use crate::session::{Error, GraphSource, Namer};
 
-/// Longest way from a root to a container.
+/// Maximum length of the path from a root to a container.
 const MAX_STEPS: usize = 64;
-/// Holders that are listed.
+/// Maximum number of holders listed.
 const MAX_HOLDERS: usize = 50;
-/// Types that are listed for a holder.
+/// Maximum number of types listed for a holder.
 const MAX_GAINED: usize = 5;
-/// A part of the growth is followed, or told of, if it is at least this fraction of what it is a part of.
+/// A part of the growth is followed or reported if it is at least 1/`PART` of the whole.
 const PART: i64 = 5;
-/// Holders of less than this fraction of all growth are left out.
-const WORTH_TELLING: i64 = 100;
+/// Holders of less than 1/`WORTH_LISTING` of all growth are omitted.
+const WORTH_LISTING: i64 = 100;
 
 /// The dominator tree of one dump.
 pub(super) struct Side<'h> {
@@ -40,15 +41,15 @@ pub(super) struct Side<'h> {
     roots: FxHashMap<ObjectId, String>,
 }
 
-/// A type, as it is matched with those of the other dump.
+/// A type, with the key that matches it to the types of the other dump.
 struct Type {
     key: Key,
-    /// Whether it is from outside of the framework.
+    /// Whether the type is not part of the framework.
     own: bool,
 }
 
 impl<'h> Side<'h> {
-    /// Takes graph and tree of `heap`, building them where nobody has yet.
+    /// Takes the graph and the dominator tree of `heap`, building them if necessary.
     pub(super) fn open(heap: &'h dyn GraphSource, notes: &Collector) -> Result<Side<'h>, Error> {
         let graph = heap.graph(false)?;
         heap.graph_notes(false, notes);
@@ -82,7 +83,7 @@ impl<'h> Side<'h> {
         total(ids.iter().map(|id| self.tree.retained(*id)))
     }
 
-    /// What holds an object at the top of the tree.
+    /// Returns the name of the root that holds an object at the top of the tree.
     fn label(&self, id: ObjectId) -> String {
         match self.roots.get(&id) {
             Some(label) => label.clone(),
@@ -91,7 +92,7 @@ impl<'h> Side<'h> {
         }
     }
 
-    /// The objects by the root that alone keeps them alive.
+    /// Returns the objects by the only root that keeps them alive.
     pub(super) fn by_root(&self) -> BTreeMap<String, Sum> {
         let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
         for id in self.tree.below(None) {
@@ -104,14 +105,14 @@ impl<'h> Side<'h> {
         rows
     }
 
-    /// Bytes that the objects of the types that `pattern` means retain together.
+    /// Returns the bytes that objects of the types matching `pattern` retain together.
     pub(super) fn retained_by(&self, pattern: &str) -> u64 {
         let wanted: IndexVec<TypeIndex, bool> = self.types.iter().map(|t| t.key.0.matches(pattern)).collect();
         let group = |id| self.graph.is_of(id, &wanted).then(|| TypeIndex::from_u32(0));
         total(self.tree.retained_by_type(group, 1))
     }
 
-    /// Bytes that the objects of each type retain together.
+    /// Returns the bytes that the objects of each type retain together.
     pub(super) fn retained_by_type(&self) -> Retained {
         let mut groups: BTreeMap<&Key, TypeIndex> = BTreeMap::new();
         let mut keys: IndexVec<TypeIndex, &Key> = IndexVec::new();
@@ -130,7 +131,7 @@ impl<'h> Side<'h> {
         out
     }
 
-    /// The references of an object: offset and target.
+    /// Returns the references of an object: offset and target.
     fn slots(&self, id: ObjectId) -> Vec<(u64, ObjectId)> {
         let Some(kind) = self.graph.kind(id) else { return Vec::new() };
         let mut out = Vec::new();
@@ -140,13 +141,13 @@ impl<'h> Side<'h> {
         out
     }
 
-    /// The field or element at an offset of an object.
+    /// Returns the name of the field or element at an offset of an object.
     fn field(&self, id: ObjectId, offset: u64) -> Option<String> {
         self.namer.path_at(self.graph.kind(id)?.method_table, offset)
     }
 }
 
-/// Whether a module is one of .NET's own, by the names that are reserved for it.
+/// Whether a module belongs to .NET, according to the name prefixes reserved for it.
 fn is_framework(module: &str) -> bool {
     let name = module.strip_suffix(".dll").unwrap_or(module);
     let reserved = ["System.", "Microsoft."].iter().any(|prefix| name.starts_with(prefix));
@@ -158,7 +159,7 @@ fn is_framework(module: &str) -> bool {
 pub(super) struct Retained(BTreeMap<Name, Vec<(Option<String>, u64)>>);
 
 impl Retained {
-    /// That of a type, matched as rows are.
+    /// Returns the retained size of a type, matched like the rows of the report.
     pub(super) fn get(&self, name: &Name, module: Option<&str>) -> u64 {
         match self.0.get(name).map(Vec::as_slice) {
             Some([(_, only)]) => *only,
@@ -168,7 +169,7 @@ impl Retained {
     }
 }
 
-/// Objects of both dumps that are compared with each other.
+/// Objects of both dumps that are compared.
 #[derive(Clone, Default)]
 struct Pair {
     before: Vec<ObjectId>,
@@ -183,7 +184,7 @@ fn paired<K: Ord>(before: impl IntoIterator<Item = (K, ObjectId)>, after: impl I
     groups
 }
 
-/// Children of a type.
+/// Children of one type.
 struct Child {
     type_name: Name,
     field: Option<String>,
@@ -191,7 +192,7 @@ struct Child {
     change: i64,
 }
 
-/// A place on the way down.
+/// A step on the way down.
 struct Branch {
     root: String,
     root_before: u64,
@@ -204,11 +205,11 @@ struct Branch {
 struct Comparison<'s, 'h> {
     before: &'s Side<'h>,
     after: &'s Side<'h>,
-    /// Least bytes gained that are followed.
+    /// Fewest bytes gained for an object to be followed.
     floor: i64,
 }
 
-/// The containers that grew from `before` to `after`.
+/// Returns the containers that grew from `before` to `after`.
 pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder> {
     let roots = paired(before.tree.below(None).map(|id| (before.label(id), id)), after.tree.below(None).map(|id| (after.label(id), id)));
     let place = |(root, pair): (String, Pair)| {
@@ -217,7 +218,7 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
     };
     let mut waiting: Vec<Branch> = roots.into_iter().map(place).collect();
     let all = waiting.iter().fold(0i64, |sum, p| sum.saturating_add(p.change.max(0)));
-    let both = Comparison { before, after, floor: all.checked_div(WORTH_TELLING).unwrap_or(0).max(1) };
+    let both = Comparison { before, after, floor: all.checked_div(WORTH_LISTING).unwrap_or(0).max(1) };
     waiting.retain(|p| p.change >= both.floor);
     let mut found = Vec::new();
     while let Some(place) = waiting.pop() {
@@ -235,13 +236,13 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
 }
 
 impl<'s, 'h> Comparison<'s, 'h> {
-    /// Where to go on from a place; nowhere if objects accumulate there, and then the type that does.
+    /// Returns the branches to follow next. There are none if objects accumulate here; then their type is returned.
     fn step(&self, place: &Branch) -> (Vec<Branch>, Option<Name>) {
         let mut children = self.children(place);
         let part = |c: &Child| c.change >= self.floor && c.change.saturating_mul(PART) >= place.change;
         children.retain(part);
         let above = place.path.last().map(|step| &step.type_name);
-        // More objects of a type, or a list that is linked by its elements.
+        // More objects of one type, or a linked list, whose elements have the type of their container.
         let accumulates = |c: &&Child| c.pair.after.len() > c.pair.before.len().max(1) || above == Some(&c.type_name);
         let element = children.iter().find(accumulates).map(|c| c.type_name.clone());
         let followed = children.iter().fold(0i64, |sum, c| sum.saturating_add(c.change));
@@ -258,7 +259,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         (further.collect(), None)
     }
 
-    /// The children by type, those that gained most first. Below a root, these are the objects that it holds.
+    /// Returns the children by type, most bytes gained first. Below a root, these are the objects that the root holds.
     fn children(&self, place: &Branch) -> Vec<Child> {
         let at_root = place.path.is_empty();
         let named = |side: &'s Side<'h>, ids: &[ObjectId]| -> Vec<(&'s Name, ObjectId)> {
@@ -277,7 +278,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         children
     }
 
-    /// The references of a single container.
+    /// Returns the references of a single container.
     fn slots(&self, pair: &Pair) -> Option<Slots> {
         let ([container], [] | [_]) = (pair.after.as_slice(), pair.before.as_slice()) else { return None };
         Some(Slots {
@@ -287,7 +288,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         })
     }
 
-    /// The one object that makes up the growth of a group, if there is one.
+    /// Narrows a group to the one object that makes up its growth, if there is one.
     fn narrowed(&self, group: Child, slots: Option<&Slots>) -> Child {
         let mut counterpart: FxHashMap<ObjectId, ObjectId> = FxHashMap::default();
         let mut rest = group.pair.before.clone();
@@ -300,7 +301,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
             let taken: FxHashSet<ObjectId> = counterpart.values().copied().collect();
             rest.retain(|id| !taken.contains(id));
         }
-        // What has no place in common: the largest with the largest.
+        // Elements without a common slot are matched by size, the largest with the largest.
         rest.sort_by_key(|id| Reverse((self.before.tree.retained(*id), Reverse(*id))));
         let mut new: Vec<ObjectId> = group.pair.after.iter().copied().filter(|id| !counterpart.contains_key(id)).collect();
         new.sort_by_key(|id| Reverse((self.after.tree.retained(*id), Reverse(*id))));
@@ -312,7 +313,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         let Some((gain, id)) = group.pair.after.iter().map(|id| (gained(id), *id)).max_by_key(|(gain, id)| (*gain, Reverse(*id))) else {
             return group;
         };
-        // Four fifths of it.
+        // At least four fifths of the growth.
         if gain.saturating_mul(PART) < group.change.saturating_mul(PART.saturating_sub(1)) {
             return group;
         }
@@ -370,11 +371,11 @@ impl<'s, 'h> Comparison<'s, 'h> {
     }
 }
 
-/// References between a container and what it holds.
+/// References from a container to its elements.
 struct Slots {
-    /// By offset in the first dump.
+    /// Elements in the first dump, by offset.
     before: FxHashMap<u64, ObjectId>,
-    /// Offsets in the last dump.
+    /// Offsets of elements in the last dump.
     after: FxHashMap<ObjectId, u64>,
     /// The container in the last dump.
     container: ObjectId,
@@ -384,7 +385,7 @@ fn digits(n: i64) -> String {
     thousands(n.unsigned_abs())
 }
 
-/// The way in words: `Lab.Program.theCache → Dictionary<String, Entry> → Entry[]`.
+/// Formats a path: `Lab.Program.theCache → Dictionary<String, Entry> → Entry[]`.
 fn way(root: &str, path: &[HolderStep]) -> String {
     const FIRST: usize = 4;
     const LAST: usize = 4;
@@ -406,7 +407,7 @@ fn way(root: &str, path: &[HolderStep]) -> String {
     out
 }
 
-/// The name of a type without namespaces.
+/// Returns the name of a type without namespaces.
 fn short(name: &str) -> String {
     let (mut out, mut word) = (String::new(), String::new());
     for c in name.chars() {

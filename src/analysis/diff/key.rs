@@ -1,4 +1,4 @@
-//! What makes groups of objects the same in several dumps.
+//! Keys that identify groups of objects across dumps.
 
 use crate::base::Name;
 use crate::model::TypeStat;
@@ -6,15 +6,15 @@ use crate::model::TypeStat;
 /// Key of types without names, and of those without module or namespace.
 pub(super) const UNKNOWN: &str = "(unknown)";
 
-/// A group: its name and, of types, the module.
+/// A group: its name and, for types, the module.
 pub(super) type Key = (Name, Option<String>);
 
-/// What makes a type the same one in another dump.
+/// Returns the key of a type.
 pub(super) fn type_key(t: &TypeStat) -> Key {
     if is_named(t) { (t.type_name.clone(), t.module.clone()) } else { (UNKNOWN.into(), None) }
 }
 
-/// Whether a type has a name. Otherwise there is only the method table's address, which says nothing about another dump.
+/// Whether a type has a name. Otherwise only the method table's address is known, which means nothing in another dump.
 pub(super) fn is_named(t: &TypeStat) -> bool {
     *t.type_name != *t.method_table.to_string()
 }

@@ -1,6 +1,6 @@
-//! What changed between dumps, of one process or of several runs: by type, by other groups, in total, and what holds the growth.
+//! Changes between dumps of one process or of several runs: by type, by other groups, in total, and the containers that hold the growth.
 //!
-//! Types are the same if their names and modules are: method tables differ from run to run.
+//! Types are identified by name and module, because method tables differ between runs.
 
 mod holders;
 mod key;
@@ -28,39 +28,40 @@ use crate::model::{
 };
 use crate::session::{Error, GraphSource, TypePattern};
 
-/// Most objects of a dump up to which holders are searched for without being asked for: about a second's work.
+/// Largest number of objects in a dump for which holders are searched for by default: about a second of work.
 const CHEAP_OBJECTS: u64 = 2_000_000;
-/// Holders that are listed without being asked for.
+/// Number of holders listed by default.
 const FEW_HOLDERS: usize = 3;
-/// How to compare.
+/// Arguments of `diff`.
 #[derive(Clone, Debug, Default)]
 pub struct DiffQuery {
-    /// What the rows stand for.
+    /// Grouping key of the rows.
     pub by: DiffBy,
-    /// Only rows of objects of these types; empty for all. Totals and rules are about all objects.
+    /// Only rows for objects of these types; empty for all. Totals and rules cover all objects.
     pub types: Vec<TypePattern>,
     /// Order of the rows.
     pub sort: Order<DiffSort>,
     /// Rows to list, 0 for all.
     pub top: usize,
-    /// Also rows of what did not change.
+    /// Whether rows without a change are listed too.
     pub all: bool,
-    /// All holders, in heaps of any size; otherwise the largest few, where the search is cheap.
+    /// Whether all holders are searched for, in heaps of any size. Otherwise only the largest few are, if the search is
+    /// cheap.
     pub holders: bool,
-    /// What must not be.
+    /// Rules that must not be violated.
     pub rules: Vec<Rule>,
 }
 
-/// One dump's part of the answer.
+/// The types and measures of one dump.
 struct DumpTypes<'h> {
     heap: &'h dyn GraphSource,
-    /// Path of the dump, in notes.
+    /// Path of the dump, for notes.
     path: String,
     notes: Collector,
     types: StatReport,
-    /// The objects that rows are about.
+    /// The objects that the rows cover.
     selection: Selection,
-    /// Those by type, where they are not all.
+    /// The selected objects by type, if not all are selected.
     selected: Option<StatReport>,
     measures: Measures,
 }
@@ -86,7 +87,7 @@ impl<'h> DumpTypes<'h> {
         self.types.totals.count
     }
 
-    /// Objects by group.
+    /// Returns the objects by group.
     fn groups(&self, by: DiffBy) -> Result<BTreeMap<Key, Sum>, Error> {
         let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
         let mut of_types = |key: fn(&TypeStat) -> Key| {
@@ -98,7 +99,9 @@ impl<'h> DumpTypes<'h> {
             DiffBy::Type => of_types(type_key),
             DiffBy::Namespace => of_types(|t| (if is_named(t) { namespace(&t.type_name).into() } else { UNKNOWN.into() }, None)),
             DiffBy::Assembly => of_types(|t| (t.module.as_deref().unwrap_or(UNKNOWN).into(), None)),
-            DiffBy::Root if self.selected.is_some() => return Err(Error::Query("growth by root is about objects of all types".into())),
+            DiffBy::Root if self.selected.is_some() => {
+                return Err(Error::Query("growth by root covers objects of all types and cannot be restricted to some".into()));
+            }
             DiffBy::Root => {
                 let side = Side::open(self.heap, &self.notes)?;
                 groups.extend(side.by_root().into_iter().map(|(label, sum)| ((label.into(), None), sum)));
@@ -119,7 +122,7 @@ impl<'h> DumpTypes<'h> {
         self.types.types.iter().flatten()
     }
 
-    /// The number of the objects that a rule is about.
+    /// Returns the measure that a rule is about.
     fn subject(&self, rule: &Rule) -> Result<Option<u64>, Error> {
         Ok(match &rule.subject {
             Subject::Measure(name) => self.measures.get(name),
@@ -135,10 +138,11 @@ impl<'h> DumpTypes<'h> {
     }
 }
 
-/// Compares the heaps of at least two dumps, in the order of time.
+/// Compares the heaps of at least two dumps, in chronological order.
 ///
 /// # Errors
-/// [`Error::Query`] for fewer than two. As [`retained`](super::retained) where retained sizes are asked for.
+/// [`Error::Query`] for fewer than two dumps. If retained sizes are needed, also those of
+/// [`retained`](super::retained).
 pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
     let parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
     let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
@@ -171,10 +175,10 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
         notes.add(NoteKind::Order, None, format!("{what}: the first dump was taken last"));
     }
     for rule in &query.rules {
-        // A misspelt name would be a gate that never closes.
+        // A rule with a misspelt type name would never fail.
         let Subject::Types(pattern, _) = &rule.subject else { continue };
         if !parts.iter().any(|part| part.types().any(|t| t.type_name.matches(pattern))) {
-            let what = format!("{rule}: none of the dumps has an object of this type (check the name, if one is expected)");
+            let what = format!("{rule}: no dump has an object of this type; check the name if one is expected");
             notes.add(NoteKind::NoMatch, None, what);
         }
     }
@@ -189,8 +193,7 @@ fn wants_holders(parts: &[DumpTypes<'_>], query: &DiffQuery) -> bool {
     query.holders || retained || parts.iter().all(|p| p.objects() <= CHEAP_OBJECTS)
 }
 
-/// The growing holders; retained sizes are added to rows of types. `None` where the graph takes too much memory and nobody
-/// asked for it.
+/// Returns the growing holders, and adds retained sizes to rows of types. `None` if the graph takes too much memory and was not requested.
 fn holders(
     first: &DumpTypes<'_>,
     last: &DumpTypes<'_>,
@@ -225,7 +228,7 @@ fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
     let mut modules: BTreeMap<Name, Option<String>> = BTreeMap::new();
     for (i, groups) in groups.into_iter().enumerate() {
         for ((name, module), sum) in groups {
-            // A name that each dump has at most once is one type, also if its assembly was renamed or is not known.
+            // A name that occurs at most once in each dump is one type, even if its assembly was renamed or is unknown.
             let key = if several.contains(&name) {
                 (name, module)
             } else {
@@ -242,9 +245,9 @@ fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
     joined.into_iter().map(|((name, own), series)| row(module(&name, own), name, series)).collect()
 }
 
-/// Names that stand for several groups.
+/// Returns the names that occur in several groups.
 fn names_twice(groups: &BTreeMap<Key, Sum>) -> Vec<Name> {
-    // Sorted by name.
+    // Keys are sorted by name.
     let pairs = groups.keys().zip(groups.keys().skip(1));
     pairs.filter(|(a, b)| a.0 == b.0).map(|(a, _)| a.0.clone()).collect()
 }
@@ -278,7 +281,7 @@ fn row(module: Option<String>, key: Name, series: Vec<Sum>) -> DiffRow {
 }
 
 fn sort(rows: &mut [DiffRow], order: Order<DiffSort>) {
-    // Rows come sorted by key, and sorting is stable.
+    // Rows are already sorted by key, and the sort is stable.
     match order.by {
         DiffSort::Bytes => rows.sort_by_key(|r| Reverse((r.bytes_change, r.count_change))),
         DiffSort::Count => rows.sort_by_key(|r| Reverse((r.count_change, r.bytes_change))),
@@ -303,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_matched_by_name_and_module_and_by_name_alone_where_that_is_clear() {
+    fn types_are_matched_by_name_and_module_or_by_a_unique_name() {
         let before = BTreeMap::from([(key("A", "old"), sum(3)), (key("B", "x"), sum(1)), (key("B", "y"), sum(2)), (key("C", "x"), sum(1))]);
         let after = BTreeMap::from([(key("A", "new"), sum(5)), (key("B", "x"), sum(1)), (key("D", "x"), sum(9))]);
         let rows = rows(vec![before, after]);

@@ -9,7 +9,7 @@
 //!         | ["+" | "-"] N "%"       its change in percent of the first dump's
 //! ```
 //!
-//! From nothing, any growth exceeds any percentage.
+//! Any growth from zero exceeds any percentage.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,25 +20,25 @@ use crate::model::{DiffRule, HandleKind};
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
-    /// As given.
+    /// Text as given.
     text: String,
     pub(super) subject: Subject,
     comparison: Comparison,
     limit: Limit,
 }
 
-/// What a rule is about.
+/// Subject of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Subject {
-    /// A number of the summary.
+    /// A measure of the summary.
     Measure(&'static str),
     /// Handles of a kind.
     Handles(HandleKind),
-    /// Objects of the types that a glob pattern means.
+    /// Objects of the types that match a glob pattern.
     Types(String, Field),
 }
 
-/// A number about the objects of a type.
+/// A measure of the objects of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Count,
@@ -56,18 +56,18 @@ enum Comparison {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
-    /// Of the last dump's number.
+    /// Limit of the value in the last dump.
     Value(i128),
-    /// Of the change.
+    /// Limit of the change.
     Change(i128),
-    /// Of the change, in thousandths of a percent of the first dump's number.
+    /// Limit of the change, in thousandths of a percent of the first dump's value.
     Percent(i128),
 }
 
 /// Thousandths of a percent in a whole.
 const WHOLE: i128 = 100_000;
 
-/// Measures, and whether they are bytes. `count` is another word for `objects`.
+/// Measures, and whether their unit is bytes. `count` is an alias of `objects`.
 const MEASURES: [(&str, bool); 12] = [
     ("bytes", true),
     ("objects", false),
@@ -86,7 +86,7 @@ const MEASURES: [(&str, bool); 12] = [
 const FIELDS: [(&str, Field); 4] =
     [("count", Field::Count), ("objects", Field::Count), ("bytes", Field::Bytes), ("retained", Field::Retained)];
 
-/// Powers of 1024, as `--min-size` and the like have them.
+/// Powers of 1024, as in `--min-size` and similar options.
 const UNITS: [(&str, u32); 13] = [
     ("b", 0),
     ("k", 10),
@@ -103,11 +103,11 @@ const UNITS: [(&str, u32); 13] = [
     ("tib", 40),
 ];
 
-/// A malformed rule, and where.
+/// A malformed rule, and the position of the error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct RuleError {
     rule: String,
-    /// Character at which it goes wrong.
+    /// Character offset of the error.
     at: usize,
     expected: String,
 }
@@ -118,10 +118,10 @@ impl fmt::Display for RuleError {
     }
 }
 
-/// Reads a rule from left to right.
+/// Parses a rule from left to right.
 struct Parser<'t> {
     text: &'t str,
-    /// What is left of it.
+    /// Rest of the text.
     rest: &'t str,
 }
 
@@ -132,7 +132,7 @@ impl<'t> Parser<'t> {
         Err(RuleError { rule: self.text.into(), at, expected: expected.into() })
     }
 
-    /// Takes everything up to the first character that `stop` picks.
+    /// Takes the text up to the first character that matches `stop`.
     fn until(&mut self, stop: impl Fn(char) -> bool) -> &'t str {
         let at = self.rest.find(stop).unwrap_or(self.rest.len());
         let (head, tail) = self.rest.split_at_checked(at).unwrap_or((self.rest, ""));
@@ -153,7 +153,7 @@ impl<'t> Parser<'t> {
     fn subject(&mut self) -> Result<(Subject, bool), RuleError> {
         let start = self.rest;
         if self.eat("type:") {
-            // Names of generic types contain `<` and `>`, but no type's name a colon.
+            // Names of generic types contain `<` and `>`, but no type name ends in a colon.
             let Some(colon) = self.rest.rfind(':') else {
                 return self.fail("", "':count', ':bytes' or ':retained' after the name of the type");
             };
@@ -161,9 +161,9 @@ impl<'t> Parser<'t> {
             if name.trim().is_empty() {
                 return self.fail(self.rest, "the name of a type");
             }
-            // Those of arrays and of arguments do, in any name.
+            // Brackets of array types and type arguments are paired in every name.
             if !name.contains('*') && name.matches('[').count() != name.matches(']').count() {
-                return self.fail(self.rest, "the name of a type, in which brackets come in pairs");
+                return self.fail(self.rest, "the name of a type with balanced brackets");
             }
             self.rest = tail.strip_prefix(':').unwrap_or(tail);
             let at = self.rest;
@@ -220,7 +220,7 @@ impl<'t> Parser<'t> {
             let thousandths = format!("{:0<3}", fraction.unwrap_or("0"));
             let Some(thousandths) = thousandths.get(..3).filter(|t| t.len() == thousandths.len()).and_then(|t| t.parse::<i128>().ok())
             else {
-                return self.fail(start, "at most three digits behind the point");
+                return self.fail(start, "at most three digits after the decimal point");
             };
             return Ok(Limit::Percent(signed(number.saturating_mul(1000).saturating_add(thousandths))));
         }
@@ -232,7 +232,7 @@ impl<'t> Parser<'t> {
             Some((_, shift)) if is_bytes => *shift,
             _ => {
                 return self
-                    .fail(at, if is_bytes { "%, or a unit: B, KB, MB, GB, TB" } else { "%, or no unit: this is no number of bytes" });
+                    .fail(at, if is_bytes { "%, or a unit: B, KB, MB, GB, TB" } else { "%, or no unit: this measure is not in bytes" });
             }
         };
         let number = number.saturating_mul(1i128.checked_shl(shift).unwrap_or(1));
@@ -264,10 +264,11 @@ impl fmt::Display for Rule {
 }
 
 impl Rule {
-    /// The rules of a budget file: one a line. A `#` at the start of a line or behind a space begins a comment.
+    /// Parses a budget file, which has one rule per line. A `#` at the start of a line or after a space begins a
+    /// comment.
     ///
     /// # Errors
-    /// The number of the first line that is malformed, from 1, and what is wrong with it.
+    /// The number of the first malformed line, from 1, and its error.
     pub fn parse_all(text: &str) -> Result<Vec<Rule>, (usize, RuleError)> {
         let mut rules = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
@@ -281,20 +282,20 @@ impl Rule {
         Ok(rules)
     }
 
-    /// Whether it needs retained sizes.
+    /// Whether the rule needs retained sizes.
     pub(super) fn needs_retained(&self) -> bool {
         matches!(self.subject, Subject::Types(_, Field::Retained))
     }
 
-    /// Applies it to its subject in the first dump and in the last.
+    /// Applies the rule to its subject in the first and the last dump.
     pub(super) fn check(&self, before: Option<u64>, after: Option<u64>) -> DiffRule {
         let mut out = DiffRule { rule: self.text.clone(), before, after, failed: None, reason: None };
         let (from, to) = match (before, after, self.limit) {
             (Some(from), Some(to), _) => (from, to),
-            // What it was before does not matter.
+            // The value in the first dump does not matter.
             (None, Some(to), Limit::Value(_)) => (to, to),
             _ => {
-                out.reason = Some(format!("{}: not known for both dumps", self.subject()));
+                out.reason = Some(format!("{}: unknown in one of the dumps", self.subject()));
                 return out;
             }
         };
@@ -322,7 +323,7 @@ impl Rule {
         out
     }
 
-    /// The left-hand side, as given.
+    /// Returns the left-hand side, as given.
     fn subject(&self) -> String {
         match &self.subject {
             Subject::Measure(name) => (*name).into(),
@@ -351,7 +352,7 @@ mod tests {
         assert!(failed("objects<-10", 100, 89) && !failed("count<-10", 100, 90) && failed("objects<-10%", 100, 89));
         assert!(failed("committed>1MB", 0, (1 << 20) + 1) && !failed("committed>1MiB", 0, 1 << 20) && failed("fragmented<=1k", 0, 1024));
         assert!(failed("threads>100", 500, 101) && !failed("threads>100", 500, 100));
-        // From nothing, any growth is beyond any percentage.
+        // Any growth from zero exceeds any percentage.
         assert!(failed("oom>900%", 0, 1) && !failed("oom>0%", 0, 0));
         let rule: Rule = "type:System.Collections.Generic.List<Lab.Order>:count>1000".parse().unwrap();
         assert_eq!(rule.subject, Subject::Types("System.Collections.Generic.List<Lab.Order>".into(), Field::Count));
@@ -368,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_rules_are_pointed_at() {
+    fn errors_of_malformed_rules_have_a_position() {
         let at = |text: &str| text.parse::<Rule>().unwrap_err().at;
         assert_eq!(["bytes>>10%", "byte>1", "bytes", "bytes>", "bytes>10X", "bytes>1.5", "handles>5MB"].map(at), [6, 0, 5, 6, 8, 6, 9]);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Numbers about the whole process.
+//! Measures of the whole process.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::gc::HandleFilter;
 use crate::model::{DiffMeasure, FinalizerState, HandleKind, MemoryKind, OomModel, StatReport};
 use crate::session::{GraphSource, Runtime};
 
-/// The numbers by name, and whether they are bytes.
+/// The measures by name, and whether their unit is bytes.
 const NAMES: [(&str, bool); 11] = [
     ("bytes", true),
     ("objects", false),
@@ -24,18 +24,18 @@ const NAMES: [(&str, bool); 11] = [
     ("tasks", false),
 ];
 
-/// Beginnings of the names of tasks and of the boxes of asynchronous methods, which are tasks as well.
+/// Name prefixes of tasks and of the boxes of asynchronous methods, which are tasks as well.
 const TASKS: [&str; 2] = ["System.Threading.Tasks.Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
 
-/// The numbers of one dump; those that are absent from it are `None`.
+/// The measures of one dump; those that are not in the dump are `None`.
 pub(super) struct Measures {
     list: Vec<(&'static str, bool, Option<u64>)>,
-    /// `None` where handles could not be read.
+    /// Number of handles by kind; `None` if handles could not be read.
     handles: Option<BTreeMap<HandleKind, u64>>,
 }
 
 impl Measures {
-    /// Reads them; `types` are the objects of the heap.
+    /// Reads the measures; `types` are the objects of the heap.
     pub(super) fn read(source: &dyn GraphSource, types: &StatReport, notes: &Collector) -> Measures {
         let totals = &types.totals;
         let Some(heap) = source.heap() else {
@@ -49,7 +49,7 @@ impl Measures {
             });
             return Measures { list: list.to_vec(), handles: None };
         };
-        // Nothing walked of what is there is not a heap without objects.
+        // A heap of which nothing was walked is not an empty heap.
         let walked = totals.count > 0 || totals.free_count > 0 || types.coverage.segments > 0 && types.coverage.complete;
         let of_walk = |n: u64| walked.then_some(n);
         let gc = heap.gc();
@@ -100,18 +100,19 @@ impl Measures {
         Measures { list, handles }
     }
 
-    /// A number by its name in rules.
+    /// Returns a measure by its name in rules.
     pub(super) fn get(&self, name: &str) -> Option<u64> {
         self.list.iter().find(|(n, ..)| *n == name).and_then(|m| m.2)
     }
 
-    /// Number of handles of a kind.
+    /// Returns the number of handles of a kind.
     pub(super) fn handles(&self, kind: HandleKind) -> Option<u64> {
         self.handles.as_ref().map(|h| h.get(&kind).copied().unwrap_or(0))
     }
 }
 
-/// Native memory; `None` where the dump does not list what it did not capture, and captured nothing of it.
+/// Returns the size of native memory in bytes; `None` if the dump does not list memory that it did not capture, and
+/// captured no native memory.
 fn native(runtime: &Runtime, notes: &Collector) -> Option<u64> {
     let report = notes.take(memory_of(runtime, false));
     let kinds = report.kinds.iter().filter(|k| matches!(k.kind, MemoryKind::Malloc | MemoryKind::Anonymous | MemoryKind::Unknown));
@@ -119,7 +120,7 @@ fn native(runtime: &Runtime, notes: &Collector) -> Option<u64> {
     (bytes > 0).then_some(bytes)
 }
 
-/// The tasks among the objects.
+/// Returns the number of tasks among the objects.
 fn tasks(types: &StatReport) -> u64 {
     let is_task = |name: &str| {
         let plain = name.strip_prefix(TASKS[0]).is_some_and(|rest| rest.is_empty() || rest.starts_with('<') && !rest.contains('+'));
@@ -128,7 +129,7 @@ fn tasks(types: &StatReport) -> u64 {
     total(types.types.iter().flatten().filter(|t| is_task(&t.type_name)).map(|t| t.count))
 }
 
-/// The numbers of all dumps side by side. Kinds of handles that no dump has are left out.
+/// Returns the measures of all dumps side by side. Kinds of handles that occur in no dump are omitted.
 pub(super) fn summary<'m>(dumps: impl Iterator<Item = &'m Measures> + Clone) -> Vec<DiffMeasure> {
     let names = dumps.clone().take(1).flat_map(|m| &m.list);
     let mut out: Vec<DiffMeasure> =

@@ -1,8 +1,8 @@
-//! The course of a number over several dumps.
+//! Trend of a measure over several dumps.
 
 use crate::model::Trend;
 
-/// The course of a number, if it is known in more than two dumps.
+/// Returns the trend of a measure, if it is known in all of more than two dumps.
 pub(super) fn trend(series: &[Option<u64>]) -> Option<Trend> {
     let known: Vec<u64> = series.iter().copied().collect::<Option<_>>()?;
     if known.len() < 3 {

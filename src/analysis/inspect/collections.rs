@@ -1,4 +1,4 @@
-//! Collections that hold little or nothing.
+//! Collections with few or no elements.
 
 use super::sweep::Counted;
 use super::{Findings, Inspector, row};
@@ -6,11 +6,11 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, NoteKind, thousands};
 use crate::model::InspectionRow;
 
-/// Room from which a collection may be called oversized.
+/// Smallest capacity of a collection that may be reported as oversized.
 const ROOM: u64 = 100;
 
 impl Inspector<'_> {
-    /// The collections with their count. Those that this runtime keeps differently are noted, once for each field.
+    /// The collections with their count. Fields that this runtime does not have are noted, once each.
     fn counted(&self) -> impl Iterator<Item = (&Counted, u64)> {
         for lacking in &self.swept.lacking {
             self.notes.add(NoteKind::Missing, None, format!("collections: {lacking}"));

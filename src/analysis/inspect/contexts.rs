@@ -1,8 +1,9 @@
-//! Load contexts that were asked to unload, and what holds them.
+//! Load contexts that were asked to unload, and their holders.
 //!
-//! A context lives as long as its loader allocator, an object. Every object of its types keeps that alive, and so do Type objects
-//! (`RuntimeType.m_keepalive`), what reflection makes of them, delegates of its static methods (`Delegate._methodBase`), the statics of
-//! contexts that refer to it, and its code on a stack. The allocator refers to the Type objects itself: only what roots lead to counts.
+//! A context lives as long as its loader allocator, which is an object. Every object of the context's types keeps the allocator alive, and so do
+//! Type objects (`RuntimeType.m_keepalive`), reflection objects made from them, delegates of its static methods (`Delegate._methodBase`), the
+//! statics of contexts that refer to it, and its code on a stack. The allocator itself refers to the Type objects, so only those that are reachable
+//! from roots without it are holders.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::model::Stacks;
 
 /// `AssemblyLoadContext._state` of a context that was asked to unload.
 const UNLOADING: u32 = 1;
-/// The class of Type objects, and the namespace of what reflection makes of them.
+/// The class of Type objects, and the namespace of reflection objects.
 const TYPE_OBJECT: &str = "System.RuntimeType";
 const REFLECTION: &str = "System.Reflection.";
 
@@ -44,10 +45,10 @@ fields_of! {
 
 /// Objects of the types of a context.
 struct Held {
-    /// The type of them at the lowest address.
+    /// The type at the lowest address.
     method_table: Addr,
     count: u64,
-    /// The first of that type.
+    /// The first object of that type.
     first: Addr,
 }
 
@@ -66,13 +67,13 @@ impl Inspector<'_> {
         if unloading.is_empty() {
             return Findings::plain(Vec::new());
         }
-        // Modules that the dump does not show prove nothing.
+        // A module that is not in the dump is not evidence, so failed reads are ignored.
         let modules = tried(|| self.modules());
         let (collectible, others): (Vec<(Addr, bool)>, _) = modules.into_iter().partition(|(_, collectible)| *collectible);
         let plain = |list: Vec<(Addr, bool)>| list.into_iter().map(|(module, _)| module).collect::<Vec<Addr>>();
         let (collectible, others) = (plain(collectible), plain(others));
         let binders = Binders::bind(library.types().loader(), &collectible, &others, &natives);
-        // By binder: both may be thousands, the contexts and the types.
+        // Keyed by binder, since there may be thousands of contexts and of types.
         let mut held: Map<Addr, Held> = Map::default();
         for (mt, (count, first)) in &self.swept.collectible {
             let Some(binder) = self.loader_module(*mt).and_then(|module| binders?.of(module)) else { continue };
@@ -87,8 +88,8 @@ impl Inspector<'_> {
         let allocators = binders.map(|binders| self.allocators(&binders, &collectible, &without)).unwrap_or_default();
         let others = self.context_holders(&allocators);
         let rows = unloading.keys().map(|context| row(*context, 1, 0)).collect();
-        let told = binders.is_some() || collectible.is_empty();
-        Findings::plain(rows).told(move |row| {
+        let is_known = binders.is_some() || collectible.is_empty();
+        Findings::plain(rows).with_detail(move |row| {
             let context = row.object?;
             let f = unloading.get(&context)?;
             let name = library.string(context, f.name).unwrap_or_else(|| "?".into());
@@ -99,7 +100,7 @@ impl Inspector<'_> {
             }
             Some(match binder.and_then(|binder| others.get(&binder)) {
                 Some(holder) => format!("\"{name}\" {holder}"),
-                None if told => format!("\"{name}\" has no objects of its types on the heap"),
+                None if is_known => format!("\"{name}\" has no objects of its types on the heap"),
                 None => format!("\"{name}\": which objects hold it cannot be determined for this runtime"),
             })
         })
@@ -115,7 +116,7 @@ impl Inspector<'_> {
         tried(|| found.collect())
     }
 
-    /// The holders of the contexts with these loader allocators, each as the rest of a sentence, by binder.
+    /// The holders of the contexts with these loader allocators, by binder. Each is a clause that ends a sentence.
     fn context_holders(&self, allocators: &Map<Addr, Addr>) -> Map<Addr, String> {
         if allocators.is_empty() {
             return Map::default();
@@ -130,8 +131,8 @@ impl Inspector<'_> {
         self.notes.extend(&on.notes.notes());
         let (graph, holders) = (on.graph, on.graph.holders(on.stacks, false));
         let rooted = holders.ids();
-        let told = |allocator: &Addr| Some(self.context_holder((graph, &holders, &rooted), graph.index.id_of(*allocator)?));
-        allocators.iter().filter_map(|(binder, allocator)| Some((*binder, told(allocator)?))).collect()
+        let holder = |allocator: &Addr| Some(self.context_holder((graph, &holders, &rooted), graph.index.id_of(*allocator)?));
+        allocators.iter().filter_map(|(binder, allocator)| Some((*binder, holder(allocator)?))).collect()
     }
 
     /// The end of the best path from a root to a loader allocator.
@@ -158,7 +159,7 @@ impl Inspector<'_> {
         }
     }
 
-    /// The name of the type that a Type object is of.
+    /// The name of the type that a Type object represents.
     fn described_type(&self, object: Addr) -> Option<String> {
         let mt = self.library.method_table(object)?;
         if *self.name(mt)? != *TYPE_OBJECT {
@@ -168,7 +169,7 @@ impl Inspector<'_> {
         Some(self.name(Addr(self.library.word(object, f.handle)?))?.to_string())
     }
 
-    /// The module that keeps a type's code alive: of a generic instance, that of a collectible argument.
+    /// The module that keeps a type's code alive. For a generic instance, this is the module of a collectible argument.
     fn loader_module(&self, method_table: Addr) -> Option<Addr> {
         let tables = self.library.types().names().method_tables();
         tables.loader_module(method_table).or_else(|| tables.module(&tables.read(method_table).ok()?).ok())

@@ -13,17 +13,17 @@ use crate::model::{InspectionRow, Stacks};
 use crate::session::GraphSource;
 use crate::session::roots::RootOptions;
 
-/// Who refers to the objects of interest, and how large these are.
+/// Collects referrers and sizes of the objects of interest.
 struct Referrers<'r> {
     wanted: &'r Set<Addr>,
     found: Map<Addr, Vec<(Addr, u64)>>,
     sizes: Vec<(Addr, u64)>,
 }
 
-/// Handlers from which on it is asked whether what else refers to a target is garbage.
+/// Fewest handlers of an event for which other referrers of a target are checked for being garbage.
 const MANY: usize = 10;
 
-/// Referrers kept of each object: with more, it is held by others anyway.
+/// Most referrers kept for each object. With more, other objects hold it anyway.
 const KEPT: usize = 64;
 
 impl Visitor for Referrers<'_> {
@@ -43,15 +43,15 @@ impl Visitor for Referrers<'_> {
     }
 }
 
-/// What refers to an event.
+/// The holder of an event.
 enum Holder {
-    /// A root, by its place in the list.
+    /// A root, by its index.
     Root(usize),
     /// A field: object and offset.
     Object((Addr, u64)),
 }
 
-/// A delegate with several parts.
+/// A delegate with several targets.
 struct Event {
     delegate: Addr,
     list: Set<Addr>,
@@ -87,7 +87,7 @@ impl Inspector<'_> {
             sizes.extend(visitor.sizes);
             visitor.found.into_iter().for_each(|(object, list)| referrers.entry(object).or_default().extend(list));
         }
-        // Stacks let go by themselves.
+        // A reference from a stack is temporary.
         let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
         let mut roots = self.notes.take(Roots::collect(self.heap, self.namer, &options));
         roots.roots.retain(|root| wanted.contains(&root.object));
@@ -102,10 +102,10 @@ impl Inspector<'_> {
         };
         let mut kinds: Map<Addr, Name> = Map::default();
         let leak = |event: Event| {
-            // Few events have many handlers, and only then is a graph worth while.
+            // Few events have many handlers, and only these are worth building a graph for.
             let holds_it = |by: Addr| event.parts.len() < MANY || is_live(by);
             let holders = referrers.get(&event.delegate).unwrap_or(&none);
-            // Without a static or field it is an old list that nobody uses. It refers to itself.
+            // A delegate without a static or field is an old, unused list. It refers to itself.
             let holder = match rooted.get(&event.delegate) {
                 Some(root) => Holder::Root(*root),
                 None => Holder::Object(*holders.iter().filter(|(by, _)| *by != event.delegate && holds_it(*by)).min()?),
@@ -123,7 +123,7 @@ impl Inspector<'_> {
             };
             let here: Vec<Addr> = event.parts.iter().filter(only).filter_map(|(_, target)| *target).collect();
             let (held, count) = (len64(here.len()), len64(event.parts.len()));
-            // One may be called twice.
+            // One target may have several handlers.
             let here: Set<Addr> = here.into_iter().collect();
             if let Some(kind) = self.most_common(here.iter().copied()) {
                 kinds.insert(event.delegate, kind);
@@ -132,7 +132,7 @@ impl Inspector<'_> {
             Some(InspectionRow { held_here: Some(held), ..row(event.delegate, count, bytes) })
         };
         let rows = events.into_iter().filter_map(leak).collect();
-        Findings::plain(rows).told(move |row| {
+        Findings::plain(rows).with_detail(move |row| {
             let holder = match holds.get(&row.object?)? {
                 Holder::Root(root) => roots.label(roots.roots.get(*root)?),
                 Holder::Object(field) => self.holder(*field),
@@ -142,14 +142,14 @@ impl Inspector<'_> {
         })
     }
 
-    /// The objects that are no garbage; `None` where the graph is not to be built, or does not fit.
+    /// The objects that are not garbage; `None` where the graph is not to be built, or does not fit in memory.
     fn live(&self) -> Option<(&HeapGraph, ObjectSet)> {
         let graph = self.graph.then(|| self.heap.graph(false).ok()).flatten()?;
         self.heap.graph_notes(false, self.notes);
         Some((graph, self.heap.live(graph, Stacks::default())))
     }
 
-    /// The type that most of `objects` are of.
+    /// The most common type of `objects`.
     fn most_common(&self, objects: impl Iterator<Item = Addr>) -> Option<Name> {
         let mut counts: Map<Addr, u64> = Map::default();
         objects.filter_map(|object| self.library.method_table(object)).for_each(|mt| counts.entry(mt).or_default().bump());

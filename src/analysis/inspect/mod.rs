@@ -1,4 +1,4 @@
-//! `inspect`: what the heap wastes, and what is held by mistake. A file for each kind of evidence, a [rule](rule) for each inspection.
+//! `inspect`: waste on the heap, and objects that are held by mistake. Each kind of evidence has a file, each inspection a [rule](rule).
 
 mod arrays;
 mod collections;
@@ -18,14 +18,14 @@ use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow, 
 use crate::session::{Error, Heap, Namer};
 use sweep::{Needs, Swept, sweep};
 
-/// What to inspect.
+/// Options of [`inspect`].
 #[derive(Clone, Debug)]
 pub struct InspectQuery {
     /// Only these inspections; all if empty.
     pub only: Vec<InspectionId>,
-    /// Maximum rows of each, 0 for all.
+    /// Maximum rows of each inspection, 0 for all.
     pub top: usize,
-    /// Build the graph of the heap where an event with many handlers needs it: whether what refers to them is garbage.
+    /// Whether the graph of the heap may be built, which shows for an event with many handlers whether its referrers are garbage.
     pub graph: bool,
 }
 
@@ -36,7 +36,7 @@ impl Default for InspectQuery {
     }
 }
 
-/// What an inspection looks for, and what it leaves out.
+/// The rule of an inspection, as shown to the user: its evidence and its exclusions.
 fn rule(id: InspectionId) -> &'static str {
     match id {
         InspectionId::EqualStrings => "strings with the same text: all but one are waste; interned and frozen strings count as well",
@@ -67,7 +67,7 @@ fn rule(id: InspectionId) -> &'static str {
     }
 }
 
-/// What inspections share.
+/// Data that inspections share.
 struct Inspector<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
@@ -78,40 +78,40 @@ struct Inspector<'h> {
     graph: bool,
 }
 
-/// A row without a name and a detail: both are told of those that are shown.
+/// A row without name and detail, which only rows that are shown get.
 fn row(object: Addr, count: u64, bytes: u64) -> InspectionRow {
     InspectionRow { object: Some(object), type_name: None, count, bytes, detail: None, held_here: None }
 }
 
-/// What an inspection found.
+/// The findings of an inspection.
 struct Findings<'i> {
     found: u64,
     wasted: Option<u64>,
-    /// Without the names of types: rows may be as many as objects, and only those shown are named.
+    /// Rows without type names: there may be as many rows as objects, and only those shown are named.
     rows: Vec<InspectionRow>,
-    /// Number of rows, if not all are here.
+    /// Number of rows, if `rows` does not have all of them.
     total: Option<u64>,
-    /// Tells more about a row that is shown.
+    /// Describes a row that is shown.
     detail: Option<Detail<'i>>,
 }
 
-/// Tells more about a row.
+/// Returns the description of a row.
 type Detail<'i> = Box<dyn Fn(&InspectionRow) -> Option<String> + Send + 'i>;
 
 impl<'i> Findings<'i> {
-    /// Findings by the sums of their rows.
+    /// Findings with the sums of their rows.
     fn of(rows: Vec<InspectionRow>) -> Findings<'i> {
         let (found, wasted) = (total(rows.iter().map(|r| r.count)), Some(total(rows.iter().map(|r| r.bytes))));
         Findings { found, wasted, rows, total: None, detail: None }
     }
 
-    /// Findings that are not about bytes.
+    /// Findings without wasted bytes.
     fn plain(rows: Vec<InspectionRow>) -> Findings<'i> {
         Findings { wasted: None, ..Findings::of(rows) }
     }
 
-    /// The same, where `detail` tells more about each row.
-    fn told(self, detail: impl Fn(&InspectionRow) -> Option<String> + Send + 'i) -> Findings<'i> {
+    /// Adds a description of each row.
+    fn with_detail(self, detail: impl Fn(&InspectionRow) -> Option<String> + Send + 'i) -> Findings<'i> {
         Findings { detail: Some(Box::new(detail)), ..self }
     }
 }
@@ -187,7 +187,7 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
         let others = ids().filter(|id| *id != InspectionId::EqualStrings);
         carried.run(|| others.map(|id| Ok((id, inspector.run(id)?))).collect::<Result<Vec<_>, Error>>())
     };
-    // Each leaves a core idle for half of its time.
+    // Each of the two leaves a core idle for half of its time.
     let (texts, others) = rayon::join(texts, others);
     let texts = texts?.map(|found| (InspectionId::EqualStrings, notes.take(found)));
     let mut all: Vec<(InspectionId, Findings<'_>)> = texts.into_iter().chain(others?).collect();

@@ -10,12 +10,12 @@ use crate::clr::header::finalizer_suppressed;
 use crate::clr::library::{fields_of, noted};
 use crate::model::{FinalizerState, InspectionRow};
 
-/// Registrations from which a source is worth a line.
+/// Fewest registrations for a source to be reported.
 const REGISTRATIONS: u64 = 100;
-/// Most registrations counted of a source.
+/// Most registrations counted for a source.
 const MOST: u64 = 1 << 24;
 
-// `SafeHandle._state`: closed; references are counted above the two lowest bits.
+// `SafeHandle._state`: closed. References are counted in the bits above the two lowest ones.
 const CLOSED: u32 = 1;
 
 fields_of! {
@@ -48,7 +48,7 @@ fields_of! {
     }
 }
 
-/// Objects of a type: how many, their bytes, and the first.
+/// Objects of a type: their number, their bytes, and the first one.
 #[derive(Clone, Copy)]
 struct Group {
     count: u64,
@@ -89,7 +89,7 @@ impl Inspector<'_> {
             let mt = library.method_table(*object)?;
             let f = (*bound.entry(mt).or_insert_with(|| noted(SafeHandleFields::bind(library.types(), mt), "open handles", self.notes)))?;
             let (state, owns, handle) = (library.u32(*object, f.state)?, library.u8(*object, f.owns)?, library.word(*object, f.handle)?);
-            // 0 and -1 are invalid in one kind of handle or the other.
+            // 0 or -1 is invalid, depending on the kind of handle.
             Some(state & CLOSED == 0 && owns != 0 && handle != 0 && handle != u64::MAX && handle != u64::from(u32::MAX))
         };
         let list: Vec<Addr> = self.swept.of(Inspected::SafeHandle).filter(|o| open(o) == Some(true)).collect();

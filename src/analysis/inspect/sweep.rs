@@ -1,5 +1,5 @@
-//! The one walk that all inspections share: what strings and arrays contain, which values are boxed, what collections hold, and the
-//! objects of the types that others read.
+//! The walk that all inspections share. It reads the contents of strings and arrays, boxed values and collection counts, and collects the objects
+//! of inspected types.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +15,9 @@ use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, not
 use crate::model::{ContainerKind, Generation, InspectionId, StringTotals, WalkModel};
 use crate::session::Heap;
 
-/// Bytes from which an array of zeros, or with many at its end, is worth a line.
+/// Fewest bytes of zeros in an array, or at its end, to be reported.
 const ZEROS: u64 = 1 << 10;
-/// References from which an array may be called sparse.
+/// Fewest references of an array that may be reported as sparse.
 const SPARSE: u64 = 100;
 
 library_types! {
@@ -50,7 +50,7 @@ pub(super) struct Same {
     pub(super) size: u64,
 }
 
-/// An array with something to say about its elements.
+/// An array with a finding about its elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Array {
     pub(super) object: Addr,
@@ -67,30 +67,30 @@ pub(super) struct Counted {
     pub(super) method_table: Addr,
     /// Its own bytes.
     pub(super) size: u64,
-    /// `None` if it was not asked for, or cannot be read.
+    /// `None` if it was not requested, or cannot be read.
     pub(super) count: Option<u64>,
     pub(super) capacity: Option<u64>,
 }
 
-/// What the walk found.
+/// Results of the walk.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
-    /// Strings by value, if they were asked for.
+    /// Strings by value, if they were requested.
     pub(super) texts: Option<(Values, StringTotals)>,
     pub(super) walks: Vec<(SegmentIndex, WalkModel)>,
     pub(super) same: Map<ContentKey, Same>,
     pub(super) zeros: Vec<Array>,
     pub(super) tails: Vec<Array>,
     pub(super) sparse: Vec<Array>,
-    /// By method table: how many, and their bytes.
+    /// Number, bytes and first box, by method table.
     pub(super) boxes: Map<Addr, (u64, u64, Addr)>,
     /// Objects of inspected types, in heap order.
     pub(super) objects: Vec<(Addr, Kinds<Inspected>)>,
     /// Collections, by address.
     pub(super) collections: Vec<Counted>,
-    /// Fields that collections lack.
+    /// Fields that collections of this runtime do not have.
     pub(super) lacking: BTreeSet<String>,
-    /// Objects of collectible types, by method table: how many, and the first.
+    /// Number and first object of collectible types, by method table.
     pub(super) collectible: Map<Addr, (u64, Addr)>,
 }
 
@@ -101,7 +101,7 @@ impl Swept {
     }
 }
 
-/// What the inspections that are asked for look at.
+/// The parts of the walk that the requested inspections need.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Needs {
     texts: bool,
@@ -112,9 +112,9 @@ pub(super) struct Needs {
     boxes: bool,
     inspected: bool,
     collections: bool,
-    /// How many elements collections have.
+    /// Number of elements of collections.
     counts: bool,
-    /// How many objects collectible types have.
+    /// Number of objects of collectible types.
     collectible: bool,
 }
 
@@ -122,7 +122,7 @@ impl Needs {
     pub(super) fn of(ids: impl Iterator<Item = InspectionId>) -> Needs {
         ids.fold(Needs::default(), |needs, id| match id {
             InspectionId::EqualArrays | InspectionId::ZeroArrays | InspectionId::ZeroTails => Needs { plain: true, ..needs },
-            // Those of collections are told by them.
+            // Arrays of collections are left to the inspections of collections.
             InspectionId::SparseArrays => Needs { references: true, collections: true, ..needs },
             InspectionId::EmptyCollections | InspectionId::OversizedCollections => Needs { collections: true, counts: true, ..needs },
             InspectionId::BoxedValues => Needs { boxes: true, ..needs },
@@ -135,13 +135,13 @@ impl Needs {
         })
     }
 
-    /// Whether strings, arrays and boxes are left out, which are everywhere.
+    /// Whether strings, arrays and boxes are left out. These are on nearly every segment.
     fn few(self) -> bool {
         !(self.texts || self.plain || self.references || self.boxes)
     }
 }
 
-/// What is done with the objects of a type.
+/// The handling of the objects of a type.
 #[derive(Clone, Copy)]
 enum Use {
     Nothing,
@@ -154,7 +154,7 @@ enum Use {
     Collection,
 }
 
-/// Decides what is done with the objects of a type.
+/// Determines the handling of the objects of a type.
 struct Uses<'s> {
     library: &'s Library,
     classifier: Classifier<Inspected>,
@@ -203,7 +203,7 @@ impl Uses<'_> {
         }
     }
 
-    /// Whether objects of the type are looked at at all.
+    /// Whether objects of the type are inspected at all.
     fn any(&self, ty: &ObjectType) -> bool {
         !matches!(self.of(ty), Use::Nothing) || self.needs.collectible && ty.is_collectible
     }
@@ -242,7 +242,7 @@ impl Sweeper<'_> {
         same.first = same.first.min(object.address);
     }
 
-    /// Reads a collection while its memory is at hand: later, all of the dump would be mapped once more.
+    /// Reads a collection while its memory is mapped. Reading it later would map all of the dump again.
     fn collection(&mut self, object: &Object<'_>) {
         let contents = if self.decide.needs.counts {
             self.decide.collections.counted(object.address).unwrap_or_else(|lacking| {
@@ -262,7 +262,7 @@ impl Sweeper<'_> {
     }
 
     fn references(&mut self, object: &Object<'_>) {
-        // Pinned blocks of references are the runtime's: statics and interned strings.
+        // Arrays of references on the POH belong to the runtime: statics and interned strings.
         let Some(length) = object.length().filter(|n| *n >= SPARSE && object.generation != Generation::Poh) else { return };
         let mut set = 0u64;
         object.references(|_, _| set.bump());
@@ -273,7 +273,7 @@ impl Sweeper<'_> {
     }
 }
 
-/// Bytes up to the last that is not zero.
+/// Number of bytes up to the last one that is not zero.
 fn used(content: &[u8]) -> u64 {
     let (rest, words) = content.as_rchunks::<8>();
     let of = |bytes: &[u8]| bytes.iter().rposition(|b| *b != 0).map_or(0, |last| last.saturating_add(1));
@@ -332,7 +332,7 @@ impl Visitor for Sweeper<'_> {
     }
 }
 
-/// Walks the heap for what `needs` names.
+/// Walks the heap for the parts in `needs`.
 pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_>, needs: Needs, notes: &Collector) -> Swept {
     let decide = Uses { library, classifier: Classifier::bind(library.types()), collections, needs };
     let values = Values::default();

@@ -22,7 +22,7 @@ impl Inspector<'_> {
         };
         let rows = faulted.filter_map(unobserved).collect();
         tasks.note(self.notes);
-        Ok(Findings::plain(rows).told(move |row| {
+        Ok(Findings::plain(rows).with_detail(move |row| {
             let exception = first.get(&row.object?)?;
             Some(format!("{} at {exception}", self.type_of(*exception)?))
         }))

@@ -27,7 +27,7 @@ pub struct BridgeQuery {
     pub transparent: Vec<TypePattern>,
     /// Include live bridged objects.
     pub all: bool,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
@@ -59,7 +59,7 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
-    // Objects kept alive by anything other than the bridge, whose handles are those that something outside of the heap decides about.
+    // Objects kept alive by anything other than the bridge. The bridge's own handles are those whose strength something outside of the heap decides.
     let own = |r: &&RawRoot| {
         r.flags.has(RootFlags::REF_COUNTED) && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
     };
@@ -128,7 +128,8 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     Ok(on.finish(report))
 }
 
-/// The weak handles to dead objects among `bridged` and to dead objects that these reach, by component, then by object.
+/// Returns the weak handles to dead objects among `bridged` and to dead objects that these reach, sorted by component,
+/// then by object.
 fn weak_links(on: &OnGraph<'_>, bridged: &[ObjectId], alive: &ObjectSet, condensed: &Condensed) -> Vec<BridgeWeakLink> {
     let graph = on.graph;
     let kept = graph.edges.reach(bridged.iter().copied().filter(|id| !alive.contains(*id)), |_, to| !alive.contains(to));

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::base::Count;
 use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError, reach};
 
-/// References between components that every graph may have, beside one for each of its nodes and edges; the rest is dropped. A node that all
-/// others lead to, and from which all can be reached, makes their number the square of that of its neighbors.
+/// Number of references between components that every graph may have, in addition to one for each of its nodes and edges; the rest is dropped. A node
+/// that is reachable from all others, and from which all can be reached, squares the number of its neighbors' references.
 const REFERENCES: usize = 1 << 21;
-/// References that are looked at for each that is kept.
+/// References examined for each that is kept.
 const STEPS: usize = 8;
 
 /// The components with marked nodes, and the references between them.
@@ -28,7 +28,7 @@ pub struct Condensed {
 /// ignored.
 ///
 /// # Errors
-/// [`GraphError`], impossible for a subgraph of a graph that was built.
+/// [`GraphError`], which is impossible for a subgraph of a graph that was built.
 pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaque: impl Fn(u32) -> bool) -> Result<Condensed, GraphError> {
     let starts = marked.iter().copied().filter(|id| inside(*id));
     let reached = reach(edges, starts, |from, to| !opaque(from) && inside(to));
@@ -41,7 +41,8 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     let members = components.members();
     let order = components.condensation(&part)?;
     let id_of = |node: &u32| ids.get(*node as usize).copied();
-    // Colors: the marked components reachable from a component without marks. Most share those of their only successor.
+    // Color: the set of marked components that are reachable from an unmarked component. Most share the color of their
+    // only successor.
     let mut colors: Vec<Arc<[u32]>> = Vec::new();
     let mut known: FxHashMap<Arc<[u32]>, ()> = FxHashMap::default();
     let (mut kept, mut references): (Vec<u32>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
@@ -93,14 +94,15 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     }
     kept.reverse();
     let place: FxHashMap<u32, u32> = kept.iter().copied().zip(0u32..).collect();
-    // In the same memory.
+    // Collected in place.
     let mut references: Vec<(u32, u32)> = references.into_iter().filter_map(|(a, b)| Some((*place.get(&a)?, *place.get(&b)?))).collect();
     references.sort_unstable();
     let components = kept.iter().map(|c| members.row(*c).iter().filter_map(id_of).collect()).collect();
     Ok(Condensed { components, references, cut })
 }
 
-/// The subgraph of the nodes in `reached`, without edges of `opaque` ones, and the node in `edges` of each.
+/// Returns the subgraph of the nodes in `reached`, without edges of `opaque` ones, and for each of its nodes the node
+/// in `edges`.
 fn part(edges: &Csr, reached: &BitSet, opaque: impl Fn(u32) -> bool) -> Result<(Csr, Vec<u32>), GraphError> {
     let ids: Vec<u32> = reached.iter().collect();
     let number = |id: &u32| ids.binary_search(id).ok().and_then(|i| u32::try_from(i).ok());

@@ -28,13 +28,13 @@ use crate::heapgraph::HeapGraph;
 use crate::model::{FinalizerState, Generation, ObjectsByType, Sum, TypeBytes};
 use crate::session::{Heap, Namer};
 
-/// Tells the generation of an object.
+/// Looks up the generation of an object.
 struct Generations<'h> {
     heap: &'h Heap,
     graph: &'h HeapGraph,
-    /// The objects of each segment, ascending.
+    /// The objects of each segment with their generation, ascending.
     segments: Vec<(Range<ObjectId>, Generation)>,
-    /// Where the last one was.
+    /// Index of the segment found last.
     last: Cell<usize>,
 }
 
@@ -65,11 +65,11 @@ impl<'h> Generations<'h> {
     }
 }
 
-/// The youngest collection that examines objects of a generation; older ones do so too. `None` for objects that no
-/// collection examines.
+/// Returns the youngest collection that examines objects of a generation; older ones examine them as well. `None` for
+/// objects that no collection examines.
 fn collected_by(generation: Generation) -> Option<u8> {
     match generation {
-        // With unknown parts, the whole ephemeral segment counts as young.
+        // With unknown parts, the whole ephemeral segment is treated as young.
         Generation::Ephemeral | Generation::Gen0 => Some(0),
         Generation::Gen1 => Some(1),
         Generation::Gen2 | Generation::Loh | Generation::Poh | Generation::Unknown => Some(2),
@@ -77,7 +77,7 @@ fn collected_by(generation: Generation) -> Option<u8> {
     }
 }
 
-/// Objects registered for finalization and not yet found dead.
+/// Returns the objects registered for finalization and not yet found dead.
 fn registered(on: &OnGraph<'_>) -> Vec<ObjectId> {
     let queues = on.notes.take(on.heap.gc().finalizer_queues());
     let entries = queues.iter().flat_map(|q| &q.entries).filter(|e| e.state == FinalizerState::Registered);
@@ -100,7 +100,7 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
         self.rows.entry((key, graph.type_index(id))).or_default().add(graph.size(id));
     }
 
-    /// The rows, largest first.
+    /// Returns the rows, largest first.
     fn rows(self, graph: &HeapGraph, namer: &Namer) -> Vec<(K, TypeBytes)> {
         let row = |((key, ty), sum): ((K, Option<TypeIndex>), Sum)| {
             let kind = ty.and_then(|t| graph.types.get(t));
@@ -115,7 +115,7 @@ impl<K: Copy + Eq + std::hash::Hash + Ord> ByType<K> {
     }
 }
 
-/// Totals of `ids`, by type; `top` types, 0 for all.
+/// Returns the totals of `ids`, by type; at most `top` types, 0 for all.
 fn by_type(on: &OnGraph<'_>, ids: impl IntoIterator<Item = ObjectId>, top: usize) -> ObjectsByType {
     let graph = on.graph;
     let (mut total, mut types) = (Sum::default(), ByType::default());

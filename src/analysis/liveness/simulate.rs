@@ -1,4 +1,4 @@
-//! `simulate collect`: what a garbage collection would free now.
+//! `simulate collect`: objects that a garbage collection would free now.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::session::{Error, Heap};
 pub struct CollectQuery {
     /// Oldest generation to collect: 0, 1 or 2; 2 includes LOH and POH.
     pub generation: u8,
-    /// Maximum types to list, 0 for all.
+    /// Maximum number of types to list, 0 for all.
     pub top: usize,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
-/// Simulates a collection. Objects of older generations count as roots, as if the card table marked every reference they
-/// hold.
+/// Simulates a collection. Objects of older generations are treated as roots, as if the card table marked all of their
+/// references.
 ///
 /// # Errors
 /// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.

@@ -23,13 +23,14 @@ fn pair(from: u32, to: u32) -> (ObjectId, ObjectId) {
 
 #[test]
 fn rings_are_components_and_what_is_between_is_contracted() {
-    // 0 → 1 → 2 → 0 through plain 1; 2 → 3 → 4 → 5 with 3, 4 plain; 5 alone; plain 6 refers to both 2 and 5.
+    // 0 → 1 → 2 → 0 through unmarked 1; 2 → 3 → 4 → 5 through unmarked 3 and 4; 5 is isolated; unmarked 6 refers to
+    // both 2 and 5.
     let g = graph(7, &[(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (6, 2), (6, 5)]);
     let c = condense(&g, &[0, 2, 5], |_| true, |_| false).unwrap();
     assert_eq!(c.components, [vec![0, 1, 2], vec![5]]);
     assert_eq!(c.references, [(0, 1)]);
     assert!(!c.cut);
-    // Plain 3 is opaque: paths through it do not count.
+    // Unmarked 3 is opaque: paths through it are ignored.
     let c = condense(&g, &[0, 2, 5], |_| true, |id| id == 3).unwrap();
     assert_eq!((c.components.len(), c.references.as_slice()), (2, [].as_slice()));
     // Marked 2 is opaque: the cycle breaks, but 0 still reaches 2.
@@ -40,7 +41,7 @@ fn rings_are_components_and_what_is_between_is_contracted() {
 
 #[test]
 fn references_are_not_followed_through_marked_nodes() {
-    // 0 → 1 → 2, all marked; 0 → 3 → 2 through plain 3, twice.
+    // 0 → 1 → 2, all marked; 0 → 3 → 2 through unmarked 3, twice.
     let g = graph(5, &[(0, 1), (1, 2), (0, 3), (3, 2), (0, 4), (4, 2)]);
     let c = condense(&g, &[0, 1, 2], |_| true, |_| false).unwrap();
     assert_eq!((c.components, c.references), (vec![vec![0], vec![1], vec![2]], vec![(0, 1), (0, 2), (1, 2)]));

@@ -1,4 +1,4 @@
-//! `unreachable`: uncollected garbage, and what delays its collection.
+//! `unreachable`: uncollected garbage, and the reasons that delay its collection.
 
 use std::collections::BTreeMap;
 
@@ -13,13 +13,13 @@ use crate::session::{Error, Heap, TypePattern};
 /// Arguments of `unreachable`.
 #[derive(Clone, Debug, Default)]
 pub struct UnreachableQuery {
-    /// Only objects of these types; empty for all. Totals cover these only.
+    /// Only objects of these types; empty for all. Totals cover only these.
     pub types: Vec<TypePattern>,
     /// List objects instead of types.
     pub objects: bool,
-    /// Maximum rows to list, 0 for all.
+    /// Maximum number of rows to list, 0 for all.
     pub top: usize,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
@@ -28,12 +28,13 @@ pub(super) struct Garbage<'g> {
     pub(super) live: &'g ObjectSet,
     finalizable: ObjectSet,
     weak: ObjectSet,
-    /// Reachable from dead objects of generation 2, LOH and POH; and from those of generation 1.
+    /// Objects reachable from dead objects of generation 2, LOH and POH, and objects reachable from those of generation
+    /// 1.
     older: [ObjectSet; 2],
 }
 
 impl<'g> Garbage<'g> {
-    /// `level`: the youngest collection that examines an object: 0, 1 or 2; `None` for none.
+    /// `level`: the youngest collection that examines an object: 0, 1 or 2; `None` if no collection does.
     pub(super) fn sort(
         edges: &Edges,
         live: &'g ObjectSet,

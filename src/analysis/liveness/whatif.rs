@@ -1,4 +1,4 @@
-//! `whatif`: what would survive or be freed with other roots.
+//! `whatif`: objects that would survive or be freed with other roots.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -15,17 +15,17 @@ use crate::session::{Error, Heap, Namer, Strength};
 pub struct WhatifQuery {
     /// Objects assumed to be rooted; interior addresses are accepted.
     pub alive: Vec<Addr>,
-    /// Addresses of roots assumed to be gone: handles, static fields, stack words and others.
+    /// Addresses of roots assumed to be removed: handles, static fields, stack words and others.
     pub dead: Vec<Addr>,
-    /// Maximum types to list per total, 0 for all.
+    /// Maximum number of types to list per total, 0 for all.
     pub top: usize,
-    /// Maximum components to list, 0 for all.
+    /// Maximum number of components to list, 0 for all.
     pub components: usize,
-    /// Which stack and register values count as roots.
+    /// Stack and register values that are treated as roots.
     pub stacks: Stacks,
 }
 
-/// Computes what would survive or be freed with the roots changed by `query`.
+/// Computes which objects would survive or be freed with the roots changed by `query`.
 ///
 /// # Errors
 /// [`Error::Nothing`] if an address is not an object or root; [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be
@@ -37,11 +37,11 @@ pub fn whatif(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, 
 fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks, Some(Depends::Roots))?;
     let (graph, namer) = (on.graph, &on.namer);
-    let no_object = |a: &Addr| on.none(Error::Nothing(format!("no object of the heap is at {a}")));
+    let no_object = |a: &Addr| on.none(Error::Nothing(format!("there is no heap object at {a}")));
     let id_of = |a: &Addr| graph.index.containing(heap.walker(), *a).map(|(id, _)| id).ok_or_else(|| no_object(a));
     let added: Vec<ObjectId> = query.alive.iter().map(id_of).collect::<Result<_, _>>()?;
     let mut handles: FxHashMap<Addr, HandleModel> = FxHashMap::default();
-    // Address, kind and object: there may be millions.
+    // Address, kind and object only: there may be millions.
     let mut weak: Vec<(Addr, HandleKind, Addr)> = Vec::new();
     let mut bridged = graph.edges.no_objects();
     let mut strength = Strength::bind(heap.runtime());
@@ -54,7 +54,7 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
             HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
                 weak.push((h.address, h.kind, h.object));
             }
-            // The collector clears it with its object (`Ref_CheckAlive`).
+            // The collector clears the handle with its object (`Ref_CheckAlive`).
             HandleKind::RefCounted => {
                 strength.decide(&mut h, heap.gc(), namer);
                 if h.strong == Some(false) {
@@ -117,7 +117,7 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
     Ok(on.finish(report))
 }
 
-/// Where the references are that `dead` means. The address of a static structure, which is boxed, means each of its references.
+/// Returns the addresses of the references that `dead` selects. The address of a static structure, which is boxed, selects each of its references.
 fn gone(on: &OnGraph<'_>, dead: &[Addr], handles: &FxHashMap<Addr, HandleModel>) -> Result<FxHashSet<Addr>, Error> {
     let roots = &on.graph.roots.roots;
     let mut gone = FxHashSet::default();
@@ -145,20 +145,20 @@ fn is_static(root: &RawRoot) -> bool {
     matches!(root.kind, RootKind::Static | RootKind::ThreadStatic)
 }
 
-/// The references of objects that static fields are: static fields lie in arrays and boxes on the heap, which keep what they
-/// refer to alive whether or not the field counts as a root.
+/// Returns the references to objects from the arrays and boxes on the heap that contain static fields. They keep their targets alive whether or not
+/// the field is treated as a root.
 fn static_slots(on: &OnGraph<'_>, gone: &FxHashSet<Addr>) -> Vec<Pair> {
     let statics = on.graph.roots.roots.iter().filter(|r| is_static(r));
-    // One place may be known by two names.
+    // A location may have two names.
     let places: FxHashMap<Addr, Addr> = statics.filter_map(|r| Some((r.address.filter(|a| gone.contains(a))?, r.object))).collect();
     places.into_iter().filter_map(|(at, object)| Some((on.around(at)?, on.graph.index.id_of(object)?))).collect()
 }
 
-/// A reference: from where to where.
+/// A reference: source and target.
 type Pair = (ObjectId, ObjectId);
 
-/// Which edges go with dependent handles and static fields, given as the pairs of objects that each connects: those between
-/// two objects that have no more edges than pairs.
+/// Returns the edges that are removed with dependent handles and static fields, given as pairs of source and target. An edge is removed if there are
+/// no more edges between two objects than pairs.
 pub(super) fn cut_edges(edges: &Edges, pairs: impl Iterator<Item = Pair>) -> FxHashSet<Pair> {
     let mut count: FxHashMap<Pair, usize> = FxHashMap::default();
     pairs.for_each(|pair| count.entry(pair).or_default().bump());

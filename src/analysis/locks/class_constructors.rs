@@ -1,11 +1,11 @@
-//! Threads that wait until another has run the constructor of a class.
+//! Threads that wait until another thread has run a class constructor.
 //!
 //! Source: `DeadlockAwareLock` in `threads.h`, `ListLockEntryBase` in `listlock.h`; `docs/internals/locks.md#class-constructors`.
 
 use std::collections::BTreeSet;
 
+use super::wait_target::WaitTarget;
 use super::waits::{Blocked, BlockedFrame, Wait};
-use super::whole::Whole;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange};
@@ -14,12 +14,12 @@ use crate::memory::Memory;
 use crate::model::{LockKind, WaitEvidence, WaitKind};
 use crate::session::Namer;
 
-/// Bytes of a `Thread` that are searched for the lock which it waits for: their offset depends on the runtime.
+/// Bytes of a `Thread` that are searched for the lock it waits for, whose offset depends on the runtime.
 const SEARCHED: u64 = 0x400;
-/// Words from the holder to the type in the entry of a class whose constructor runs.
+/// Offset, in words, from the holder to the type in the entry of a class whose constructor runs.
 const TYPE_AT: u64 = 2;
 
-/// Whether the library starts a class in this frame.
+/// Whether this frame belongs to the library code that runs class constructors.
 pub(super) fn is_of_starts(frame: &BlockedFrame) -> bool {
     let library = ["System.Runtime.CompilerServices.InitHelpers.", "System.Runtime.CompilerServices.StaticsHelpers."];
     library.iter().any(|prefix| frame.name.starts_with(prefix))
@@ -28,9 +28,9 @@ pub(super) fn is_of_starts(frame: &BlockedFrame) -> bool {
 /// The class constructors that threads run.
 #[derive(Debug, Default)]
 pub(super) struct ClassConstructors {
-    /// The threads, by their places in the list, that run a constructor of the canonical method table.
+    /// Indices in the thread list of the threads that run the constructor, by canonical method table.
     running: Map<Addr, BTreeSet<usize>>,
-    /// Places of these threads, by the address of the `Thread`.
+    /// Indices of these threads, by the address of their `Thread`.
     threads: Map<Addr, usize>,
     tables: Option<MethodTables>,
 }
@@ -50,13 +50,13 @@ impl ClassConstructors {
         out
     }
 
-    /// The wait of a thread for a class constructor that another runs: by the entry of the class, to which the `Thread` leads while it
-    /// waits, or by the type on the stack of a thread that starts a class.
+    /// The wait of a thread for a class constructor that another thread runs. The class is that of the entry that the `Thread` refers to while it
+    /// waits, or else the type on the stack of a thread that starts a class.
     pub(super) fn waited(&self, memory: &Memory, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
         if self.running.is_empty() || thread.thread.cooperative == Some(true) {
             return None;
         }
-        let whole = |object| Whole { object, kind: LockKind::ClassConstructor, wait: WaitKind::ClassConstructor };
+        let whole = |object| WaitTarget { object, kind: LockKind::ClassConstructor, wait: WaitKind::ClassConstructor };
         if let Some(class) = tried(|| self.recorded(memory, index, thread.thread.address)) {
             return Some(Wait::exact(index, whole(class)));
         }
@@ -74,7 +74,7 @@ impl ClassConstructors {
         canonical.and_then(|canonical| self.running.get(&canonical)).into_iter().flatten().copied()
     }
 
-    /// The class of the entry to which a word of the `Thread` leads: one that a thread holds which runs the constructor.
+    /// The class of the entry that a word of the `Thread` refers to. The entry is held by a thread that runs the constructor of this class.
     fn recorded(&self, memory: &Memory, index: usize, thread: Addr) -> Option<Addr> {
         let word = memory.ptr_bytes();
         let class = |entry: Addr| {

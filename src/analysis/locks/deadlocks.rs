@@ -7,33 +7,33 @@ use crate::base::{Addr, Name};
 use crate::graph::{Components, Csr, CsrBuilder, GraphError};
 use crate::model::{BlockedStack, DeadlockModel, WaitEdge, WaitEdgeKind};
 
-/// Frames listed of each thread.
+/// Most frames listed for each thread.
 const MAX_FRAMES: usize = 16;
 
-/// A thread waits for another. Threads are numbered as in the runtime's list.
+/// An edge from a thread to one that it waits for. Threads are numbered as in the runtime's list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Edge {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) object: Addr,
-    /// Whether it is known from a record and has no timeout.
+    /// Whether the wait is known from a record and has no timeout.
     pub(super) certain: bool,
     pub(super) kind: WaitEdgeKind,
-    /// Whether the thread waits for another one first: for the holder of the lock, before those in line.
+    /// Whether the thread waits for another one first: for the holder of the lock before the threads in line.
     pub(super) later: bool,
 }
 
-/// Who waits for whom.
+/// The graph of threads and the threads that they wait for.
 #[derive(Debug)]
 pub(super) struct WaitGraph {
     edges: Vec<Edge>,
     graph: Csr,
-    /// The same, turned round.
+    /// The reversed edges.
     back: Csr,
 }
 
 impl WaitGraph {
-    /// The graph of `threads` threads. An edge from a thread to itself is a misreading: monitors and `Lock`s are recursive,
+    /// The graph of `threads` threads. An edge from a thread to itself is dropped as a misreading: monitors and `Lock`s are recursive, and
     /// reader-writer locks throw.
     ///
     /// # Errors
@@ -59,7 +59,7 @@ impl WaitGraph {
         out
     }
 
-    /// Makes the graph in which threads wait only for those that they wait for first.
+    /// Returns the graph without the edges that are marked `later`.
     ///
     /// # Errors
     /// See [`WaitGraph::new`].
@@ -69,7 +69,7 @@ impl WaitGraph {
 
     /// The threads that wait for one of `cycle`, directly or not.
     pub(super) fn victims(&self, cycle: &[u32]) -> BTreeSet<u32> {
-        let mut out = self.behind(cycle.to_vec());
+        let mut out = self.with_waiters(cycle.to_vec());
         cycle.iter().for_each(|thread| {
             out.remove(thread);
         });
@@ -77,7 +77,7 @@ impl WaitGraph {
     }
 
     /// `threads`, and those that wait for one of them, directly or not.
-    pub(super) fn behind(&self, threads: Vec<u32>) -> BTreeSet<u32> {
+    pub(super) fn with_waiters(&self, threads: Vec<u32>) -> BTreeSet<u32> {
         let (mut out, mut open) = (threads.iter().copied().collect::<BTreeSet<u32>>(), threads);
         while let Some(thread) = open.pop() {
             open.extend(self.waiters(thread).iter().copied().filter(|waiter| out.insert(*waiter)));
@@ -95,8 +95,7 @@ impl WaitGraph {
         self.back.successors(thread)
     }
 
-    /// A deadlock in words. `id` gives the managed id of a thread, `name` the name of an object's type, or
-    /// of the type itself.
+    /// The model of a deadlock. `id` returns the managed id of a thread, `name` the type name of an object, or of a type itself.
     pub(super) fn model(
         &self,
         cycle: &[u32],
@@ -104,7 +103,7 @@ impl WaitGraph {
         name: impl Fn(Addr, bool) -> Option<Name>,
         threads: &[(usize, Blocked<'_>)],
     ) -> DeadlockModel {
-        // Edges by thread, and cycles, are sorted.
+        // The edges are sorted by thread, and cycles are sorted too.
         let of = |thread: u32| {
             let from = self.edges.partition_point(|e| e.from < thread);
             self.edges.iter().skip(from).take_while(move |e| e.from == thread)
@@ -141,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_have_victims_and_no_one_waits_for_itself() {
+    fn cycles_have_victims_and_no_thread_waits_for_itself() {
         // 0 ⇄ 1, 2 → 0, 3 → 2; 4 → 5 → 6 → 4; 7 → 7.
         let edges = [(0, 1), (1, 0), (2, 0), (3, 2), (4, 5), (5, 6), (6, 4), (7, 7)].map(|(a, b)| edge(a, b));
         let graph = WaitGraph::new(8, edges.to_vec()).unwrap();

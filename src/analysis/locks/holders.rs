@@ -1,4 +1,4 @@
-//! Which locks exist, and who holds them.
+//! The locks of a process and their owners.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -32,15 +32,15 @@ const BARRIER_COUNT: u32 = 0x7fff;
 /// A thread that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// The id that the lock stores.
+    /// The id in the lock.
     pub(super) id: u32,
-    /// Its place in the runtime's list; `None` if no thread that is known has the id.
+    /// Index in the runtime's list; `None` if no known thread has the id.
     pub(super) thread: Option<usize>,
-    /// Whether no living thread has the id. `None` where one may have it that is not known.
+    /// Whether no living thread has the id. `None` if an unknown thread may have it.
     pub(super) orphaned: Option<bool>,
 }
 
-/// Reports a count below zero, which no semaphore and no event has.
+/// Reports a negative count, which no semaphore or event can have.
 fn check_count(object: Addr, count: Option<i64>) {
     if count.is_some_and(|count| count < 0) {
         contradiction(object, "what a semaphore or an event counts is less than zero");
@@ -55,13 +55,13 @@ fn threads_are(n: usize) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct Held {
     pub(super) kind: LockKind,
-    /// Of a reader-writer lock: the writer.
+    /// The writer, for a reader-writer lock.
     pub(super) owner: Option<Owner>,
     pub(super) recursion: Option<u32>,
     pub(super) readers: Vec<Owner>,
-    /// The thread that may go on to write.
+    /// The thread that may upgrade from reading to writing.
     pub(super) upgrader: Option<Owner>,
-    /// Whether threads are in line to write, so that readers wait.
+    /// Whether writers are in line, which makes new readers wait.
     pub(super) writers_first: bool,
     pub(super) waiting: Option<u64>,
     pub(super) count: Option<i64>,
@@ -69,7 +69,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// A lock that nothing is known of.
+    /// A lock without known state.
     pub(super) fn new(kind: LockKind) -> Held {
         Held {
             kind,
@@ -84,7 +84,7 @@ impl Held {
         }
     }
 
-    /// Whether somebody holds it, or it counts waiters.
+    /// Whether a thread holds the lock, or it counts waiters.
     pub(super) fn in_use(&self) -> bool {
         self.owner.is_some() || self.upgrader.is_some() || !self.readers.is_empty() || self.waiting.is_some_and(|n| n > 0)
     }
@@ -103,7 +103,7 @@ pub(super) struct Holders<'h> {
     pub(super) notes: &'h Collector,
     /// Living threads by managed and by OS id.
     by_id: (Map<u32, usize>, Map<u32, usize>),
-    /// Why a living thread may be missing there.
+    /// Why `by_id` may miss a living thread.
     unknown: Option<String>,
     /// The highest managed id that the runtime gave to a thread.
     highest: Option<u32>,
@@ -135,17 +135,17 @@ impl<'h> Holders<'h> {
     }
 
     fn owner_at(&self, id: u32, thread: Option<usize>) -> Owner {
-        // An id that no thread ever had is damage, not that of a thread which has ended.
+        // An id that no thread ever had is damage, not the id of a thread that has ended.
         let orphaned = if thread.is_some() { Some(false) } else { (self.unknown.is_none() && !self.is_beyond(id)).then_some(true) };
         Owner { id, thread, orphaned }
     }
 
-    /// Whether the runtime gave an id to no thread.
+    /// Whether the id is higher than any that the runtime gave to a thread.
     fn is_beyond(&self, id: u32) -> bool {
         self.highest.is_some_and(|highest| id > highest)
     }
 
-    /// All locks.
+    /// Reads all locks.
     pub(super) fn read(&self, headers: Option<&Headers>, blocks: &[SyncBlockModel]) -> Locks {
         let mut out = Locks::new();
         for object in &self.found.thin {
@@ -180,7 +180,7 @@ impl<'h> Holders<'h> {
         out
     }
 
-    /// Notes owners that no thread can be, and more waiters than there are threads.
+    /// Notes owners with impossible thread ids, and locks with more waiters than there are threads.
     fn note_unknown(&self, blocks: &[SyncBlockModel], locks: &Locks) {
         if self.unknown.is_some() {
             return;
@@ -196,7 +196,7 @@ impl<'h> Holders<'h> {
                 add(*object, format!("it has {n} waiters, and there are {} threads", self.threads.len()));
             }
         }
-        // An ended thread leaves its structure until it is collected: then nothing of the owner is known.
+        // The `Thread` of an ended thread is unlinked before it is freed. The owner is unknown then.
         for block in blocks.iter().filter(|b| b.held == Some(true)) {
             if let (Some(object), Some(owner)) = (block.object, block.owner)
                 && !self.threads.iter().any(|t| t.address == owner)
@@ -236,12 +236,11 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// The owner of a `Lock`. CoreCLR of .NET 10 stores the id of the operating system's thread, later sources the managed one: the
-    /// one that a living thread has.
+    /// The owner of a `Lock`. CoreCLR of .NET 10 stores the OS thread id, later versions the managed id. The id that a living thread has is used.
     fn owner_of_lock(&self, id: u32) -> Owner {
         let (managed, os) = (self.by_id.0.get(&id).copied(), self.by_id.1.get(&id).copied());
         match (managed, os) {
-            // One of two.
+            // Two threads match, so the owner is ambiguous.
             (Some(managed), Some(os)) if managed != os => Owner { id, thread: None, orphaned: Some(false) },
             (managed, os) => {
                 let thread = os.or(managed);
@@ -250,7 +249,7 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// What has a count instead of an owner.
+    /// Reads locks that have a count instead of an owner.
     fn counted(&self, out: &mut Locks) {
         let library = self.library;
         if let Some(f) = self.primitives.semaphore {
@@ -292,7 +291,7 @@ impl<'h> Holders<'h> {
         let readers = readers.unwrap_or_default();
         for object in self.found.of(LockType::ReaderWriter) {
             let owners = library.u32(object, f.owners).unwrap_or(0);
-            // -1: none.
+            // -1 means no thread.
             let thread = |field: FieldAt| library.i32(object, field).and_then(|id| u32::try_from(id).ok()).map(|id| self.owner(id));
             let waiters = [f.write_waiters, f.read_waiters, f.upgrade_waiters, f.write_upgrade_waiters];
             let waiting = waiters.into_iter().map(|field| library.u32(object, field).map(u64::from)).sum::<Option<u64>>();
@@ -335,7 +334,7 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// The class constructors that threads wait for.
+    /// Adds the class constructors that threads wait for.
     pub(super) fn constructors(&self, waits: &[Wait], constructors: &ClassConstructors, out: &mut Locks) {
         let classes = waits.iter().filter(|w| w.kind == WaitKind::ClassConstructor).filter_map(|w| Some(w.object?.0));
         for class in classes {
@@ -345,12 +344,12 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// Mutexes whose owner is an object.
+    /// Reads mutexes whose owner is an object.
     fn mutexes(&self, out: &mut Locks) {
         let Some(infos) = &self.primitives.wait_infos else { return };
         let by_object: Map<Addr, usize> = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
         for (mutex, owner, recursion) in infos.owned(self.library) {
-            // A thread that ends abandons its mutexes.
+            // A mutex is abandoned when its thread ends.
             let Some(thread) = by_object.get(&owner).copied() else { continue };
             let id = self.threads.get(thread).and_then(|t| t.id).unwrap_or(0);
             let owner = Some(self.owner_at(id, Some(thread)));
@@ -364,8 +363,8 @@ impl<'h> Holders<'h> {
         of_lock.filter(|list| self.library.afford(len64(list.len()))).cloned().unwrap_or_default()
     }
 
-    /// The threads that read locks of the type `lock`, by id of the lock: each thread keeps a list of what it has entered, in a thread
-    /// static of the type `keeper`.
+    /// The threads that read locks of the type `lock`, by id of the lock. Each thread keeps a list of the locks it has entered in a thread static
+    /// of the type `keeper`.
     fn readers(&self, lock: LockType, keeper: LockType, f: Entered, reads: impl Fn(Addr) -> bool) -> Map<u64, Vec<Owner>> {
         let mut out: Map<u64, Vec<Owner>> = Map::default();
         let Some(table) = self.types.table(keeper) else { return out };

@@ -12,8 +12,8 @@ mod report;
 mod runs;
 mod tasks;
 mod wait_subsystem;
+mod wait_target;
 mod waits;
-mod whole;
 
 use std::collections::BTreeMap;
 
@@ -45,7 +45,7 @@ pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Err
     Ok(notes.finish(report))
 }
 
-/// Reads what [`locks`] reads beside object headers, without a walk of the whole heap: for recording.
+/// Reads the memory that [`locks`] reads besides object headers, without a walk of the whole heap. Used for recording.
 pub(super) fn touch(heap: &Heap) {
     let notes = Collector::new();
     let Ok(threads) = threads(heap, &notes) else { return };
@@ -59,23 +59,23 @@ fn report(heap: &Heap, namer: &Namer, threads: &[Thread], thin: Thin, query: &Lo
     state.reporter(heap, namer, threads, notes).report(&state.locks, &state.waits, &runs, query)
 }
 
-/// What is done with thin locks, which any object may have in its header.
+/// Whether thin locks, which any object may have in its header, are listed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Thin {
     Listed,
     LeftOut,
 }
 
-/// What threads wait for and hold, by their places in the runtime's list.
+/// The waits and held monitors of threads, by index in the runtime's list.
 #[derive(Debug, Default)]
 pub(super) struct ThreadLocks {
-    /// What each blocked thread waits for.
+    /// The wait of each blocked thread.
     pub(super) waits: BTreeMap<usize, ThreadWait>,
-    /// Number of monitors that threads hold; `None` where that cannot be told.
+    /// Number of monitors that each thread holds; `None` where it cannot be determined.
     pub(super) held: Option<BTreeMap<usize, u64>>,
 }
 
-/// What each thread waits for and holds.
+/// Reads the waits and held monitors of all threads.
 ///
 /// # Errors
 /// See [`locks`].
@@ -95,7 +95,7 @@ pub(super) fn thread_locks(runtime: &Runtime, namer: &Namer, notes: &Collector) 
     Ok(ThreadLocks { waits, held })
 }
 
-/// `header`, that of the object at `object`, with the hash code that a NativeAOT program keeps in its table of monitors.
+/// Adds the hash code to `header`, the header of the object at `object`. A NativeAOT program keeps hash codes in its table of monitors.
 pub(super) fn with_hash_code(heap: &Heap, namer: &Namer, object: Addr, header: HeaderModel, notes: &Collector) -> HeaderModel {
     let index = header.sync_block.as_ref().map(|block| block.index);
     let Some(index) = index.filter(|_| header.hash_code.is_none() && heap.runtime().descriptor().is_native_aot()) else { return header };
@@ -107,18 +107,18 @@ pub(super) fn with_hash_code(heap: &Heap, namer: &Namer, object: Addr, header: H
 
 fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error> {
     let runtime = heap.runtime();
-    // Who waits is told by states, who is joined by objects.
+    // Waits come from thread states, joins from `Thread` objects.
     notes.extend(runtime.thread_reader()?.losses());
     runtime.note_thread_ids(notes);
     runtime.note_thread_objects(notes);
     Ok(notes.with(runtime.thread_list()?).as_slice())
 }
 
-/// Who holds and waits for what.
+/// The locks and waits of a process.
 struct State<'h> {
     library: Library,
     locks: Locks,
-    /// Whether every monitor is among them.
+    /// Whether `locks` has every monitor.
     monitors: bool,
     waits: Vec<Wait>,
     stacks: Vec<(usize, Blocked<'h>)>,
@@ -135,7 +135,7 @@ impl<'h> State<'h> {
         }
         headers.iter().for_each(|h| h.note_sync_end(notes));
         let blocks = headers.as_ref().and_then(|h| h.sync_blocks(notes));
-        // Monitors of NativeAOT programs have locks that are objects.
+        // In NativeAOT programs the locks of monitors are objects.
         if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {
             notes.add(NoteKind::Missing, None, "contended monitors are not told: the sync table is not in the dump");
         }

@@ -11,7 +11,7 @@ use crate::memory::Window;
 use crate::session::Heap;
 
 library_types! {
-    /// Types that threads wait for, and the parts that they are made of.
+    /// Types that threads wait for, and the types of their parts.
     pub(super) enum LockType {
         in "System.Private.CoreLib" {
             Lock = "System.Threading.Lock",
@@ -30,11 +30,11 @@ library_types! {
             OnAny = "System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise`1",
             ReaderCount = "System.Threading.ReaderWriterCount",
             BlockingInfo = "System.Threading.ThreadBlockingInfo",
-            /// Of NativeAOT, and of .NET 11 on Unix.
+            /// NativeAOT, and .NET 11 on Unix.
             WaitInfo = "System.Threading.WaitSubsystem+ThreadWaitInfo",
             Waitable = "System.Threading.WaitSubsystem+WaitableObject",
             Ownership = "System.Threading.WaitSubsystem+WaitableObject+OwnershipInfo",
-            /// Of NativeAOT.
+            /// NativeAOT.
             SyncEntry = "System.Threading.SyncTable+Entry",
         }
         in "System.Threading" {
@@ -50,7 +50,7 @@ library_types! {
 }
 
 impl LockType {
-    /// Types whose objects nothing asks for: they are met by reference.
+    /// Types whose objects are found by reference instead of being listed.
     const UNLISTED: [LockType; 10] = [
         LockType::ReaderCount,
         LockType::OldReaderCount,
@@ -65,18 +65,18 @@ impl LockType {
     ];
 }
 
-/// What a walk found.
+/// The objects that a walk found.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    /// By address: what it is.
+    /// The kinds of the object at each address.
     pub(super) kinds: Map<Addr, Kinds<LockType>>,
     /// The objects of each type, in heap order.
     list: Vec<(Addr, Kinds<LockType>)>,
     /// Objects whose header word is a thin lock.
     pub(super) thin: Vec<Addr>,
-    /// Arrays of `SafeWaitHandle`: start and end.
+    /// Ranges of `SafeWaitHandle` arrays.
     pub(super) handle_arrays: Vec<(Addr, Addr)>,
-    /// Arrays of the table of monitors (NativeAOT): start and end.
+    /// Ranges of the arrays of the table of monitors (NativeAOT).
     pub(super) sync_tables: Vec<(Addr, Addr)>,
 }
 
@@ -87,11 +87,11 @@ impl Found {
     }
 }
 
-/// What is done with the objects of a type.
+/// The handling of the objects of a type.
 #[derive(Clone, Copy)]
 struct Use {
     kinds: Option<Kinds<LockType>>,
-    /// What the elements of an array are, of those that matter.
+    /// The element type of an array, if it matters.
     elements: Option<LockType>,
 }
 
@@ -116,7 +116,7 @@ struct Finder<'h> {
     segment: SegmentIndex,
     found: Vec<(SegmentIndex, Addr, Kinds<LockType>)>,
     thin: Vec<Addr>,
-    /// Objects whose sync block is past that end: the first, and their number.
+    /// Objects with a sync block index at or past `sync_end`: the first one, and their number.
     past: Option<(Addr, u64)>,
     arrays: Vec<(LockType, Addr, Addr)>,
 }
@@ -128,7 +128,7 @@ impl Visitor for Finder<'_> {
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        // Gaps keep the header words of the objects that were there.
+        // A gap in the heap keeps the header words of the former objects.
         if object.ty.is_free {
             return;
         }
@@ -159,7 +159,7 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// The lower of two addresses, and the sum of what is counted with them.
+/// The lower of two addresses, and the sum of their counts.
 fn earlier(a: Option<(Addr, u64)>, b: Option<(Addr, u64)>) -> Option<(Addr, u64)> {
     match (a, b) {
         (Some((x, m)), Some((y, n))) => Some((x.min(y), m.saturating_add(n))),

@@ -1,8 +1,8 @@
-//! The state of the library's locks, and what their parts belong to.
+//! The state of the library's locks, and the locks that their parts belong to.
 
 use super::objects::{Found, LockType};
 use super::wait_subsystem::{WaitInfos, monitors};
-use super::whole::Whole;
+use super::wait_target::WaitTarget;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
 use crate::bcl::Library;
@@ -14,7 +14,7 @@ use crate::model::{LockKind, SyncBlockModel, WaitKind};
 const MAX_WAITERS: usize = 1 << 16;
 
 fields_of! {
-    /// `System.Threading.Condition`, on which `Monitor.Wait` sleeps where monitors are objects.
+    /// `System.Threading.Condition`, on which `Monitor.Wait` sleeps if monitors are objects.
     pub(super) struct ConditionFields {
         lock: req "_lock",
         head: req "_waitersHead",
@@ -83,7 +83,7 @@ fields_of! {
 }
 
 fields_of! {
-    /// An entry of `ReaderWriterLockSlim.t_rwc`: what a thread has entered.
+    /// An entry of `ReaderWriterLockSlim.t_rwc`: a lock that a thread has entered.
     pub(super) struct ReaderFields {
         lock: req "lockID",
         readers: req "readercount",
@@ -104,7 +104,7 @@ fields_of! {
 }
 
 fields_of! {
-    /// An entry of `ReaderWriterLock+ThreadLocalLockEntry.t_lockEntryHead`: what a thread has entered.
+    /// An entry of `ReaderWriterLock+ThreadLocalLockEntry.t_lockEntryHead`: a lock that a thread has entered.
     pub(super) struct OldReaderFields {
         lock: req "_lockID",
         readers: req "_readerLevel",
@@ -143,7 +143,7 @@ fields_of! {
     }
 }
 
-/// The fields of each type, if it is loaded, and what each part belongs to.
+/// The fields of each loaded type, and the lock that each part belongs to.
 #[derive(Debug)]
 pub(super) struct Primitives {
     pub(super) lock: Option<LockFields>,
@@ -155,23 +155,23 @@ pub(super) struct Primitives {
     pub(super) old_reader_writer: Option<OldReaderWriterFields>,
     pub(super) old_reader: Option<OldReaderFields>,
     pub(super) condition: Option<ConditionFields>,
-    /// With the type's method table.
+    /// The type's method table, and its fields.
     pub(super) blocking: Option<(Addr, BlockingFields)>,
-    /// By the object whose monitor it waits on. Since .NET 11 some wait on a `Lock` instead.
-    pub(super) by_monitor: Map<Addr, Whole>,
-    /// Collections by their semaphores, and those of which one counts the elements.
+    /// Locks by the object whose monitor they wait on. Since .NET 11 some wait on a `Lock` instead.
+    pub(super) by_monitor: Map<Addr, WaitTarget>,
+    /// Collections by their semaphores, and the semaphores that count the elements of a collection.
     pub(super) collections: Map<Addr, Addr>,
     pub(super) occupied: Set<Addr>,
-    /// By `SafeWaitHandle`.
-    pub(super) by_handle: Map<Addr, Whole>,
+    /// Locks by `SafeWaitHandle`.
+    pub(super) by_handle: Map<Addr, WaitTarget>,
     /// NativeAOT, .NET 11: objects whose monitors have a separate `Lock`, by that lock.
     pub(super) monitors: Map<Addr, Addr>,
-    /// NativeAOT and .NET 11 on Unix: what threads wait for.
+    /// NativeAOT and .NET 11 on Unix: the waits of threads.
     pub(super) wait_infos: Option<WaitInfos>,
 }
 
 impl Primitives {
-    /// Binds the fields, and reads what belongs to what. What a runtime does not have is left out, with a note.
+    /// Binds the fields and reads the owners of parts. Types that a runtime does not have are left out, with a note.
     pub(super) fn read(
         library: &Library,
         types: &Classifier<LockType>,
@@ -212,7 +212,7 @@ impl Primitives {
         out
     }
 
-    /// Collections that wait on semaphores.
+    /// Reads collections that wait on semaphores.
     fn collections(&mut self, library: &Library, found: &Found) {
         let mut known: Map<Addr, Option<CollectionFields>> = Map::default();
         for object in found.of(LockType::BlockingCollection) {
@@ -224,46 +224,46 @@ impl Primitives {
         }
     }
 
-    /// Describes the wait of a thread that enters `lock`: a `Lock`, or the monitor that it is of.
-    pub(super) fn entered(&self, lock: Addr) -> Whole {
+    /// The wait of a thread that enters `lock`: for the `Lock`, or for the monitor that it belongs to.
+    pub(super) fn entered(&self, lock: Addr) -> WaitTarget {
         match self.monitors.get(&lock) {
-            Some(object) => Whole { object: *object, kind: LockKind::Monitor, wait: WaitKind::Monitor },
-            None => Whole { object: lock, kind: LockKind::Lock, wait: WaitKind::Lock },
+            Some(object) => WaitTarget { object: *object, kind: LockKind::Monitor, wait: WaitKind::Monitor },
+            None => WaitTarget { object: lock, kind: LockKind::Lock, wait: WaitKind::Lock },
         }
     }
 
-    /// Describes the wait of a thread on the monitor of `object`.
-    pub(super) fn waited(&self, object: Addr) -> Whole {
-        let plain = Whole { object, kind: LockKind::Monitor, wait: WaitKind::MonitorWait };
+    /// The wait of a thread on the monitor of `object`.
+    pub(super) fn waited(&self, object: Addr) -> WaitTarget {
+        let plain = WaitTarget { object, kind: LockKind::Monitor, wait: WaitKind::MonitorWait };
         self.by_monitor.get(&object).copied().unwrap_or(plain)
     }
 
-    /// Describes the wait of a thread on the condition at `condition`.
-    pub(super) fn conditional(&self, library: &Library, condition: Addr) -> Option<Whole> {
+    /// The wait of a thread on the condition at `condition`.
+    pub(super) fn conditional(&self, library: &Library, condition: Addr) -> Option<WaitTarget> {
         let lock = library.reference(condition, self.condition?.lock)?;
         let of_lock = || Some(self.waited(*self.monitors.get(&lock)?));
         self.by_monitor.get(&lock).copied().or_else(of_lock)
     }
 
-    /// What waits on monitors of its own.
+    /// Reads the primitives that block on a monitor inside them.
     fn events(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
-        let mut events: Map<Addr, Whole> = Map::default();
+        let mut events: Map<Addr, WaitTarget> = Map::default();
         if let Some(fields) = self.countdown {
             for object in found.of(LockType::Countdown).chain(found.of(LockType::OtherCountdown)) {
-                let whole = Whole { object, kind: LockKind::Countdown, wait: WaitKind::Countdown };
+                let whole = WaitTarget { object, kind: LockKind::Countdown, wait: WaitKind::Countdown };
                 events.extend(library.reference(object, fields.event).map(|event| (event, whole)));
             }
         }
         if let Some(fields) = self.barrier {
             for object in found.of(LockType::Barrier) {
-                let whole = Whole { object, kind: LockKind::Barrier, wait: WaitKind::Barrier };
+                let whole = WaitTarget { object, kind: LockKind::Barrier, wait: WaitKind::Barrier };
                 let both = [fields.odd, fields.even].into_iter().filter_map(|f| library.reference(object, f));
                 events.extend(both.map(|event| (event, whole)));
             }
         }
         if let Some(fields) = self.old_reader_writer {
             for object in found.of(LockType::OldReaderWriter) {
-                let whole = Whole { object, kind: LockKind::ReaderWriter, wait: WaitKind::ReadLock };
+                let whole = WaitTarget { object, kind: LockKind::ReaderWriter, wait: WaitKind::ReadLock };
                 events.extend(library.reference(object, fields.read_event).map(|event| (event, whole)));
             }
         }
@@ -272,8 +272,8 @@ impl Primitives {
                 let kinds = found.kinds.get(&object);
                 let of_task = kinds.is_some_and(|k| k.is(LockType::OnInvoke) || k.is(LockType::OnCountdown));
                 let plain = match of_task {
-                    true => Whole { object, kind: LockKind::Task, wait: WaitKind::Task },
-                    false => Whole { object, kind: LockKind::Event, wait: WaitKind::Event },
+                    true => WaitTarget { object, kind: LockKind::Task, wait: WaitKind::Task },
+                    false => WaitTarget { object, kind: LockKind::Event, wait: WaitKind::Event },
                 };
                 let whole = events.get(&object).copied().unwrap_or(plain);
                 self.by_monitor.extend(library.reference(object, fields.lock).map(|lock| (lock, whole)));
@@ -282,19 +282,19 @@ impl Primitives {
         if let Some(fields) = self.semaphore {
             for object in found.of(LockType::Semaphore) {
                 let whole = match self.collections.get(&object) {
-                    Some(of) => Whole { object: *of, kind: LockKind::BlockingCollection, wait: WaitKind::BlockingCollection },
-                    None => Whole { object, kind: LockKind::Semaphore, wait: WaitKind::Semaphore },
+                    Some(of) => WaitTarget { object: *of, kind: LockKind::BlockingCollection, wait: WaitKind::BlockingCollection },
+                    None => WaitTarget { object, kind: LockKind::Semaphore, wait: WaitKind::Semaphore },
                 };
                 self.by_monitor.extend(library.reference(object, fields.lock).map(|lock| (lock, whole)));
             }
         }
     }
 
-    /// What waits on handles of the operating system.
+    /// Reads the primitives that block on OS handles.
     fn handles(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
         let Some(fields) = binder.bind(LockType::WaitHandle, HandleFields::bind, "wait handles") else { return };
-        // An event within a lock stands for the lock.
-        let mut events: Map<Addr, Whole> = Map::default();
+        // An event inside a lock represents the lock.
+        let mut events: Map<Addr, WaitTarget> = Map::default();
         if let Some(event) = self.lock.and_then(|f| f.event) {
             for lock in found.of(LockType::Lock) {
                 events.extend(library.reference(lock, event).map(|e| (e, self.entered(lock))));
@@ -303,13 +303,13 @@ impl Primitives {
         self.conditions(library, found, binder, &mut events);
         if let Some(f) = self.old_reader_writer {
             for object in found.of(LockType::OldReaderWriter) {
-                let whole = Whole { object, kind: LockKind::ReaderWriter, wait: WaitKind::WriteLock };
+                let whole = WaitTarget { object, kind: LockKind::ReaderWriter, wait: WaitKind::WriteLock };
                 events.extend(library.reference(object, f.write_event).map(|e| (e, whole)));
             }
         }
         if let Some(f) = binder.of_some(LockType::Thread, JoinedFields::bind) {
             for object in found.of(LockType::Thread) {
-                let whole = Whole { object, kind: LockKind::Thread, wait: WaitKind::Join };
+                let whole = WaitTarget { object, kind: LockKind::Thread, wait: WaitKind::Join };
                 events.extend(library.reference(object, f.ended).map(|e| (e, whole)));
             }
         }
@@ -322,19 +322,19 @@ impl Primitives {
             ];
             for object in found.of(LockType::ReaderWriter) {
                 for (field, wait) in of {
-                    events.extend(library.reference(object, field).map(|e| (e, Whole { object, kind: LockKind::ReaderWriter, wait })));
+                    events.extend(library.reference(object, field).map(|e| (e, WaitTarget { object, kind: LockKind::ReaderWriter, wait })));
                 }
             }
         }
         for object in found.of(LockType::WaitHandle) {
-            let plain = Whole { object, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
+            let plain = WaitTarget { object, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
             let whole = events.get(&object).copied().unwrap_or(plain);
             self.by_handle.extend(library.reference(object, fields.handle).map(|handle| (handle, whole)));
         }
     }
 
-    /// The events of conditions: that of the lock, which its field may lead to through the condition, and one for each waiter.
-    fn conditions(&self, library: &Library, found: &Found, binder: &Binder<'_>, events: &mut Map<Addr, Whole>) {
+    /// Adds the events of conditions: the event of the lock that a condition belongs to, and one for each waiter.
+    fn conditions(&self, library: &Library, found: &Found, binder: &Binder<'_>, events: &mut Map<Addr, WaitTarget>) {
         let Some(f) = self.condition else { return };
         let waiter = binder.of_some(LockType::ConditionWaiter, WaiterFields::bind);
         for condition in found.of(LockType::Condition) {
@@ -360,7 +360,7 @@ struct Binder<'b> {
 }
 
 impl Binder<'_> {
-    /// Fields that only some runtimes have.
+    /// Binds fields that only some runtimes have.
     fn of_some<F>(&self, kind: LockType, bind: impl Fn(&crate::clr::fields::Types, Addr) -> Result<F, NoSuchField>) -> Option<F> {
         bind(self.library.types(), self.types.table(kind)?).ok()
     }

@@ -1,8 +1,8 @@
 //! Arguments of `locks`.
 
-/// What to list.
+/// Options of [`locks`](super::locks).
 #[derive(Clone, Debug, Default)]
 pub struct LocksQuery {
-    /// Also locks that nobody holds or waits for.
+    /// Whether to include locks without an owner and waiters.
     pub all: bool,
 }

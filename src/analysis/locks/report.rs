@@ -1,4 +1,4 @@
-//! Locks, waits and deadlocks as they are printed.
+//! Models of locks, waits and deadlocks.
 
 use std::collections::BTreeMap;
 
@@ -17,9 +17,9 @@ use crate::model::{
 };
 use crate::session::{Error, Namer, Runtime, SourceLines};
 
-/// Most pairs of threads of which one waits for the other: those who write wait for all who read.
+/// Most edges between waiting threads: each writer waits for all readers.
 const MAX_EDGES: usize = 1 << 22;
-/// Steps that an owner of a lock takes, listed for each thread that waits.
+/// Steps charged for an owner of a lock, for each thread that waits.
 const STEPS_OF_AN_OWNER: u64 = 4;
 /// Longest chain of waiting threads.
 const MAX_CHAIN: usize = 64;
@@ -73,13 +73,14 @@ impl Reporter<'_> {
             waits: waiting,
             deadlocks,
             chains: self.chains(locks, waits, (&graph, &graph.first()?), &cycles),
+            framework: false,
         })
     }
 
-    /// A wait, with who holds what it waits for.
+    /// A wait, with the owners of the lock.
     pub(super) fn brief(&self, wait: &Wait, locks: &Locks) -> ThreadWait {
         let held = wait.object.and_then(|(object, _)| locks.get(&object));
-        // Threads that read let others read, and block those that write.
+        // A reader blocks writers, but not other readers.
         let writes = matches!(wait.kind, WaitKind::WriteLock | WaitKind::Upgrade);
         let owner = held.and_then(|h| h.owner.or(h.upgrader.filter(|_| wait.kind != WaitKind::ReadLock)));
         // Thousands of threads may wait for one lock that thousands hold.
@@ -99,7 +100,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// Who waits for whom. That a thread joins another is known from its frames.
+    /// The edges of the wait graph. A join is known from the frames of the waiting thread.
     fn edges(&self, locks: &Locks, waits: &[Wait], runs: &[Edge]) -> Vec<Edge> {
         let objects = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
         let mut out = edges(locks, waits);
@@ -120,7 +121,7 @@ impl Reporter<'_> {
         usize::try_from(thread).ok().and_then(|i| self.threads.get(i)?.id).unwrap_or(0)
     }
 
-    /// The type of an object, or the type at that address itself.
+    /// The type name of an object, or of the type at that address itself.
     fn type_of(&self, object: Addr, class: bool) -> Option<Name> {
         self.namer.name(if class { object } else { self.library.method_table(object)? })
     }
@@ -151,7 +152,7 @@ impl Reporter<'_> {
         let model = |(object, held): (Addr, Held)| LockModel {
             object,
             type_name: self.type_of(object, held.kind == LockKind::ClassConstructor),
-            // The monitor of an object may be waited for as well as the object itself.
+            // A monitor is a separate lock from its object, which threads may wait for as well.
             kind: held.kind,
             owner: held.owner.or(held.upgrader).map(|o| self.owner(o)),
             recursion: held.recursion,
@@ -166,13 +167,13 @@ impl Reporter<'_> {
         out
     }
 
-    /// Chains of waiting threads that end outside the cycles: each thread waits for the next one, the last for something without an owner.
+    /// Chains of waiting threads outside the cycles: each thread waits for the next one, the last one for an object without an owner.
     fn chains(&self, locks: &Locks, waits: &[Wait], (all, graph): (&WaitGraph, &WaitGraph), cycles: &[Vec<u32>]) -> Vec<WaitChain> {
         let by_thread: Map<u32, &Wait> = waits.iter().filter_map(|w| Some((u32::try_from(w.thread).ok()?, w))).collect();
-        let in_cycle = all.behind(cycles.concat());
+        let in_cycle = all.with_waiters(cycles.concat());
         let mut ends: Vec<(Vec<u32>, &Wait)> = Vec::new();
         for (last, wait) in &by_thread {
-            // Somebody waits for the last one, which waits for nobody.
+            // Only a thread that others wait for, and that waits for no thread itself, ends a chain.
             if !graph.owners(*last).is_empty() || in_cycle.contains(last) || graph.waiters(*last).is_empty() {
                 continue;
             }
@@ -184,7 +185,7 @@ impl Reporter<'_> {
             }
             ends.push((threads, *wait));
         }
-        // Who has what nobody owns on its stack, without those that wait for it.
+        // Threads that have a lock without an owner on their stacks, except for its waiters.
         let unowned = |object: Addr| locks.get(&object).is_none_or(|held| held.owner.is_none());
         let wanted: Set<Addr> = ends.iter().filter_map(|(_, wait)| Some(wait.object?.0)).filter(|object| unowned(*object)).collect();
         let stacks = self.stacks.iter().filter_map(|(_, t)| Some((t.thread.id?, t.stack?)));
@@ -214,7 +215,7 @@ impl Reporter<'_> {
     }
 }
 
-/// Who waits for whom.
+/// The edges from waiting threads to the threads that they wait for.
 fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
     let mut out = Vec::new();
     let mut writers: Map<Addr, Vec<usize>> = Map::default();
@@ -239,20 +240,20 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         let owner = held.owner.and_then(|o| o.thread);
         let upgrader = held.upgrader.and_then(|o| o.thread);
         let readers = held.readers.iter().map(|o| o.thread);
-        // A lock that is found by the event its threads wait for is as sure as a record: nothing else has that event.
+        // A lock found by its event is as certain as one from a record: no other lock has the event.
         let of_event = w.timeout.is_none();
         match w.kind {
             WaitKind::Monitor | WaitKind::Lock => add(owner, certain || w.kind == WaitKind::Lock && of_event, false),
-            // The owner of a mutex. Events and semaphores have none.
+            // Mutexes have an owner; events and semaphores do not.
             WaitKind::WaitHandle => add(owner, certain, false),
-            // Nothing else has the entry of the class.
+            // The entry belongs to this class only.
             WaitKind::ClassConstructor => add(owner, true, false),
             WaitKind::WriteLock => {
                 add(owner, of_event, false);
                 add(upgrader, of_event, false);
                 readers.for_each(|reader| add(reader, of_event, false));
             }
-            // Never for itself.
+            // An upgrading thread does not wait for itself.
             WaitKind::Upgrade => readers.filter(|reader| *reader != Some(from)).for_each(|reader| add(reader, of_event, false)),
             WaitKind::ReadLock | WaitKind::UpgradeableLock => {
                 add(owner, of_event, false);
@@ -269,7 +270,7 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
     out
 }
 
-/// Threads joined by others.
+/// The edges from threads to those that they join.
 fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
     let joined = waits.iter().filter(|w| w.kind == WaitKind::Join);
     let edge = |w: &Wait| {

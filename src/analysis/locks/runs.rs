@@ -1,8 +1,8 @@
-//! Threads that run what other threads wait for: a task, or an asynchronous method on which the awaited one depends.
+//! Threads that run a task that other threads wait for, or an asynchronous method that the awaited one depends on.
 //!
-//! A thread runs a method if its stack holds the method's box, and one of its frames is the box's `MoveNext`; it runs a task's delegate if
-//! its stack holds the task, whose delegate was invoked, and a frame of the library's that invokes it. Of a task of runtime async, the thread
-//! keeps a record while it resumes the task's methods.
+//! A thread runs a method if its stack holds the method's box and one of its frames is the box's `MoveNext`. It runs a task's delegate if its stack
+//! holds the task, the delegate was invoked, and a frame of the library invokes it. For runtime async, the runtime has a record in the thread while
+//! it resumes the methods of a task.
 
 use std::collections::VecDeque;
 
@@ -16,10 +16,10 @@ use crate::bcl::tasks::{Tasks, flags};
 use crate::model::{WaitEdgeKind, WaitKind};
 use crate::session::{Error, Heap, Namer};
 
-/// Most methods and tasks that a task is followed to.
+/// Most methods and tasks followed from one task.
 const MAX_AWAITED: usize = 256;
 
-/// Which waiting threads wait for others that run what they wait for.
+/// The edges from waiting threads to the threads that run the awaited tasks.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -70,15 +70,15 @@ pub(super) fn runs(
     Ok(out)
 }
 
-/// The frame of who runs a task.
+/// The frame of a thread that runs a task.
 enum Frame {
-    /// The `MoveNext` of the state machine with this method table: code that instances share is that of the canonical one.
+    /// The `MoveNext` of the state machine with this canonical method table. Instances may share its code.
     Method(Addr),
     Delegate,
 }
 
 impl Frame {
-    /// `None` if the task is not running.
+    /// The frame that runs the task at `node`; `None` if the task is not running.
     fn of(tasks: &Tasks, namer: &Namer, node: Addr) -> Option<Frame> {
         let plan = tasks.plan_of(node)?;
         let state = tasks.flags(node);

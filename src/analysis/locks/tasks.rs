@@ -21,7 +21,7 @@ fields_of! {
 }
 
 fields_of! {
-    /// `TaskFactory.CompleteOnInvokePromise<T>`: the task that ends with the first of several, as `Task.WaitAny` waits for.
+    /// `TaskFactory.CompleteOnInvokePromise<T>`: the task of `Task.WaitAny`, which completes with the first of several tasks.
     struct OnAnyFields {
         tasks: req "_tasks",
     }
@@ -34,7 +34,7 @@ fields_of! {
     }
 }
 
-/// A thread that waits for tasks has added an event to them as a continuation: replaces the event by the tasks.
+/// Replaces the event that a thread waits on by the tasks whose continuation the event is.
 pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>, waits: &mut [Wait], notes: &Collector) {
     let events: Map<Addr, usize> =
         waits.iter().enumerate().filter(|(_, w)| w.kind == WaitKind::Task).filter_map(|(i, w)| Some((w.object?.0, i))).collect();
@@ -55,7 +55,7 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
             found.entry(*wait).or_default().push(task);
             continue;
         }
-        // Several continuations are a list.
+        // Several continuations are stored in a list.
         let Some(list) = library.method_table(continuation).and_then(&mut list_fields) else { continue };
         let Some(items) = library.reference(continuation, list.items) else { continue };
         for (_, item) in library.references(items, MAX_CONTINUATIONS) {
@@ -76,7 +76,7 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
     }
 }
 
-/// The tasks of which a thread waits for the first, if `task` ends with that one; else `task`.
+/// The tasks of which the first one completes `task`; or else `task` itself.
 fn first_of(
     library: &Library,
     types: &Classifier<LockType>,
@@ -86,7 +86,7 @@ fn first_of(
     let mut tasks = || {
         let mt = library.method_table(task).filter(|mt| types.of(*mt).is(LockType::OnAny))?;
         let list = library.reference(task, OnAnyFields::bind(library.types(), mt).ok()?.tasks)?;
-        // An array or a `List<Task>`.
+        // The tasks are an array or a `List<Task>`.
         let items = library.method_table(list).and_then(&mut *list_fields).and_then(|fields| library.reference(list, fields.items));
         let tasks = library.references(items.unwrap_or(list), MAX_CONTINUATIONS).into_iter().map(|(_, task)| task);
         let tasks: Vec<Addr> = tasks.filter(|task| !task.is_null()).collect();

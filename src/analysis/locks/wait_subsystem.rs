@@ -1,18 +1,18 @@
-//! Monitors of NativeAOT programs, which keep them in objects, and the waits of these and of .NET 11 on Unix.
+//! Monitors of NativeAOT programs, which are managed objects, and the records of waits in these programs and in .NET 11 on Unix.
 //!
 //! Source: `docs/internals/native-aot.md#locks-and-waits`, `docs/internals/locks.md`.
 
 use super::objects::{Found, LockType};
-use super::whole::Whole;
+use super::wait_target::WaitTarget;
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
 
-/// `ThreadWaitInfo.WaitSignalState.NotWaiting`: those below are of threads that wait, interruptible or not.
+/// `ThreadWaitInfo.WaitSignalState.NotWaiting`. Lower values are states of waiting threads, interruptible or not.
 const NOT_WAITING: u8 = 2;
-/// Maximum objects that a thread waits for at once.
+/// Most objects that a thread waits for at once.
 const MAX_WAITED: u64 = 64;
 /// Maximum entries of the table of monitors.
 const MAX_ENTRIES: u64 = 1 << 26;
@@ -66,27 +66,27 @@ fields_of! {
 
 /// An entry of the table of monitors in use.
 struct Entry {
-    /// Where it is, as a box would be.
+    /// The address that a box of the entry would have.
     at: Addr,
     fields: EntryFields,
     object: Addr,
 }
 
-/// The objects whose monitors have a lock of their own, by that lock.
+/// The objects whose monitors have a separate `Lock`, by that lock.
 pub(super) fn monitors(library: &Library, found: &Found) -> Map<Addr, Addr> {
     let entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, None));
     entries.filter_map(|e| Some((library.reference(e.at, e.fields.lock)?, e.object))).collect()
 }
 
-/// The hash code of `object`, whose header leads to the entry at `index`. 0: it was not asked for one.
+/// The hash code of `object`, whose header has the index of its entry; `None` if it is 0, i.e. not computed.
 pub(super) fn hash_code(library: &Library, found: &Found, index: u32, object: Addr) -> Option<u32> {
-    // The array from before the table grew may still be on the heap.
+    // The array from before the last growth of the table may still be on the heap.
     let mut entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, Some(index.into())));
     let entry = entries.find(|e| e.object == object)?;
     library.u32(entry.at, entry.fields.hash?).filter(|hash| *hash != 0)
 }
 
-/// The entries in use of the table from `array` to `end`: all, or the one at an index.
+/// The entries in use of the table from `array` to `end`, or only the one at an index.
 fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> impl Iterator<Item = Entry> {
     let (types, word) = (library.types(), library.types().pointer_bytes());
     let tables = types.names().method_tables();
@@ -100,7 +100,7 @@ fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> 
     bound().into_iter().flat_map(move |(fields, first, size, room)| {
         let indices = only.map_or(0..room, |i| i..room.min(i.saturating_add(1)));
         indices.filter_map(move |i| {
-            // Offsets of a structure are those of its box.
+            // Offsets in a structure are relative to its box.
             let at = first.element(i, size).minus(word)?;
             let handle = library.word(at, fields.owner).map(Addr).filter(|h| !h.is_null())?;
             Some(Entry { at, fields, object: library.reference_at(handle)? })
@@ -108,19 +108,19 @@ fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> 
     })
 }
 
-/// What threads wait for.
+/// The records of waits.
 #[derive(Debug)]
 pub(super) struct WaitInfos {
     thread: ThreadFields,
     info: InfoFields,
     mutex: Option<(WaitableFields, OwnershipFields)>,
-    /// By `WaitableObject`.
-    by_waitable: Map<Addr, Whole>,
+    /// Locks by `WaitableObject`.
+    by_waitable: Map<Addr, WaitTarget>,
 }
 
 impl WaitInfos {
-    /// Binds to the types of a program that has them: on Unix. `by_handle`: what each `SafeWaitHandle` belongs to.
-    pub(super) fn bind(library: &Library, types: &Classifier<LockType>, by_handle: &Map<Addr, Whole>) -> Option<WaitInfos> {
+    /// Binds the fields of a program that has these types, i.e. on Unix. `by_handle` has the lock of each `SafeWaitHandle`.
+    pub(super) fn bind(library: &Library, types: &Classifier<LockType>, by_handle: &Map<Addr, WaitTarget>) -> Option<WaitInfos> {
         let of = library.types();
         let thread = ThreadFields::bind(of, types.table(LockType::Thread)?).ok()?;
         let info = InfoFields::bind(of, types.table(LockType::WaitInfo)?).ok()?;
@@ -133,7 +133,7 @@ impl WaitInfos {
         Some(WaitInfos { thread, info, mutex, by_waitable })
     }
 
-    /// The mutexes that are held: the wait handle, the `Thread` object of the thread that holds it, and how often that entered it again.
+    /// The held mutexes: the wait handle, the `Thread` object of the owner, and the number of recursive entries.
     pub(super) fn owned<'i>(&'i self, library: &'i Library) -> impl Iterator<Item = (Addr, Addr, u32)> + 'i {
         self.by_waitable.iter().filter_map(move |(waitable, whole)| {
             let (of_waitable, of_ownership) = self.mutex?;
@@ -143,14 +143,14 @@ impl WaitInfos {
         })
     }
 
-    /// What the thread with the object at `thread` waits for; `None` if it does not.
-    pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<Whole>> {
+    /// The objects that the thread with the object at `thread` waits for; `None` if it does not wait.
+    pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<WaitTarget>> {
         let info = library.reference(thread, self.thread.info)?;
         (library.u8(info, self.info.state)? < NOT_WAITING).then_some(())?;
         let count = u64::from(library.u32(info, self.info.count)?);
         let array = library.reference(info, self.info.objects)?;
         let objects = library.first_references(array, count, MAX_WAITED).into_iter().map(|(_, object)| object).filter(|o| !o.is_null());
-        let plain = |object| Whole { object, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
+        let plain = |object| WaitTarget { object, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
         Some(objects.map(|object| self.by_waitable.get(&object).copied().unwrap_or_else(|| plain(object))).collect())
     }
 }

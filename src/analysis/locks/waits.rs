@@ -1,11 +1,11 @@
-//! What each blocked thread waits for: by the record that the runtime keeps, else by its frames and the values on its stack.
+//! The wait of each blocked thread, from a record of the runtime, or else from its frames and the values on its stack.
 
 use std::sync::Arc;
 
 use super::class_constructors::{ClassConstructors, is_of_starts};
 use super::objects::{Found, LockType};
 use super::primitives::Primitives;
-use super::whole::Whole;
+use super::wait_target::WaitTarget;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
@@ -22,9 +22,9 @@ use crate::stack::walked::{Frame, Gap};
 
 /// Maximum elements of an array of wait handles.
 const MAX_HANDLES: u64 = 1024;
-/// Frames that are named of each thread.
+/// Most frames named for each thread.
 const MAX_FRAMES: usize = 64;
-/// Most objects looked at that the innermost function of the runtime protects; a few were met.
+/// Most objects read that the innermost runtime frame protects. In practice there are a few.
 const MAX_PROTECTED: usize = 64;
 
 /// The kinds of `ThreadBlockingInfo._objectKind`.
@@ -33,10 +33,10 @@ const KIND_WAIT: i32 = 1;
 const KIND_LOCK: i32 = 2;
 const KIND_CONDITION: i32 = 3;
 
-/// What a thread waits for.
+/// The wait of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Wait {
-    /// Its place in the runtime's list.
+    /// Index of the thread in the runtime's list.
     pub(super) thread: usize,
     pub(super) kind: WaitKind,
     /// The lock and its kind.
@@ -48,7 +48,7 @@ pub(super) struct Wait {
 
 impl Wait {
     /// A wait for one object, known from a record.
-    pub(super) fn exact(thread: usize, whole: Whole) -> Wait {
+    pub(super) fn exact(thread: usize, whole: WaitTarget) -> Wait {
         let object = Some((whole.object, whole.kind));
         Wait { thread, kind: whole.wait, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout: None }
     }
@@ -59,34 +59,34 @@ impl Wait {
     }
 }
 
-/// A thread with what is known of its stack.
+/// A thread with its frames.
 #[derive(Debug)]
 pub(super) struct Blocked<'t> {
     pub(super) thread: &'t Thread,
     pub(super) stack: Option<AddrRange>,
     /// Its methods, innermost first.
     pub(super) frames: Vec<BlockedFrame>,
-    /// Slots of the objects that the innermost function of the runtime protects.
+    /// Slots of the objects that the innermost runtime frame protects.
     pub(super) protected: FrameRoots,
-    /// If a function of the runtime may have been called to start a class: where the frame of the method starts that needs the class.
+    /// The stack pointer of the method that needs a class, if the runtime may have been called to start the class.
     pub(super) starts_class: Option<Addr>,
 }
 
 /// A frame of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct BlockedFrame {
-    /// The method, or that which imports it.
+    /// The name of the method, or of the P/Invoke method that a stub belongs to.
     pub(super) name: Name,
     pub(super) method: Arc<MethodName>,
     pub(super) desc: Addr,
-    /// The instruction; `None` if only the method's native part is left.
+    /// The instruction pointer; `None` if only the native part of the method is left.
     pub(super) at: Option<Addr>,
-    /// Its stack pointer; `None` if only the method's native part is left.
+    /// The stack pointer; `None` if only the native part of the method is left.
     sp: Option<Addr>,
 }
 
 impl BlockedFrame {
-    /// Whether it waits for others, as the library and generated stubs do.
+    /// Whether the frame is a library method or stub that waits on behalf of its caller.
     fn is_of_waits(&self) -> bool {
         self.name.starts_with("System.Threading.") || self.name.starts_with("ILStubClass.") || is_of_starts(self)
     }
@@ -98,7 +98,7 @@ impl Blocked<'_> {
         self.frames.iter().find(|frame| !frame.is_of_waits())
     }
 
-    /// What the innermost frames of `System.Threading` are about.
+    /// The kind of wait by the innermost frames in `System.Threading`.
     fn framed(&self) -> Option<WaitKind> {
         let waits = [
             ("System.Threading.Thread.Join", WaitKind::Join),
@@ -119,7 +119,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
     let walked = match runtime.walk_stacks(Asked::default(), |_| true, notes) {
         Ok(walked) => walked,
-        // NativeAOT programs do not describe their stacks.
+        // NativeAOT programs do not have a description of their stacks.
         Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
         Err(e) => {
             notes.add(NoteKind::Missing, None, format!("the frames of blocked threads are not told: {e}"));
@@ -141,26 +141,26 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     };
     let mut all: Vec<(usize, Blocked<'t>)> = runtime.stacks_in_use(threads, notes).into_iter().map(blocked).collect();
     let mut names: Map<Addr, Option<(Name, Arc<MethodName>)>> = Map::default();
-    // Both in the order of the runtime's list.
+    // Both lists are in the order of the runtime's thread list.
     let mut rest = walked.iter().peekable();
     for (index, blocked) in &mut all {
         while rest.next_if(|stack| stack.index < *index).is_some() {}
         let Some(stack) = rest.next_if(|stack| stack.index == *index) else { continue };
         let managed = stack.walk.frames.iter().filter_map(|f| match f {
             Frame::Managed(f) => Some((f.code.method_desc, Some(f.instruction()), Some(f.sp))),
-            // Where the compiler has inlined `Thread.Join`, only its native part is left.
+            // If the JIT has inlined `Thread.Join`, only its native part is left.
             Frame::Runtime(f) => Some((runtime.stack_walker().ok()?.native(f)?, None, None)),
         });
         let protected = match stack.walk.frames.first() {
             Some(Frame::Runtime(f)) => runtime.stack_walker().ok().and_then(|walker| walker.owned(&f.frame).ok()).unwrap_or_default(),
             _ => FrameRoots::default(),
         };
-        // A call of the runtime itself, not of native code by a method.
+        // A call of the runtime itself, not a P/Invoke.
         let calls = matches!(stack.walk.frames.first(), Some(Frame::Runtime(f)) if !f.frame.is_inlined());
         let mut frame = |(desc, at, sp): (Addr, Option<Addr>, Option<Addr>)| {
             let read = || {
                 let method = methods.as_ref()?.name(namer.names()?, desc)?;
-                // The generated part of an import is that of the method.
+                // A P/Invoke stub has the name of its method.
                 let name = importer(&method.name).map_or_else(|| method.to_name(), Name::from);
                 Some((name, Arc::new(method)))
             };
@@ -182,7 +182,7 @@ pub(super) struct Waits<'w> {
     pub(super) library: &'w Library,
     pub(super) found: &'w Found,
     pub(super) primitives: &'w Primitives,
-    /// By address of the block.
+    /// Sync blocks by address.
     pub(super) blocks: Map<Addr, SyncBlockModel>,
     pub(super) blocking: Blocking,
     /// `Thread` objects, by address.
@@ -192,7 +192,7 @@ pub(super) struct Waits<'w> {
 }
 
 impl Waits<'_> {
-    /// What each of `threads` waits for.
+    /// Returns the wait of each of `threads`.
     pub(super) fn read(&mut self, threads: &[(usize, Blocked<'_>)], notes: &Collector) -> Vec<Wait> {
         if !self.blocking.is_placed() {
             let stacks: Vec<(Addr, AddrRange)> = threads.iter().filter_map(|(_, t)| Some((t.thread.address, t.stack?))).collect();
@@ -212,14 +212,14 @@ impl Waits<'_> {
         out
     }
 
-    /// The objects of the monitors on which threads sleep, by `Thread`.
+    /// The objects whose monitors threads sleep on, by `Thread`.
     fn queued(&self, notes: &Collector) -> Map<Addr, Addr> {
         let mut out = Map::default();
         for (address, block) in &self.blocks {
             let Some(object) = block.object else { continue };
             match self.blocking.queued(*address, &|n| self.library.afford(n)) {
                 Some(list) => out.extend(list.into_iter().map(|thread| (thread, object))),
-                // The library tells that nothing is left.
+                // The library notes that the budget is used up.
                 None if !self.library.afford(0) => break,
                 None if self.blocking.has_queues() => {
                     notes.add(NoteKind::Missing, *address, "the threads that wait in a sync block cannot be read");
@@ -230,20 +230,20 @@ impl Waits<'_> {
         out
     }
 
-    /// By the runtime's own record.
+    /// The wait by the runtime's own record.
     fn recorded(&self, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
         let item: BlockingItem = self.blocking.item(thread.thread.address, thread.stack?, |block| self.blocks.contains_key(&block))?;
         let object = self.blocks.get(&item.block)?.object?;
         Some(self.monitor(index, object, item.waits, item.timeout))
     }
 
-    /// By the library's record (.NET 9 and later).
+    /// The wait by the library's record (.NET 9 and later).
     fn managed(&self, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
         let (table, fields) = self.primitives.blocking?;
         let stack = thread.stack?;
         let first = self.library.thread_static_at(table, "t_first", thread.thread.address).ok()??;
         let at = self.library.reference_at(first).filter(|at| stack.contains(*at))?;
-        // Offsets of a structure are those of its box.
+        // Offsets in a structure are relative to its box.
         let at = at.minus(self.heap.memory().ptr_bytes())?;
         let object = Addr(self.library.word(at, fields.object)?);
         let timeout = self.library.i32(at, fields.timeout).and_then(|ms| u32::try_from(ms).ok());
@@ -260,17 +260,17 @@ impl Waits<'_> {
             }
             KIND_CONDITION => {
                 let condition = in_slot()?;
-                let plain = Whole { object: condition, kind: LockKind::Monitor, wait: WaitKind::Condition };
+                let plain = WaitTarget { object: condition, kind: LockKind::Monitor, wait: WaitKind::Condition };
                 Some(whole(self.primitives.conditional(self.library, condition).unwrap_or(plain)))
             }
             _ => None,
         }
     }
 
-    /// By the object in which the library records what a thread waits for. A sleep is a wait for nothing.
+    /// The wait by the object in which the library records it. A sleep has no such object.
     fn subsystem(&self, index: usize, thread: Addr) -> Option<Wait> {
         let waited = self.primitives.wait_infos.as_ref()?.waited(self.library, thread)?;
-        let object = |w: &Whole| (w.object, w.kind);
+        let object = |w: &WaitTarget| (w.object, w.kind);
         let (kind, first, others) = match waited.as_slice() {
             [one] => (one.wait, Some(object(one)), Vec::new()),
             [first, rest @ ..] => (WaitKind::WaitHandles, Some(object(first)), rest.iter().map(|w| w.object).collect()),
@@ -279,20 +279,20 @@ impl Waits<'_> {
         Some(Wait { thread: index, kind, object: first, others, evidence: WaitEvidence::Exact, timeout: None })
     }
 
-    /// A wait for the monitor of `object`, or for what it is a part of.
+    /// A wait for the monitor of `object`, or for the lock that the object is a part of.
     fn monitor(&self, index: usize, object: Addr, waits: bool, timeout: Option<u32>) -> Wait {
-        let entered = Whole { object, kind: LockKind::Monitor, wait: WaitKind::Monitor };
+        let entered = WaitTarget { object, kind: LockKind::Monitor, wait: WaitKind::Monitor };
         let whole = if waits { self.primitives.waited(object) } else { entered };
         Wait::exact(index, whole).with_timeout(timeout)
     }
 
-    /// By frames, and by the first value on the stack that threads wait for.
+    /// The wait by the frames, and by the first stack value that is an awaitable object.
     fn by_stack(&self, index: usize, thread: &Blocked<'_>) -> Wait {
         let own = thread.thread.exposed;
         let is_thread = |object: &Addr| self.thread_objects.contains(object) && Some(*object) != own;
         let wait = |kind, object, others| Wait { thread: index, kind, object, others, evidence: WaitEvidence::Stack, timeout: None };
         let protected = thread.protected.slots().take(MAX_PROTECTED).filter_map(|slot| self.library.reference_at(slot));
-        // `ThreadNative::Join`, which .NET 8 has no frame for where `Thread.Join` is inlined.
+        // `ThreadNative::Join` has no frame in .NET 8 if `Thread.Join` is inlined.
         let joined = || protected.clone().find(is_thread).map(|_| WaitKind::Join);
         let framed = thread.framed().or_else(joined);
         let kind = framed.unwrap_or(WaitKind::Other);
@@ -309,7 +309,7 @@ impl Waits<'_> {
         }
         for word in self.words(stack) {
             if self.found.kinds.get(&word).is_some_and(|kinds| kinds.is(LockType::SafeWaitHandle)) {
-                let plain = Whole { object: word, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
+                let plain = WaitTarget { object: word, kind: LockKind::WaitHandle, wait: WaitKind::WaitHandle };
                 let whole = self.primitives.by_handle.get(&word).copied().unwrap_or(plain);
                 return wait(whole.wait, Some((whole.object, whole.kind)), Vec::new());
             }
@@ -324,7 +324,7 @@ impl Waits<'_> {
         wait(kind, None, Vec::new())
     }
 
-    /// The wait handles of an array of their safe handles.
+    /// The wait handles whose safe handles are in an array.
     fn handles(&self, array: Addr) -> Vec<Addr> {
         let all = self.library.references(array, MAX_HANDLES);
         let handles = all.into_iter().map(|(_, handle)| handle).filter(|h| !h.is_null());

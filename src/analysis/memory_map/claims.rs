@@ -1,4 +1,4 @@
-//! Who says what a range is for: the container, the GC, the runtime's lists of code and images.
+//! Claims about the use of ranges: by the container, the GC, and the runtime's lists of code and images.
 
 use std::collections::BTreeMap;
 
@@ -15,35 +15,35 @@ use crate::model::{Generation, LoaderHeapKind, MemoryKind, RegionListModel, Segm
 use crate::session::{Images, Namer, Runtime};
 use crate::stack::code::CodeUse;
 
-/// Most reads of the map of code sections.
+/// Maximum number of reads of the code map.
 const READS: u64 = 1 << 24;
 
-/// Which claim wins where several meet: the more specific one, so the order is part of what the answer means.
+/// Precedence of overlapping claims: the more specific one wins. The order affects the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// What the GC has committed. Frozen segments of NativeAOT lie in the image.
+    /// Memory committed by the GC. Frozen segments of NativeAOT are inside the image.
     Heap,
     FreeRegion,
     HandleTable,
     Bookkeeping,
     Stack,
-    /// Mappings of an image, and images as the runtime lists them.
+    /// Mappings of an image, and images in the runtime's list.
     Image,
-    /// Heaps of the loader by name, of which some are stubs.
+    /// Loader heaps by name, some of which contain stubs.
     Loader,
-    /// Code heaps and stubs, which the runtime's executable allocator maps.
+    /// Code heaps and stubs, which are mapped by the runtime's executable allocator.
     Code,
-    /// Mapped files, that allocator's included.
+    /// Mapped files, including those of that allocator.
     File,
     /// Heaps of `malloc`.
     Malloc,
-    /// What lies between the mappings of an image, or behind the last: `.bss`, sections that are copied.
+    /// Memory between the mappings of an image or after the last one: `.bss`, and copied sections.
     Extent,
-    /// What the GC has reserved, around all that it uses.
+    /// Memory reserved by the GC, around all that it uses.
     Reserve,
 }
 
-/// A statement about a range.
+/// A claim about a range.
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub(super) range: AddrRange,
@@ -61,7 +61,7 @@ impl Claim {
         Claim { range, rank, kind, generation: None, loader_heap: None, heap: None, os_id: None, name: None }
     }
 
-    /// The same up to the end of its last page: images are mapped in whole pages.
+    /// Extends the claim to the end of its last page: images are mapped in whole pages.
     fn paged(self) -> Claim {
         let end = self.range.end.plus(PAGE.saturating_sub(1)).align_down(PAGE);
         Claim { range: AddrRange::new(self.range.start, end), ..self }
@@ -75,18 +75,18 @@ impl Claim {
         Claim { heap, ..self }
     }
 
-    /// The same without what it is about.
+    /// Returns range and rank of the claim.
     pub(super) fn span(&self) -> Span {
         Span { range: self.range, rank: self.rank as u8 }
     }
 }
 
-/// What the container says: images, files, stacks.
+/// Adds the claims of the container: images, files, stacks.
 pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, notes: &Collector, out: &mut Vec<Claim>) {
     let Process { file, memory } = process;
     let images = Images::of(file, memory, runtime);
     for module in &images.lost {
-        let what = format!("whether {} is an image is not known: its headers are not in the dump", module.path);
+        let what = format!("{} may be an image: its headers are not in the dump", module.path);
         notes.add(NoteKind::Missing, module.base, what);
     }
     let mut by_path: BTreeMap<&str, Vec<&Module>> = BTreeMap::new();
@@ -102,12 +102,12 @@ pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, note
     }));
     for module in &images.modules {
         let listed = AddrRange::new(module.base, module.base.plus(module.size));
-        // Minidumps list images alone; NT_FILE, mappings without what lies between them and without `.bss`.
+        // Minidumps list only images. NT_FILE lists mappings, without the memory between them and without `.bss`.
         let rank = if file.files.is_empty() { Rank::Image } else { Rank::Extent };
         out.push(Claim::new(listed, rank, MemoryKind::Module).named(&module.path).paged());
         let (image, missed) = watched(|| Image::at(memory, module.base));
         if image.is_none() && memory.has_lost(&missed) {
-            let what = format!("the headers of {} are not in the dump: its end is not known", module.file_name());
+            let what = format!("the end of {} is unknown: its headers are not in the dump", module.file_name());
             notes.add(NoteKind::Missing, module.base, what);
         }
         out.extend(
@@ -122,7 +122,7 @@ pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, note
     stacks(file, runtime, notes, out);
 }
 
-/// Memory of the runtime's executable allocator, which it maps twice; `doublemapper` is the name that it gives.
+/// Memory of the runtime's executable allocator, which maps it twice under the name `doublemapper`.
 fn of_file(mapping: &FileMapping, module: bool) -> Claim {
     let (rank, kind) = match () {
         () if module => (Rank::Image, MemoryKind::Module),
@@ -150,9 +150,9 @@ fn stacks(file: &DumpFile, runtime: Option<&Runtime>, notes: &Collector, out: &m
     }
 }
 
-/// The allocations that a minidump lists. A stack is one: a reserve, guard pages, and what is in use.
+/// The allocations listed by a minidump. A stack is an allocation with a reserve, guard pages, and a part in use.
 struct Allocations {
-    /// Parts with memory, by address, each with the start of its allocation.
+    /// Committed parts by address, each with the start of its allocation.
     committed: Vec<(AddrRange, Addr)>,
     parts: BTreeMap<Addr, Vec<AddrRange>>,
 }
@@ -168,7 +168,7 @@ impl Allocations {
         Allocations { committed, parts }
     }
 
-    /// All parts of the allocation around `address`.
+    /// Returns all parts of the allocation around `address`.
     fn around(&self, address: Addr) -> Option<&[AddrRange]> {
         let below = self.committed.partition_point(|(range, _)| range.start <= address).checked_sub(1)?;
         let (_, at) = self.committed.get(below).filter(|(range, _)| range.contains(address))?;
@@ -176,22 +176,22 @@ impl Allocations {
     }
 }
 
-/// Heaps of the C library.
+/// Adds the heaps of the C library.
 pub(super) fn of_malloc(heaps: &[MallocHeap], out: &mut Vec<Claim>) {
     out.extend(heaps.iter().map(|heap| Claim::new(heap.range, Rank::Malloc, MemoryKind::Malloc).named(heap.kind.name())));
 }
 
-/// The memory that the GC has reserved, in order: nothing else is there.
+/// Returns the memory that belongs only to the GC, in order.
 pub(super) fn of_gc_alone(claims: &[Claim]) -> Vec<AddrRange> {
     let is_of_gc = |kind| matches!(kind, MemoryKind::GcHeap | MemoryKind::GcFree | MemoryKind::GcReserved | MemoryKind::GcBookkeeping);
     ranges::union(claims.iter().filter(|claim| is_of_gc(claim.kind)).map(|claim| claim.range).collect(), 0)
 }
 
-/// What the GC says of its memory.
+/// Adds the claims of the GC.
 pub(super) fn of_gc(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>) {
     let gc = match runtime.gc() {
         Ok(gc) => notes.with(gc),
-        Err(e) => return notes.add(NoteKind::Missing, None, format!("memory of the GC is not told apart: {e}")),
+        Err(e) => return notes.add(NoteKind::Missing, None, format!("memory of the GC cannot be identified: {e}")),
     };
     let reserve = |from: Addr, to: Addr| Claim::new(AddrRange::new(from, to), Rank::Reserve, MemoryKind::GcReserved);
     for s in notes.take(gc.segments()) {
@@ -207,7 +207,7 @@ pub(super) fn of_gc(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>) 
         out.push(Claim::new(r.range, rank, kind).of_heap(r.heap));
         out.extend(r.segment.map(|s| reserve(s.committed, s.reserved).of_heap(r.heap)));
     }
-    // Regions lie in one reserve. Between segments there is other memory.
+    // Regions are in one reserve. Between segments there is other memory.
     let facts = gc.facts();
     if let (true, Some(lowest), Some(highest)) = (facts.regions, facts.lowest, facts.highest) {
         out.push(reserve(lowest, highest));
@@ -220,7 +220,7 @@ fn of_segment(s: &SegmentModel) -> Claim {
     Claim { generation: Some(s.generation), heap: Some(s.heap), ..claim }
 }
 
-/// What the runtime lists of its code, images and loader heaps. `mapped` is all memory of the process, where the dump tells.
+/// Adds the claims of the runtime's lists of code, images and loader heaps. `mapped` is all memory of the process, if the dump lists it.
 pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &Collector, out: &mut Vec<Claim>) {
     // All code of a NativeAOT program is in its image.
     if runtime.descriptor().is_native_aot() {
@@ -230,7 +230,7 @@ pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &C
         Ok(walker) => {
             let found = tried(|| reads::bounded(READS, || walker.code().ranges()));
             if let Some(e) = &found.error {
-                notes.add(NoteKind::Missing, e.address(), format!("not all code heaps are known: {e}"));
+                notes.add(NoteKind::Missing, e.address(), format!("some code heaps are unknown: {e}"));
             }
             for (range, used) in found.ranges {
                 let kind = match used {
@@ -241,7 +241,7 @@ pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &C
                 out.push(Claim::new(range, Rank::Code, kind));
             }
         }
-        Err(e) => notes.add(NoteKind::Missing, None, format!("code heaps are not told apart: {e}")),
+        Err(e) => notes.add(NoteKind::Missing, None, format!("code heaps cannot be identified: {e}")),
     }
     let namer = runtime.namer();
     images(&namer, notes, out);
@@ -249,7 +249,7 @@ pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &C
     namer.note(notes);
 }
 
-/// The heaps of the loader, where the runtime's layout is known.
+/// Adds the loader heaps, if the runtime's layout is known.
 fn loader_heaps(runtime: &Runtime, namer: &Namer, mapped: Option<&[AddrRange]>, notes: &Collector, out: &mut Vec<Claim>) {
     let Ok(types) = namer.types() else { return };
     let Some(heaps) = runtime.scoped(notes, |d| LoaderHeaps::bind(runtime.memory(), d)) else { return };
@@ -259,14 +259,14 @@ fn loader_heaps(runtime: &Runtime, namer: &Namer, mapped: Option<&[AddrRange]>, 
     }));
 }
 
-/// The images of the assemblies that are loaded: on Linux some are copied to memory of no file.
+/// Adds the images of loaded assemblies: on Linux some are copied to anonymous memory.
 fn images(namer: &Namer, notes: &Collector, out: &mut Vec<Claim>) {
     let (names, types) = match (namer.names(), namer.types()) {
         (Some(names), Ok(types)) => (names, types),
-        _ => return notes.add(NoteKind::Missing, None, "the images of assemblies are not told apart: the runtime does not describe them"),
+        _ => return notes.add(NoteKind::Missing, None, "images of assemblies cannot be identified: the runtime does not describe them"),
     };
     if let Some(why) = types.lacks() {
-        notes.add(NoteKind::Missing, None, format!("{why}: not all images of assemblies are known"));
+        notes.add(NoteKind::Missing, None, format!("{why}: some images of assemblies are unknown"));
     }
     for module in types.modules() {
         let image = names.modules().image_range(*module);

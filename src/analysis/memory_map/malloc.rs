@@ -1,4 +1,4 @@
-//! What heaps of `malloc` hold, and pages that nobody has written to.
+//! Contents of `malloc` heaps, and pages that were never written.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use crate::memory::Memory;
 use crate::memory::malloc::{MallocHeap, Sizes, most_common};
 use crate::model::{MallocHeapKind, MallocHeapModel, MallocModel, MallocUse};
 
-/// Sizes of blocks that are listed.
+/// Number of block sizes listed.
 const SIZES: usize = 10;
 
-/// What is in use in `heaps`.
+/// Determines the used and free blocks in `heaps`.
 pub(super) fn blocks(memory: &Memory, heaps: &[MallocHeap], notes: &Collector) -> MallocModel {
     let mut rows: BTreeMap<(MallocHeapKind, Option<Addr>), MallocHeapModel> = BTreeMap::new();
     let mut sizes = Sizes::new();
@@ -34,14 +34,14 @@ pub(super) fn blocks(memory: &Memory, heaps: &[MallocHeap], notes: &Collector) -
         row.parts = row.parts.zip(used).map(|(a, b)| a.with(b));
     }
     if let Some(at) = lost {
-        notes.add(NoteKind::Missing, at, "what is in use in heaps of malloc is not known: not all of their blocks are in the dump");
+        notes.add(NoteKind::Missing, at, "the use of malloc heaps is unknown: not all of their blocks are in the dump");
     }
     let mut heaps: Vec<MallocHeapModel> = rows.into_values().collect();
     heaps.sort_by_key(|heap| (Reverse(heap.bytes), heap.start));
     MallocModel { heaps, sizes: most_common(sizes, SIZES) }
 }
 
-/// Bytes of the pages in `range` that the dump has and that are zero throughout.
+/// Returns the number of bytes of all-zero pages in `range` that are in the dump.
 pub(super) fn zero_pages(memory: &Memory, range: AddrRange) -> u64 {
     let page = usize::try_from(PAGE).unwrap_or(usize::MAX);
     let is_zero = |bytes: &[u8]| {

@@ -1,7 +1,7 @@
-//! `memory`: the address space of the process by what it is for.
+//! `memory`: the address space of the process by use.
 //!
-//! The container lists ranges, and everybody who knows more claims some. A [sweep](sweep) gives each address to one range of the
-//! container and to one claim, the more specific one, so that nothing counts twice.
+//! The container lists ranges, and other sources claim some of them. A [sweep](sweep) assigns each address to one range of the container and to the
+//! most specific claim, so that nothing is counted twice.
 
 mod claims;
 mod malloc;
@@ -28,17 +28,17 @@ use crate::session::{Dump, Runtime};
 /// Arguments of `memory`.
 #[derive(Clone, Copy, Debug)]
 pub struct MemoryQuery {
-    /// List every range.
+    /// Whether to list every range.
     pub ranges: bool,
-    /// Unexplained ranges to list; 0 for all.
+    /// Number of unexplained ranges to list; 0 for all.
     pub top: usize,
-    /// Index of the runtime to ask, from 0.
+    /// Index of the runtime to use, from 0.
     pub runtime: usize,
-    /// Look into heaps of `malloc`, and for pages of zeros: reads all of that memory.
+    /// Whether to analyze `malloc` heaps and to look for pages of zeros, which reads all of that memory.
     pub contents: bool,
 }
 
-/// The address space of `dump` by what it is for. Does not require a readable runtime.
+/// Returns the address space of `dump` by use. Does not require a readable runtime.
 pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     let notes = Collector::new();
     notes.extend(dump.notes());
@@ -46,19 +46,19 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     let runtime_error = runtime.as_ref().err().map(ToString::to_string);
     runtime.iter().for_each(|runtime| runtime.note_others(&notes));
     if let Some(e) = &runtime_error {
-        notes.add(NoteKind::Missing, None, format!("memory of the runtime and its GC is not told apart: {e}"));
+        notes.add(NoteKind::Missing, None, format!("memory of the runtime and its GC cannot be identified: {e}"));
     }
     let process = Process { file: dump.file(), memory: dump.memory() };
     let listing = listing(process);
     if listing == MemoryListing::Captured {
-        let what = "the dump lists only what was captured, images and mapped files: the process may have had more";
+        let what = "the dump lists only captured memory, images and mapped files: the process may have had more";
         notes.add(NoteKind::Missing, None, what);
     }
     mapped((process, listing), runtime.as_ref().ok(), runtime_error, query, notes)
 }
 
-/// The address space of the process of `runtime`, with the largest range that nothing explains. [`MemoryReport::listing`] says whether the dump
-/// lists all of it; the notes are about what it lists.
+/// Returns the address space of the process of `runtime`, with the largest unexplained range. [`MemoryReport::listing`] says whether the dump lists
+/// all of it; the notes are only about what it lists.
 pub(super) fn memory_of(runtime: &Runtime, contents: bool) -> Answer<MemoryReport> {
     let query = MemoryQuery { ranges: false, top: 1, runtime: runtime.index(), contents };
     let process = Process { file: runtime.file(), memory: runtime.memory() };
@@ -89,13 +89,13 @@ fn mapped(
     notes.finish(MemoryReport { listing, runtime_error, kinds, unexplained, malloc, ranges, totals })
 }
 
-/// Whether gdb wrote the dump: it lists all that it captured, without createdump's page.
+/// Whether gdb wrote the dump: it lists all that it captured, and has no page added by createdump.
 fn is_by_gdb(Process { file, memory }: Process<'_>) -> bool {
     let facts = &file.facts;
     facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !is_by_createdump(file, memory)
 }
 
-/// How much of the address space the dump lists.
+/// Determines how much of the address space the dump lists.
 fn listing(process: Process<'_>) -> MemoryListing {
     let file = process.file;
     let facts = &file.facts;
@@ -107,21 +107,21 @@ fn listing(process: Process<'_>) -> MemoryListing {
             (true, false) => MemoryListing::Captured,
         };
     }
-    // Kernels list every mapping, and capture nothing of some.
+    // The kernel lists every mapping, even those without captured memory.
     if facts.uncaptured_mappings > 0 {
         return MemoryListing::All;
     }
-    // createdump lists what it captures: of a full dump, all that can be read. gdb leaves out unchanged pages of files alone.
+    // createdump lists the captured memory: in a full dump, all readable memory. gdb omits only unmodified pages of files.
     let mapped = ranges::union(file.regions.iter().map(|r| r.range).collect(), 0);
     let files = ranges::union(file.files.iter().map(|f| f.range).collect(), 0);
     let whole = is_by_gdb(process) || ranges::subtract(&files, &mapped).is_empty();
     if whole { MemoryListing::Accessible } else { MemoryListing::Captured }
 }
 
-/// A range that the container lists.
+/// A range listed by the container.
 struct Listed {
     range: AddrRange,
-    /// Order of the lists: the one that tells most comes first.
+    /// Rank of the list: the most informative one comes first.
     rank: u8,
     /// `None` in lists without permissions.
     region: Option<MappedRegion>,
@@ -135,13 +135,13 @@ impl Listed {
     }
 }
 
-/// Everything that the container says was mapped.
+/// Returns all ranges that were mapped according to the container.
 fn listed(file: &DumpFile) -> Vec<Listed> {
     let regions = file.regions.iter().chain(&file.reserved).map(|r| Listed { range: r.range, rank: 0, region: Some(*r) });
     let plain = |range: AddrRange, rank: u8| Listed { range, rank, region: None };
     let captured = file.ranges.iter().map(|r| plain(AddrRange::new(r.start, r.start.plus(r.len)), 1));
     let files = file.files.iter().map(|f| plain(f.range, 2));
-    // The extent of a module in an ELF core includes what lies between its mappings.
+    // The extent of a module in an ELF core includes the memory between its mappings.
     let modules = file.modules.iter().filter(|_| file.files.is_empty());
     let images = modules.map(|m| plain(AddrRange::new(m.base, m.base.plus(m.size)), 3));
     regions.chain(captured).chain(files).chain(images).collect()
@@ -155,11 +155,11 @@ struct Map<'d> {
 }
 
 impl Map<'_> {
-    /// Whether the process could read, write or execute a range, which `claim` says more about. Memory in lists without permissions
-    /// could at least be read.
+    /// Whether the process could read, write or execute a range, considering `claim`. Memory in lists without permissions was at least readable.
     ///
-    /// gdb marks all memory as readable (`make_output_phdrs`, gcore.c), what has no permissions included: guard pages, and what
-    /// allocators reserve. Of a file or image it may be readable; nobody could have written to anything else.
+    /// gdb marks all memory as readable (`make_output_phdrs`, gcore.c), including memory without permissions: guard pages, and memory reserved by
+    /// allocators. A file or image may really be readable; any other memory without write permission is treated as inaccessible, because nothing
+    /// could have been written to it.
     fn is_accessible(&self, listed: &Listed, claim: Option<&Claim>) -> bool {
         let Some(r) = listed.region else { return true };
         let read_only = r.read && !r.write && !r.execute;
@@ -189,7 +189,7 @@ impl Map<'_> {
         self.claims.get(piece.claim?)
     }
 
-    /// What memory is that nobody claims.
+    /// Returns the kind of memory without a claim.
     fn unclaimed(&self, listed: &Listed) -> MemoryKind {
         let file = self.process.file;
         match listed.region.and_then(|r| r.backing) {
@@ -214,7 +214,7 @@ impl Map<'_> {
         self.process.memory.in_dump(range).fold(0, |sum, r| sum.saturating_add(r.len()))
     }
 
-    /// A range that the container lists.
+    /// Returns the row of a piece.
     fn row(&self, piece: &Piece) -> Option<MemoryRangeModel> {
         let listed = self.listed_at(piece)?;
         let (kind, generation) = self.kind_of(piece)?;
@@ -277,7 +277,7 @@ impl Map<'_> {
                 totals.explained_bytes.grow(accessible);
             }
         }
-        // Rounded to four digits: same output on every machine.
+        // Rounded to four digits for the same output on every machine.
         let part = |bytes: u64| share(bytes, totals.accessible_bytes).map_or(0.0, |s| (s * 10_000.0).floor() / 10_000.0);
         let explained_share = part(totals.explained_bytes);
         let mut kinds: Vec<MemoryKindModel> =

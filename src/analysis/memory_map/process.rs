@@ -1,9 +1,9 @@
-//! The process that is mapped.
+//! The process whose memory is mapped.
 
 use crate::dump::DumpFile;
 use crate::memory::Memory;
 
-/// A process, as the container has it.
+/// A process, as recorded by the container.
 #[derive(Clone, Copy)]
 pub(super) struct Process<'d> {
     pub(super) file: &'d DumpFile,

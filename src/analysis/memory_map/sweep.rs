@@ -1,4 +1,4 @@
-//! Cuts the address space into pieces of which each has one owner.
+//! Divides the address space into pieces with one owner each.
 
 use std::collections::BTreeSet;
 
@@ -7,24 +7,24 @@ use crate::base::{Addr, AddrRange};
 /// A range that competes with others for its addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// Its addresses.
+    /// Addresses.
     pub(super) range: AddrRange,
     /// The lowest rank wins; among equals, the first of the list.
     pub(super) rank: u8,
 }
 
-/// Addresses with the same owners.
+/// Addresses with common owners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// The addresses.
+    /// Addresses.
     pub(super) range: AddrRange,
-    /// The winner of the first list.
+    /// Index of the winner in the first list.
     pub(super) listed: Option<usize>,
-    /// The winner of the second.
+    /// Index of the winner in the second list.
     pub(super) claim: Option<usize>,
 }
 
-/// The addresses of `listed` and `claims` by address, each in one piece with the span of either list that wins it.
+/// Divides the addresses of `listed` and `claims` into pieces, by address, each with the winning span of both lists.
 pub(super) fn sweep(listed: &[Span], claims: &[Span]) -> Vec<Piece> {
     let of = |claim: bool, list: &[Span]| -> Vec<(Addr, bool, bool, u8, usize)> {
         let spans = list.iter().enumerate().filter(|(_, s)| !s.range.is_empty());
@@ -67,7 +67,7 @@ mod tests {
         marks.iter().map(|(at, len, rank)| Span { range: range(*at, *len), rank: rank % 4 }).collect()
     }
 
-    /// The winner at an address, by looking at every span.
+    /// Finds the winner at an address by examining every span.
     fn winner(list: &[Span], at: u64) -> Option<usize> {
         let here = list.iter().enumerate().filter(|(_, s)| s.range.contains(Addr(at)));
         here.min_by_key(|(i, s)| (s.rank, *i)).map(|(i, _)| i)

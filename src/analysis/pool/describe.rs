@@ -1,4 +1,4 @@
-//! What will run: items of queues, callbacks.
+//! Descriptions of work: queue items and callbacks.
 
 use crate::analysis::task_names::Names;
 use crate::base::hash::Map;
@@ -7,7 +7,7 @@ use crate::bcl::tasks::{AsyncType, Tasks};
 use crate::clr::library::FieldAt;
 use crate::model::{PoolItem, PoolItemKind};
 
-/// What items of one type are, and where what they run is.
+/// The kind of items of one type, and the location of the work that they run.
 #[derive(Clone, Copy)]
 enum Plan {
     Task,

@@ -1,4 +1,4 @@
-//! `pool` and `timers`: the thread pool, what waits in its queues, and what will be called later.
+//! `pool` and `timers`: the thread pool, its queued items, and pending callbacks.
 //!
 //! Source: `docs/internals/pool.md`.
 
@@ -27,7 +27,7 @@ use crate::session::{Error, Heap};
 use describe::Describer;
 
 library_types! {
-    /// Types of the thread pool, and of what it calls.
+    /// Types of the thread pool and of its work items.
     pub(super) enum PoolType {
         in "System.Private.CoreLib" {
             Portable = "System.Threading.PortableThreadPool",
@@ -68,7 +68,7 @@ fields_of! {
 /// Bits of each number in the pool's word of counts.
 const COUNT_BITS: u32 = 16;
 
-/// The thread pool: counters, queues with their items, threads with what blocks each.
+/// The thread pool: counters, queues with their items, and threads with their waits.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -79,7 +79,7 @@ pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
     Ok(notes.finish(report))
 }
 
-/// Adds what threads that are not blocked run: the innermost method of the program's own, else one that is not of the pool.
+/// Adds the method that each thread without a wait runs: the innermost method of the program's own, or else the innermost one outside the pool.
 fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
     let runtime = heap.runtime();
     let threads: Vec<u64> = workers.iter().filter(|w| w.blocked_by.is_none()).filter_map(|w| w.os_id).collect();
@@ -98,7 +98,7 @@ fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
     };
     match each_stack(runtime, &StacksQuery { threads, ..StacksQuery::default() }, &mut add) {
         Ok(answer) => drop(notes.take(answer)),
-        // They have no stack.
+        // No thread has a stack.
         Err(Error::Nothing(_)) => {}
         Err(e) => notes.add(NoteKind::Missing, None, format!("what the threads of the pool run: {e}")),
     }
@@ -109,7 +109,7 @@ fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
     }
 }
 
-/// As [`pool`], given what threads wait for if that is known.
+/// Like [`pool`], with the waits of threads if they are known.
 pub(super) fn pool_with(heap: &Heap, waits: Option<&[WaitModel]>) -> Result<Answer<PoolReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
@@ -155,7 +155,7 @@ fn groups(queues: &[PoolQueue]) -> Vec<PoolGroup> {
     let mut out: Vec<PoolGroup> = Vec::new();
     for queue in queues {
         let start = out.len();
-        // Asynchronous methods of the same name have different types.
+        // Asynchronous methods with the same name may have different types.
         let mut known: Map<(PoolItemKind, &Name, Option<&Name>), usize> = Map::default();
         for item in &queue.items {
             let at = *known.entry((item.kind, &item.display, item.type_name.as_ref())).or_insert_with(|| {
@@ -174,7 +174,7 @@ fn groups(queues: &[PoolQueue]) -> Vec<PoolGroup> {
     out
 }
 
-/// The threads of the pool: by their local queue, its `Thread` object and what is known of it.
+/// The threads of the pool, each with its local queue.
 type Owners<'t> = Vec<(Option<Addr>, &'t Thread)>;
 
 struct Reader<'h> {
@@ -215,7 +215,7 @@ impl<'h> Reader<'h> {
             return out;
         };
         let Some(instance) = instance else {
-            // Its class is initialized only where Windows' pool is used.
+            // The class is initialized only if the pool of Windows is used.
             if self.types.table(PoolType::Windows).is_some() && self.types.table(PoolType::Portable).is_none() {
                 out.kind = PoolKind::Windows;
             }
@@ -237,13 +237,13 @@ impl<'h> Reader<'h> {
         out
     }
 
-    /// The pool, or that there is none; `None` where that cannot be told.
+    /// The pool, or `Some(None)` if there is none; `None` if that cannot be determined.
     fn instance(&self) -> Option<Option<Addr>> {
         let Some(table) = self.types.table(PoolType::Portable) else { return Some(None) };
         noted(self.library.static_object(table, "ThreadPoolInstance"), "thread pool", self.notes)
     }
 
-    /// The word of counts in the part of the pool that has a cache line of its own.
+    /// The field with the counts, within the part of the pool that has a separate cache line.
     fn counts(&self, separated: FieldAt) -> Result<FieldAt, NoSuchField> {
         let types = self.library.types();
         let inner =
@@ -251,7 +251,7 @@ impl<'h> Reader<'h> {
         Ok(separated.then(types.field_at(inner, "counts")?, types))
     }
 
-    /// Which thread has which local queue.
+    /// The threads of the pool with their local queues.
     fn owners(&self, found: &[(Addr, Addr)]) -> Owners<'h> {
         let by_object: Map<Addr, &Thread> = self.threads.iter().filter_map(|t| Some((t.exposed?, t))).collect();
         let mut fields: Option<Option<LocalsFields>> = None;
@@ -260,7 +260,7 @@ impl<'h> Reader<'h> {
             let bind = || noted(LocalsFields::bind(self.library.types(), *mt), "threads of the thread pool", self.notes);
             let Some(fields) = *fields.get_or_insert_with(bind) else { return out };
             let thread = self.library.reference(*object, fields.thread).and_then(|t| by_object.get(&t).copied());
-            // A thread that has ended leaves its locals until the next collection.
+            // The locals of an ended thread remain until the next collection.
             out.extend(thread.filter(|t| t.has_stack()).map(|t| (self.library.reference(*object, fields.queue), t)));
         }
         out.sort_by_key(|(_, thread)| thread.id);
@@ -322,7 +322,7 @@ impl<'h> Reader<'h> {
     }
 }
 
-/// The object that a thread waits for, and the method: `task 0x7f0012345678 async Lab.Service.Fetch in Lab.Program.Main(System.String[])`.
+/// The object and the method of a wait: `task 0x7f0012345678 async Lab.Service.Fetch in Lab.Program.Main(System.String[])`.
 fn blocked_by(wait: &WaitModel) -> String {
     let object = wait.object.map(|object| format!(" {object}")).unwrap_or_default();
     let of = wait.type_name.as_ref().filter(|_| wait.object.is_some()).map(|name| format!(" {name}")).unwrap_or_default();

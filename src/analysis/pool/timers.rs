@@ -1,4 +1,4 @@
-//! Timers, registered waits, callbacks of cancellation.
+//! Timers, registered waits, cancellation callbacks.
 
 use super::PoolType;
 use super::describe::Describer;
@@ -9,27 +9,33 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
-use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
+use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{CallbackCount, CancellationModel, Order, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
 use crate::session::{Error, Heap};
 
-/// Most nodes of a list, and queues of timers.
+/// Most nodes of a list, and most timer queues.
 const MOST: usize = 1 << 24;
 const MAX_QUEUES: u64 = 1 << 12;
 /// `Timeout.UnsignedInfinite`.
 const FOREVER: u32 = u32::MAX;
-/// Most methods listed of a source of cancellation.
+/// Milliseconds after its due time from which a timer is late. The resolution of the system's clock and a busy machine cause smaller delays.
+const LATE_MS: u64 = 100;
+/// Most methods listed for a cancellation source.
 const MAX_CALLBACKS: usize = 20;
-/// Steps that a row takes, with the text of a delegate.
+/// Steps charged for a row, including the text of a delegate.
 const STEPS_OF_A_ROW: u64 = 8;
-/// Steps that a callback of cancellation takes.
+/// Steps charged for a cancellation callback.
 const STEPS_OF_A_CALLBACK: u64 = 4;
 
 fields_of! {
     struct QueueFields {
         short: req "_shortTimers",
         long: req "_longTimers",
+        // Present only if the library has a timer thread (`TimerQueue.Portable.cs`).
+        pending: opt "_isTimerScheduled",
+        scheduled: opt "_isScheduled",
+        turn: opt "_scheduledDueTimeMs",
     }
 }
 
@@ -85,7 +91,7 @@ fields_of! {
     }
 }
 
-/// Timers by due time or as `sort` says, registered waits, and callbacks of cancellation.
+/// Timers by due time or as `sort` says, registered waits, and cancellation callbacks.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -108,7 +114,9 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
     let timers = reader.timers(of(PoolType::Timer).map(|(timer, _)| timer));
     let (clock, latest) = (reader.clock(), reader.latest(&timers));
     let mut report = TimersReport {
-        active: len64(timers.iter().filter(|t| t.due_ms.is_some()).count()),
+        active: len64(timers.iter().filter(|t| t.model.due_ms.is_some()).count()),
+        late: 0,
+        held_up: len64(timers.iter().filter(|t| t.turn.is_some() && t.model.due_ms.is_some()).count()),
         latest_tick_ms: latest,
         latest_utc: clock.and_then(|clock| clock.utc(latest?)),
         clock: clock.and_then(|clock| Some(TimerClock { tick_ms: clock.tick, utc: clock.utc(clock.tick)? })),
@@ -117,11 +125,18 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
         waits: reader.waits(),
         cancellations: reader.cancellations(of(PoolType::Cancellation)),
     };
-    let until = |t: TimerModel| {
+    let until = |found: Found| {
+        let t = found.model;
+        let is_late = |due: u64| {
+            let started = report.latest_tick_ms.is_some_and(|latest| due.saturating_add(LATE_MS) <= latest);
+            started || found.turn.is_some_and(|turn| due <= turn)
+        };
+        let late = t.due_ms.is_some_and(is_late);
         let due_in_ms = t.due_ms.zip(report.latest_tick_ms).and_then(|(due, now)| i64::try_from(i128::from(due) - i128::from(now)).ok());
-        TimerModel { due_in_ms, due_utc: clock.and_then(|clock| clock.utc(t.due_ms?)), ..t }
+        TimerModel { due_in_ms, late, due_utc: clock.and_then(|clock| clock.utc(t.due_ms?)), ..t }
     };
     let mut timers: Vec<TimerModel> = timers.into_iter().map(until).collect();
+    report.late = len64(timers.iter().filter(|t| t.late).count());
     timers.sort_by_key(|t| (t.due_ms.is_none(), t.due_ms, t.object));
     let (by, direction) = (sort.map(|order| order.by), sort.and_then(|order| order.direction));
     sort::sort(&mut timers, direction, |t| match by? {
@@ -150,7 +165,13 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
     Ok(notes.finish(TimersReport { timers, ..report }))
 }
 
-/// A tick of `Environment.TickCount64`, and the time then as ticks of `DateTime`.
+/// A timer, and the time at which its queue was scheduled if the queue is still waiting for a pool thread.
+struct Found {
+    model: TimerModel,
+    turn: Option<u64>,
+}
+
+/// A tick of `Environment.TickCount64`, and the same time in ticks of `DateTime`.
 #[derive(Clone, Copy)]
 struct Clock {
     tick: u64,
@@ -158,7 +179,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// The time at a tick.
+    /// The time of a tick.
     fn utc(self, tick: u64) -> Option<String> {
         let since = i128::from(tick) - i128::from(self.tick);
         let time = i128::from(self.time) + since * i128::from(TICKS_PER_MILLISECOND);
@@ -174,12 +195,12 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// The timers of all queues, and `others` that are in none.
-    fn timers(&mut self, others: impl Iterator<Item = Addr>) -> Vec<TimerModel> {
+    /// The timers of all queues, and `others`, which are in no queue.
+    fn timers(&mut self, others: impl Iterator<Item = Addr>) -> Vec<Found> {
         let Some(table) = self.types.table(PoolType::Timer) else { return Vec::new() };
         let Some(fields) = noted(TimerFields::bind(self.library.types(), table), "timers", self.notes) else { return Vec::new() };
         let (mut out, mut seen) = (Vec::new(), Set::default());
-        for first in self.lists() {
+        for (first, turn) in self.lists() {
             let mut at = Some(first);
             while let Some(timer) = at {
                 if seen.len() >= MOST || !seen.insert(timer) {
@@ -190,18 +211,18 @@ impl Reader<'_> {
                     self.notes.add(NoteKind::Invalid, timer, format!("a list of timers leads to {timer}, where no timer is"));
                     break;
                 }
-                out.push(self.timer(timer, &fields, true));
+                out.push(Found { turn, model: self.timer(timer, &fields, true) });
                 at = self.library.reference(timer, fields.next);
             }
         }
         let idle: Vec<Addr> = others.filter(|timer| !seen.contains(timer)).collect();
         self.note_unlinked(&idle, &fields);
-        out.extend(idle.into_iter().map(|timer| self.timer(timer, &fields, false)));
+        out.extend(idle.into_iter().map(|timer| Found { turn: None, model: self.timer(timer, &fields, false) }));
         out
     }
 
-    /// Notes timers that are due but in no list: one of the lists has lost them. Whoever takes a timer out of its list sets its due time
-    /// to infinite, and `_startTicks` to 0; both are 0 until its constructor has run (`TimerQueue.DeleteTimer`).
+    /// Notes timers that are due but in no list: a list has lost them. The library sets the due time of a timer that it removes from its list to
+    /// infinite, and `_startTicks` to 0; both are 0 until the constructor has run (`TimerQueue.DeleteTimer`).
     fn note_unlinked(&self, idle: &[Addr], fields: &TimerFields) {
         let library = self.library;
         let due = |timer: &&Addr| {
@@ -216,15 +237,21 @@ impl Reader<'_> {
         }
     }
 
-    /// The first timers of the queues' lists.
-    fn lists(&self) -> Vec<Addr> {
+    /// The first timer of each list of the queues, with the time at which the queue was scheduled if it is still waiting for a pool thread.
+    fn lists(&self) -> Vec<(Addr, Option<u64>)> {
         let library = self.library;
-        let read = || -> Result<Vec<Addr>, NoSuchField> {
+        let read = || -> Result<Vec<(Addr, Option<u64>)>, NoSuchField> {
             let Some(table) = self.types.table(PoolType::TimerQueue) else { return Ok(Vec::new()) };
             let Some(queues) = library.static_object(table, "<Instances>k__BackingField|s_instances")? else { return Ok(Vec::new()) };
             let fields = QueueFields::bind(library.types(), table)?;
             let queues = library.references(queues, MAX_QUEUES).into_iter().map(|(_, queue)| queue).filter(|q| !q.is_null());
-            let lists = queues.flat_map(|q| [library.reference(q, fields.short), library.reference(q, fields.long)]);
+            // The timer thread takes the queue off its list; the pool thread that then calls the timers clears the other flag.
+            let waits = |q: Addr| {
+                let flag = |field: Option<FieldAt>| library.u8(q, field?).map(|n| n != 0);
+                (flag(fields.pending)? && !flag(fields.scheduled)?).then_some(())?;
+                library.u64(q, fields.turn?)
+            };
+            let lists = queues.flat_map(|q| [fields.short, fields.long].map(|list| Some((library.reference(q, list)?, waits(q)))));
             Ok(lists.flatten().collect())
         };
         noted(read(), "timers", self.notes).unwrap_or_default()
@@ -260,25 +287,26 @@ impl Reader<'_> {
             state_type: table.and_then(|mt| self.describer.type_name(mt)),
             canceled: fields.canceled.and_then(|f| library.u8(timer, f)).map(|n| n != 0),
             running: fields.running.and_then(|f| library.u32(timer, f)),
+            late: false,
         }
     }
 
-    /// What the library keeps for debuggers.
+    /// The time map that the library keeps for debuggers.
     fn clock(&self) -> Option<Clock> {
         let (library, table) = (self.library, self.types.table(PoolType::TimerQueue)?);
-        // Not in every version.
+        // Some versions do not have it.
         let at = library.static_at(table, "s_tickCountToTimeMap").ok()??;
-        // Structures of statics are boxed.
+        // Structures in static fields are boxed.
         let boxed = at.minus(library.types().pointer_bytes())?;
         let fields = ClockFields::bind(library.types(), library.method_table(boxed)?).ok()?;
         Some(Clock { tick: library.u64(boxed, fields.tick)?, time: utc_ticks(library.u64(boxed, fields.time)?)? })
     }
 
-    /// The latest tick that a timer was started at.
-    fn latest(&self, timers: &[TimerModel]) -> Option<u64> {
+    /// The latest tick at which a timer was started.
+    fn latest(&self, timers: &[Found]) -> Option<u64> {
         let table = self.types.table(PoolType::Timer)?;
         let start = self.library.types().field_at(table, "_startTicks").ok()?;
-        timers.iter().filter_map(|t| self.library.u64(t.object, start)).max().filter(|ticks| *ticks > 0)
+        timers.iter().filter_map(|t| self.library.u64(t.model.object, start)).max().filter(|ticks| *ticks > 0)
     }
 
     fn waits(&mut self) -> Vec<RegisteredWait> {
@@ -308,7 +336,7 @@ impl Reader<'_> {
             let count = library.u32(thread, fields.count).unwrap_or(0);
             let Some(array) = library.reference(thread, fields.waits) else { continue };
             let list = library.first_references(array, u64::from(count), u64::MAX);
-            // Each is described in a row.
+            // Each timer becomes a row.
             if !library.afford(len64(list.len()).saturating_mul(STEPS_OF_A_ROW)) {
                 break;
             }
@@ -370,7 +398,7 @@ impl Reader<'_> {
                         *nodes.insert(bound)
                     }
                 };
-                // `Register(Action)` registers a method of its own, and the action is its state.
+                // `Register(Action)` registers a method of the library, with the action as its state.
                 let state = fields.state.and_then(|field| library.reference(node, field));
                 let action = state.filter(|state| self.describer.names.is_delegate(*state));
                 let method = action.or_else(|| library.reference(node, fields.callback)).and_then(|c| self.describer.delegate(c));

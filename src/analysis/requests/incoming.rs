@@ -1,4 +1,4 @@
-//! Requests that ASP.NET Core serves.
+//! Requests that an ASP.NET Core server is processing.
 //!
 //! Source: `docs/internals/pool.md#incoming-requests`.
 
@@ -17,14 +17,14 @@ use crate::model::{AsyncRootKind, RequestDirection, RequestModel, RequestState};
 fields_of! {
     /// Fields of `DefaultHttpContext`.
     struct ContextFields {
-        // Kept for readers of dumps: false before a request and after it.
+        // The library keeps this field for debugging: false before and after a request.
         active: req "_active",
         features: req "_features",
     }
 }
 
 fields_of! {
-    /// Fields of what a server keeps of a request: Kestrel's `HttpProtocol`, `IISHttpContext`.
+    /// Fields of the server's state of a request: Kestrel's `HttpProtocol`, `IISHttpContext`.
     struct ServerFields {
         method_text: opt "_methodText",
         method: req "<Method>k__BackingField",
@@ -44,10 +44,10 @@ fields_of! {
     }
 }
 
-/// Tells `DefaultHttpContext` from other types.
+/// Identifies `DefaultHttpContext`.
 pub(super) enum Contexts {
-    /// By its name in this module: only the types of the module that the heap has objects of are named. The dump may not have the names
-    /// of the others.
+    /// By its name in this module. Only types of this module that have objects on the heap are named, since names of others may be missing from the
+    /// dump.
     Module(Addr),
     /// By its definition.
     Definition(Definition),
@@ -87,11 +87,11 @@ const METHODS: [&str; 9] = ["GET", "PUT", "DELETE", "POST", "HEAD", "TRACE", "PA
 /// Kestrel's `HttpVersion`, in the order of its values.
 const VERSIONS: [&str; 4] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2", "HTTP/3"];
 
-/// Fields of objects that requests refer to, bound once for each type.
+/// Fields of other objects of a request, bound once for each type.
 struct Others<'o> {
     library: &'o Library,
     known: Map<(Addr, &'static str), Option<FieldAt>>,
-    /// Times of the last heartbeats of servers, by `ServiceContext`.
+    /// Times of the last heartbeats of servers, by `ServiceContext`, in ticks.
     heartbeats: Map<Addr, Option<u64>>,
     notes: &'o Collector,
 }
@@ -114,8 +114,8 @@ impl Others<'_> {
         self.library.string(object, field)
     }
 
-    /// The time of the last heartbeat of the Kestrel that serves the connection with this context, in ticks of `DateTime`: the date that
-    /// it sends with responses.
+    /// The time of the last heartbeat of the Kestrel server with this connection context, in ticks of `DateTime`. The server sends it as the date
+    /// of responses.
     fn heartbeat(&mut self, context: Addr) -> Option<u64> {
         let service = self.reference(context, "<ServiceContext>k__BackingField")?;
         if let Some(known) = self.heartbeats.get(&service) {
@@ -129,12 +129,12 @@ impl Others<'_> {
 }
 
 impl Reader<'_> {
-    /// The requests of those of these `HttpContext`s that are in use, oldest first.
+    /// The requests of the `HttpContext`s in use, oldest first.
     pub(super) fn incoming(&mut self, contexts: &[(Addr, Addr)], boxes: &[(Addr, Addr)]) -> Result<Vec<RequestModel>, NoSuchField> {
         let (library, notes) = (self.library, self.notes);
         let types = library.types();
         let mut bound: Map<Addr, (FieldAt, FieldAt)> = Map::default();
-        // `HttpContext`s in use, with what the server keeps of each.
+        // `HttpContext`s in use, with the server's state of each.
         let mut open: Vec<(Addr, Option<Addr>)> = Vec::new();
         let mut unread = (0u64, None);
         for (object, mt) in contexts {
@@ -196,7 +196,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// The chains that serve the requests of these objects of the server.
+    /// The chains that process the requests with these server objects.
     fn serving(&mut self, servers: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Inner> {
         let mut ends = Map::default();
         for (server, own) in self.waiters(servers, boxes) {
@@ -220,19 +220,19 @@ impl Reader<'_> {
 }
 
 impl AsyncRootKind {
-    /// Whether what hangs on it is suspended in an await, as opposed to being run by a thread.
+    /// Whether a method with this root is suspended in an await, as opposed to running on a thread.
     fn is_awaited(self) -> bool {
         !matches!(self, AsyncRootKind::Running | AsyncRootKind::Thread)
     }
 }
 
-/// Reads what the server keeps of a request at `server`.
+/// Reads the server's state of a request at `server`.
 fn fill(request: &mut RequestModel, library: &Library, server: Addr, fields: &ServerFields, others: &mut Others<'_>, ends: &EndPoints<'_>) {
     let text = |field: Option<FieldAt>| library.string(server, field?);
     let number = |field: Option<FieldAt>| field.and_then(|f| library.u8(server, f));
     let named = |names: &[&str], n: Option<u8>| names.get(usize::from(n?)).map(ToString::to_string);
     request.method = match fields.method_text {
-        // Made when it is first asked for.
+        // The text is created on first use.
         Some(_) => text(fields.method_text).or_else(|| named(&METHODS, number(Some(fields.method)))),
         None => text(Some(fields.method)),
     };
@@ -278,10 +278,10 @@ fn http_date(text: &str) -> Option<u64> {
     let month = u64::try_from(MONTHS.iter().position(|m| *m == name)?).ok()?;
     let year: u64 = words.next()?.parse().ok().filter(|year| (1..=9999).contains(year))?;
     let clock = words.next()?.split(':').try_fold(0u64, |sum, part| sum.checked_mul(60)?.checked_add(part.parse().ok()?))?;
-    // Years start in March, so that the leap day is the last of its year (Howard Hinnant's days_from_civil).
+    // Years start in March, so that the leap day is the last day of a year (Howard Hinnant's days_from_civil).
     let (year, month) = if month >= 2 { (year, month - 2) } else { (year - 1, month + 10) };
     let leap = year / 4 + year / 400 - year / 100;
-    // From the first day of March of the year 0 to that of January of the year 1.
+    // Days from March 1 of year 0 to January 1 of year 1.
     let days = (year * 365 + leap + (153 * month + 2) / 5 + day).checked_sub(1 + 306)?;
     days.checked_mul(86_400)?.checked_add(clock)?.checked_mul(1_000 * TICKS_PER_MILLISECOND)
 }

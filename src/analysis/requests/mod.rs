@@ -8,10 +8,11 @@ mod sockets;
 
 use self::incoming::Contexts;
 use self::reader::Reader;
+use super::liveness::garbage_among;
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, Name, len64};
+use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
@@ -57,18 +58,34 @@ fields_of! {
 
 /// Most requests that wait for a connection of one pool.
 const MOST: u64 = 1 << 20;
-/// The bit of a request's flags that says that it has been sent.
+/// The flag of a request that has been sent.
 const SENT: u32 = 1;
-/// Most methods listed that wait for a request, and boxes that are tried as the innermost of them.
+/// Most methods listed that wait for a request, and most boxes tried as the innermost one.
 const MAX_FRAMES: usize = 64;
 const MAX_BOXES: usize = 64;
 
-/// HTTP requests in flight with connection and pool, and sockets; only those of one `direction` if it is given: of incoming requests
-/// without pools and sockets.
+/// The arguments of [`requests`].
+#[derive(Clone, Copy, Debug)]
+pub struct RequestsQuery {
+    /// Only requests of this direction. For incoming ones, pools and sockets are left out.
+    pub direction: Option<RequestDirection>,
+    /// Whether to leave out sockets and connections that are garbage, which takes the graph of the heap.
+    pub graph: bool,
+}
+
+impl Default for RequestsQuery {
+    /// All requests, without garbage.
+    fn default() -> RequestsQuery {
+        RequestsQuery { direction: None, graph: true }
+    }
+}
+
+/// HTTP requests in flight with connection and pool, and sockets.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
-pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answer<RequestsReport>, Error> {
+pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsReport>, Error> {
+    let direction = query.direction;
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
     let library = tasks.library();
@@ -83,7 +100,7 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     let suspended = suspended(&tasks, &names, &found, &notes);
     let mut reader = Reader { heap, library, tasks: &tasks, names, suspended, notes: &notes };
     let boxes: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| is_method(&tasks, *mt)).collect();
-    let mut report = RequestsReport { requests: Vec::new(), not_listed: None, others: 0, pools: Vec::new(), sockets: Vec::new() };
+    let mut report = RequestsReport::default();
     let mut all = 0;
     if direction != Some(RequestDirection::Outgoing) {
         let contexts: Vec<(Addr, Addr)> = found.iter().copied().filter(|(_, mt)| served.is(library.types(), *mt)).collect();
@@ -92,15 +109,32 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
         report.requests.extend(noted(incoming, "incoming requests", &notes).unwrap_or_default());
     }
     if direction != Some(RequestDirection::Incoming) {
-        let busy = noted(reader.connections(&of(NetType::Connection)), "connections of HTTP", &notes).unwrap_or_default();
-        let (pools, queued) = noted(reader.pools(&of(NetType::Pool), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
+        let (pools, connections, sockets) = (of(NetType::Pool), of(NetType::Connection), of(NetType::Socket));
+        let open: Vec<Addr> = [&pools, &connections, &sockets].into_iter().flatten().map(|(object, _)| *object).collect();
+        // Without the graph, all of them may be in use.
+        let garbage = if query.graph && !open.is_empty() {
+            let among = garbage_among(heap, &open).map_err(|e| notes.add(NoteKind::Missing, None, format!("garbage among sockets: {e}")));
+            among.ok().map(|answer| notes.take(answer))
+        } else {
+            None
+        };
+        let live = |found: Vec<(Addr, Addr)>| -> Vec<(Addr, Addr)> {
+            let is = |object: &Addr| garbage.as_ref().is_none_or(|garbage| !garbage.contains(object));
+            found.into_iter().filter(|(object, _)| is(object)).collect()
+        };
+        let busy = noted(reader.connections(&live(connections)), "connections of HTTP", &notes).unwrap_or_default();
+        let (pools, queued) = noted(reader.pools(&live(pools), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
         let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
         let messages = of(NetType::Request);
         all.grow(len64(messages.len()));
         let outgoing = reader.requests(&messages, &busy, &queued, &answered, &boxes);
         report.requests.extend(noted(outgoing, "requests of HTTP", &notes).unwrap_or_default());
         report.pools = pools;
-        report.sockets = sockets::sockets(library, &of(NetType::Socket), &notes);
+        report.sockets = sockets::sockets(library, &sockets, &notes);
+        for socket in &mut report.sockets {
+            socket.garbage = garbage.as_ref().map(|garbage| garbage.contains(&socket.object));
+        }
+        report.peers = sockets::peers(&report.sockets);
     }
     report.others = all.saturating_sub(len64(report.requests.len()));
     reader.names.note(&notes);
@@ -109,30 +143,28 @@ pub fn requests(heap: &Heap, direction: Option<RequestDirection>) -> Result<Answ
     Ok(notes.finish(report))
 }
 
-/// The requests in flight. Where the process has neither ASP.NET Core nor `HttpClient`, nothing is looked at.
+/// The requests in flight; `graph` as in [`RequestsQuery`]. Returns early if the process has neither ASP.NET Core nor `HttpClient`.
 ///
 /// # Errors
-/// As [`requests`].
-pub(super) fn requests_of(heap: &Heap) -> Result<Answer<RequestsReport>, Error> {
+/// See [`requests`].
+pub(super) fn requests_of(heap: &Heap, graph: bool) -> Result<Answer<RequestsReport>, Error> {
     let types = heap.runtime().types()?;
     let serves = !matches!(Contexts::bind(types), Contexts::Absent);
     match (serves, types.module_named("System.Net.Http").is_some()) {
-        (false, false) => {
-            Ok(Answer::whole(RequestsReport { requests: Vec::new(), not_listed: None, others: 0, pools: Vec::new(), sockets: Vec::new() }))
-        }
-        (true, false) => requests(heap, Some(RequestDirection::Incoming)),
-        (false, true) => requests(heap, Some(RequestDirection::Outgoing)),
-        (true, true) => requests(heap, None),
+        (false, false) => Ok(Answer::whole(RequestsReport::default())),
+        (true, false) => requests(heap, &RequestsQuery { direction: Some(RequestDirection::Incoming), graph }),
+        (false, true) => requests(heap, &RequestsQuery { direction: Some(RequestDirection::Outgoing), graph }),
+        (true, true) => requests(heap, &RequestsQuery { direction: None, graph }),
     }
 }
 
-/// Whether an object of the type at `mt` has the variables of an asynchronous method: a box, or a continuation.
+/// Whether an object of the type at `mt` has the variables of an asynchronous method, i.e. is a box or a continuation.
 fn is_method(tasks: &Tasks, mt: Addr) -> bool {
     let plan = tasks.plan(mt);
     plan.kinds.is(AsyncType::Box) || plan.kinds.is(AsyncType::PoolingBox) || plan.suspends
 }
 
-/// The tasks of the methods of runtime async that have not ended, by continuation. `found` has all tasks.
+/// The unfinished tasks of runtime async methods, by continuation. `found` has all tasks.
 fn suspended(tasks: &Tasks, names: &Names<'_>, found: &[(Addr, Addr)], notes: &Collector) -> Map<Addr, Addr> {
     let mut out = Map::default();
     for (task, _) in found.iter().copied().filter(|(_, mt)| tasks.kinds(*mt).is(AsyncType::RuntimeAsyncTask)) {
@@ -143,7 +175,7 @@ fn suspended(tasks: &Tasks, names: &Names<'_>, found: &[(Addr, Addr)], notes: &C
     out
 }
 
-/// A connection with its pool and the request that it works on.
+/// A connection with its pool and its current request.
 struct Connection {
     object: Addr,
     pool: Option<Addr>,
@@ -162,13 +194,13 @@ impl Reader<'_> {
         Ok(found.iter().map(connection).collect())
     }
 
-    /// The pools, and the requests that wait in them with their pool.
+    /// The pools, and the requests that wait in them, each with its pool.
     fn pools(&self, found: &[(Addr, Addr)], connections: &[Connection]) -> Result<(Vec<ConnectionPool>, Map<Addr, Addr>), NoSuchField> {
         let (mut out, mut queued) = (Vec::new(), Map::default());
         let Some((_, mt)) = found.first() else { return Ok((out, queued)) };
         let fields = PoolFields::bind(self.library.types(), *mt)?;
         let working: Set<Addr> = connections.iter().filter_map(|c| c.request).collect();
-        // Connections of each pool, and those of them that work.
+        // Connections of each pool: their number, and the number in use.
         let mut own: Map<Addr, (u64, u64)> = Map::default();
         for connection in connections {
             if let Some(pool) = connection.pool {
@@ -182,7 +214,7 @@ impl Reader<'_> {
                 Some(queue) => self.queued(*object, queue)?,
                 None => Vec::new(),
             };
-            // The pool removes those that got a connection only when they have come to the head of the queue.
+            // The pool removes a request that got a connection only when it reaches the head of the queue.
             waiting.retain(|request| !working.contains(request));
             let (connections, busy) = own.get(object).copied().unwrap_or_default();
             out.push(ConnectionPool {
@@ -206,14 +238,14 @@ impl Reader<'_> {
         let (Some(head), Some(size)) = (library.u32(pool, head), library.u32(pool, size)) else { return Ok(Vec::new()) };
         let Some(shape) = library.reference(pool, array).and_then(|a| library.array(a)) else { return Ok(Vec::new()) };
         let item = types.field_at(shape.element, "Request")?;
-        // Offsets within a structure are those of its box.
+        // Offsets in a structure are relative to its box.
         let within = item.offset.saturating_sub(types.pointer_bytes());
         let place = |i: u64| {
             let index = u64::from(head).checked_add(i)?.checked_rem(shape.length)?;
             library.reference_at(shape.data.element(index, shape.element_bytes).plus(within))
         };
         let length = u64::from(size).min(shape.length).min(MOST);
-        // Pools of a forged dump share a list.
+        // In a forged dump, pools may share a list.
         if !library.afford(length) {
             return Ok(Vec::new());
         }
@@ -282,7 +314,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// The longest way from one of `boxes` to what waits for it, and so on.
+    /// The longest path from one of `boxes` along its waiters.
     fn frames(&mut self, boxes: &[Addr]) -> Vec<RequestFrame> {
         let mut longest: Vec<Addr> = Vec::new();
         for start in boxes.iter().take(MAX_BOXES) {
@@ -308,10 +340,10 @@ impl Reader<'_> {
         RequestFrame { object, display: method.as_ref().map(Name::display), method }
     }
 
-    /// The method or task that goes on after the one at `node`.
+    /// The method or task that resumes after the one at `node`.
     fn next(&self, node: Addr) -> Option<Addr> {
         let caller = |frame| self.tasks.caller(frame).filter(|caller| self.suspended.contains_key(caller));
-        // After the outermost method of runtime async, what waits for its task.
+        // The outermost method of runtime async is followed by the waiter of its task.
         let ends = match self.suspended.get(&node) {
             Some(task) => match caller(node) {
                 Some(caller) => return Some(caller),
@@ -322,11 +354,11 @@ impl Reader<'_> {
         let mut waiters = Vec::new();
         self.tasks.waiters(ends, &mut waiters);
         let waiting = waiters.into_iter().find_map(|w| if let Waiter::Node(next) = w { Some(next) } else { None })?;
-        // Of a task of runtime async, its innermost method.
+        // A task of runtime async is represented by its innermost method.
         Some(self.tasks.chain(waiting, self.notes).frames.first().copied().unwrap_or(waiting))
     }
 
-    /// The boxes and continuations of asynchronous methods that have not ended and refer to one of `wanted`, in heap order.
+    /// The unfinished boxes and continuations of asynchronous methods that refer to one of `wanted`, in heap order.
     fn waiters(&self, wanted: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Vec<Addr>> {
         let mut out: Map<Addr, Vec<Addr>> = Map::default();
         if wanted.is_empty() {
@@ -341,7 +373,7 @@ impl Reader<'_> {
             if ended {
                 continue;
             }
-            // The state machine is in the box, or an object of its own.
+            // The state machine is in the box, or is a separate object.
             let machine = match &plan.machine {
                 Some(MachineAt::Behind(field)) => self.library.reference(*object, *field),
                 Some(MachineAt::Inside(_)) => Some(*object),

@@ -10,16 +10,16 @@ use crate::graph::GroupSum;
 use crate::model::{RetainedBy, RetainedGroup, RootKind, RootModel};
 use crate::session::Namer;
 
-/// Roots of an object that are looked at: the first of the wanted kind counts.
+/// Most roots of an object that are searched for one of the wanted kind.
 const ROOTS: usize = 16;
 
-/// The key of what has none.
+/// The key of objects without a name.
 const UNKNOWN: &str = "(unknown)";
-/// Objects that no root refers to: several objects hold them, which different roots hold.
+/// The key of objects that no root refers to directly and that objects of different roots hold.
 const SEVERAL: &str = "(several roots)";
 
 impl Retained<'_> {
-    /// The groups, those that retain most first.
+    /// The groups, those with the largest retained size first.
     pub(super) fn groups(&self, namer: &Namer, by: RetainedBy) -> Vec<RetainedGroup> {
         let mut rows = match by {
             RetainedBy::Namespace => self.by_name(|ty| namer.name(ty).map(|name| namespace(&name))),
@@ -42,7 +42,7 @@ impl Retained<'_> {
         RetainedGroup { key, count: sum.nodes, bytes: sum.size, retained: sum.retained, share }
     }
 
-    /// By a name of the type. What objects of a group retain counts once if they dominate each other.
+    /// Groups by a name of the type. If objects of a group dominate each other, their retained bytes are counted once.
     fn by_name(&self, name: impl Fn(Addr) -> Option<String>) -> Vec<RetainedGroup> {
         let mut keys: BTreeMap<String, u32> = BTreeMap::new();
         let mut groups: IndexVec<TypeIndex, u32> = IndexVec::new();
@@ -56,7 +56,7 @@ impl Retained<'_> {
         keys.into_iter().filter_map(|(key, group)| Some(self.group(key, sum(group).filter(|sum| sum.nodes > 0)?))).collect()
     }
 
-    /// By the first root that `key` takes of each object that no other object dominates.
+    /// Groups the objects without a dominator by the first root for which `key` returns a name.
     fn by_root(&self, namer: &Namer, key: impl Fn(&RootModel) -> Option<String>) -> Vec<RetainedGroup> {
         let mut groups: BTreeMap<String, GroupSum> = BTreeMap::new();
         for id in self.tree.below(None) {

@@ -1,8 +1,8 @@
-//! The dominator tree by type, for a picture of it: as many boxes as one can look at, whose sizes add up.
+//! The dominator tree by type, for an icicle chart: a limited number of boxes, whose sizes add up.
 //!
-//! A box stands for objects of one type: those dominated by the objects of the box above. An object dominated by one of its own type
-//! belongs to the same box, so that lists and trees do not become towers. Where there are too many boxes the largest are opened first;
-//! what is too small is counted in one box.
+//! A box represents objects of one type that the objects of the box above dominate. An object dominated by one of its own type belongs to the same
+//! box, so that lists and trees do not become towers. If there are too many boxes, the largest are opened first; small ones are combined in one
+//! box.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,28 +11,32 @@ use rustc_hash::FxHashMap;
 
 use super::Retained;
 use crate::base::cancel::check_at;
-use crate::base::{Count, Index, share};
+use crate::base::{Addr, Count, Index, len64, share};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{Icicle, IcicleBox, Sum};
+use crate::model::{Icicle, IcicleBox, RootKind, Sum};
 use crate::session::Namer;
 
+/// The group of objects that no root refers to directly and that objects of different roots hold.
+const SEVERAL: &str = "several-roots";
 /// Most boxes, and the greatest depth.
 const BOXES: usize = 1_000;
 const DEPTH: u32 = 40;
-/// Smallest share of the reachable bytes that has a box of its own.
+/// Smallest share of the reachable bytes for a separate box.
 const SMALLEST: f64 = 0.001;
 
 /// A box that is being opened.
 struct Open {
     type_index: Option<TypeIndex>,
-    /// The objects in it whose dominators are in the box above; all others of it are dominated by these.
+    /// The root that holds the objects of a box at the first level.
+    root: Option<&'static str>,
+    /// The objects whose dominators are in the box above. They dominate all other objects of the box.
     tops: Vec<ObjectId>,
     own: Sum,
     retained: u64,
     depth: u32,
-    /// Boxes below it, by their places in the list, once it is open.
+    /// Indices of the boxes below, once it is open.
     below: Option<Vec<usize>>,
-    /// What is below it and too small.
+    /// Objects below that are too small for a box.
     rest: Sum,
 }
 
@@ -42,6 +46,7 @@ impl Retained<'_> {
         let all = self.totals.reachable_bytes;
         let mut boxes = vec![Open {
             type_index: None,
+            root: None,
             tops: Vec::new(),
             own: Sum { count: self.totals.reachable_objects, bytes: 0 },
             retained: all,
@@ -49,7 +54,7 @@ impl Retained<'_> {
             below: None,
             rest: Sum::default(),
         }];
-        // The largest first; among equal ones, that which was found first.
+        // The largest first; among equal ones, the one that was found first.
         let mut waiting = BinaryHeap::from([(all, Reverse(0usize))]);
         while let Some((_, Reverse(at))) = waiting.pop() {
             if boxes.len() >= BOXES {
@@ -57,7 +62,12 @@ impl Retained<'_> {
             }
             let Some(open) = boxes.get_mut(at).filter(|b| b.depth < DEPTH) else { continue };
             let (tops, of, depth) = (std::mem::take(&mut open.tops), open.type_index, open.depth);
-            let (own, mut groups) = self.below_box((at > 0).then_some(&tops), of);
+            let is_root = open.root.is_some();
+            let (own, mut groups) = match (at, is_root) {
+                (0, _) => (Sum::default(), self.by_kind_of_root()),
+                (_, true) => (Sum { count: len64(tops.len()), bytes: 0 }, self.by_type(&tops)),
+                (_, false) => self.below_box(&tops, of),
+            };
             let mut rest = Sum::default();
             groups.retain(|g| {
                 let shown = share(g.retained, all).unwrap_or(1.0) >= SMALLEST;
@@ -73,6 +83,7 @@ impl Retained<'_> {
                 waiting.push((g.retained, Reverse(boxes.len())));
                 boxes.push(Open {
                     type_index: g.of,
+                    root: g.root,
                     tops: g.tops,
                     own: Sum::default(),
                     retained: g.retained,
@@ -87,14 +98,14 @@ impl Retained<'_> {
                 if at > 0 {
                     open.own = own;
                 }
-                // For the example.
-                open.tops = tops.into_iter().take(1).collect();
+                // Kept as an example.
+                open.tops = tops.into_iter().take(usize::from(!is_root)).collect();
             }
         }
         Icicle { boxes: self.rows_of(&boxes, namer), totals: self.totals.clone() }
     }
 
-    /// The boxes in the order in which they are drawn.
+    /// The boxes in drawing order.
     fn rows_of(&self, boxes: &[Open], namer: &Namer) -> Vec<IcicleBox> {
         let mut rows = Vec::with_capacity(boxes.len());
         let mut next = vec![Next::Box(0)];
@@ -108,7 +119,7 @@ impl Retained<'_> {
             };
             let Some(b) = boxes.get(at) else { continue };
             let closed = b.below.is_none();
-            // Of a box that was never opened, its own objects are not told from those below.
+            // In a box that was never opened, own objects cannot be distinguished from those below.
             let own = match closed {
                 true => b.tops.iter().fold(Sum::default(), |mut sum, id| {
                     sum.add(self.graph.size(*id));
@@ -118,16 +129,18 @@ impl Retained<'_> {
             };
             rows.push(IcicleBox {
                 depth: b.depth,
+                root: b.root.map(String::from),
                 type_name: b.type_index.and_then(|t| self.graph.types.get(t)).map(|k| namer.name_or_address(k.method_table)),
                 count: own.count,
                 bytes: own.bytes,
                 retained: b.retained,
-                example: b.tops.first().map(|id| self.graph.address(*id)),
+                example: b.tops.first().filter(|_| b.root.is_none()).map(|id| self.graph.address(*id)),
                 closed: closed && b.retained > own.bytes,
             });
             if b.rest.bytes > 0 {
                 next.push(Next::Rest(IcicleBox {
                     depth: b.depth.saturating_add(1),
+                    root: None,
                     type_name: None,
                     count: b.rest.count,
                     bytes: b.rest.bytes,
@@ -141,22 +154,47 @@ impl Retained<'_> {
         rows
     }
 
-    /// The objects of a box, and what they dominate immediately, by type. Without a box, what nothing dominates.
-    fn below_box(&self, tops: Option<&[ObjectId]>, of: Option<TypeIndex>) -> (Sum, Vec<Group>) {
+    /// Objects without a dominator, by the kind of their first root, or [`SEVERAL`] if they have no direct root.
+    fn by_kind_of_root(&self) -> Vec<Group> {
+        let mut kinds: FxHashMap<Addr, RootKind> = FxHashMap::default();
+        for root in self.graph.roots.roots.iter().filter(|root| root.counts(self.stacks)) {
+            kinds.entry(root.object).or_insert(root.kind);
+        }
+        let mut groups: FxHashMap<&'static str, Group> = FxHashMap::default();
+        for id in self.tree.below(None) {
+            check_at(id.as_u32());
+            let kind = kinds.get(&self.graph.address(id)).map_or(SEVERAL, |kind| kind.name());
+            let group = groups.entry(kind).or_insert_with(|| Group { root: Some(kind), ..Group::default() });
+            self.add(group, id);
+        }
+        groups.into_values().collect()
+    }
+
+    fn add(&self, group: &mut Group, id: ObjectId) {
+        group.retained.grow(self.tree.retained(id));
+        group.dominated.grow(self.tree.subtree(id));
+        group.tops.push(id);
+    }
+
+    /// Objects by type.
+    fn by_type(&self, tops: &[ObjectId]) -> Vec<Group> {
+        let mut groups: FxHashMap<Option<TypeIndex>, Group> = FxHashMap::default();
+        for id in tops {
+            let of = self.graph.type_index(*id);
+            self.add(groups.entry(of).or_insert_with(|| Group { of, ..Group::default() }), *id);
+        }
+        groups.into_values().collect()
+    }
+
+    /// The sum of a box's own objects, and the objects that they immediately dominate, by type.
+    fn below_box(&self, tops: &[ObjectId], of: Option<TypeIndex>) -> (Sum, Vec<Group>) {
         let mut groups: FxHashMap<Option<TypeIndex>, Group> = FxHashMap::default();
         let mut own = Sum::default();
         let mut add = |id: ObjectId| {
             let kind = self.graph.type_index(id);
-            let group = groups.entry(kind).or_insert_with(|| Group { of: kind, ..Group::default() });
-            group.retained.grow(self.tree.retained(id));
-            group.dominated.grow(self.tree.subtree(id));
-            group.tops.push(id);
+            self.add(groups.entry(kind).or_insert_with(|| Group { of: kind, ..Group::default() }), id);
         };
-        let Some(tops) = tops else {
-            self.tree.below(None).for_each(add);
-            return (own, groups.into_values().collect());
-        };
-        // Those of the same type, and what is to be looked at.
+        // Objects of the same type that are still to be visited.
         let mut same: Vec<ObjectId> = Vec::new();
         for top in tops {
             same.push(*top);
@@ -176,18 +214,20 @@ impl Retained<'_> {
     }
 }
 
-/// What is drawn next.
+/// The next row to draw.
 enum Next {
     Box(usize),
     Rest(IcicleBox),
 }
 
-/// Objects of one type below a box.
+/// Objects of one type below a box, or of one kind of root.
 #[derive(Default)]
 struct Group {
     of: Option<TypeIndex>,
+    /// The root of the objects, if they are grouped by that.
+    root: Option<&'static str>,
     tops: Vec<ObjectId>,
     retained: u64,
-    /// They and all that they dominate.
+    /// Number of the objects and all objects that they dominate.
     dominated: u64,
 }

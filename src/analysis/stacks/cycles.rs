@@ -1,4 +1,4 @@
-//! Recursion: cycles of frames that follow each other many times.
+//! Recursion: cycles of frames that are repeated many times.
 
 use crate::base::hash::Map;
 use crate::base::{Name, len64};
@@ -8,15 +8,15 @@ use super::merge::{Key, key};
 
 /// Most frames of a cycle.
 const MOST_FRAMES: usize = 64;
-/// Fewest times that a cycle is repeated for its frames to be folded.
+/// Fewest repetitions of a cycle for its frames to be folded.
 const FEWEST_TIMES: usize = 10;
-/// Most methods of a cycle in its text.
+/// Most methods named in the text of a cycle.
 const MOST_NAMES: usize = 8;
 
-/// The cycles of `frames`, which are innermost first. They do not overlap.
+/// The cycles of `frames`, which are ordered innermost first. Cycles do not overlap.
 pub(super) fn cycles(frames: &[StackFrameModel]) -> Vec<StackRepeat> {
     let mut numbers: Map<Key, u32> = Map::default();
-    // From the outermost: there a cycle begins with the method that was called first.
+    // Starts at the outermost frame, so that a cycle begins with the method that was called first.
     let ids: Vec<u32> = frames
         .iter()
         .rev()
@@ -35,7 +35,7 @@ pub(super) fn cycles(frames: &[StackFrameModel]) -> Vec<StackRepeat> {
     out
 }
 
-/// A cycle in a list.
+/// A cycle in a list of ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     start: usize,
@@ -53,7 +53,7 @@ impl Run {
     }
 }
 
-/// The cycles of `ids`, from the first on: each is the one that covers most of what is left.
+/// The cycles of `ids`, from the first one on. Each one covers the most ids at its start.
 fn runs(ids: &[u32]) -> Vec<Run> {
     let mut out = Vec::new();
     let mut start = 0usize;
@@ -69,12 +69,12 @@ fn runs(ids: &[u32]) -> Vec<Run> {
     out
 }
 
-/// The cycle at `start` of `ids` that covers most of them, the shortest of several.
+/// The cycle at `start` of `ids` that covers the most ids; if several do, the shortest.
 fn longest(ids: &[u32], start: usize) -> Option<Run> {
     let ids = ids.get(start..)?;
     let mut best: Option<Run> = None;
     for period in 1..=MOST_FRAMES.min(ids.len() / FEWEST_TIMES) {
-        // An entry equals the one a period further as long as the cycle goes on.
+        // Within a cycle, an entry equals the one that is a period later.
         let equal = ids.iter().zip(ids.get(period..)?).take_while(|(a, b)| a == b).count();
         let run = Run { start, period, times: equal.checked_div(period)?.saturating_add(1) };
         if run.times >= FEWEST_TIMES && best.is_none_or(|best| run.len() > best.len()) {
@@ -84,7 +84,7 @@ fn longest(ids: &[u32], start: usize) -> Option<Run> {
     best
 }
 
-/// The methods of a cycle, callers first; its runtime frames where it has no method.
+/// The methods of a cycle, callers first; or its runtime frames if it has no method.
 fn text(cycle: &[StackFrameModel]) -> Name {
     let of = |kind: Option<StackFrameKind>| -> Vec<String> {
         let frames = cycle.iter().rev().filter(|f| kind.is_none_or(|kind| f.kind == kind));
@@ -115,9 +115,9 @@ mod tests {
         assert_eq!(found("abcdef"), []);
         assert_eq!(found(&format!("mg{}x", "r".repeat(9))), []);
         assert_eq!(found(&format!("mg{}x", "r".repeat(10))), [(2, 1, 10)]);
-        // A part of a last round is left over.
+        // A part of the last repetition is left over.
         assert_eq!(found(&format!("mg{}rx", "ro".repeat(12_400))), [(2, 2, 12_400)]);
-        // Rounds that contain shorter cycles; two cycles after each other.
+        // A cycle that contains shorter cycles, and two adjacent cycles.
         assert_eq!(found(&"aaab".repeat(20)), [(0, 4, 20)]);
         assert_eq!(found(&format!("{}{}z", "ab".repeat(10), "c".repeat(30))), [(0, 2, 10), (20, 1, 30)]);
         let long: String = ('0'..).take(MOST_FRAMES).collect();
@@ -127,8 +127,8 @@ mod tests {
     }
 
     #[test]
-    fn the_search_ends_soon() {
-        // Nearly a cycle at each place.
+    fn the_search_is_bounded() {
+        // Almost a cycle at each index.
         let ids: Vec<u32> = (0..200_000u32).map(|i| if i % 9 == 8 { i } else { 0 }).collect();
         assert_eq!(runs(&ids), []);
         assert_eq!(runs(&vec![0; 500_000]), [Run { start: 0, period: 1, times: 500_000 }]);

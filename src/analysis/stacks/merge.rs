@@ -1,4 +1,4 @@
-//! Stacks folded into a tree: threads that are in the same methods share its branches.
+//! Stacks folded into a tree, in which threads with the same methods share branches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,14 +6,14 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Count, Name, len64, thousands};
 use crate::model::{MergedFrame, RepeatTimes, StackFrameKind, StackFrameModel, StackRepeat, ThreadStackModel};
 
-/// Most depth of the tree: deeper frames of runaway recursion are left out.
+/// Greatest depth of the tree: deeper frames of runaway recursion are left out.
 const MAX_DEPTH: usize = 1 << 10;
 
-/// Identity of what is shown of a stack.
+/// The key of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
-    /// A frame: the text that shows the method or the runtime frame, its module, and the method itself. Texts differ for the instances
-    /// of a generic method, which share a `MethodDesc`; methods may share a text.
+    /// A frame: the text for the method or the runtime frame, its module, and the method itself. Instances of a generic method share a `MethodDesc`
+    /// but have different texts, while different methods may have the same text.
     Frame(Name, Option<Name>, Option<Addr>),
     /// A cycle of frames, by its methods.
     Cycle(Name),
@@ -56,16 +56,16 @@ struct Node {
     threads: u64,
     ending: Vec<u32>,
     children: BTreeMap<Key, usize>,
-    /// Method and source line of the first of its frames.
+    /// Method and source line of its first frame.
     method: Option<Name>,
     line: (Option<Name>, Option<u32>),
-    /// Whether they all are at that line.
+    /// Whether all of its frames are at that line.
     at_one_line: bool,
-    /// How often a cycle is repeated.
+    /// Number of repetitions of a cycle.
     times: Option<RepeatTimes>,
 }
 
-/// What a frame shows in folded stacks.
+/// The label of a frame in folded stacks.
 pub(crate) fn label(frame: &StackFrameModel) -> Name {
     let method = frame.display.clone().or_else(|| Some(format!("<method {}>", frame.method_desc?).into()));
     match (frame.kind, method) {
@@ -77,12 +77,12 @@ pub(crate) fn label(frame: &StackFrameModel) -> Name {
     }
 }
 
-/// The identity of a frame.
+/// The key of a frame.
 pub(super) fn key(frame: &StackFrameModel) -> Key {
     Key::Frame(label(frame), frame.module.clone(), frame.method_desc)
 }
 
-/// The frames of a thread for folding, outermost first, with cycles in place of their frames: an explicit frame within a method says nothing new.
+/// The frames of a thread for folding, outermost first, with cycles in place of their frames. A runtime frame between methods is left out.
 fn shown(thread: &ThreadStackModel) -> Vec<Shown<'_>> {
     let innermost = thread.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(thread.frames.len());
     let (mut out, mut repeats, mut folded) = (Vec::new(), thread.repeats.iter().peekable(), 0u64);
@@ -91,7 +91,7 @@ fn shown(thread: &ThreadStackModel) -> Vec<Shown<'_>> {
             out.push(Shown::Cycle(repeat));
             folded = repeat.first.saturating_add(repeat.frames.saturating_mul(repeat.times));
         }
-        // Of several frames before the innermost method, the last one is what it called.
+        // If there are several runtime frames before the innermost method, the last one is the call from it.
         if len64(i) >= folded && (frame.kind == StackFrameKind::Managed || i.saturating_add(1) == innermost) {
             out.push(Shown::Frame(frame));
         }
@@ -100,8 +100,8 @@ fn shown(thread: &ThreadStackModel) -> Vec<Shown<'_>> {
     out
 }
 
-/// The stacks of `threads` for flame graphs, outermost frame first, each with its number of threads. The text of a method that another
-/// method shares has its `MethodDesc` as well, since text is all that these graphs compare.
+/// The stacks of `threads` for flame graphs, outermost frame first, each with its number of threads. If two methods have the same text, it is
+/// extended by the `MethodDesc`, since flame graphs compare only texts.
 pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
     let mut methods: Map<Name, BTreeSet<Key>> = Map::default();
     for part in threads.iter().flat_map(shown) {
@@ -130,7 +130,7 @@ pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
     counts.into_iter().collect()
 }
 
-/// A cycle with how often it is repeated: `Lab.Recurse → Lab.Other, 12,400 times`.
+/// A cycle with its number of repetitions: `Lab.Recurse → Lab.Other, 12,400 times`.
 pub(crate) fn repeated(cycle: &Name, least: u64, most: u64) -> String {
     let range = if least == most { String::new() } else { format!("{} to ", thousands(least)) };
     format!("{cycle}, {range}{} times", thousands(most))
@@ -142,7 +142,7 @@ pub(super) struct Merger {
 }
 
 impl Default for Merger {
-    /// A tree with its root only: threads without frames end there.
+    /// A tree with only its root, where threads without frames end.
     fn default() -> Merger {
         Merger { nodes: vec![Node::default()] }
     }
@@ -174,7 +174,7 @@ impl Merger {
         }
     }
 
-    /// The tree, each node before those below it.
+    /// The tree, parents before children.
     pub(super) fn merged(&self) -> Vec<MergedFrame> {
         let mut out = Vec::new();
         let mut open = Vec::new();
@@ -203,7 +203,7 @@ impl Merger {
         out
     }
 
-    /// Pushes the children of a node, those with most threads last: they are popped first.
+    /// Pushes the children of a node. Those with the most threads are pushed last, so that they are popped first.
     fn push_children<'n>(&'n self, index: usize, depth: u32, open: &mut Vec<(u32, &'n Key, usize)>) {
         let Some(node) = self.nodes.get(index) else { return };
         let threads = |i: usize| self.nodes.get(i).map_or(0, |n| n.threads);

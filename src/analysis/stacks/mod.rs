@@ -1,4 +1,4 @@
-//! `stacks`: what each managed thread was doing.
+//! `stacks`: the stack of each managed thread.
 
 mod cycles;
 mod fail_fast;
@@ -13,7 +13,7 @@ use super::ExceptionReader;
 use super::locks::thread_locks;
 use super::tiers::Tiers;
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Budget, Collector, Count, Name, NoteKind, glob, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Name, NoteKind, glob, is_framework_method, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
@@ -30,28 +30,28 @@ use merge::Merger;
 pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
 pub(crate) use overflow::{Recursion, recursion};
 
-/// Bytes of the answer, for each byte of the dump, that names and frames may take.
+/// Bytes that names and frames in the answer may take, for each byte of the dump.
 const EXPANSION: u64 = 4;
-/// Bytes that a thread, a frame or a reference takes beside its texts, which frames share in memory.
+/// Bytes that a thread, a frame or a reference takes besides its texts, which frames share in memory.
 const PLAIN: u64 = 256;
 const _: () = assert!(size_of::<StackFrameModel>() <= 256 && size_of::<ThreadStackModel>() <= 256);
 
-/// What to list.
+/// Options of [`stacks`].
 #[derive(Clone, Debug, Default)]
 pub struct StacksQuery {
     /// Only threads with these managed or OS ids; all if empty.
     pub threads: Vec<u64>,
     /// Only threads with a frame in a method that matches one of these globs; all if empty.
     pub methods: Vec<String>,
-    /// Also what each frame holds.
+    /// Whether to list the references that each frame holds.
     pub roots: bool,
-    /// Also the arguments of each method.
+    /// Whether to list the arguments of each method.
     pub arguments: bool,
-    /// Also the local variables of each method.
+    /// Whether to list the local variables of each method.
     pub locals: bool,
-    /// Also what each thread waits for: walks the heap.
+    /// Whether to list the wait of each thread, which requires a walk of the heap.
     pub waits: bool,
-    /// Fold threads with equal stacks.
+    /// Whether to fold threads with equal stacks.
     pub merge: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct StacksQuery {
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe its threads, its code or its frames; [`Error::Nothing`] if no thread has one
-/// of the ids, or stands in one of the methods.
+/// of the ids, or a frame in one of the methods.
 pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksReport>, Error> {
     let (mut list, mut merger) = (Vec::new(), Merger::default());
     let mut add = |thread: ThreadStackModel| if query.merge { merger.add(&thread) } else { list.push(thread) };
@@ -69,10 +69,12 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
         let ids = [fault.managed_id.map(u64::from), fault.thread.map(u64::from)];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     });
-    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged }))
+    let framework = asks_for_framework(&query.methods, threads.as_deref().unwrap_or_default());
+    Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged, framework }))
 }
 
-/// [`stacks`], with each thread given to `each`, the crashed one first: they need not be in memory together. Their number.
+/// [`stacks`], with each thread passed to `each`, the crashed one first, so that they need not be in memory together. Returns the number of
+/// threads.
 pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn FnMut(ThreadStackModel)) -> Result<Answer<u64>, Error> {
     let notes = runtime.begin();
     notes.extend(runtime.thread_reader()?.identity_losses());
@@ -83,7 +85,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         let ids = [t.id.map(u64::from), t.os_id];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     };
-    // References are read where the coverage of the stacks is told, which is always.
+    // References are always read, since the coverage of the stacks depends on them.
     let mut walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments || query.locals }, wanted, &notes)?;
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
@@ -108,7 +110,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             frames: Vec::new(),
             repeats: Vec::new(),
         };
-        // The unknown part of its stack may contain the method. What a known frame holds is asked for only with the references.
+        // The unknown part of the stack may contain the method. Missing references of known frames count only if references are listed.
         gaps.add(model.gaps.iter().filter(|gap| query.roots || gap.loses_frames));
         let texts = model.gaps.iter().fold(PLAIN, |n, gap| n.saturating_add(PLAIN).saturating_add(len64(gap.reason.len())));
         if !reporter.budget.memory(texts) {
@@ -145,13 +147,23 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     Ok(notes.finish(total))
 }
 
-/// Whether `name` matches: a pattern without parameters also matches names with some, one without stars any part of the name.
+/// Whether a frame of the framework matches one of the requested methods; the frames of the framework must then be shown.
+fn asks_for_framework(patterns: &[String], threads: &[ThreadStackModel]) -> bool {
+    let found = |f: &StackFrameModel| {
+        let names = || [&f.method, &f.display].into_iter().flatten();
+        let of_framework = f.method.as_deref().is_some_and(|method| is_framework_method(f.module.as_deref(), method));
+        of_framework && patterns.iter().any(|pattern| names().any(|name| matches(pattern, name)))
+    };
+    !patterns.is_empty() && threads.iter().flat_map(|t| &t.frames).any(found)
+}
+
+/// Whether `name` matches. A pattern without parameters also matches names with parameters; one without stars matches any part of the name.
 fn matches(pattern: &str, name: &str) -> bool {
     let plain = name.split('(').next().unwrap_or(name).trim_end();
     if pattern.contains(['*', '?']) { glob(pattern, name) || glob(pattern, plain) } else { name.contains(pattern) }
 }
 
-/// How completely the references of a stack are known.
+/// Whether the references of a stack are precise, conservative or missing.
 fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
     let walk = &stack.walk;
     match (walk.gaps.is_empty(), walk.frames.is_empty()) {
@@ -162,7 +174,7 @@ fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
     }
 }
 
-/// Reasons for gaps, each with the number of gaps and the start of the first one.
+/// Reasons for gaps, each with the number of gaps and the start of the first gap.
 #[derive(Default)]
 struct Gaps(BTreeMap<String, (u64, Option<Addr>)>);
 
@@ -191,7 +203,7 @@ struct Reporter<'r> {
     namer: &'r Namer,
     notes: &'r Collector,
     roots: bool,
-    /// `None` unless variables are asked for.
+    /// `None` unless variables are requested.
     variables: Option<ArgumentReader<'r>>,
     arguments: bool,
     locals: bool,
@@ -199,14 +211,14 @@ struct Reporter<'r> {
     objects: Option<Objects>,
     heap: Option<Heap>,
     names: Map<Addr, Option<Named>>,
-    /// Names of instances, by method and what its context may be.
+    /// Names of instances, by method and possible generic contexts.
     exact: Map<(Addr, Vec<GenericContext>), Option<Name>>,
-    /// Names of the types of the runtime's frames.
+    /// Names of the types of runtime frames.
     frame_types: Map<Arc<str>, Name>,
     lines: SourceLines<'r>,
-    /// `None` where frames are only counted.
+    /// `None` if frames are only counted.
     tiers: Option<Tiers<'r>>,
-    /// Whether the notes of the object starts are in the answer.
+    /// Whether the notes about object starts were added to the answer.
     starts_noted: Cell<bool>,
     budget: Budget,
 }
@@ -215,7 +227,7 @@ struct Reporter<'r> {
 #[derive(Clone)]
 struct Named {
     method: Arc<MethodName>,
-    /// As the runtime writes it.
+    /// The name in the runtime's own format.
     signature: Name,
     display: Name,
     module: Option<Name>,
@@ -272,7 +284,7 @@ impl<'r> Reporter<'r> {
         named.clone()
     }
 
-    /// The names of a method, with a note where the dump has none.
+    /// The names of a method, with a note if the dump does not have them.
     fn named(&mut self, method: Addr) -> Option<Named> {
         let named = self.name(method);
         if named.is_none() {
@@ -281,7 +293,7 @@ impl<'r> Reporter<'r> {
         named
     }
 
-    /// The name of a method in shared generic code, as the instance that its frame tells.
+    /// The name of a method in shared generic code, with the type arguments from its frame.
     fn exact(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Name> {
         let (methods, names, method, contexts) =
             (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc, walk.contexts(frame));
@@ -330,8 +342,8 @@ impl<'r> Reporter<'r> {
             let found = if self.arguments { variables.arguments(walk, frame) } else { None };
             arguments = found.map(|found| models(variables, found));
             if let Some(named) = named.as_ref().filter(|_| self.locals) {
-                let told = self.lines.locals(&named.method, frame.instruction());
-                let found = variables.locals(walk, frame, &named.method, told);
+                let declared = self.lines.locals(&named.method, frame.instruction());
+                let found = variables.locals(walk, frame, &named.method, declared);
                 locals = found.map(|found| models(variables, found));
             }
         }
@@ -388,13 +400,13 @@ impl<'r> Reporter<'r> {
         self.frame_types.entry(Arc::clone(name)).or_insert_with(|| Name::from(&**name)).clone()
     }
 
-    /// What a managed frame holds.
+    /// The references that a managed frame holds.
     fn slots(&self, walk: &Walk, frame: &ManagedFrame) -> Vec<StackRootModel> {
         let register = frame.frame_register;
         self.listed(walk.held(frame).filter_map(|slot| self.slot(&slot, register)))
     }
 
-    /// The part of `roots` that the answer has memory for.
+    /// Lists `roots` as long as the answer's memory budget permits.
     fn listed(&self, roots: impl Iterator<Item = StackRootModel>) -> Vec<StackRootModel> {
         let fits = |root: &StackRootModel| {
             let texts = len64(root.location.len()).saturating_add(root.type_name.as_ref().map_or(0, |name| len64(name.shown().len())));
@@ -410,15 +422,15 @@ impl<'r> Reporter<'r> {
             self.notes.add(NoteKind::Missing, address, what);
             return Some(self.root(location, address, None, (slot.interior, slot.pinned, true)));
         };
-        // An interior pointer may lead anywhere: to a local, to a static, to native memory.
+        // An interior pointer may point anywhere: to a local, to a static, to native memory.
         let object = if slot.interior { self.containing(Addr(value))? } else { Addr(value) };
         Some(self.root(location, address, Some(object), (slot.interior, slot.pinned, true)))
     }
 
-    /// What a frame of the runtime owns.
+    /// The references that a runtime frame protects.
     fn owned(&self, frame: &RuntimeFrame) -> Vec<StackRootModel> {
         let memory = self.runtime.memory();
-        // The walk has reported what cannot be read.
+        // The walk has already reported failed reads.
         let Some(owned) = self.walker.filter(|_| frame.reports).and_then(|walker| walker.owned(&frame.frame).ok()) else {
             return Vec::new();
         };
@@ -446,7 +458,7 @@ impl<'r> Reporter<'r> {
     fn containing(&self, address: Addr) -> Option<Addr> {
         let heap = self.heap.as_ref()?;
         let starts = heap.starts();
-        // Once for all slots.
+        // Added once for all slots.
         if !self.starts_noted.replace(true) {
             self.notes.with(starts);
         }

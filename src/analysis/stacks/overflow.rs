@@ -5,9 +5,9 @@ use crate::base::hash::Map;
 use crate::base::{Count, Name, len64, plural, thousands};
 use crate::model::{StackFrameKind, StackFrameModel, StackRepeat, ThreadStackModel};
 
-/// Most methods that are named where no cycle fills the stack.
+/// Most methods named if no cycle fills the stack.
 const MOST_METHODS: usize = 3;
-/// A method is one of these if it has at least one of so many frames.
+/// A method is named if it has at least one in this many frames.
 const SHARE: u64 = 10;
 
 /// The recursion on a stack.
@@ -15,15 +15,15 @@ const SHARE: u64 = 10;
 pub(crate) struct Recursion {
     /// `Lab.Recurse → Lab.Other, about 12,400 times, begun by Lab.Program.Main(System.String[])`.
     pub(crate) text: String,
-    /// How often its cycle is repeated; without one, the frames.
+    /// Number of repetitions of the cycle, or the number of frames if there is no cycle.
     pub(crate) times: u64,
 }
 
-/// The recursion on `stack`: the cycle that most of its frames are in, or else the methods that many of them are of. `None` without methods.
+/// The recursion on `stack`: the cycle with the most frames, or else the most frequent methods. `None` if the stack has no methods.
 pub(crate) fn recursion(stack: &ThreadStackModel) -> Option<Recursion> {
     let managed: Vec<&StackFrameModel> = stack.frames.iter().filter(|f| f.kind == StackFrameKind::Managed).collect();
     let frames = len64(managed.len());
-    // What is not known of the stack may have more of it.
+    // The unknown part of the stack may have more repetitions.
     let about = if stack.gaps.iter().any(|gap| gap.loses_frames) { "at least" } else { "about" };
     let size = |r: &&StackRepeat| r.frames.saturating_mul(r.times);
     if let Some(repeat) = stack.repeats.iter().max_by_key(size).filter(|r| size(r).saturating_mul(2) >= frames) {
@@ -47,7 +47,7 @@ pub(crate) fn recursion(stack: &ThreadStackModel) -> Option<Recursion> {
     Some(Recursion { text, times: frames })
 }
 
-/// Words for the method that has begun a recursion.
+/// The clause for the method that began a recursion.
 fn begun(by: Option<&StackFrameModel>) -> String {
     by.map(|f| format!(", begun by {}", label(f))).unwrap_or_default()
 }
@@ -87,7 +87,7 @@ mod tests {
         is("mg", "g, about 2 frames");
         is(&format!("mg{}rx", "ro".repeat(1200)), "r → o, about 1,200 times, begun by g");
         is(&"r".repeat(50), "r, about 50 times");
-        // A walk over a tree: no cycle, but few methods.
+        // Recursion over a tree: no cycle, but few methods.
         let walk: String = (0..3000u32).map(|i| if i.wrapping_mul(2_654_435_761) >> 31 == 0 { 'l' } else { 'r' }).collect();
         let found = text(&format!("mg{walk}x"), false).unwrap();
         assert!(found.starts_with("about 3,003 frames, most of them: ") && found.ends_with(" times, begun by g"), "{found}");

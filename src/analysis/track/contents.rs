@@ -1,27 +1,27 @@
-//! The contents of an object: all of it but the method table and the references.
+//! Contents of an object: everything except the method table and the references.
 //!
-//! References are left out because a collection rewrites them. An object's data ends one word before the next object: that word
-//! is the header of the next one.
+//! References are excluded because a collection rewrites them. The data of an object ends one word before the next object, because that word is the
+//! header of the next object.
 
 use crate::gc::{GcDesc, Object, ObjectType};
 
-/// Different byte values from which on contents are telling: two objects that were not copied from one another hardly have the
-/// same. Small numbers, flags and filled buffers stay below; GUIDs, texts, hashes and time stamps do not.
-const TELLING: u32 = 8;
-/// The same for strings, whose bytes are letters: half of them are zero, and few programs make a text twice at one place.
-const TELLING_TEXT: u32 = 6;
-/// Different byte values from which on contents tell neighbors apart.
-const SPEAKING: u32 = 4;
+/// Number of different byte values from which on contents are distinctive: two objects are unlikely to have them independently. Small numbers, flags
+/// and filled buffers are below; GUIDs, texts, hashes and time stamps are above.
+const DISTINCTIVE: u32 = 8;
+/// The same threshold for strings, half of whose bytes are zero. Few programs create the same text twice at one place.
+const DISTINCTIVE_TEXT: u32 = 6;
+/// Number of different byte values from which on contents distinguish an object from its neighbors.
+const DISTINCTIVE_NEARBY: u32 = 4;
 
-/// What the contents of an object are worth.
+/// Contents of an object, and their value as evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contents {
     /// Hash of the type, the size and all bytes.
     pub(super) key: u64,
-    /// Whether equal contents elsewhere would be a copy.
-    pub(super) telling: bool,
+    /// Whether equal contents elsewhere must be a copy.
+    pub(super) distinctive: bool,
     /// Whether equal contents in the neighborhood would be a coincidence.
-    pub(super) speaking: bool,
+    pub(super) distinctive_nearby: bool,
 }
 
 /// Hashes words and counts byte values.
@@ -39,12 +39,12 @@ fn mix(hash: u64, word: u64) -> u64 {
 impl Reader {
     fn word(&mut self, word: u64) {
         self.hash = mix(self.hash, word).rotate_left(5);
-        // Filled buffers repeat themselves.
+        // Filled buffers consist of equal words.
         if word == self.last {
             return;
         }
         self.last = word;
-        if self.distinct() < TELLING {
+        if self.distinct() < DISTINCTIVE {
             for byte in word.to_le_bytes() {
                 if let Some(part) = self.seen.get_mut(usize::from(byte >> 6)) {
                     *part |= 1u64 << (byte & 63);
@@ -68,7 +68,7 @@ impl Reader {
     }
 }
 
-/// The references of a type's objects, series in the order of the object: the runtime's order is not fixed.
+/// Returns the reference series of a type in the order of their offsets: the runtime's order is not fixed.
 pub(super) fn in_order(ty: &ObjectType) -> GcDesc {
     match &ty.gc_desc {
         GcDesc::Series(list) => {
@@ -80,7 +80,7 @@ pub(super) fn in_order(ty: &ObjectType) -> GcDesc {
     }
 }
 
-/// Reads the contents of an object; `desc` is [`in_order`]. `None` where a part of them is not in the dump.
+/// Reads the contents of an object; `desc` is from [`in_order`]. `None` if a part of them is not in the dump.
 pub(super) fn contents(object: &Object<'_>, desc: &GcDesc, word: u64) -> Option<Contents> {
     let end = object.size.saturating_sub(word).max(word);
     let data = object.part(0, end)?;
@@ -94,12 +94,12 @@ pub(super) fn contents(object: &Object<'_>, desc: &GcDesc, word: u64) -> Option<
     let distinct = reader.distinct();
     Some(Contents {
         key: mix(reader.hash, 1).max(1),
-        telling: distinct >= if object.ty.is_string { TELLING_TEXT } else { TELLING },
-        speaking: distinct >= SPEAKING,
+        distinctive: distinct >= if object.ty.is_string { DISTINCTIVE_TEXT } else { DISTINCTIVE },
+        distinctive_nearby: distinct >= DISTINCTIVE_NEARBY,
     })
 }
 
-/// Calls `visit` for each run of bytes of an object of `size` bytes that holds no reference, in order.
+/// Calls `visit` for each run of bytes without a reference in an object of `size` bytes, in order.
 fn plain(desc: &GcDesc, size: u64, word: u64, end: u64, mut visit: impl FnMut(u64, u64)) {
     let mut at = word;
     let mut run = |from: u64, to: u64| {
@@ -109,7 +109,7 @@ fn plain(desc: &GcDesc, size: u64, word: u64, end: u64, mut visit: impl FnMut(u6
     };
     match desc {
         GcDesc::None => run(at, end),
-        // Which words are references is not known.
+        // It is unknown which words are references.
         GcDesc::Unknown => {}
         GcDesc::Series(list) => {
             for series in list {
@@ -149,29 +149,29 @@ mod tests {
     }
 
     #[test]
-    fn references_are_left_out() {
+    fn references_are_excluded() {
         assert_eq!(runs(&GcDesc::None, 40), [(8, 32)]);
-        // One reference at 16, two at 32: `start`, and the bytes less the size of the object.
+        // One reference at 16, two at 32: `start`, and the size in bytes minus the size of the object.
         let two = GcDesc::Series(vec![Series { start: 16, size: 8 - 64 }, Series { start: 32, size: 16 - 64 }]);
         assert_eq!(runs(&two, 64), [(8, 16), (24, 32), (48, 56)]);
-        // An array of references: its length only.
+        // An array of references: only its length remains.
         assert_eq!(runs(&GcDesc::Series(vec![Series { start: 16, size: -24 }]), 80), [(8, 16)]);
-        // Elements of a reference and eight bytes.
+        // Elements of a reference and eight other bytes.
         let pairs = GcDesc::ValueSeries { start: 16, items: vec![ValueSeries { pointers: 1, skip: 8 }] };
         assert_eq!(runs(&pairs, 16 + 8 + 32), [(8, 16), (24, 32), (40, 48)]);
         assert_eq!(runs(&GcDesc::Unknown, 40), []);
     }
 
     #[test]
-    fn what_repeats_tells_nothing() {
+    fn repeated_values_are_no_evidence() {
         let read = |bytes: &[u8]| {
             let mut r = Reader { hash: 0, seen: [0; 4], last: 0 };
             r.bytes(bytes);
             (r.hash, r.distinct())
         };
-        assert!(read(&[7; 800]).1 < SPEAKING);
-        assert!(read(b"key number 150").1 >= TELLING);
-        assert!(read(&42u64.to_le_bytes()).1 < SPEAKING);
+        assert!(read(&[7; 800]).1 < DISTINCTIVE_NEARBY);
+        assert!(read(b"key number 150").1 >= DISTINCTIVE);
+        assert!(read(&42u64.to_le_bytes()).1 < DISTINCTIVE_NEARBY);
         assert_ne!(read(&[1, 2]).0, read(&[2, 1]).0);
     }
 }

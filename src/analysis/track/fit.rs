@@ -1,14 +1,14 @@
-//! Which of the objects between two neighbors survived, where all that is there afterwards was there before.
+//! Determines which objects between two neighbors survived, if everything that is there afterwards was there before.
 
-/// How the survivors fit into the objects before, as a subsequence.
+/// The possible positions of the survivors as a subsequence of the earlier objects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fit {
     /// For each survivor the first and the last object that it can have been.
     pub(super) bounds: Vec<(usize, usize)>,
 }
 
-/// Fits `news` objects into `olds`, in order: from the left, each as early as it can be, and from the right, as late. `None`
-/// where they do not fit: some of them came from elsewhere.
+/// Fits `news` objects into `olds` in order: from the left, each as early as possible, and from the right, each as late as possible. `None` if they
+/// do not fit, because some of them came from elsewhere.
 pub(super) fn fit(olds: usize, news: usize, can_be: impl Fn(usize, usize) -> bool) -> Option<Fit> {
     if news > olds {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn fit(olds: usize, news: usize, can_be: impl Fn(usize, usize) -> boo
         first.push(old);
         old = old.saturating_add(1);
     }
-    // What fits from the left fits from the right.
+    // If it fits from the left, it fits from the right.
     let mut last = Vec::with_capacity(news);
     let mut end = olds;
     for new in (0..news).rev() {
@@ -42,12 +42,12 @@ pub(super) fn fit(olds: usize, news: usize, can_be: impl Fn(usize, usize) -> boo
 }
 
 impl Fit {
-    /// The survivors that can have been one object only: *(old, new)*.
+    /// Returns the survivors with only one possible earlier object: *(old, new)*.
     pub(super) fn forced(&self) -> impl Iterator<Item = (usize, usize)> {
         self.bounds.iter().enumerate().filter(|(_, (first, last))| first == last).map(|(new, (old, _))| (*old, new))
     }
 
-    /// The objects that none of the survivors can have been.
+    /// Returns the objects that cannot be any of the survivors.
     pub(super) fn dead(&self, olds: usize) -> Vec<usize> {
         let mut out = Vec::new();
         let mut free = 0;
@@ -64,20 +64,20 @@ impl Fit {
 mod tests {
     use super::*;
 
-    /// What is forced, and who is dead.
-    type Said = (Vec<(usize, usize)>, Vec<usize>);
+    /// Forced matches, and dead objects.
+    type Outcome = (Vec<(usize, usize)>, Vec<usize>);
 
-    fn of(olds: &str, news: &str) -> Option<Said> {
+    fn of(olds: &str, news: &str) -> Option<Outcome> {
         let (o, n): (Vec<char>, Vec<char>) = (olds.chars().collect(), news.chars().collect());
         let fit = fit(o.len(), n.len(), |i, j| o[i] == n[j])?;
         Some((fit.forced().collect(), fit.dead(o.len())))
     }
 
     #[test]
-    fn only_what_can_be_in_one_way_is_said() {
+    fn only_forced_matches_are_reported() {
         assert_eq!(of("abc", "abc"), Some((vec![(0, 0), (1, 1), (2, 2)], vec![])));
         assert_eq!(of("abcd", "bd"), Some((vec![(1, 0), (3, 1)], vec![0, 2])));
-        // One of the two died; nobody can know which.
+        // One of the two died, but it cannot be determined which.
         assert_eq!(of("xaay", "xay"), Some((vec![(0, 0), (3, 2)], vec![])));
         assert_eq!(of("ab", "ba"), None);
         assert_eq!(of("a", "aa"), None);

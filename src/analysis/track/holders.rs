@@ -1,13 +1,13 @@
-//! Rule 7: who held it holds it still.
+//! Rule 7: an object that is held by the same holder is the same object.
 //!
-//! The field, element or dependent handle of a matched holder leads to the same object before and after, unless the program changed
-//! it. Whether it does is *calibrated*: for each array, and for each field of a type, it is counted how often both ends, known by
-//! other rules, agree. A shuffled array, a list that closed ranks or fields that were exchanged contradict themselves, and are
-//! ignored; so is what too few speak for. Where an object is known to have died, its slot holds another one: that is a
-//! contradiction as well. Strong and weak handles do not count: their slots are handed out again.
+//! A field, element or dependent handle of a matched holder refers to the same object before and after, unless the program changed it. This is
+//! *calibrated*: for each array, and for each field of a type, the rule counts how often both ends that are known from other rules agree. A shuffled
+//! array, a list whose elements were shifted, or exchanged fields contradict themselves and are ignored; so are slots with too little evidence. If an
+//! object is known to have died, its slot refers to another object, which is a contradiction as well. Strong and weak handles are not used, because
+//! their slots are reused.
 //!
-//! A good holder makes a match likely, and one that the place made likely certain. Static fields count only for the single object
-//! of a type and size: what they refer to is replaced as a whole.
+//! A good holder makes a match likely; a match that its position made likely becomes certain. Static fields are used only for objects that are the
+//! only one of their type and size, because the object that they refer to is replaced as a whole.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -22,18 +22,18 @@ use crate::heapgraph::Roots;
 use crate::model::{Generation, RootKind};
 use crate::session::roots::RootOptions;
 
-/// A holder must agree with what is known so often.
+/// Number of known matches that a holder must agree with.
 const AGREE: u32 = 3;
-/// One contradiction is allowed in so many.
+/// One contradiction is allowed in this number.
 const TRUST: u32 = 20;
-/// Rounds in which matches lead to others: how far into a linked structure.
+/// Number of rounds in which matches lead to others, which limits the depth in linked structures.
 const ROUNDS: usize = 64;
-/// Objects that one thread looks at in turn.
+/// Number of objects that one thread processes at a time.
 const CHUNK: usize = 1 << 14;
-/// Stands for the offset of a dependent handle, which is no field.
+/// Represents the offset of a dependent handle, which is not a field.
 const DEPENDENT: u64 = u64::MAX;
 
-/// Where references are stored that stand or fall together.
+/// References that are calibrated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Slot {
     /// Elements of an array, by the array.
@@ -54,7 +54,7 @@ impl Score {
     }
 }
 
-/// Dependent handles of a side: the only value of each key.
+/// Dependent handles of a dump: the only value of each key.
 type Dependents<I> = FxHashMap<I, I>;
 
 struct Holders<'b> {
@@ -62,7 +62,7 @@ struct Holders<'b> {
     values: (Dependents<Old>, Dependents<New>),
 }
 
-/// Applies the rule until it finds nothing more.
+/// Applies the rule until it finds no more matches.
 pub(super) fn hold(both: &Both<'_>, pairs: &mut Pairs) {
     let roots = (roots(both.old, both.notes), roots(both.new, both.notes));
     statics(both, &roots, pairs);
@@ -78,7 +78,8 @@ pub(super) fn hold(both: &Both<'_>, pairs: &mut Pairs) {
             let before = pairs.fate(old);
             let raised = match before {
                 Fate::Likely => Fate::Certain,
-                // The slot of a pinned object, and its holder: nobody else came there.
+                // A pinned object that is still in its place and has the same holder: no other object can have taken
+                // its place.
                 Fate::Doubtful if both.old.traits(old).has(Traits::PINNED) && both.old.at(old) == both.new.at(new) => Fate::Certain,
                 _ => Fate::Likely,
             };
@@ -110,7 +111,7 @@ fn dependents<I: Index + Send + Sync + std::hash::Hash>(side: &Side<I>, roots: &
     out
 }
 
-/// What static fields hold, where it is the only object of its type and size in both dumps.
+/// Matches the objects in static fields that are the only ones of their type and size in both dumps.
 fn statics(both: &Both<'_>, (old, new): &(Roots, Roots), pairs: &mut Pairs) {
     let slots = |roots: &Roots| -> FxHashMap<Addr, Addr> {
         let statics = roots.roots.iter().filter(|r| r.kind == RootKind::Static);
@@ -137,7 +138,7 @@ fn statics(both: &Both<'_>, (old, new): &(Roots, Roots), pairs: &mut Pairs) {
     }
 }
 
-/// Objects by type and size.
+/// Counts objects by type and size.
 fn census<I: Index + Send + Sync>(side: &Side<I>) -> FxHashMap<(u32, u32), u32> {
     let mut out: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for class in side.kind.iter().copied().zip(side.size.iter().copied()) {
@@ -146,7 +147,7 @@ fn census<I: Index + Send + Sync>(side: &Side<I>) -> FxHashMap<(u32, u32), u32> 
     out
 }
 
-/// The references of an object, by offset.
+/// Collects the references of an object, by offset.
 fn references<I>(side: &Side<I>, id: I, values: &Dependents<I>, out: &mut Vec<(u64, I)>) -> Option<bool>
 where
     I: Index + Send + Sync + std::hash::Hash,
@@ -170,7 +171,7 @@ struct Buffers {
 }
 
 impl Holders<'_> {
-    /// Calls `visit` for each slot of a matched holder that holds something before and after.
+    /// Calls `visit` for each slot of a matched holder that refers to an object before and after.
     fn slots(&self, holder: (Old, New), buffers: &mut Buffers, mut visit: impl FnMut(Slot, Old, New)) {
         let Some(is_array) = references(self.both.old, holder.0, &self.values.0, &mut buffers.old) else { return };
         if buffers.old.is_empty() || references(self.both.new, holder.1, &self.values.1, &mut buffers.new).is_none() {
@@ -187,13 +188,13 @@ impl Holders<'_> {
         }
     }
 
-    /// Gives back the pages that these holders were read from: they are not read again soon.
+    /// Releases the pages of these holders, which are not read again soon.
     fn release(&self, pairs: &Pairs, holders: impl Iterator<Item = Old> + Clone) {
         self.both.old.release(holders.clone());
         self.both.new.release(holders.filter_map(|old| pairs.standing_to(old)));
     }
 
-    /// How often the slots agree with what is known.
+    /// Counts how often the slots agree with known matches.
     fn calibrate(&self, pairs: &Pairs) -> FxHashMap<Slot, Score> {
         let starts: Vec<u32> = (0..self.both.old.len()).step_by(CHUNK).collect();
         let parts: Vec<FxHashMap<Slot, Score>> = starts
@@ -228,7 +229,7 @@ impl Holders<'_> {
         all
     }
 
-    /// What the slots of these holders lead to, and is not known for certain yet.
+    /// Follows the slots of these holders to objects that are not matched with certainty yet.
     fn follow(&self, pairs: &Pairs, scores: &FxHashMap<Slot, Score>, frontier: &[Old]) -> Vec<(Old, New)> {
         let found: Vec<Vec<(Old, New)>> = frontier
             .par_chunks(CHUNK)

@@ -1,9 +1,9 @@
-//! Rules 8 and 9: large and pinned objects, and what lies where it lay.
+//! Rules 8 and 9: large and pinned objects, and objects at an unchanged address.
 //!
-//! 8. The free places of the large and the pinned heap are given to the next object that fits. The same place is worth something
-//!    only with the same telling contents, or, of a buffer that was partly overwritten, if at least 16 of 64 sampled blocks are the
-//!    same. Else a reused buffer cannot be told from another one: doubtful, until a good holder speaks for it.
-//! 9. An object that is alike at the same address, with nobody to vouch for it, is doubtful: whole regions are given away.
+//! 8. Free space in the large and the pinned heap is reused for the next object that fits. The same place is evidence only with
+//!    the same distinctive contents, or, for a buffer that was partly overwritten, if at least 16 of 64 sampled blocks are equal.
+//!    Otherwise a reused buffer cannot be distinguished from another one, and the match is doubtful until a good holder confirms it.
+//! 9. A similar object at the same address without other evidence is doubtful, because whole regions are reused.
 
 use rayon::prelude::*;
 
@@ -36,7 +36,7 @@ pub(super) fn large(both: &Both<'_>, pairs: &mut Pairs) {
         .into_par_iter()
         .filter(|(old, new)| both.possible(*old, *new))
         .map(|(old, new)| {
-            let sure = carried.run(|| both.telling(old, new) || blocks(both, old, new) >= SAME);
+            let sure = carried.run(|| both.distinctive(old, new) || blocks(both, old, new) >= SAME);
             (old, new, if sure { Fate::Certain } else { Fate::Doubtful })
         })
         .collect();

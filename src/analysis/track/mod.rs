@@ -1,12 +1,12 @@
-//! Two dumps of one process: which objects survived, moved, died and were born.
+//! Determines which objects of a process survived, moved, died and were allocated between two dumps.
 //!
-//! Dumps carry no object identity: whether two objects are one is concluded, from rules that were measured against programs that
-//! knew (`docs/internals/track.md`). What speaks against a pair ([`vetoes`]) drops it, whatever speaks for it. Evidence is taken in
-//! this order: what cannot move, hash codes, contents ([`witnesses`]), whether neighbors went the same way ([`vote`]), what lies
-//! between two that are known ([`place`]), large objects ([`large`]), who held it ([`holders`]). Each match says how sure it is.
+//! Dumps do not record object identity: whether two objects are the same is inferred by rules that were measured against programs with known results
+//! (`docs/internals/track.md`). Evidence against a pair ([`vetoes`]) drops it, whatever the evidence for it. Evidence is used in this order: objects
+//! that cannot move, hash codes, contents ([`witnesses`]), agreement of neighbors ([`vote`]), objects between two known ones ([`place`]), large
+//! objects ([`large`]), holders ([`holders`]). Each match has a certainty.
 //!
-//! All of it works on dense arrays by object id, by part of the heap in parallel, and writes its findings down in the order of
-//! ids: the answer does not depend on the number of threads.
+//! All rules work on dense arrays by object id, process parts of the heap in parallel, and record their findings in the order of ids. The answer does
+//! not depend on the number of threads.
 
 mod contents;
 mod fit;
@@ -36,7 +36,7 @@ use pairs::{Fate, Pairs};
 use side::{Side, Traits};
 use vetoes::Both;
 
-/// What is shown of the matches.
+/// View of the matches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TrackView {
     /// Sums by type and by generation.
@@ -48,22 +48,22 @@ pub enum TrackView {
     Ranges,
 }
 
-/// What to show.
+/// Arguments of `track`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TrackQuery {
-    /// Sums, matches or ranges.
+    /// The view: sums, matches or ranges.
     pub view: TrackView,
-    /// Also list doubtful matches.
+    /// Whether doubtful matches are listed too.
     pub doubtful: bool,
-    /// Types to list, 0 for all; sums always cover everything.
+    /// Number of types to list, 0 for all; sums always cover everything.
     pub top: usize,
 }
 
-/// Follows the objects of `before` to `after`, two dumps of one process.
+/// Tracks the objects of `before` to `after`, two dumps of one process.
 ///
 /// # Errors
-/// [`Error::Unrelated`] where the dumps are not of one process, in this order. [`Error::Contract`] where the runtime does not
-/// describe what objects need. [`Error::Memory`] where the answer would take more memory than allowed.
+/// [`Error::Unrelated`] if the dumps are not of one process, or not in this order; [`Error::Contract`] if the descriptor does not describe objects;
+/// [`Error::Memory`] if the answer would exceed the memory limit.
 pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<TrackReport>, Error> {
     let Matched { old, new, kinds, pairs, nothing_moved, notes, namers } = matched(before, after)?;
     let both = Both { old: &old, new: &new, nothing_moved, notes: &notes.2 };
@@ -94,10 +94,11 @@ pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<T
     Ok(finish(report, notes, &namers))
 }
 
-/// Which object of `before` each object of `after` is, by id; `None` for those that are new, or look like several.
+/// Returns, for each object of `after`, the same object in `before`; `None` for new objects and if there are several
+/// candidates.
 ///
 /// # Errors
-/// As [`track`].
+/// The errors of [`track`].
 pub(crate) fn survivors(before: &Heap, after: &Heap) -> Result<Answer<IndexVec<ObjectId, Option<ObjectId>>>, Error> {
     let Matched { pairs, notes, namers, .. } = matched(before, after)?;
     let was = pairs.news().map(|new| pairs.standing_from(new).map(|old| ObjectId::from_u32(old.as_u32()))).collect();
@@ -111,7 +112,7 @@ struct Matched {
     kinds: Vec<(Addr, Name)>,
     pairs: Pairs,
     nothing_moved: bool,
-    /// Of the dump before, the one after, and reads that failed later, which may be of either.
+    /// Notes of the dump before, of the dump after, and of later failed reads, which may concern either.
     notes: (Collector, Collector, Collector),
     namers: (Namer, Namer),
 }
@@ -129,7 +130,7 @@ fn matched(before: &Heap, after: &Heap) -> Result<Matched, Error> {
     Ok(Matched { old, new, kinds, pairs, nothing_moved, notes, namers })
 }
 
-/// The answer, with the notes of both dumps.
+/// Returns the answer with the notes of both dumps.
 fn finish<T>(report: T, (before, after, reads): (Collector, Collector, Collector), namers: &(Namer, Namer)) -> Answer<T> {
     namers.0.note(&before);
     namers.1.note(&after);
@@ -146,7 +147,7 @@ fn conclude((old, new): (&mut Side<Old>, &Side<New>), nothing_moved: bool, notes
         let both = Both { old, new, nothing_moved, notes };
         witnesses::unmoved(&both, pairs);
         let mut all = witnesses::hashed(&both, pairs);
-        all.extend(witnesses::telling(&both, pairs));
+        all.extend(witnesses::distinctive(&both, pairs));
         let heard = vote::vote(&both, all);
         heard.sound.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Certain));
         heard.near.iter().for_each(|(o, n)| pairs.join(*o, *n, Fate::Likely));
@@ -162,7 +163,8 @@ fn conclude((old, new): (&mut Side<Old>, &Side<New>), nothing_moved: bool, notes
     large::stayed(&both, pairs);
 }
 
-/// Numbers the types of both dumps: a method table with the same name is the same type. Returns them by number.
+/// Numbers the types of both dumps and returns them by number. A method table with the same name in both is the same
+/// type.
 fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> Result<Vec<(Addr, Name)>, Error> {
     let tables = |types: &mut dyn Iterator<Item = Addr>, namer: &Namer| -> Vec<(Addr, Name)> {
         let mut list: Vec<(Addr, Name)> = types.map(|mt| (mt, namer.name_or_address(mt))).collect();
@@ -174,10 +176,10 @@ fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> 
     let of_before: Map<Addr, &Name> = before.iter().map(|(mt, name)| (*mt, name)).collect();
     let common = after.iter().filter(|(mt, _)| of_before.contains_key(mt)).count();
     let same = after.iter().filter(|(mt, name)| of_before.get(mt) == Some(&name)).count();
-    // A dump without a heap has no types, and says nothing either way.
+    // A dump without a heap has no types and is no evidence either way.
     let none_in_common = same == 0 && !before.is_empty() && !after.is_empty();
     if none_in_common || same.saturating_mul(2) < common {
-        return Err(Error::Unrelated("the dumps are of two processes: the same method tables are of other types".into()));
+        return Err(Error::Unrelated("the dumps are from two processes: the same method tables belong to different types".into()));
     }
     let mut kinds = before.clone();
     kinds.extend(after.iter().cloned());

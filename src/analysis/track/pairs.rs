@@ -1,27 +1,27 @@
-//! Who became whom, and how sure that is.
+//! Matches of objects and their certainty.
 
 use super::ids::{New, Old};
 use crate::base::{Index, IndexVec};
 use crate::model::Certainty;
 
-/// What is known about an object of the first dump.
+/// Knowledge about an object of the first dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
-    /// Nothing.
+    /// Nothing is known.
     #[default]
     Unknown,
-    /// It died.
+    /// The object died.
     Dead,
-    /// It may have survived.
+    /// The object may have survived.
     Doubtful,
-    /// It survived, most likely.
+    /// The object most likely survived.
     Likely,
-    /// It survived.
+    /// The object survived.
     Certain,
 }
 
 impl Fate {
-    /// How certain the match is, where there is one.
+    /// Returns the certainty of the match, if there is one.
     pub(super) fn certainty(self) -> Option<Certainty> {
         Some(match self {
             Fate::Certain => Certainty::Certain,
@@ -31,16 +31,16 @@ impl Fate {
         })
     }
 
-    /// Whether the object survived, as far as anybody can tell.
+    /// Whether the object survived, certainly or likely.
     pub(super) fn stands(self) -> bool {
         self >= Fate::Likely
     }
 }
 
-/// Stands for no object.
-const NOBODY: u32 = u32::MAX;
+/// Represents an unmatched object.
+const NONE: u32 = u32::MAX;
 
-/// Who became whom. One object is matched with one at most.
+/// Matches of objects. An object has at most one match.
 pub(super) struct Pairs {
     to: IndexVec<Old, u32>,
     from: IndexVec<New, u32>,
@@ -48,47 +48,47 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Nobody is matched with anybody.
+    /// Creates an empty list of matches.
     pub(super) fn new(old: u32, new: u32) -> Pairs {
-        let nobody = |n: u32| vec![NOBODY; Old::from_u32(n).index()];
-        Pairs { to: nobody(old).into(), from: nobody(new).into(), fate: vec![Fate::Unknown; Old::from_u32(old).index()].into() }
+        let unmatched = |n: u32| vec![NONE; Old::from_u32(n).index()];
+        Pairs { to: unmatched(old).into(), from: unmatched(new).into(), fate: vec![Fate::Unknown; Old::from_u32(old).index()].into() }
     }
 
-    /// What an object became.
+    /// Returns the match of an object of the first dump.
     #[inline]
     pub(super) fn to(&self, old: Old) -> Option<New> {
-        self.to.get(old).filter(|n| **n != NOBODY).map(|n| New::from_u32(*n))
+        self.to.get(old).filter(|n| **n != NONE).map(|n| New::from_u32(*n))
     }
 
-    /// What an object was.
+    /// Returns the match of an object of the last dump.
     #[inline]
     pub(super) fn from(&self, new: New) -> Option<Old> {
-        self.from.get(new).filter(|n| **n != NOBODY).map(|n| Old::from_u32(*n))
+        self.from.get(new).filter(|n| **n != NONE).map(|n| Old::from_u32(*n))
     }
 
-    /// What is known about an object.
+    /// Returns the knowledge about an object.
     #[inline]
     pub(super) fn fate(&self, old: Old) -> Fate {
         self.fate.get(old).copied().unwrap_or_default()
     }
 
-    /// Whether an object is matched, and the match stands.
+    /// Whether an object has a match that is at least likely.
     pub(super) fn stands(&self, old: Old) -> bool {
         self.fate(old).stands()
     }
 
-    /// What an object of the last dump was, where the match stands.
+    /// Returns the match of an object of the last dump, if it is at least likely.
     pub(super) fn standing_from(&self, new: New) -> Option<Old> {
         self.from(new).filter(|old| self.stands(*old))
     }
 
-    /// What an object became, where the match stands.
+    /// Returns the match of an object of the first dump, if it is at least likely.
     pub(super) fn standing_to(&self, old: Old) -> Option<New> {
         self.to(old).filter(|_| self.stands(old))
     }
 
-    /// Matches two objects. Where one of them is matched with somebody else, the surer match stays; of two that are as sure,
-    /// neither: at most one is right, and nothing says which.
+    /// Matches two objects. If one of them already has another match, the more certain match stays. If both are equally certain, neither stays: at
+    /// most one is right, and it is unknown which.
     pub(super) fn join(&mut self, old: Old, new: New, fate: Fate) {
         let rivals = [self.to(old).filter(|n| *n != new).map(|_| old), self.from(new).filter(|o| *o != old)];
         let strongest = rivals.iter().flatten().map(|o| self.fate(*o)).max();
@@ -96,23 +96,23 @@ impl Pairs {
             return;
         }
         let draw = strongest == Some(fate);
-        rivals.into_iter().flatten().for_each(|rival| self.part(rival));
+        rivals.into_iter().flatten().for_each(|rival| self.unmatch(rival));
         if !draw {
             let fate = self.fate(old).max(fate);
             self.set(old, Some(new), fate);
         }
     }
 
-    /// Takes a match back.
-    pub(super) fn part(&mut self, old: Old) {
+    /// Removes a match.
+    pub(super) fn unmatch(&mut self, old: Old) {
         if let Some(from) = self.to(old).and_then(|new| self.from.get_mut(new)) {
-            *from = NOBODY;
+            *from = NONE;
         }
         self.set(old, None, Fate::Unknown);
     }
 
-    /// Says that an object died, unless it is matched already.
-    pub(super) fn bury(&mut self, old: Old) {
+    /// Records that an object died, unless it has a match.
+    pub(super) fn mark_dead(&mut self, old: Old) {
         if self.fate(old) == Fate::Unknown {
             self.set(old, None, Fate::Dead);
         }
@@ -120,7 +120,7 @@ impl Pairs {
 
     fn set(&mut self, old: Old, new: Option<New>, fate: Fate) {
         if let Some(to) = self.to.get_mut(old) {
-            *to = new.map_or(NOBODY, New::as_u32);
+            *to = new.map_or(NONE, New::as_u32);
         }
         if let Some(from) = new.and_then(|new| self.from.get_mut(new)) {
             *from = old.as_u32();
@@ -130,12 +130,12 @@ impl Pairs {
         }
     }
 
-    /// The objects of the first dump.
+    /// Returns the objects of the first dump.
     pub(super) fn olds(&self) -> crate::base::Indices<Old> {
         self.to.indices()
     }
 
-    /// The objects of the last dump.
+    /// Returns the objects of the last dump.
     pub(super) fn news(&self) -> crate::base::Indices<New> {
         self.from.indices()
     }
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!((pairs.fate(b), pairs.from(x)), (Fate::Likely, Some(b)));
         pairs.join(a, x, Fate::Certain);
         assert_eq!((pairs.to(b), pairs.from(x), pairs.fate(b)), (None, Some(a), Fate::Unknown));
-        pairs.bury(a);
+        pairs.mark_dead(a);
         assert!(pairs.stands(a));
     }
 }

@@ -1,17 +1,17 @@
-//! Rules 5 and 6: what lies between two neighbors that are known.
+//! Rules 5 and 6: objects between two known neighbors.
 //!
-//! A collection keeps the order of what it moves, so all that lies between two anchors afterwards was between them before, and
-//! whoever is not there any more is dead.
+//! A collection keeps the order of the objects that it moves, so all objects between two anchors afterwards were between them before, and all that
+//! are missing afterwards are dead.
 //!
-//! 5. Where both anchors moved by the *same distance*, so did everything between: each object is at that distance, or dead. Where
-//!    they did not, contents that occur once in this window divide it; in what is left, the survivors are a subsequence of those
-//!    before, and a match is made only where there is one way to fit them. A pinned object between them ends the rule,
-//!    unless nothing moved: others may have passed it.
-//! 6. If something that was not there before lies in more than 1 of 50 windows of a part, survivors of younger generations filled
-//!    its free space. Then order excludes nobody: the rule is worth "likely", and only where the contents are the same and
-//!    say something; what was merely fitted is doubtful; and nobody is said to have died.
+//! 5. If both anchors moved by the *same distance*, so did everything between them: each object is at that distance, or dead. If
+//!    they did not, contents that occur once divide the window. In the rest, the survivors are a subsequence of the earlier
+//!    objects, and a match is made only if there is one way to fit them. A pinned object between the anchors ends the rule,
+//!    unless nothing moved, because other objects may have passed it.
+//! 6. If objects that were not there before are in more than 1 of 50 windows of a part, survivors of younger generations filled
+//!    its free space. Then the order excludes no candidate: the rule yields only "likely", and only if the contents are the same
+//!    and distinctive. Objects that were merely fitted are doubtful, and none is recorded as dead.
 //!
-//! The free places among large objects are given to whatever fits, so that the rule alone is never worth more than "doubtful".
+//! Free space among large objects is reused for any object that fits, so there the rule alone never yields more than "doubtful".
 
 use rayon::prelude::*;
 
@@ -26,18 +26,18 @@ use crate::base::missed::Carried;
 use crate::base::{Count, Index, Indices};
 use crate::gc::SegmentIndex;
 
-/// Why an object in a window is taken for another.
+/// Reasons for matching an object in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum How {
-    /// It moved as far as its neighbors.
+enum Reason {
+    /// It moved by the same distance as its neighbors.
     Distance,
     /// Nothing else in the window has its contents.
     Contents,
-    /// The same, but the contents are small: another object may have come to have them.
+    /// Like `Contents`, but with small contents, which another object may have acquired.
     SmallContents,
     /// There is no other way to fit the survivors.
     Fit,
-    /// It lies behind the last anchor of its part, as far away as before.
+    /// It follows the last anchor of its part, at an unchanged distance.
     Edge,
 }
 
@@ -45,26 +45,26 @@ enum How {
 struct Finding {
     old: Old,
     new: New,
-    how: How,
-    /// Whether something came from elsewhere in this window.
+    reason: Reason,
+    /// Whether an object came from elsewhere in this window.
     foreign: bool,
 }
 
-/// The windows of a part that lead to one segment.
+/// The windows of a part whose objects went to one segment.
 #[derive(Default)]
 struct Windows {
     to: SegmentIndex,
     count: u64,
-    /// Windows in which something came from elsewhere.
+    /// Number of windows into which objects came from elsewhere.
     foreign: u64,
     findings: Vec<Finding>,
     dead: Vec<Old>,
 }
 
-/// More than one of so many windows with something from elsewhere makes a part mixed.
+/// A part is mixed if objects came from elsewhere into more than one in this number of its windows.
 const MIXED: u64 = 50;
 
-/// Parts that are looked at before their findings are written down.
+/// Number of parts that are processed before their findings are recorded.
 const BATCH: usize = 32;
 
 /// Applies the rules to every part.
@@ -85,21 +85,21 @@ pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {
                 pairs.join(f.old, f.new, fate);
             }
             if !mixed && matches!(space, Space::Small(_)) {
-                windows.dead.into_iter().for_each(|old| pairs.bury(old));
+                windows.dead.into_iter().for_each(|old| pairs.mark_dead(old));
             }
         }
     }
 }
 
 fn grade(both: &Both<'_>, f: &Finding, mixed: bool) -> Fate {
-    // Contents that many share are no evidence of their own.
-    let same = both.same_contents(f.old, f.new) && both.old.traits(f.old).has(Traits::SPEAKING);
-    match (f.how, mixed) {
-        (How::Distance | How::Contents | How::Fit, false) => Fate::Certain,
-        (How::SmallContents, false) => Fate::Likely,
-        (How::Distance | How::Contents, true) if same => Fate::Likely,
-        // Beyond the last anchor, a row of equal objects may have closed ranks.
-        (How::Edge, false) if same => Fate::Likely,
+    // Contents that many objects share are not evidence by themselves.
+    let same = both.same_contents(f.old, f.new) && both.old.traits(f.old).has(Traits::DISTINCTIVE_NEARBY);
+    match (f.reason, mixed) {
+        (Reason::Distance | Reason::Contents | Reason::Fit, false) => Fate::Certain,
+        (Reason::SmallContents, false) => Fate::Likely,
+        (Reason::Distance | Reason::Contents, true) if same => Fate::Likely,
+        // After the last anchor, a row of equal objects may have been shifted.
+        (Reason::Edge, false) if same => Fate::Likely,
         _ => Fate::Doubtful,
     }
 }
@@ -149,21 +149,21 @@ struct Looking<'b> {
     pairs: &'b Pairs,
 }
 
-/// The objects between two.
+/// Returns the objects between two others.
 fn between<I: Index>(from: I, to: I) -> Indices<I> {
     let first = from.as_u32().saturating_add(1);
     Indices::new(I::from_u32(first), to.as_u32().saturating_sub(first))
 }
 
 impl Looking<'_> {
-    /// What lies between two anchors.
+    /// Examines the objects between two anchors.
     fn window(&self, from: (Old, New), to: (Old, New), out: &mut Windows) {
         let (olds, news) = (between(from.0, to.0), between(from.1, to.1));
         if olds.len() == 0 && news.len() == 0 {
             return out.count.bump();
         }
         let (first, last) = (self.both.distance(from.0, from.1), self.both.distance(to.0, to.1));
-        // Where nothing moved, nobody passed a pinned object.
+        // If nothing moved, no object has passed a pinned object.
         let stayed = first == 0 && last == 0;
         let pinned = Traits::PINNED;
         if !stayed
@@ -181,7 +181,8 @@ impl Looking<'_> {
         }
     }
 
-    /// Both ends moved as far: so did what is between. Whether nothing came from elsewhere.
+    /// Handles anchors that moved by the same distance, like everything between them. Returns whether no object came
+    /// from elsewhere.
     fn same_distance(&self, from: (Old, New), to: (Old, New), out: &mut Windows) -> bool {
         let both = self.both;
         let distance = both.distance(from.0, from.1);
@@ -193,7 +194,7 @@ impl Looking<'_> {
                 sound = false;
             }
             match news.next_if(|new| both.new.at(*new) == there) {
-                Some(new) if both.possible(old, new) => out.findings.push(Finding { old, new, how: How::Distance, foreign: false }),
+                Some(new) if both.possible(old, new) => out.findings.push(Finding { old, new, reason: Reason::Distance, foreign: false }),
                 Some(_) => {
                     sound = false;
                     out.dead.push(old);
@@ -204,7 +205,7 @@ impl Looking<'_> {
         sound && news.next().is_none()
     }
 
-    /// Contents that occur once in the window divide it. Whether nothing came from elsewhere.
+    /// Divides the window by contents that occur once in it. Returns whether no object came from elsewhere.
     fn divide(&self, from: (Old, New), to: (Old, New), out: &mut Windows) -> bool {
         let both = self.both;
         let (olds, news) = (between(from.0, to.0), between(from.1, to.1));
@@ -215,7 +216,7 @@ impl Looking<'_> {
         once.sort_unstable();
         let places: Vec<u32> = once.iter().map(|(_, new)| new.as_u32()).collect();
         let rising = longest_rising(&places);
-        // Out of order: they were not together before.
+        // If they are out of order, they were not together before.
         let mut sound = rising.len() == once.len();
         let mut last = from;
         for (old, new) in rising.into_iter().filter_map(|at| once.get(at).copied()).chain([to]) {
@@ -225,27 +226,27 @@ impl Looking<'_> {
                 self.fit(last, (old, new), out)
             };
             if (old, new) != to {
-                let how = if both.old.traits(old).has(Traits::SPEAKING) { How::Contents } else { How::SmallContents };
-                out.findings.push(Finding { old, new, how, foreign: false });
+                let reason = if both.old.traits(old).has(Traits::DISTINCTIVE_NEARBY) { Reason::Contents } else { Reason::SmallContents };
+                out.findings.push(Finding { old, new, reason, foreign: false });
             }
             last = (old, new);
         }
         sound
     }
 
-    /// Fits what is left. Whether it fits.
+    /// Fits the remaining objects. Returns whether they fit.
     fn fit(&self, from: (Old, New), to: (Old, New), out: &mut Windows) -> bool {
         let (olds, news) = (between(from.0, to.0), between(from.1, to.1));
         let (count, survivors) = (olds.len(), news.len());
         let old = |at: usize| nth(from.0, at);
         let new = |at: usize| nth(from.1, at);
         let Some(fit) = fit(count, survivors, |o, n| self.both.possible(old(o), new(n))) else { return false };
-        out.findings.extend(fit.forced().map(|(o, n)| Finding { old: old(o), new: new(n), how: How::Fit, foreign: false }));
+        out.findings.extend(fit.forced().map(|(o, n)| Finding { old: old(o), new: new(n), reason: Reason::Fit, foreign: false }));
         out.dead.extend(fit.dead(count).into_iter().map(old));
         true
     }
 
-    /// What lies beside an anchor that has no other one on that side: as long as each is where it would be if nothing changed.
+    /// Examines the objects beside an anchor that has no other anchor on that side, as long as each is at an unchanged distance.
     fn edge(&self, from: (Old, New), out: &mut Windows, step: impl Fn(u32) -> Option<u32>) {
         let both = self.both;
         let distance = both.distance(from.0, from.1);
@@ -258,12 +259,12 @@ impl Looking<'_> {
             if !together || taken || both.distance(old, new) != distance || !both.possible(old, new) {
                 break;
             }
-            out.findings.push(Finding { old, new, how: How::Edge, foreign: false });
+            out.findings.push(Finding { old, new, reason: Reason::Edge, foreign: false });
         }
     }
 }
 
-/// The object `at` places behind the one after `from`.
+/// Returns the object that is `at` positions past the one after `from`.
 fn nth<I: Index>(from: I, at: usize) -> I {
     I::from_u32(from.as_u32().saturating_add(1).saturating_add(u32::try_from(at).unwrap_or(u32::MAX)))
 }

@@ -1,8 +1,8 @@
-//! Whether two dumps are of one process, the earlier one first.
+//! Checks that two dumps are of one process, the earlier one first.
 //!
-//! The process id alone proves nothing: in containers every process has the same. What only one process has: the place of its
-//! runtime, thread and heap in the address space, the kernel's random bytes, the time it was started. Where both dumps show one of
-//! these and it differs, they are refused, however alike they are; where they show none, too.
+//! The process id is not sufficient: in containers all processes have the same. Facts that distinguish processes are the addresses of the runtime, a
+//! thread and the heap, the kernel's random bytes, and the start time. The dumps are refused if one of these facts is in both and differs, however
+//! similar they are otherwise, or if no such fact is in both.
 
 use rustc_hash::FxHashMap;
 
@@ -11,15 +11,15 @@ use crate::memory::hex;
 use crate::model::NamedCount;
 use crate::session::{Error, Heap, Runtime};
 
-/// Type of the auxiliary vector's entry that leads to 16 random bytes (`AT_RANDOM`, elf.h).
+/// Type of the auxiliary vector's entry with the address of 16 random bytes (`AT_RANDOM`, elf.h).
 const AT_RANDOM: u64 = 25;
-/// How many random bytes.
+/// Number of random bytes.
 const RANDOM_BYTES: u64 = 16;
 
-/// What is compared: the same in all dumps of a process.
+/// A fact that is the same in all dumps of a process.
 struct Mark {
     what: &'static str,
-    /// Whether two processes on one machine hardly have the same.
+    /// Whether two processes on one machine are unlikely to have the same value.
     own: bool,
     before: Option<String>,
     after: Option<String>,
@@ -28,16 +28,16 @@ struct Mark {
 /// Checks that both dumps are of one process.
 ///
 /// # Errors
-/// [`Error::Unrelated`] where they are not, or where nothing shows that they are, or where they are in the wrong order.
+/// [`Error::Unrelated`] if they are not, if nothing shows that they are, or if they are in the wrong order.
 pub(super) fn check(before: &Heap, after: &Heap) -> Result<(), Error> {
     let refuse = |why: String| Err(Error::Unrelated(why));
     let marks = marks(before, after);
     if let Some(m) = marks.iter().find(|m| m.before.is_some() && m.after.is_some() && m.before != m.after) {
         let (b, a) = (m.before.as_deref().unwrap_or_default(), m.after.as_deref().unwrap_or_default());
-        return refuse(format!("the dumps are of two processes: {} was {b} in the first and {a} in the second", m.what));
+        return refuse(format!("the dumps are from two processes: {} was {b} in the first and {a} in the second", m.what));
     }
     if !marks.iter().any(|m| m.own && m.before.is_some() && m.before == m.after) {
-        return refuse("nothing in the dumps shows that they are of one process".into());
+        return refuse("nothing in the dumps shows that they are from one process".into());
     }
     if let Some(what) = backwards(before, after) {
         return refuse(format!("{what}: the first dump was taken last; name it second"));
@@ -45,13 +45,13 @@ pub(super) fn check(before: &Heap, after: &Heap) -> Result<(), Error> {
     Ok(())
 }
 
-/// What shows that the first dump was taken last.
+/// Returns the evidence that the first dump was taken last.
 fn backwards(before: &Heap, after: &Heap) -> Option<String> {
     let (old, new) = (before.runtime(), after.runtime());
     went_down(before, after).or_else(|| dated(old, new)).or_else(|| allocated_less(old, new))
 }
 
-/// What shows that two dumps are of one process, and that the first was taken last.
+/// Returns the evidence that two dumps are of one process and that the first was taken last.
 pub(in crate::analysis) fn in_wrong_order(before: &Heap, after: &Heap) -> Option<String> {
     let marks = marks(before, after);
     let known = || marks.iter().filter(|m| m.before.is_some() && m.after.is_some());
@@ -77,13 +77,14 @@ fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {
         of("the process's random number", true, &|h| random(h.runtime())),
         of("the finalizer thread", true, &|h| finalizer(h.runtime())),
     ];
-    // Segments are reserved one by one; all regions lie in one range, which is reserved at the start.
+    // Segments are reserved one by one. All regions are in one range, which is reserved at startup.
     if regions {
         out.push(of("the address range of the heap", true, &|h| {
             Some(format!("{} to {}", h.gc().facts().lowest?, h.gc().facts().highest?))
         }));
     }
-    // A main thread's stack is lower in the next process; entries that one of them does not have say nothing.
+    // The main thread's stack has a different address in each process. Entries that one of the dumps does not have are
+    // not evidence.
     let auxv = |r: &Runtime| -> FxHashMap<u64, u64> { r.file().auxv.iter().copied().collect() };
     let (a, b) = (auxv(old), auxv(new));
     if a.iter().any(|(key, value)| b.get(key).is_some_and(|other| other != value)) {
@@ -92,33 +93,33 @@ fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {
     out
 }
 
-/// The random bytes that the kernel gives each program it starts.
+/// Returns the random bytes that the kernel gives to each program it starts.
 fn random(runtime: &Runtime) -> Option<String> {
     let at = runtime.file().auxv.iter().find(|(key, _)| *key == AT_RANDOM).map(|(_, at)| Addr(*at))?;
     let bytes = runtime.memory().bytes(at, RANDOM_BYTES).ok()?;
     Some(hex(&bytes))
 }
 
-/// The finalizer thread lives as long as the runtime: its structure and its id.
+/// Returns the structure and the id of the finalizer thread, which lives as long as the runtime.
 fn finalizer(runtime: &Runtime) -> Option<String> {
     let threads = runtime.thread_list().ok()?;
-    // A sign that is damaged is none; other answers tell.
+    // Damage to this evidence is not reported here; other answers report it.
     let at = runtime.thread_reader().ok()?.finalizer(threads, &Collector::new())?;
     let thread = threads.iter().find(|t| t.address == at)?;
     Some(format!("{at} (os {})", thread.os_id?))
 }
 
-/// A count of collections that is lower in the second dump.
+/// Returns a description of a collection count that is lower in the second dump.
 fn went_down(before: &Heap, after: &Heap) -> Option<String> {
     let down = |was: u64, is: u64| (is < was).then(|| format!("the count of collections falls from {was} to {is}"));
     let (was, is) = (collections(before), collections(after));
-    // Builds without statistics, such as all standalone ones, count collections by generation.
+    // Builds without statistics, such as all standalone GCs, count collections by generation.
     let counts = |heap: &Heap| heap.runtime().collections(&Collector::new()).map(|c| c.process.counts);
     let by_generation = || counts(before)?.into_iter().zip(counts(after)?).find_map(|(was, is)| down(was, is));
     was.zip(is).and_then(|(was, is)| down(was, is)).or_else(by_generation)
 }
 
-/// Sum of the statistics that grow with collections; `None` where the runtime publishes none.
+/// Returns the sum of the statistics that grow with collections; `None` if the runtime does not publish any.
 fn collections(heap: &Heap) -> Option<u64> {
     let gc = heap.gc();
     let counts = gc.facts().heaps.iter().filter_map(|h| {
@@ -129,7 +130,7 @@ fn collections(heap: &Heap) -> Option<u64> {
     counts.reduce(u64::saturating_add)
 }
 
-/// Collections that compacted, where the runtime counts them.
+/// Returns the number of compacting collections, if the runtime counts them.
 pub(super) fn compactions(heap: &Heap) -> Option<u64> {
     let gc = heap.gc();
     let counts = gc.facts().heaps.iter().map(|h| Some(total(gc.detail(*h).data.compact_reasons?.iter().map(|c| c.count))));
@@ -141,7 +142,7 @@ fn dated(old: &Runtime, new: &Runtime) -> Option<String> {
     (is < was).then(|| format!("the time of the dump goes back from {was} to {is}"))
 }
 
-/// A thread that had allocated more before.
+/// Returns a description of a thread that had allocated more before.
 fn allocated_less(old: &Runtime, new: &Runtime) -> Option<String> {
     let allocated = |r: &Runtime| -> FxHashMap<(Addr, Option<u32>, Option<u64>), u64> {
         let rows =

@@ -1,4 +1,4 @@
-//! Survivors as ranges, the way profilers report them: adjacent objects that moved by the same distance.
+//! Survivors as ranges, like in the profiling API: adjacent objects that moved by the same distance.
 
 use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
@@ -16,7 +16,7 @@ struct Run {
     certain: bool,
 }
 
-/// Ranges that moved, and ranges that stayed; both in the order of the first dump's objects.
+/// Returns the ranges that moved and the ranges that stayed, both in the order of the first dump's objects.
 pub(super) fn ranges(both: &Both<'_>, pairs: &Pairs) -> (Vec<MovedRange>, Vec<SurvivingRange>) {
     let (mut moved, mut stayed) = (Vec::new(), Vec::new());
     let mut close = |run: Option<Run>| {
@@ -31,7 +31,7 @@ pub(super) fn ranges(both: &Both<'_>, pairs: &Pairs) -> (Vec<MovedRange>, Vec<Su
     for (old, new) in pairs.olds().filter_map(|old| Some((old, pairs.standing_to(old)?))) {
         let next = run_of(both, pairs, old, new);
         match &mut open {
-            // Adjacent in both dumps: nothing lies between, and the distance is the same.
+            // Adjacent in both dumps: nothing is between them, and the distance is the same.
             Some(run) if run.from.checked_add(run.length) == Some(next.from) && run.to.checked_add(run.length) == Some(next.to) => {
                 run.length.grow(next.length);
                 run.objects.bump();

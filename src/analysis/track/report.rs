@@ -1,4 +1,4 @@
-//! What the matches come to: by type, by generation, by certainty.
+//! Sums of the matches by type, generation and certainty.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use super::vetoes::{Both, Space};
 use crate::base::{Addr, Count, Index, Name};
 use crate::model::{Certainty, CertaintySum, Generation, GenerationFlow, Sum, TrackMatch, TrackSums, TrackType};
 
-/// Objects that look alike: type, size, and where they live; small objects of all generations together.
+/// Objects that look alike: type, size, and kind of heap; small objects of all generations are one class.
 type Class = (u32, u32, u8);
 
-/// What nobody claimed, by class: how old the youngest object of the first dump and the oldest of the last dump are.
+/// Unmatched objects by class: generation of the youngest one of the first dump and of the oldest one of the last dump.
 pub(super) struct Unclaimed {
     youngest: FxHashMap<Class, u8>,
     oldest: FxHashMap<Class, u8>,
@@ -36,7 +36,7 @@ fn class<I: Index + Send + Sync>(side: &Side<I>, id: I) -> Option<(Class, u8)> {
 }
 
 impl Unclaimed {
-    /// Looks for what is neither matched nor said to be dead.
+    /// Collects the objects that are neither matched nor known to have died.
     pub(super) fn of(both: &Both<'_>, pairs: &Pairs) -> Unclaimed {
         let lost = || {
             let mut youngest = FxHashMap::default();
@@ -58,7 +58,7 @@ impl Unclaimed {
         Unclaimed { youngest, oldest }
     }
 
-    /// Whether an object of the first dump is gone: nobody who is left can be it.
+    /// Whether an object of the first dump certainly died: no unmatched object can be it.
     fn died(&self, both: &Both<'_>, pairs: &Pairs, old: Old) -> bool {
         match pairs.fate(old) {
             Fate::Dead => true,
@@ -67,7 +67,7 @@ impl Unclaimed {
         }
     }
 
-    /// Whether an object of the last dump is new: nobody who is left can have been it.
+    /// Whether an object of the last dump is certainly new: no unmatched object can have been it.
     fn born(&self, both: &Both<'_>, pairs: &Pairs, new: New) -> bool {
         let open = pairs.from(new).is_none();
         open && class(both.new, new).is_some_and(|(class, age)| self.youngest.get(&class).is_none_or(|youngest| *youngest > age))
@@ -133,14 +133,14 @@ impl Sums {
         }
     }
 
-    /// All types together.
+    /// Returns the sums of all types.
     pub(super) fn totals(&self) -> TrackSums {
         let mut all = TrackSums::default();
         self.by_kind.iter().for_each(|row| all.merge(row));
         all
     }
 
-    /// Rows by type, those with most bytes before or after first.
+    /// Returns the rows by type, most bytes before or after first.
     pub(super) fn types(&self, kinds: &[(Addr, Name)]) -> Vec<TrackType> {
         let rows = self.by_kind.iter().zip(kinds).filter(|(sums, _)| sums.before.count > 0 || sums.after.count > 0);
         let mut rows: Vec<TrackType> =
@@ -150,18 +150,18 @@ impl Sums {
         rows
     }
 
-    /// Who went from where to where.
+    /// Returns the survivors by generation in both dumps.
     pub(super) fn generations(&self) -> Vec<GenerationFlow> {
         self.flows.iter().map(|((from, to), (sum, moved))| GenerationFlow { from: *from, to: *to, sum: *sum, moved: *moved }).collect()
     }
 
-    /// How many of each certainty.
+    /// Returns the matches by certainty.
     pub(super) fn certainty(&self) -> Vec<CertaintySum> {
         self.certainty.iter().zip(Certainty::ALL).map(|(sum, certainty)| CertaintySum { certainty, sum: *sum }).collect()
     }
 }
 
-/// The matches, one by one; doubtful ones only if wanted.
+/// Returns the matches one by one; doubtful ones only on request.
 pub(super) fn matches(both: &Both<'_>, pairs: &Pairs, kinds: &[(Addr, Name)], doubtful: bool) -> Vec<TrackMatch> {
     let unknown = Name::from("?");
     let row = |old: Old| -> Option<TrackMatch> {

@@ -1,8 +1,9 @@
-//! The longest rising run of a sequence.
+//! The longest increasing subsequence.
 
-/// Positions of a longest strictly rising subsequence, ascending. Of several, the one whose values end lowest.
+/// Returns the positions of a longest strictly increasing subsequence, ascending. If there are several, the one with
+/// the smallest last value.
 pub(super) fn longest_rising(values: &[u32]) -> Vec<usize> {
-    // For each length, the position at which a run of that length ends lowest.
+    // For each length, the position with the smallest last value of a run of that length.
     let mut ends: Vec<(u32, usize)> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(values.len());
     for (at, value) in values.iter().enumerate() {
@@ -28,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_out_of_order_is_left_out() {
+    fn values_out_of_order_are_omitted() {
         assert_eq!(longest_rising(&[]), [0usize; 0]);
         assert_eq!(longest_rising(&[1, 2, 9, 3, 4]), [0, 1, 3, 4]);
         assert_eq!(longest_rising(&[5, 5, 5]), [2]);

@@ -1,5 +1,5 @@
-//! One of the two dumps: what the rules need to know of each object, in dense arrays. A hundred million objects are as many rows,
-//! not as many allocations.
+//! One of the two dumps: the facts that the rules need about each object, in dense arrays. A hundred million objects are that many rows, but not that
+//! many allocations.
 
 use std::sync::Arc;
 
@@ -13,25 +13,25 @@ use crate::memory::Window;
 use crate::model::Generation;
 use crate::session::{Error, Heap};
 
-/// What is known about an object, one bit each.
+/// Facts about an object, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Traits(u8);
 
 impl Traits {
-    /// Its contents are telling: see [`contents`](super::contents).
-    pub(super) const TELLING: Traits = Traits(1);
-    /// Its contents tell it from its neighbors.
-    pub(super) const SPEAKING: Traits = Traits(2);
-    /// A handle pins it.
+    /// The contents are distinctive: see [`contents`](super::contents).
+    pub(super) const DISTINCTIVE: Traits = Traits(1);
+    /// The contents distinguish the object from its neighbors.
+    pub(super) const DISTINCTIVE_NEARBY: Traits = Traits(2);
+    /// A handle pins the object.
     pub(super) const PINNED: Traits = Traits(4);
-    /// It has an identity hash code.
+    /// The object has an identity hash code.
     pub(super) const HASHED: Traits = Traits(8);
-    /// It is a string: its contents never change.
+    /// The object is a string, whose contents never change.
     pub(super) const STRING: Traits = Traits(16);
-    /// It is matched, and the objects around it went the same way: the windows are cut here.
+    /// The object is matched, and the objects around it moved in the same way: windows end here.
     pub(super) const ANCHOR: Traits = Traits(32);
 
-    /// Whether it has all of `other`.
+    /// Whether all bits of `other` are set.
     #[inline]
     pub(super) fn has(self, other: Traits) -> bool {
         self.0 & other.0 == other.0
@@ -45,9 +45,9 @@ impl Traits {
 /// Objects of one generation in one segment, in the order of addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Part<I> {
-    /// The first one.
+    /// The first object.
     pub(super) first: I,
-    /// How many.
+    /// Number of objects.
     pub(super) count: u32,
     /// The segment.
     pub(super) segment: SegmentIndex,
@@ -56,7 +56,7 @@ pub(super) struct Part<I> {
 }
 
 impl<I: Index> Part<I> {
-    /// Its objects.
+    /// Returns the objects.
     pub(super) fn ids(&self) -> Indices<I> {
         Indices::new(self.first, self.count)
     }
@@ -71,11 +71,11 @@ pub(super) struct Side<I> {
     pub(super) heap: Heap,
     starts: Arc<ObjectStarts>,
     pub(super) address: IndexVec<I, u64>,
-    /// The type, by a number that both dumps share.
+    /// Type number, shared by both dumps.
     pub(super) kind: IndexVec<I, u32>,
-    /// Bytes; `u32::MAX` for those that take more than 32 bits.
+    /// Size in bytes; `u32::MAX` for those that take more than 32 bits.
     pub(super) size: IndexVec<I, u32>,
-    /// Hash of type, size and contents; 0 where they are not in the dump.
+    /// Hash of type, size and contents; 0 if they are not in the dump.
     pub(super) key: IndexVec<I, u64>,
     traits: IndexVec<I, Traits>,
     pub(super) parts: Vec<Part<I>>,
@@ -94,7 +94,7 @@ struct Rows {
     size: Vec<u32>,
     key: Vec<u64>,
     traits: Vec<Traits>,
-    /// Where each generation begins.
+    /// Start of each generation.
     parts: Vec<(u32, Generation)>,
     hashes: Vec<(u32, u32)>,
 }
@@ -136,11 +136,11 @@ impl Visitor for Reader<'_> {
         }
         let mut traits = Traits::default();
         let contents = contents(object, &desc, self.word);
-        if contents.is_some_and(|c| c.telling) {
-            traits.add(Traits::TELLING);
+        if contents.is_some_and(|c| c.distinctive) {
+            traits.add(Traits::DISTINCTIVE);
         }
-        if contents.is_some_and(|c| c.speaking) {
-            traits.add(Traits::SPEAKING);
+        if contents.is_some_and(|c| c.distinctive_nearby) {
+            traits.add(Traits::DISTINCTIVE_NEARBY);
         }
         if object.ty.is_string {
             traits.add(Traits::STRING);
@@ -161,7 +161,7 @@ impl Visitor for Reader<'_> {
 }
 
 impl Reader<'_> {
-    /// The identity hash code of an object, from its header or its sync block.
+    /// Returns the identity hash code of an object, from its header or its sync block.
     fn hash(&mut self, object: Addr) -> Option<u32> {
         let headers = self.headers?;
         let word = self.window.u32(object.minus(headers.before())?)?;
@@ -176,7 +176,7 @@ impl<I: Index + Send + Sync> Side<I> {
     /// Reads the objects of a heap.
     ///
     /// # Errors
-    /// [`Error::Contract`] where headers cannot be read.
+    /// [`Error::Contract`] if headers cannot be read.
     pub(super) fn read(heap: &Heap, notes: &Collector) -> Result<Side<I>, Error> {
         let starts = Arc::clone(notes.with(heap.starts()));
         let headers = heap.runtime().headers(notes);
@@ -205,7 +205,7 @@ impl<I: Index + Send + Sync> Side<I> {
             types: Vec::new(),
             starts,
         };
-        // Each piece goes away as soon as it is taken over.
+        // Each piece is freed as soon as it is taken over.
         for piece in pieces {
             side.take(piece);
         }
@@ -220,7 +220,7 @@ impl<I: Index + Send + Sync> Side<I> {
         for ((at, generation), end) in piece.parts.iter().zip(ends) {
             let count = end.saturating_sub(*at);
             match self.parts.last_mut() {
-                // A segment that was walked in pieces.
+                // The segment was walked in pieces.
                 Some(last) if last.segment == piece.segment && last.generation == *generation => last.count.grow(count),
                 _ => self.parts.push(Part { first: id(*at), count, segment: piece.segment, generation: *generation }),
             }
@@ -233,14 +233,14 @@ impl<I: Index + Send + Sync> Side<I> {
         self.traits.extend(piece.traits);
     }
 
-    /// Marks what handles pin.
+    /// Marks objects that are pinned by handles.
     fn pin(&mut self, notes: &Collector) {
         let (pinned, _) = notes.take(pins(self.heap.gc()));
         let ids: Vec<I> = pinned.into_iter().filter_map(|(object, _)| self.id_of(object)).collect();
         ids.into_iter().for_each(|id| self.mark(id, Traits::PINNED));
     }
 
-    /// Numbers the types as the other dump does.
+    /// Renumbers the types with the numbers shared by both dumps.
     pub(super) fn number(&mut self, numbers: &Map<Addr, u32>) {
         let types = self.walker().types().list();
         let of: IndexVec<TypeIndex, u32> = types.iter().map(|t| numbers.get(&t.method_table).copied().unwrap_or(u32::MAX)).collect();
@@ -256,12 +256,12 @@ impl<I: Index + Send + Sync> Side<I> {
         }
     }
 
-    /// The type of an object.
+    /// Returns the type of an object.
     pub(super) fn type_of(&self, id: I) -> Option<&ObjectType> {
         self.types.get(usize::try_from(*self.kind.get(id)?).ok()?)?.as_deref()
     }
 
-    /// The walk.
+    /// Returns the walker of the heap.
     pub(super) fn walker(&self) -> &Walker {
         self.heap.walker()
     }
@@ -271,37 +271,37 @@ impl<I: Index + Send + Sync> Side<I> {
         u32::try_from(self.address.len()).unwrap_or(u32::MAX)
     }
 
-    /// The object at an address.
+    /// Returns the object at an address.
     pub(super) fn id_of(&self, address: Addr) -> Option<I> {
         self.starts.id_of(address).map(|id: ObjectId| I::from_u32(id.as_u32()))
     }
 
-    /// Where an object lies.
+    /// Returns the address of an object.
     #[inline]
     pub(super) fn at(&self, id: I) -> u64 {
         self.address.get(id).copied().unwrap_or(0)
     }
 
-    /// Its key, where its contents are in the dump.
+    /// Returns the key of an object, if its contents are in the dump.
     #[inline]
     pub(super) fn key_of(&self, id: I) -> Option<u64> {
         self.key.get(id).copied().filter(|k| *k != 0)
     }
 
-    /// What is known about it.
+    /// Returns the facts about an object.
     #[inline]
     pub(super) fn traits(&self, id: I) -> Traits {
         self.traits.get(id).copied().unwrap_or_default()
     }
 
-    /// Remembers something about it.
+    /// Records a fact about an object.
     pub(super) fn mark(&mut self, id: I, what: Traits) {
         if let Some(traits) = self.traits.get_mut(id) {
             traits.add(what);
         }
     }
 
-    /// Its identity hash code.
+    /// Returns the identity hash code of an object.
     pub(super) fn hash_of(&self, id: I) -> Option<u32> {
         if !self.traits(id).has(Traits::HASHED) {
             return None;
@@ -310,19 +310,19 @@ impl<I: Index + Send + Sync> Side<I> {
         self.hashes.get(at).map(|(_, hash)| *hash)
     }
 
-    /// All identity hash codes, by object.
+    /// Returns all identity hash codes, by object.
     pub(super) fn hashes(&self) -> &[(I, u32)] {
         &self.hashes
     }
 
-    /// The part that an object lies in.
+    /// Returns the part that contains an object.
     #[inline]
     pub(super) fn part_of(&self, id: I) -> Option<(usize, &Part<I>)> {
         let at = self.parts.partition_point(|p| p.first <= id).checked_sub(1)?;
         self.parts.get(at).filter(|part| part.has(id)).map(|part| (at, part))
     }
 
-    /// Gives back the pages between the first and the last of `ids`, by part: they can be read again.
+    /// Releases the pages between the first and the last of `ids`, by part. They can be read again.
     pub(super) fn release(&self, ids: impl Iterator<Item = I>) {
         let mut bounds: Vec<(usize, u64, u64)> = Vec::new();
         for (part, at) in ids.filter_map(|id| Some((self.part_of(id)?.0, self.at(id)))) {
@@ -334,7 +334,7 @@ impl<I: Index + Send + Sync> Side<I> {
         bounds.into_iter().for_each(|(_, from, to)| self.heap.memory().release(AddrRange::new(Addr(from), Addr(to))));
     }
 
-    /// Bytes of an object.
+    /// Returns the size of an object in bytes.
     pub(super) fn bytes_of(&self, id: I) -> u64 {
         match self.size.get(id) {
             Some(&u32::MAX) => self.walker().object(Addr(self.at(id))).map_or(u64::from(u32::MAX), |(_, size)| size),

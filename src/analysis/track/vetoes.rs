@@ -1,35 +1,35 @@
-//! What speaks against a pair drops it, whatever speaks for it.
+//! Evidence against a pair, which drops it whatever the evidence for it.
 
 use super::ids::{New, Old};
 use super::side::{Side, Traits};
 use crate::base::Collector;
 use crate::model::Generation;
 
-/// The two dumps, and what is known about the time between them.
+/// The two dumps, and facts about the time between them.
 pub(super) struct Both<'s> {
     pub(super) old: &'s Side<Old>,
     pub(super) new: &'s Side<New>,
-    /// No collection between the dumps moved anything.
+    /// Whether no collection between the dumps moved anything.
     pub(super) nothing_moved: bool,
-    /// What could not be read of either.
+    /// Failed reads of either dump.
     pub(super) notes: &'s Collector,
 }
 
-/// What collections do with the objects of a generation.
+/// Treatment of the objects of a generation by collections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
-    /// Small objects: they grow older, and move when the heap is compacted.
+    /// Small objects: they are promoted, and move when the heap is compacted.
     Small(u8),
-    /// Large objects: their free places are given to others; they move on request only.
+    /// Large objects: their free space is reused; they move only on request.
     Large,
-    /// Never moved, freed like large ones.
+    /// Pinned objects: never moved, and freed like large ones.
     Pinned,
-    /// Never moved, never freed.
+    /// Frozen objects: never moved, never freed.
     Frozen,
 }
 
 impl Space {
-    /// Of a generation.
+    /// Returns the space of a generation.
     pub(super) fn of(generation: Generation) -> Space {
         match generation {
             Generation::Gen0 => Space::Small(0),
@@ -43,12 +43,13 @@ impl Space {
 }
 
 impl Both<'_> {
-    /// Whether nothing speaks against `new` being `old`.
+    /// Whether `new` may be `old`.
     pub(super) fn possible(&self, old: Old, new: New) -> bool {
         self.alike(old, new) && self.placed(old, new)
     }
 
-    /// What an object is stays: its type, its size, the text of a string, its hash code once it has one.
+    /// Whether properties that never change are the same: type, size, the text of a string, the hash code once there is
+    /// one.
     #[inline]
     pub(super) fn alike(&self, old: Old, new: New) -> bool {
         let (o, n) = (self.old, self.new);
@@ -62,8 +63,8 @@ impl Both<'_> {
         !was.has(Traits::HASHED) || is.has(Traits::HASHED) && o.hash_of(old) == n.hash_of(new)
     }
 
-    /// Whether an object may have come from one place to the other. Nobody grows younger, and nobody leaves the heap of large,
-    /// of pinned or of frozen objects. What is pinned stays.
+    /// Whether an object may have moved from one place to the other. Objects never move to a younger generation, nor out of the heap of large, pinned
+    /// or frozen objects. Pinned objects stay.
     fn placed(&self, old: Old, new: New) -> bool {
         let (Some((_, from)), Some((_, to))) = (self.old.part_of(old), self.new.part_of(new)) else { return false };
         let stayed = self.old.at(old) == self.new.at(new);
@@ -72,8 +73,9 @@ impl Both<'_> {
         }
         let pinned = (self.old.traits(old).has(Traits::PINNED), self.new.traits(new).has(Traits::PINNED));
         match (Space::of(from.generation), Space::of(to.generation)) {
-            // A collection that pins an object may demote it: seen. Its place was not given to another one then.
-            (Space::Small(was), Space::Small(is)) if is < was => stayed && (pinned.0 || pinned.1 || self.telling(old, new)),
+            // A collection that pins an object may demote it, as has been observed. In this case its place was not
+            // reused.
+            (Space::Small(was), Space::Small(is)) if is < was => stayed && (pinned.0 || pinned.1 || self.distinctive(old, new)),
             (Space::Small(_), Space::Small(_)) => stayed || pinned != (true, true),
             (Space::Large, Space::Large) => stayed || pinned != (true, true),
             (Space::Pinned, Space::Pinned) | (Space::Frozen, Space::Frozen) => stayed,
@@ -81,18 +83,18 @@ impl Both<'_> {
         }
     }
 
-    /// Whether the contents of both are in the dumps, and the same.
+    /// Whether the contents of both are in the dumps and equal.
     #[inline]
     pub(super) fn same_contents(&self, old: Old, new: New) -> bool {
         self.old.key_of(old).is_some_and(|key| self.new.key_of(new) == Some(key))
     }
 
-    /// Whether both have the same contents, and these are telling.
-    pub(super) fn telling(&self, old: Old, new: New) -> bool {
-        self.old.traits(old).has(Traits::TELLING) && self.same_contents(old, new)
+    /// Whether the contents of both are equal and distinctive.
+    pub(super) fn distinctive(&self, old: Old, new: New) -> bool {
+        self.old.traits(old).has(Traits::DISTINCTIVE) && self.same_contents(old, new)
     }
 
-    /// How far a pair moved.
+    /// Returns the distance that a pair moved.
     #[inline]
     pub(super) fn distance(&self, old: Old, new: New) -> u64 {
         self.new.at(new).wrapping_sub(self.old.at(old))

@@ -1,8 +1,8 @@
-//! Rule 4: a witness is heard if most of its neighbors went the same way.
+//! Rule 4: a witness is accepted if most of its neighbors moved in the same way.
 //!
-//! A collection keeps the order of the objects that it moves out of a generation of a segment. A witness whose neighbors among
-//! the witnesses went to another segment, or passed it, is a copy that took the place of the original. The vote is repeated
-//! without those who lost it; in the end, most must agree, or half of them and the next one as near as before. What is left must be in order: the longest rising run is taken.
+//! A collection keeps the order of the objects that it moves out of a generation of a segment. A witness whose neighboring witnesses went to another
+//! segment, or passed it, is a copy in place of the original. The vote is repeated without the losers. In the end, most neighbors must agree, or half
+//! of them if the nearest one is as close as before. The remaining witnesses must be in order: the longest increasing run is taken.
 
 use rayon::prelude::*;
 
@@ -14,35 +14,35 @@ use crate::base::missed::Carried;
 use crate::base::{Count, Index};
 use crate::gc::SegmentIndex;
 
-/// Neighbors that are asked on either side.
+/// Number of neighbors that are asked on either side.
 const NEIGHBORS: usize = 6;
-/// Neighbors that must agree: one could be a copy itself.
+/// Fewest neighbors that must agree: a single one could be a copy itself.
 const AT_LEAST: usize = 2;
 
-/// Bytes to the next one that is in order, for one that is not.
+/// Largest distance in bytes from a witness that is out of order to the next one that is in order.
 const NEAR: u64 = 4096;
-/// Rounds in which those who are outvoted leave.
+/// Number of rounds in which losers are removed.
 const ROUNDS: usize = 4;
 
-/// What the vote came to.
+/// Result of the vote.
 #[derive(Debug, Default)]
-pub(super) struct Heard {
-    /// In order with their neighbors.
+pub(super) struct VoteResult {
+    /// Witnesses that are in order with their neighbors.
     pub(super) sound: Vec<(Old, New)>,
-    /// In the neighborhood of their neighbors: not quite in order, or at the end of a row behind which others went another way.
+    /// Witnesses close to their neighbors: not quite in order, or at the end of a row after which others moved differently.
     pub(super) near: Vec<(Old, New)>,
-    /// Too few neighbors to tell.
+    /// Witnesses with too few neighbors to decide.
     pub(super) alone: Vec<(Old, New)>,
 }
 
 /// Holds the vote.
-pub(super) fn vote(both: &Both<'_>, mut witnesses: Vec<Witness>) -> Heard {
+pub(super) fn vote(both: &Both<'_>, mut witnesses: Vec<Witness>) -> VoteResult {
     witnesses.par_sort_unstable();
     let part = |w: &Witness| both.old.part_of(w.old).map(|(at, _)| at);
     let wards: Vec<&[Witness]> = witnesses.chunk_by(|a, b| part(a) == part(b)).collect();
     let carried = Carried::here();
-    let heard: Vec<Heard> = wards.par_iter().map(|ward| carried.run(|| of_part(both, ward))).collect();
-    let mut all = Heard::default();
+    let heard: Vec<VoteResult> = wards.par_iter().map(|ward| carried.run(|| of_part(both, ward))).collect();
+    let mut all = VoteResult::default();
     for h in heard {
         all.sound.extend(h.sound);
         all.near.extend(h.near);
@@ -52,29 +52,29 @@ pub(super) fn vote(both: &Both<'_>, mut witnesses: Vec<Witness>) -> Heard {
 }
 
 /// A witness, and the segment that it went to.
-type Voice = (Witness, SegmentIndex);
+type Voter = (Witness, SegmentIndex);
 
-fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
+fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> VoteResult {
     let segment = |w: &Witness| both.new.part_of(w.new).map(|(_, part)| part.segment);
-    let mut voices: Vec<Voice> = witnesses.iter().filter_map(|w| Some((*w, segment(w)?))).collect();
-    // Whoever has most against him does not count against others.
+    let mut voters: Vec<Voter> = witnesses.iter().filter_map(|w| Some((*w, segment(w)?))).collect();
+    // The witness with the most votes against it does not vote against others.
     for _ in 0..ROUNDS {
-        let before = voices.len();
-        let polls: Vec<(usize, usize)> = (0..voices.len()).map(|at| poll(&voices, at)).collect();
+        let before = voters.len();
+        let polls: Vec<(usize, usize)> = (0..voters.len()).map(|at| poll(&voters, at)).collect();
         let mut polls = polls.into_iter();
-        voices.retain(|_| polls.next().is_some_and(|(agree, asked)| agree.saturating_mul(2) >= asked));
-        if voices.len() == before {
+        voters.retain(|_| polls.next().is_some_and(|(agree, asked)| agree.saturating_mul(2) >= asked));
+        if voters.len() == before {
             break;
         }
     }
-    let mut out = Heard::default();
-    let mut kept: Vec<(SegmentIndex, Old, New)> = Vec::with_capacity(voices.len());
-    for (at, (w, to)) in voices.iter().enumerate() {
-        let (agree, asked) = poll(&voices, at);
+    let mut out = VoteResult::default();
+    let mut kept: Vec<(SegmentIndex, Old, New)> = Vec::with_capacity(voters.len());
+    for (at, (w, to)) in voters.iter().enumerate() {
+        let (agree, asked) = poll(&voters, at);
         let tie = agree.saturating_mul(2) == asked;
-        if agree >= AT_LEAST && (agree.saturating_mul(2) > asked || tie && beside(both, &voices, at)) {
+        if agree >= AT_LEAST && (agree.saturating_mul(2) > asked || tie && beside(both, &voters, at)) {
             kept.push((*to, w.old, w.new));
-        } else if tie && agree >= NEIGHBORS && !w.known && last_of_row(both, &voices, at) {
+        } else if tie && agree >= NEIGHBORS && !w.known && last_of_row(both, &voters, at) {
             out.near.push((w.old, w.new));
         } else if agree == asked && !w.known {
             out.alone.push((w.old, w.new));
@@ -92,7 +92,7 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
                 out.sound.push((*old, *new));
                 behind = Some(place);
             } else if [behind, ahead.peek().copied()].into_iter().flatten().any(|sound| at(sound).abs_diff(at(place)) <= NEAR) {
-                // A free place a little farther on was filled with it.
+                // A free block a little further on was filled with it.
                 out.near.push((*old, *new));
             }
         }
@@ -100,11 +100,11 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> Heard {
     out
 }
 
-/// How many of the neighbors went the same way, and how many there are.
-fn poll(voices: &[Voice], at: usize) -> (usize, usize) {
-    let Some((w, to)) = voices.get(at) else { return (0, 0) };
+/// Returns the number of neighbors that moved in the same way, and the number of neighbors.
+fn poll(voters: &[Voter], at: usize) -> (usize, usize) {
+    let Some((w, to)) = voters.get(at) else { return (0, 0) };
     let from = at.saturating_sub(NEIGHBORS);
-    let around = voices.get(from..).unwrap_or_default().iter().take(at.saturating_sub(from).saturating_add(NEIGHBORS).saturating_add(1));
+    let around = voters.get(from..).unwrap_or_default().iter().take(at.saturating_sub(from).saturating_add(NEIGHBORS).saturating_add(1));
     let (mut agree, mut asked) = (0usize, 0usize);
     for (other, theirs) in around.filter(|(other, _)| other.old != w.old) {
         asked.bump();
@@ -115,28 +115,28 @@ fn poll(voices: &[Voice], at: usize) -> (usize, usize) {
     (agree, asked)
 }
 
-/// Whether a witness lies no farther from a neighbor that went the same way than before. The last one of a row that was moved
-/// together has as many neighbors for it as against it; so has a copy behind the row, but that lies farther away.
-fn beside(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
-    let Some((w, to)) = voices.get(at) else { return false };
-    let near = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten().filter_map(|i| voices.get(i));
+/// Whether a witness is no farther from a neighbor that moved in the same way than before. The last object of a row that moved together has as many
+/// votes for it as against it; so does a copy after the row, but it is farther away.
+fn beside(both: &Both<'_>, voters: &[Voter], at: usize) -> bool {
+    let Some((w, to)) = voters.get(at) else { return false };
+    let near = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten().filter_map(|i| voters.get(i));
     near.filter(|other| together(other, &(*w, *to)))
         .any(|(other, _)| both.new.at(w.new).abs_diff(both.new.at(other.new)) <= both.old.at(w.old).abs_diff(both.old.at(other.old)))
 }
 
-/// Whether two went the same way.
-fn together((a, to): &Voice, (b, there): &Voice) -> bool {
+/// Whether two witnesses moved in the same way.
+fn together((a, to): &Voter, (b, there): &Voter) -> bool {
     to == there && (a.old < b.old) == (a.new < b.new)
 }
 
-/// Whether a witness is near one neighbor, and the neighbors on its two sides went different ways: a way ends here. Around a copy
-/// they went the same way, and it did not.
-fn last_of_row(both: &Both<'_>, voices: &[Voice], at: usize) -> bool {
+/// Whether a witness is near one neighbor, and the neighbors on its two sides moved in different ways, so that a row ends here. Around a copy, the
+/// neighbors moved in the same way and the copy did not.
+fn last_of_row(both: &Both<'_>, voters: &[Voter], at: usize) -> bool {
     let (Some(w), Some(left), Some(right)) =
-        (voices.get(at), at.checked_sub(1).and_then(|i| voices.get(i)), at.checked_add(1).and_then(|i| voices.get(i)))
+        (voters.get(at), at.checked_sub(1).and_then(|i| voters.get(i)), at.checked_add(1).and_then(|i| voters.get(i)))
     else {
         return false;
     };
-    let near = |other: &Voice| together(other, w) && both.new.at(w.0.new).abs_diff(both.new.at(other.0.new)) <= NEAR;
+    let near = |other: &Voter| together(other, w) && both.new.at(w.0.new).abs_diff(both.new.at(other.0.new)) <= NEAR;
     !together(left, right) && (near(left) || near(right))
 }

@@ -1,12 +1,12 @@
-//! Objects that are known by what they are, wherever they went.
+//! Objects that are recognized by their own properties, wherever they went.
 //!
-//! 1. **Frozen and pinned objects** do not move. A frozen object is never freed: what lies at its address is the same. The slot of
-//!    a freed pinned object may be given to the next one, so it counts only with telling contents; without, it is doubtful until
+//! 1. **Frozen and pinned objects** do not move. A frozen object is never freed: the object at its address is the same. The slot
+//!    of a freed pinned object may be reused, so its match is accepted only with distinctive contents. Otherwise it is doubtful until
 //!    its holder agrees.
-//! 2. **Identity hash codes** are random and kept for life. One that a single object of its type and size has before, and a single
-//!    one after, names it, unless so many got theirs between the dumps that two may have the same by chance.
-//! 3. **Contents** that a single object has before, and a single one after, make a *witness*, not yet a match: the original may
-//!    have died and a copy live on. The [vote](super::vote) tells them apart.
+//! 2. **Identity hash codes** are random and kept for life. A hash code that belongs to a single object of its type and size before,
+//!    and to a single one after, identifies it, unless so many objects got theirs between the dumps that a coincidence is possible.
+//! 3. **Contents** that belong to a single object before, and to a single one after, make a *witness*, not yet a match: the original
+//!    may have died while a copy lives on. The [vote](super::vote) distinguishes the two.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -18,12 +18,12 @@ use super::vetoes::{Both, Space};
 use crate::base::missed::Carried;
 use crate::base::{Addr, Count, Index};
 
-/// What the vote is about.
+/// A candidate of the vote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Witness {
     pub(super) old: Old,
     pub(super) new: New,
-    /// Known already, by its hash code: it votes, but is not voted out.
+    /// Whether the match is already known from a hash code: it votes, but cannot lose.
     pub(super) known: bool,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn unmoved(both: &Both<'_>, pairs: &mut Pairs) {
                 continue;
             }
             let Some(new) = both.new.id_of(Addr(both.old.at(old))).filter(|new| both.possible(old, *new)) else { continue };
-            if frozen || both.telling(old, new) {
+            if frozen || both.distinctive(old, new) {
                 pairs.join(old, new, Fate::Certain);
             } else if both.new.traits(new).has(Traits::PINNED) {
                 pairs.join(old, new, Fate::Doubtful);
@@ -45,15 +45,15 @@ pub(super) fn unmoved(both: &Both<'_>, pairs: &mut Pairs) {
     }
 }
 
-/// Different values of a hash code (`HASHCODE_BITS`, syncblk.h).
+/// Number of different hash codes (`HASHCODE_BITS`, syncblk.h).
 const HASH_CODES: u64 = 1 << 26;
 
-/// Rule 2: pairs by hash code. Those that chance may have made are witnesses only.
+/// Rule 2: pairs by hash code. Pairs that may be coincidences are only witnesses.
 pub(super) fn hashed(both: &Both<'_>, pairs: &mut Pairs) -> Vec<Witness> {
     let mut old: Vec<((u32, u32, u32), Old)> = rows(both.old);
     let mut new: Vec<((u32, u32, u32), New)> = rows(both.new);
     let found = once_each(&mut old, &mut new);
-    // By type: objects with hash codes that died, and that got theirs since.
+    // By type: number of objects with hash codes that died, and of those that got theirs since.
     let mut strangers: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
     let kind_of = |o: Old| both.old.kind.get(o).copied().unwrap_or(u32::MAX);
     old.iter().for_each(|((kind, ..), _)| strangers.entry(*kind).or_default().0.bump());
@@ -81,11 +81,11 @@ fn rows<I: Index + Send + Sync>(side: &Side<I>) -> Vec<((u32, u32, u32), I)> {
     side.hashes().iter().filter_map(row).collect()
 }
 
-/// Passes over the keys, so that a sixteenth of them is sorted at a time.
+/// Number of passes over the keys, so that only a sixteenth of them is sorted at a time.
 const PASSES: u64 = 16;
 
-/// Rule 3: objects whose telling contents occur once before and once after.
-pub(super) fn telling(both: &Both<'_>, pairs: &Pairs) -> Vec<Witness> {
+/// Rule 3: objects whose distinctive contents occur once before and once after.
+pub(super) fn distinctive(both: &Both<'_>, pairs: &Pairs) -> Vec<Witness> {
     let carried = Carried::here();
     let passes: Vec<Vec<Witness>> = (0..PASSES)
         .into_par_iter()
@@ -101,10 +101,10 @@ pub(super) fn telling(both: &Both<'_>, pairs: &Pairs) -> Vec<Witness> {
 
 fn keys<I: Index + Send + Sync>(side: &Side<I>, pass: u64) -> Vec<(u64, I)> {
     let rows = side.key.iter_enumerated().filter(|(_, key)| **key % PASSES == pass);
-    rows.filter(|(id, key)| **key != 0 && side.traits(*id).has(Traits::TELLING)).map(|(id, key)| (*key, id)).collect()
+    rows.filter(|(id, key)| **key != 0 && side.traits(*id).has(Traits::DISTINCTIVE)).map(|(id, key)| (*key, id)).collect()
 }
 
-/// Pairs of rows whose key occurs once in each list.
+/// Returns the pairs of rows whose key occurs once in each list.
 pub(super) fn once_each<K: Ord + Copy, A: Copy + Ord, B: Copy + Ord>(a: &mut [(K, A)], b: &mut [(K, B)]) -> Vec<(A, B)> {
     a.sort_unstable();
     b.sort_unstable();
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_occurs_twice_names_nobody() {
+    fn keys_that_occur_twice_make_no_pair() {
         let mut a = [(5, 'a'), (3, 'b'), (3, 'c'), (9, 'd'), (7, 'e')];
         let mut b = [(9, 1), (3, 2), (7, 3), (7, 4), (1, 5), (5, 6)];
         assert_eq!(once_each(&mut a, &mut b), [('a', 6), ('d', 1)]);

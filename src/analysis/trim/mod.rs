@@ -1,6 +1,6 @@
 //! Smaller copies of a dump, with only the memory that gcdump reads.
 //!
-//! The memory to keep is found by recording: every reader runs while the memory records its reads. Heap segments are kept whole, so that
+//! The memory to keep is determined by recording: every reader runs while the memory records its reads. Heap segments are kept completely, so that
 //! reads of objects are not recorded. New readers need no change here.
 
 mod readers;
@@ -31,23 +31,24 @@ pub struct Reads {
     spared: Vec<AddrRange>,
     /// Ranges with crash reports; may overlap.
     reports: Vec<AddrRange>,
-    /// Ranges that a redacted copy does not have; may overlap.
+    /// Ranges that are omitted from a redacted copy; may overlap.
     private: Vec<AddrRange>,
     /// Whether more was read than could be recorded.
     overflowed: bool,
 }
 
-/// Surveys of the heaps in a dump: they need not be walked again when it is read with other module files.
+/// Surveys of the heaps in a dump, so that these need not be walked again when the dump is read with other module
+/// files.
 #[derive(Clone, Debug, Default)]
 pub struct Surveys(Vec<Option<Survey>>);
 
 impl Surveys {
-    /// Returns the surveys of a dump whose [reads](Reads::of) were recorded. They do not need the dump.
+    /// Returns the surveys of a dump whose [reads](Reads::of) were recorded. They do not depend on the dump any more.
     pub fn of(dump: &Dump) -> Surveys {
         Surveys(dump.runtimes().into_iter().flatten().map(|runtime| runtime.heap().ok()?.surveyed()).collect())
     }
 
-    /// Makes them known to another opening of the dump.
+    /// Passes the surveys to another opening of the dump.
     pub fn give_to(&self, dump: &Dump) {
         for (runtime, survey) in dump.runtimes().into_iter().flatten().zip(&self.0) {
             if let (Ok(heap), Some(survey)) = (runtime.heap(), survey) {
@@ -58,8 +59,8 @@ impl Surveys {
 }
 
 impl Reads {
-    /// Runs every reader on `dump`, which must have been opened with [`Options::record`](crate::session::OpenOptions::record).
-    /// `before`: what that of the same dump found, with other module files at hand.
+    /// Runs every reader on `dump`, which must have been opened with [`Options::record`](crate::session::OpenOptions::record). `before`: surveys of
+    /// the same dump opened with other module files.
     pub fn of(dump: &Dump, before: &Surveys) -> Reads {
         readers::read_everything(dump, before);
         let Some(recorder) = dump.memory().recorder() else { return Reads::default() };
@@ -94,7 +95,7 @@ impl Reads {
     }
 }
 
-/// A planned copy.
+/// A planned copy of a dump.
 #[derive(Debug)]
 pub struct Trim<'d> {
     dump: &'d Dump,
@@ -103,7 +104,7 @@ pub struct Trim<'d> {
     layout: Layout,
 }
 
-/// All captured memory of the dump itself.
+/// Returns all memory that is captured in the dump itself.
 fn captured(memory: &Memory) -> Vec<AddrRange> {
     union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0)
 }
@@ -117,7 +118,7 @@ impl<'d> Trim<'d> {
         Trim::of(dump, reads, redact, captured(dump.memory()))
     }
 
-    /// Plans a copy that has what files of modules supply as well.
+    /// Plans a copy that also has the memory supplied by module files.
     ///
     /// # Errors
     /// [`WriteError`].
@@ -125,7 +126,7 @@ impl<'d> Trim<'d> {
         Trim::of(dump, reads, redact, dump.memory().known(AddrRange::new(Addr::NULL, Addr(u64::MAX))))
     }
 
-    /// Bytes of the copy that are not in the dump.
+    /// Returns the number of bytes in the copy that are not in the dump.
     pub fn module_bytes(&self) -> u64 {
         let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
         bytes(&subtract(&union(kept, 0), &captured(self.dump.memory())))
@@ -140,7 +141,7 @@ impl<'d> Trim<'d> {
             gap = gap.saturating_mul(2);
             ranges = intersect(&union(wanted.clone(), gap), &captured);
         }
-        // A genuine dump has each byte once: the copy is smaller, but for what files supply.
+        // A genuine dump has each byte once, so the copy is smaller, except for bytes supplied by files.
         let supplied = bytes(&captured).saturating_sub(bytes(&self::captured(dump.memory())));
         if reads.overflowed || bytes(&ranges).saturating_sub(supplied) > dump.memory().dump_bytes() {
             return Err(WriteError::Overlapping("its ranges of memory"));
@@ -161,7 +162,7 @@ impl<'d> Trim<'d> {
         crate::base::len64(self.layout.ranges.len())
     }
 
-    /// Writes the copy. With redaction, returns what was overwritten.
+    /// Writes the copy. With redaction, returns the numbers of overwritten items.
     ///
     /// # Errors
     /// Write errors.
@@ -180,7 +181,7 @@ impl<'d> Trim<'d> {
         Ok(redacted)
     }
 
-    /// Bytes by kind of memory, before and after.
+    /// Returns the bytes by kind of memory, before and after.
     pub fn parts(&self) -> Vec<TrimPart> {
         let dump = self.dump;
         let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
@@ -198,7 +199,7 @@ impl<'d> Trim<'d> {
     }
 }
 
-/// Ranges by kind of memory. Overlaps count as the first kind.
+/// Returns the ranges by kind of memory. Overlaps belong to the first kind.
 fn places(dump: &Dump) -> [(TrimKind, Vec<AddrRange>); 3] {
     let mut heap = Vec::new();
     for runtime in dump.runtimes().into_iter().flatten() {
@@ -212,7 +213,7 @@ fn places(dump: &Dump) -> [(TrimKind, Vec<AddrRange>); 3] {
     [(TrimKind::Heap, union(heap, 0)), (TrimKind::Stacks, union(stacks.collect(), 0)), (TrimKind::Images, union(images.collect(), 0))]
 }
 
-/// Values that count as addresses: those in mapped or captured memory.
+/// Values that are treated as addresses: those in mapped or captured memory.
 struct Addresses(Vec<AddrRange>);
 
 impl Addresses {

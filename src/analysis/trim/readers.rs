@@ -8,9 +8,9 @@ use super::Surveys;
 use crate::analysis::layout::layout;
 use crate::analysis::{
     AsyncQuery, ContractsQuery, ExceptionsQuery, FinalizersQuery, HandlesQuery, HeapQuery, InfoQuery, InspectQuery, MemoryQuery,
-    ModulesQuery, ObjectQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, chains, contracts, each_handle, each_root,
-    each_stack, each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, modules, object, oom, pool, requests,
-    segments, threads, timers, verify,
+    ModulesQuery, ObjectQuery, RequestsQuery, RootsQuery, SegmentsQuery, StacksQuery, ThreadsQuery, app, async_chains, contracts,
+    each_handle, each_root, each_stack, each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, modules, object, oom,
+    pool, requests, segments, threads, timers, verify,
 };
 use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, Collector, IndexVec};
@@ -23,13 +23,14 @@ use crate::model::{InspectionId, ThreadStackModel};
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Runtime, SourceLines, StaticsQuery, Survey, loaded_types};
 
-/// Objects read field by field per type: the first ones already reach the type data that values need.
+/// Number of objects per type that are read field by field: the first ones already reach the type data that values
+/// need.
 const OBJECTS_OF_A_TYPE: u32 = 256;
 
-/// Elements read of each collection.
+/// Number of elements read of each collection.
 const ELEMENTS: u64 = 100;
 
-/// Inspections that read nothing but objects, all of which are kept, by types, which are read in any case.
+/// Inspections that read only objects, all of which are kept, and types, which are read in any case.
 const CONTENTS: [InspectionId; 8] = [
     InspectionId::EqualStrings,
     InspectionId::EqualArrays,
@@ -41,7 +42,7 @@ const CONTENTS: [InspectionId; 8] = [
     InspectionId::OversizedCollections,
 ];
 
-/// Reads everything that any command would read from `dump`. `before`: what was found in the same dump with other files at hand.
+/// Reads everything that any command would read from `dump`. `before`: surveys of the same dump opened with other module files.
 pub(super) fn read_everything(dump: &Dump, before: &Surveys) {
     let runtimes = dump.runtimes().unwrap_or_default();
     for index in 0..runtimes.len().max(1) {
@@ -54,8 +55,8 @@ pub(super) fn read_everything(dump: &Dump, before: &Surveys) {
     }
 }
 
-/// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it. `before`: the
-/// survey of the heap, if it was read already.
+/// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it. `before`: the survey of the
+/// heap, if there is one.
 fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     if let Ok(heap) = runtime.heap() {
         match before {
@@ -96,20 +97,20 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     }
     let options = RootOptions { weak: true, any_stacks: true, ..RootOptions::default() };
     let _ = each_root(&heap, &RootsQuery { options, ..RootsQuery::default() }, &mut drop);
-    let _ = chains(&heap, &AsyncQuery { tasks: true, ..AsyncQuery::default() });
+    let _ = async_chains(&heap, &AsyncQuery { tasks: true, ..AsyncQuery::default() });
     if let Ok(answer) = exceptions(&heap, &ExceptionsQuery::default()) {
         read_lines(runtime, answer.data.exceptions.iter().flatten().flat_map(|e| &e.stack).map(|f| f.ip));
     }
     locks::touch(&heap);
     let only = InspectionId::ALL.into_iter().filter(|id| !CONTENTS.contains(id)).collect();
     let _ = inspect(&heap, &InspectQuery { only, ..InspectQuery::default() });
-    let _ = (pool(&heap), timers(&heap, None), requests(&heap, None));
+    let _ = (pool(&heap), timers(&heap, None), requests(&heap, &RequestsQuery::default()));
     read_objects(&heap);
     verify::touch(runtime);
 }
 
-/// Keeps the stack of each thread that was on its signal stack, by the thread's own bounds, or else where its storage is: a stack that has overflowed. Those of the others
-/// are read from their stack pointers on.
+/// Keeps the whole stack of each thread that was on its signal stack because its own stack had overflowed. The bounds are the thread's own, or else
+/// those of the stack that contains its thread-local storage. Stacks of other threads are read from their stack pointer upwards.
 fn keep_stacks(runtime: &Runtime) {
     let index = ThreadStacks::new(runtime.file());
     for thread in runtime.thread_list().map(|threads| threads.data.as_slice()).unwrap_or_default() {
@@ -125,7 +126,7 @@ fn keep_stacks(runtime: &Runtime) {
     }
 }
 
-/// Reads what source lines of the code at `addresses` are found by: with the copy, there may be a PDB.
+/// Reads the data that map code at `addresses` to source lines: a PDB may be available with the copy.
 fn read_lines(runtime: &Runtime, addresses: impl Iterator<Item = Addr>) {
     let namer = runtime.namer();
     let lines = SourceLines::new(runtime, &namer);
@@ -139,7 +140,7 @@ fn read_objects(heap: &Heap) {
     let texts = namer.types().ok().map(|types| Arc::new(Texts::bind(heap.runtime(), types, &Collector::new())));
     let is_delegate = |mt: Addr| texts.as_ref().is_some_and(|t| t.delegates().is_delegate(mt));
     let counted = &heap.type_sums().data;
-    // How many objects of each type are still to be read: the method of a delegate is of its own.
+    // Number of objects of each type that are still to be read. The method of a delegate differs from object to object.
     let wanted = |ty: &ObjectType| {
         if ty.is_free {
             0
@@ -176,7 +177,7 @@ fn read_objects(heap: &Heap) {
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     let library = Library::of(heap.runtime(), types, &Collector::new());
     let collections = library.collections();
-    // The parts of a list are read once, whatever number of delegates has it.
+    // A list of parts is read once, however many delegates share it.
     let mut lists = Set::default();
     for address in objects {
         object::report(&values, &ObjectQuery::at(address));

@@ -1,8 +1,8 @@
 //! Redacted copies, without user data: strings, numeric arrays, free memory.
 //!
 //! Only memory known to be needed is copied: on the heap, the headers, method tables, lengths and fields of objects; elsewhere, ranges read
-//! individually, and the addresses in stacks and variables that were scanned. Of stacks, whatever was read of them, only words that are
-//! addresses or could not be a part of a text.
+//! individually, and the addresses in stacks and variables that were scanned. In stacks, only words are copied that are addresses or cannot be part
+//! of a text, whatever was read.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ use crate::model::{GapKind, RedactionModel, WalkModel};
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Namer, Runtime};
 
-/// Maximum objects searched from roots if the heap is incomplete.
+/// Maximum number of objects searched for from roots if the heap is incomplete.
 const MAX_STRAY: usize = 1 << 20;
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
@@ -38,7 +38,7 @@ enum Act {
     Copy,
     /// Only words that look like addresses are copied.
     Addresses,
-    /// Only such words, and words that could not be a part of a text, are copied.
+    /// Only words that look like addresses, or that cannot be part of a text, are copied.
     Frames,
     /// Overwritten with these bytes.
     Bytes(Vec<u8>),
@@ -71,7 +71,7 @@ impl<'d> Redaction<'d> {
         let segments = union(segments, 0);
         let left_out = union(segments.iter().chain(&reads.private).copied().collect(), 0);
         let outside = subtract(&reads.read, &left_out);
-        // A corrupt pointer may refer to something else: its "length" could blank out runtime structures.
+        // A corrupt pointer may refer to something else, whose "length" could blank out runtime structures.
         let strings = reads.texts.iter().copied().filter(|t| heaps.is_empty() || heaps.iter().any(|h| h.is_text(*t)));
         let texts = subtract(&union(strings.collect(), 0), &left_out);
         let searched = subtract(&subtract(&reads.scanned, &left_out), &outside);
@@ -118,7 +118,7 @@ impl<'d> Redaction<'d> {
     }
 }
 
-/// The stacks of managed threads: those that readers walk.
+/// Returns the stacks of managed threads, which readers walk.
 fn stacks(dump: &Dump) -> Vec<AddrRange> {
     let index = ThreadStacks::new(dump.file());
     let mut out = Vec::new();
@@ -134,16 +134,16 @@ fn stacks(dump: &Dump) -> Vec<AddrRange> {
     union(out, 0)
 }
 
-/// The crash reports that NativeAOT programs wrote, without messages.
+/// Returns the crash reports of NativeAOT programs, without messages.
 fn crash_reports(dump: &Dump, reads: &Reads) -> Vec<(AddrRange, Vec<u8>)> {
-    // One that begins within another is a part of its text.
+    // A report that begins within another is part of its text.
     let reports = union(reads.reports.clone(), 0).into_iter();
     reports
         .filter_map(|range| Some((range, redacted_crash_report(dump.memory().bytes(range.start, range.len()).ok()?.into_owned()))))
         .collect()
 }
 
-/// The replacement for every character.
+/// Returns the replacement for every character.
 fn letter(memory: &Memory) -> [u8; 2] {
     match memory.shape().endian {
         Endian::Little => [b'x', 0],
@@ -151,7 +151,7 @@ fn letter(memory: &Memory) -> [u8; 2] {
     }
 }
 
-/// The parts of a type's objects that are copied.
+/// Parts of a type's objects that are copied.
 enum Keep {
     /// Everything except these parts (offset and length): inline buffers for characters or numbers.
     AllBut(Vec<(u64, u64)>),
@@ -170,7 +170,7 @@ struct RedactedHeap {
     first_char: u64,
     /// Size of the header word before an object, without padding.
     header: u64,
-    /// Byte arrays with the stack traces of exceptions: addresses, no text.
+    /// Byte arrays with stack traces of exceptions, which contain addresses and no text.
     traces: Set<Addr>,
     /// Objects not reached by walks because parts of the heap are not in the dump. Sorted.
     strays: Vec<Addr>,
@@ -208,7 +208,7 @@ impl RedactedHeap {
         range.start.minus(self.first_char).and_then(|at| self.heap.walker().object(at)).is_some_and(|(kind, _)| kind.is_string)
     }
 
-    /// Objects reachable from roots but not by walks.
+    /// Returns the objects reachable from roots but not by walks.
     fn strays(&mut self) -> Vec<Addr> {
         let heap = self.heap.clone();
         let (memory, walker) = (heap.memory(), heap.walker());
@@ -255,7 +255,7 @@ impl RedactedHeap {
         let mut gaps =
             self.walks.get(&index).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == GapKind::Corrupt).map(|g| g.range).peekable();
         let mut between = segment.allocated_bytes;
-        // Behind a segment may be what the copy is to leave out. The size includes the header word before the object.
+        // Memory to be omitted may follow a segment. The size includes the header word before the object.
         let within = |at: Addr, size: u64| size.min(end.0.saturating_sub(at.0).saturating_add(memory.ptr_bytes()));
         let mut result = Ok(());
         let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<TypeIndex, Keep>, counts: &mut RedactionModel| {
@@ -292,7 +292,7 @@ impl RedactedHeap {
         Ok(())
     }
 
-    /// Writes the first word of an invalid object such that it stays invalid.
+    /// Writes the first word of an invalid object so that it stays invalid.
     fn damage<W: Write>(&self, at: Addr, addresses: &Addresses, sink: &mut Sink<'_, W>) -> io::Result<()> {
         let memory = self.heap.memory();
         let Ok(word) = memory.word(at) else { return Ok(()) };
@@ -358,10 +358,10 @@ impl RedactedHeap {
         }
     }
 
-    /// Writes the stack trace of an exception: its number of frames, which begins it, and what could be an address, or no text. Code and
-    /// stacks of the trace may be unmapped by now.
+    /// Writes the stack trace of an exception: its number of frames, which comes first, and words that could be an address or cannot be text. Code
+    /// and stacks of the trace may have been unmapped since.
     fn trace<W: Write>(&self, head: AddrRange, frames: AddrRange, addresses: &Addresses, sink: &mut Sink<'_, W>) -> io::Result<()> {
-        /// Bits of an address of 64.
+        /// Number of bits of a 64-bit address.
         const ADDRESS: u32 = 48;
         let memory = self.heap.memory();
         /// One more than the largest code point.
@@ -421,8 +421,8 @@ impl RedactedHeap {
     }
 }
 
-/// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures larger than their only field, which
-/// is primitive. The fields begin at `before`, less `shift`.
+/// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures larger than their only field, which is primitive. The fields
+/// begin at `before` minus `shift`.
 fn add_holes(types: &Types, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
     let Some(list) = types.instance_fields(mt).filter(|_| depth <= MAX_DEPTH) else { return };
     for field in list.iter().filter(|f| f.storage == Storage::Instance && f.is_structure()) {

@@ -6,11 +6,11 @@ use crate::base::{Addr, AddrRange, len64};
 use crate::dump::CapturedRange;
 use crate::memory::Memory;
 
-/// Bytes written at a time.
+/// Number of bytes written at a time.
 const STEP: usize = 64 << 10;
 
-/// Accepts bytes by ascending address and writes those within the ranges of the new dump. Everything else in the ranges is
-/// written as zeros: the file contains only bytes explicitly put there.
+/// Accepts bytes by ascending address and writes those within the ranges of the new dump. Everything else in the ranges is written as zeros: the file
+/// contains only bytes that were explicitly written.
 pub(super) struct Sink<'r, W> {
     out: W,
     ranges: std::slice::Iter<'r, CapturedRange>,
@@ -59,7 +59,7 @@ impl<'r, W: Write> Sink<'r, W> {
         }
     }
 
-    /// Puts `bytes` at `address`. Bytes before the current position, or outside all ranges, are dropped.
+    /// Writes `bytes` at `address`. Bytes before the current position, or outside all ranges, are dropped.
     pub(super) fn put(&mut self, address: Addr, bytes: &[u8]) -> io::Result<()> {
         let (mut at, mut bytes) = (address, bytes);
         while !bytes.is_empty() {
@@ -80,8 +80,8 @@ impl<'r, W: Write> Sink<'r, W> {
         Ok(())
     }
 
-    /// Puts the captured part of `range`, in steps that a buffered writer copies: a file's pages that are not mapped yet cost a system
-    /// call that writes them twice as much.
+    /// Writes the captured part of `range`, in steps that a buffered writer copies. A system call that writes directly from file pages that are not
+    /// mapped yet costs twice as much.
     pub(super) fn copy(&mut self, memory: &Memory, range: AddrRange) -> io::Result<()> {
         memory.stretches(range).try_for_each(|(mut at, bytes)| {
             bytes.chunks(STEP).try_for_each(|step| {
@@ -94,7 +94,7 @@ impl<'r, W: Write> Sink<'r, W> {
 
     /// Fills `range` with repetitions of `unit`.
     pub(super) fn fill(&mut self, range: AddrRange, unit: [u8; 2]) -> io::Result<()> {
-        // There are millions of strings, mostly short.
+        // There are millions of strings, most of them short.
         let longest = usize::try_from(range.len()).unwrap_or(STEP).min(STEP);
         let block = unit.repeat(longest.div_ceil(2));
         let mut at = range.start;
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_was_put_gets_into_the_ranges() {
+    fn only_written_bytes_get_into_the_ranges() {
         let range = |start: u64, len: u64| CapturedRange { start: Addr(start), len, offset: 0 };
         let ranges = [range(10, 4), range(20, 6), range(40, 2)];
         let mut sink = Sink::new(Vec::new(), &ranges);

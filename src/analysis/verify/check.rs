@@ -11,9 +11,10 @@ use crate::gc::{Cards, GcDesc, Object, Piece, SegmentIndex, Sweep, Visitor};
 use crate::memory::Window;
 use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
-/// Maximum references of an object before a gap that are held back until the gap is classified.
+/// Maximum number of references of an object before a gap that are held back until the gap is classified.
 const MAX_DOUBTFUL: usize = 64;
-/// Words before a bad reference at which a swallowed object may start, since non-null header words may precede it.
+/// Number of words before a bad reference at which a swallowed object may start, since non-null header words may
+/// precede it.
 const LOOK_AHEAD: u64 = 32;
 
 /// Shared input of the checks.
@@ -65,9 +66,9 @@ pub(super) struct Before {
     pub(super) address: Addr,
     pub(super) size: u64,
     pub(super) string: bool,
-    /// Whether its size depends on a length.
+    /// Whether the object's size depends on a length.
     pub(super) sized: bool,
-    /// Whether its elements are references.
+    /// Whether the object's elements are references.
     pub(super) references: bool,
 }
 
@@ -75,7 +76,7 @@ pub(super) struct Before {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Hits {
     pub(super) count: u64,
-    /// Whether one points exactly to the start of the gap.
+    /// Whether one of them points exactly to the start of the gap.
     pub(super) exact: bool,
 }
 
@@ -88,7 +89,7 @@ pub(super) struct Folded {
 }
 
 impl Folded {
-    /// Attributes `target` to known corruption. Otherwise it is a finding of its own, of the returned kind.
+    /// Attributes `target` to known corruption. Otherwise returns the kind of a separate finding.
     pub(super) fn fold(&mut self, map: &HeapMap<'_>, target: Addr, unknown: &mut u64) -> Option<(FindingId, Option<Addr>)> {
         Some(match map.look(target) {
             Target::Unknown => {
@@ -161,7 +162,7 @@ pub(super) struct Absent {
     pub(super) marks: u64,
     pub(super) layouts: u64,
     /// Number of objects after memory that is not in the dump.
-    pub(super) behind: u64,
+    pub(super) uncertain: u64,
 }
 
 fn one(n: &mut u64) {
@@ -350,7 +351,7 @@ impl Visitor for Checker<'_> {
         self.segment = self.tools.map.heap.segment(index);
         let walk = self.tools.map.walk(index);
         self.certain = walk.map_or(Addr::NULL, certain);
-        // Those before a piece of the segment are other objects' business; one behind it may follow its last object.
+        // Gaps before a piece of the segment belong to other objects; a gap after it may follow its last object.
         let gaps = walk.into_iter().flat_map(|w| &w.gaps).map(|g| g.range);
         self.gaps = gaps.filter(|gap| gap.start >= piece.starts.start && gap.start < self.certain).collect();
         true
@@ -372,14 +373,14 @@ impl Visitor for Checker<'_> {
             return;
         }
         if object.address >= self.certain {
-            return one(&mut self.absent.behind);
+            return one(&mut self.absent.uncertain);
         }
         one(&mut self.totals.objects);
         if let (Some(sweep), Some(segment)) = (&self.tools.sweep, self.segment) {
             match sweep.is_live(&mut self.mark_window, segment, object.address) {
                 Some(true) => {}
                 Some(false) => return one(&mut self.totals.dead_objects),
-                // Its references may be meaningless.
+                // The object may be dead, and its references meaningless.
                 None => return one(&mut self.absent.marks),
             }
         }

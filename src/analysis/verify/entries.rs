@@ -66,8 +66,8 @@ impl Entries<'_> {
         queues.map(|_| ())
     }
 
-    /// Checks that the header of each sync block's object refers to it. Headers with another index are already reported. Returns the
-    /// number of entries that are not in the dump.
+    /// Checks that the header of each sync block's object refers to it. Headers with another index are already reported. Returns the number of
+    /// entries that are not in the dump.
     pub(super) fn sync_blocks(&mut self, notes: &Collector) -> u64 {
         let Some(headers) = self.tools.headers.as_ref().filter(|_| self.tools.sync_end.is_some()) else { return 0 };
         let (mut absent, room) = (0u64, headers.sync_room());

@@ -1,7 +1,7 @@
 //! Determines the corrupt object of each gap in the heap walk.
 //!
-//! A walk advances by object size. It fails to find an object if the object there lost its method table, or if the previous
-//! one has a wrong length. Types, references to the gap and its surroundings tell which.
+//! A walk advances by object size. It fails to find an object if the object there lost its method table, or if the previous object has a wrong
+//! length. Types, references to the gap and its surroundings show which of the two happened.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,14 @@ use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
 use crate::gc::{SegmentIndex, Walker, min_object_size};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
-/// Maximum total words searched for objects inside others.
+/// Maximum total number of words searched for objects inside others.
 const SEARCH: u64 = 1 << 23;
 
 enum Verdict {
-    /// An object in allocation: not corrupt.
+    /// An object that was being allocated: not corrupt.
     Fine,
-    /// What would tell is not in the dump.
-    Untold,
+    /// The required data is not in the dump.
+    Undecidable,
     /// The object at this address has a wrong size: a wrong length, or the method table of another type.
     Size(Addr),
     /// The object at this address has no valid method table. Without references to it, it may also be the tail of the previous
@@ -53,8 +53,8 @@ pub(super) fn judge(
             of_gap.into_iter().filter(|f| !wrong(f)).for_each(|f| sink.add(f));
             match verdict {
                 Verdict::Fine => {}
-                Verdict::Untold => {
-                    notes.add(NoteKind::Missing, at, format!("what would tell whether there is an object at {at} is not in the dump"))
+                Verdict::Undecidable => {
+                    notes.add(NoteKind::Missing, at, format!("data that would show whether there is an object at {at} is not in the dump"))
                 }
                 Verdict::Size(object) => {
                     let also = folded.sizes.entry(object).or_default();
@@ -71,7 +71,7 @@ pub(super) fn judge(
     doubtful.into_values().flatten().for_each(|f| sink.add(f));
     for (object, also) in &folded.sizes {
         let (id, related, detail) = match heap.object(*object) {
-            // Its size depends on the type alone.
+            // Its size depends only on the type.
             Some((kind, size)) if kind.component_size == 0 => {
                 (FindingId::ObjectBadMethodTable, Some(kind.method_table), Detail::Ends(object.plus(size)))
             }
@@ -89,10 +89,10 @@ pub(super) fn judge(
 struct Look<'g> {
     segment: &'g SegmentModel,
     gap: &'g WalkGap,
-    /// The object before it.
+    /// The object before the gap.
     before: Option<Before>,
     hits: Hits,
-    /// Whether the object before it has bad references.
+    /// Whether the object before the gap has bad references.
     doubtful: bool,
 }
 
@@ -103,18 +103,18 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     // An object whose first words are partly missing from the dump is not corrupt.
     let needed = heap.memory().ptr_bytes().saturating_mul(2);
     if heap.memory().captured(AddrRange::new(at, at.plus(needed))) < needed {
-        return Verdict::Untold;
+        return Verdict::Undecidable;
     }
-    // Nor is one whose class is.
+    // An object whose class is missing is not corrupt either.
     if class_is_absent(heap, at) {
-        return Verdict::Untold;
+        return Verdict::Undecidable;
     }
     if heap.method_table(at).is_some_and(|mt| heap.type_at(mt).is_some()) {
         return Verdict::Size(at);
     }
     if gap.kind == GapKind::InAllocation && !hits.exact {
-        // The memory of LOH and POH objects is cleared before the method table is written. In the youngest generation, objects
-        // in allocation precede a thread's allocation context, or the gap is an unknown context.
+        // The memory of LOH and POH objects is cleared before the method table is written. In the youngest generation, objects that are being
+        // allocated precede a thread's allocation context, or the gap is an unknown context.
         let generation = heap.generation_of(at).unwrap_or(segment.generation);
         let large = matches!(generation, Generation::Loh | Generation::Poh);
         if large || generation == Generation::Gen0 && (!tools.map.all_contexts || heap.in_context(gap.range.end)) {
@@ -125,7 +125,7 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     if folded.sizes.contains_key(&before.address) {
         return Verdict::Size(before.address);
     }
-    // A referenced address is the start of an object, and none is smaller than three words.
+    // A referenced address is the start of an object, and no object is smaller than three words.
     let smallest = min_object_size(heap.memory());
     // A zeroed gap is more likely the tail of an empty array than an object overwritten with zeros.
     let cleared = gap.kind == GapKind::InAllocation;
@@ -141,7 +141,7 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     Verdict::Table((before.sized && !hits.exact).then_some(before.address))
 }
 
-/// Whether the first word of the object at `at` leads to what may be a method table, whose class is not in the dump.
+/// Whether the first word of the object at `at` may point to a method table whose class is not in the dump.
 fn class_is_absent(heap: &Walker, at: Addr) -> bool {
     let Some(mt) = heap.method_table(at).filter(|mt| heap.segment_of(*mt).is_none()) else { return false };
     let smallest = min_object_size(heap.memory());
@@ -149,7 +149,7 @@ fn class_is_absent(heap: &Walker, at: Addr) -> bool {
     plausible && heap.tables().is_valid(mt).is_err()
 }
 
-/// Whether the object continues beyond its end: its length is too small.
+/// Whether the object continues past its end, so that its length is too small.
 fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
     let memory = tools.map.heap.memory();
     let word = memory.ptr_bytes();
@@ -164,7 +164,7 @@ fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
     tools.map.heap.padded(end) == Some(false)
 }
 
-/// Whether objects begin inside the object and continue beyond its end: its length is too large.
+/// Whether objects begin inside the object and continue past its end, so that its length is too large.
 fn holds_objects(tools: &Tools<'_>, segment: &SegmentModel, before: &Before, gap: AddrRange, left: &mut u64) -> bool {
     let heap = tools.map.heap;
     let word = heap.memory().ptr_bytes();

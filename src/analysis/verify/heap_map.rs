@@ -7,7 +7,7 @@ use crate::model::{SegmentModel, WalkModel};
 /// Number of consecutive objects that proves a range to contain objects.
 pub(super) const PROOF: u32 = 16;
 
-/// What a reference, handle or entry points to.
+/// Target of a reference, handle or entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     /// Not in the dump, or in a part of the heap that could not be read.
@@ -28,7 +28,7 @@ pub(super) enum Target {
 pub(super) struct HeapMap<'h> {
     pub(super) heap: &'h Walker,
     pub(super) starts: &'h ObjectStarts,
-    /// Results by segment; all were walked.
+    /// Results by segment; all segments were walked.
     pub(super) walks: &'h [(SegmentIndex, WalkModel)],
     /// Whether all segments of the process are known.
     pub(super) all_segments: bool,
@@ -36,14 +36,14 @@ pub(super) struct HeapMap<'h> {
     pub(super) all_contexts: bool,
 }
 
-/// End of the part of a segment in which object starts are certain. After memory that is not in the dump, a walk resumes at
-/// the first plausible object, so apparent corruption beyond may be spurious.
+/// Returns the end of the part of a segment in which object starts are certain. After memory that is not in the dump, a walk resumes at the first
+/// plausible object, so apparent corruption beyond may be spurious.
 pub(super) fn certain(walk: &WalkModel) -> Addr {
     walk.stopped_at.unwrap_or(Addr(u64::MAX))
 }
 
 impl HeapMap<'_> {
-    /// Result of the first walk for a segment.
+    /// Returns the result of the first walk of a segment.
     pub(super) fn walk(&self, segment: SegmentIndex) -> Option<&WalkModel> {
         self.walks.get(segment.index()).map(|(_, walk)| walk)
     }
@@ -52,7 +52,7 @@ impl HeapMap<'_> {
     pub(super) fn look(&self, target: Addr) -> Target {
         let memory = self.heap.memory();
         if !target.is_aligned(memory.ptr_bytes()) {
-            // Before the alignment: even an unaligned one may point to unknown memory.
+            // Checked before the alignment: even an unaligned address may be in unknown memory.
             return if self.heap.segment_of(target).is_none() && !self.all_segments { Target::Unknown } else { Target::Unaligned };
         }
         let Some((index, segment)) = self.heap.segment_of(target) else {
@@ -75,13 +75,13 @@ impl HeapMap<'_> {
         if self.heap.in_context(target) { Target::Unused } else { Target::Free }
     }
 
-    /// Whether objects begin at `at`, inside `object`: then its size is wrong.
+    /// Whether objects begin at `at`, inside `object`, so that the size of `object` is wrong.
     pub(super) fn swallowed(&self, segment: &SegmentModel, object: Addr, at: Addr) -> bool {
         self.heap.object(object).is_some_and(|(_, size)| self.holds_objects(segment, at, object.plus(size)))
     }
 
-    /// Whether consecutive objects begin at `at`, extend to `to` or beyond, and end at an object known from the walk: a method
-    /// table pointer alone proves nothing.
+    /// Whether consecutive objects begin at `at`, extend to `to` or beyond, and end at an object known from the walk. A single method table pointer
+    /// proves nothing.
     pub(super) fn holds_objects(&self, segment: &SegmentModel, at: Addr, to: Addr) -> bool {
         if self.heap.padded(at) != Some(true) {
             return false;

@@ -30,9 +30,9 @@ use sink::{Found, Sink};
 /// Arguments of `verify`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct VerifyQuery {
-    /// Only findings about the object around this address.
+    /// Only findings about the object that contains this address.
     pub object: Option<Addr>,
-    /// Maximum findings to list, 0 for all.
+    /// Maximum number of findings to list, 0 for all.
     pub top: usize,
 }
 
@@ -112,7 +112,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let map = HeapMap { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all, all_contexts };
         let tools = tools(runtime, map, all_threads, &mut unavailable, &notes)?;
         let mut found = Findings { sink: &mut sink, totals: &mut totals, unavailable: &mut unavailable, notes: &notes };
-        // It looks at words that may be anything: what cannot be checked is told for each check.
+        // This examines words that may be anything. Data that cannot be checked is reported for each check.
         tried(|| objects(runtime, &tools, &mut found))?;
     }
     if query.object.is_none() {
@@ -131,7 +131,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     Ok(notes.finish(VerifyReport { object, findings, summary, totals, unavailable: unavailable.0, coverage }))
 }
 
-/// Notes words of threads and segments that other words contradict. They are outside the heap, so that no finding has an object for them.
+/// Notes words of threads and segments that contradict other words. They are outside the heap, so no finding has an object for them.
 fn note_words(runtime: &Runtime, gc: &Gc, notes: &Collector) {
     runtime.note_thread_ids(notes);
     runtime.note_thread_objects(notes);
@@ -143,7 +143,8 @@ fn note_words(runtime: &Runtime, gc: &Gc, notes: &Collector) {
     gc.note_figures(&tried(|| gc.segments()).data, notes);
 }
 
-/// Reads what the checks read beside objects and what other answers are made of, without the checks: for recording.
+/// Reads everything that the checks read besides objects and the input of other answers, without checking it: for
+/// recording.
 pub(crate) fn touch(runtime: &Runtime) {
     let Ok(gc) = runtime.gc() else { return };
     let (cards, sweep) = (gc.cards().ok(), gc.sweep().and_then(Result::ok));
@@ -153,7 +154,7 @@ pub(crate) fn touch(runtime: &Runtime) {
     }
 }
 
-/// Notes what was not walked. Corruption is a finding instead.
+/// Notes memory that was not walked. Corruption is a finding instead.
 fn note_not_walked(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], notes: &Collector) {
     let sound: Vec<(SegmentIndex, WalkModel)> = walks
         .iter()
@@ -174,7 +175,7 @@ struct Findings<'v> {
     notes: &'v Collector,
 }
 
-/// The input of the object checks; missing parts are added to `unavailable`.
+/// Creates the input of the object checks; missing parts are added to `unavailable`.
 fn tools<'h>(
     runtime: &'h Runtime,
     map: HeapMap<'h>,
@@ -194,12 +195,12 @@ fn tools<'h>(
         };
         unavailable.add(VerifyCheck::SyncBlocks, why);
     }
-    // Reports the contradictions of its entries.
+    // Reports contradictory entries of the sync table.
     let _ = headers.as_ref().and_then(|h| h.sync_blocks(notes));
     let ids: Set<u32> = threads.iter().filter_map(|t| t.id).collect();
     let known = (all_threads && headers.is_some() && ids.len() == threads.len() && !ids.is_empty()).then_some(ids);
     if known.is_none() {
-        unavailable.add(VerifyCheck::ThinLocks, "the managed threads are not all known");
+        unavailable.add(VerifyCheck::ThinLocks, "some managed threads are unknown");
     }
     notes.extend(&gc.card_losses());
     let cards = gc.cards().map_err(|why| unavailable.add(VerifyCheck::Cards, why)).ok();
@@ -215,7 +216,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     let empty = sink.clone();
     let walked = tools.map.heap.walk_once(runtime.progress(), || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
-    // An object is seen once, and a gap has one object before it: there are no duplicates.
+    // An object is visited once, and a gap has one object before it, so there are no duplicates.
     let (mut before, mut doubtful) = (Map::default(), BTreeMap::new());
     let mut absent = Absent::default();
     let mut types = BTreeMap::new();
@@ -244,23 +245,23 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     }
     gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [
-        (VerifyCheck::Objects, absent.behind, "objects lie behind memory that is not in the dump, and where they begin is not certain"),
+        (VerifyCheck::Objects, absent.uncertain, "objects follow memory that is not in the dump, so that their starts are uncertain"),
         (VerifyCheck::SyncBlocks, sync_entries, "entries of the sync table are not in the dump"),
         (VerifyCheck::Cards, absent.cards, "cards are not in the dump"),
-        (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump were left out"),
-        (VerifyCheck::References, absent.layouts, "objects whose type does not say where it holds references"),
+        (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump were not checked"),
+        (VerifyCheck::References, absent.layouts, "objects have a type whose references are unknown"),
     ];
     for (check, n, why) in left_out.into_iter().filter(|(_, n, _)| *n > 0) {
         unavailable.add(check, format!("{n} {why}"));
     }
     for (index, walk) in &tools.map.walks.iter().filter(|(_, w)| w.gaps.len() >= MAX_GAPS).collect::<Vec<_>>() {
         let segment = tools.map.heap.segment(*index).map_or(walk.segment, |s| s.address);
-        notes.add(NoteKind::LimitHit, segment, format!("the segment at {segment} has more gaps than are looked at"));
+        notes.add(NoteKind::LimitHit, segment, format!("the segment at {segment} has too many gaps; only the first are examined"));
     }
     Ok(())
 }
 
-/// The range of the object around `address`, including its header, and its start.
+/// Returns the range of the object that contains `address`, including its header, and its start.
 fn extent(
     runtime: &Runtime,
     heap: &Walker,
@@ -296,6 +297,6 @@ impl Absent {
         self.cards.grow(other.cards);
         self.marks.grow(other.marks);
         self.layouts.grow(other.layouts);
-        self.behind.grow(other.behind);
+        self.uncertain.grow(other.uncertain);
     }
 }

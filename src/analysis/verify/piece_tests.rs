@@ -1,4 +1,4 @@
-//! What is found in pieces of segments is what is found in whole ones.
+//! Findings in pieces of segments are the same as in whole segments.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
-/// The dump with `words` at the addresses.
+/// Returns the dump with `words` at the given addresses.
 fn altered(file: &DumpFile, words: &[(Addr, u64)]) -> DumpFile {
     let mut bytes = file.bytes.to_vec();
     for (address, word) in words {
@@ -22,7 +22,7 @@ fn altered(file: &DumpFile, words: &[(Addr, u64)]) -> DumpFile {
     dump::open_bytes(Bytes::Owned(bytes), Path::new("altered"), &dump::OpenOptions::default()).unwrap()
 }
 
-/// The answer on one thread, which cuts nothing, and on three.
+/// Returns the answers on one thread, which does not split segments, and on three.
 fn answers(file: DumpFile) -> [String; 2] {
     let dump = Dump::of(file, &OpenOptions::default());
     let runtime = dump.runtime().unwrap();
@@ -30,7 +30,7 @@ fn answers(file: DumpFile) -> [String; 2] {
 }
 
 #[test]
-fn pieces_have_the_findings_of_the_segment() {
+fn pieces_have_the_same_findings_as_segments() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/corpus");
     for name in ["net10-seg-fragmented-heap", "net8-seg-basics-heap", "net10-wks-basics-full"] {
         let file = dump::open(&corpus.join(format!("{name}.dmp.zst")), &dump::OpenOptions::default()).unwrap();
@@ -40,7 +40,7 @@ fn pieces_have_the_findings_of_the_segment() {
         let heap = dump.runtime().unwrap().heap().unwrap();
         let objects = |segment| heap.objects_in(segment).map(|o| o.address()).collect::<Vec<Addr>>();
         let (objects, segment) = heap.segments().iter().map(|s| (objects(s), s)).max_by_key(|(objects, _)| objects.len()).unwrap();
-        // Wherever pieces are joined, one of these is near: they are 16 KB at least.
+        // One of these is near every border of two pieces: pieces have at least 16 KB.
         for every in [40, 300, 2000] {
             for first in 0..4 {
                 let words: Vec<(Addr, u64)> = objects

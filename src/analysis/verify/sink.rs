@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use crate::base::{Addr, AddrRange, Count};
 use crate::model::FindingId;
 
-/// Maximum findings kept per kind if all are requested: some MB.
+/// Maximum number of findings kept per kind if all are requested: some MB.
 const MAX_KEPT: usize = 1 << 16;
 
 /// A finding without its message, ordered by address.
@@ -13,7 +13,7 @@ const MAX_KEPT: usize = 1 << 16;
 pub(super) struct Found {
     pub(super) address: Addr,
     pub(super) id: FindingId,
-    /// The object concerned.
+    /// The affected object.
     pub(super) object: Option<Addr>,
     pub(super) related: Option<Addr>,
     /// Number of other references into the same corruption.
@@ -22,7 +22,7 @@ pub(super) struct Found {
     pub(super) detail: Detail,
 }
 
-/// Details of a message besides the addresses.
+/// Details of a message in addition to the addresses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Detail {
     None,
@@ -67,7 +67,7 @@ pub(super) struct Sink {
 }
 
 impl Sink {
-    /// Keeps `top` findings of each kind, 0 for (nearly) all.
+    /// Creates a sink that keeps `top` findings of each kind, 0 for (nearly) all.
     pub(super) fn new(top: usize, only: Option<AddrRange>) -> Sink {
         let most = if top == 0 { MAX_KEPT } else { top };
         Sink { most, only, counts: BTreeMap::new(), kept: BTreeMap::new() }
@@ -105,12 +105,12 @@ impl Sink {
         other.kept.into_values().flatten().for_each(|found| self.keep(found));
     }
 
-    /// Number of findings by kind.
+    /// Returns the number of findings by kind.
     pub(super) fn counts(&self) -> &BTreeMap<FindingId, u64> {
         &self.counts
     }
 
-    /// The findings kept, errors first, then by address.
+    /// Returns the kept findings, errors first, then by address.
     pub(super) fn into_kept(self) -> Vec<Found> {
         let mut out: Vec<Found> = self.kept.into_values().flatten().collect();
         out.sort_by(|a, b| (a.id.severity(), a).cmp(&(b.id.severity(), b)));

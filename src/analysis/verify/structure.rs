@@ -80,7 +80,7 @@ fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
     out
 }
 
-/// Checks what the heaps record about their segments.
+/// Checks the segments that the heaps refer to.
 fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
     for claim in gc.heap_claims() {
         let Some(ephemeral) = claim.ephemeral else { continue };
@@ -102,7 +102,7 @@ fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
     }
 }
 
-/// Checks the allocation contexts of the threads and the global one. Those of generations are valid only during a
+/// Checks the allocation contexts of the threads and the global one. Contexts of generations are valid only during a
 /// collection.
 pub(super) fn contexts(gc: &Gc, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
     let mut contexts = gc.contexts(threads).data;

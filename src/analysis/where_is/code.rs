@@ -9,14 +9,14 @@ use crate::clr::methods::{MethodName, Methods};
 use crate::model::{CodeKind, CodePlace, PlaceKind, WhereReport};
 use crate::stack::code::CodeOrigin;
 
-/// Most reads for one address.
+/// Maximum number of reads for one address.
 const READS: u64 = 1 << 20;
 
 impl Finder<'_> {
     pub(super) fn code(&self, blank: &WhereReport) -> Option<WhereReport> {
         let runtime = self.heap.runtime();
         let address = blank.address;
-        // Most addresses are no code: what cannot be told then is no loss.
+        // Most addresses are not code, so failed reads are not a loss.
         let look_up = || runtime.stack_walker().ok()?.code().find(address).ok().flatten();
         let code = tried(|| reads::bounded(READS, look_up))?;
         let methods = runtime.scoped(self.notes, |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok());

@@ -13,11 +13,11 @@ use crate::gc::note_walks;
 use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
 use crate::session::{Heap, Namer, StaticsReader};
 
-/// Bytes of the largest value of a static field.
+/// Size in bytes of the largest value of a static field.
 const MAX_VALUE: u64 = 1 << 20;
 
-/// The object or free space that contains `address`, in its header word, fields or elements. If there is none, what could not be
-/// walked goes to `notes`.
+/// Returns the object or free space that contains `address`, in its header word, fields or elements. If there is none, memory that could not be
+/// walked is added to `notes`.
 pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr, notes: &Collector) -> Option<ObjectBrief> {
     let (_, segment) = heap.walker().segment_of(address)?;
     let mut found = None;
@@ -42,12 +42,12 @@ pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr,
     found
 }
 
-/// Location of `address` in the heap.
+/// Returns the location of `address` in the heap.
 pub(in crate::analysis) fn heap_place(heap: &Heap, address: Addr) -> Option<SegmentPlace> {
     heap.walker().segment_of(address).map(|(_, s)| segment_place(s, address))
 }
 
-/// Location of `address` in `segment`.
+/// Returns the location of `address` in `segment`.
 pub(in crate::analysis) fn segment_place(segment: &SegmentModel, address: Addr) -> SegmentPlace {
     let part = segment.parts.iter().find(|p| p.start <= address && address < p.end);
     SegmentPlace {
@@ -104,20 +104,20 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Gap, text: format!("between the objects of {home}"), ..report })
     }
 
-    /// Whether an object may store static fields: references are in arrays of references, structures in boxes. Those of
-    /// collectible types and thread statics of .NET 9 and later can be in arrays of bytes, too.
+    /// Whether an object may store static fields: references are in arrays of references, structures in boxes. Statics
+    /// of collectible types and thread statics of .NET 9 and later can also be in byte arrays.
     fn may_hold_statics(&self, object: &ObjectBrief) -> bool {
         let info = self.heap.walker().tables().read(object.method_table);
         !object.free && info.is_ok_and(|i| i.is_array || i.category == Category::ValueType)
     }
 
-    /// The static field or thread static whose value is at the address: in an object that holds such fields, or outside of the
-    /// heap, as primitive ones and initial values in images are.
+    /// Returns the static field or thread static whose value is at the address. The value is in an object that stores such fields, or outside of the
+    /// heap, like primitive statics and initial values in images.
     pub(super) fn static_field(&self, blank: &WhereReport) -> Option<WhereReport> {
         let runtime = self.heap.runtime();
         let types = self.namer.types().ok()?;
         if let Some(why) = types.lacks() {
-            self.notes.add(NoteKind::Missing, None, format!("{why}: static fields of most types are not known"));
+            self.notes.add(NoteKind::Missing, None, format!("{why}: static fields of most types are unknown"));
         }
         let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any(self.notes));
         let mut found = None;
@@ -168,11 +168,11 @@ impl Finder<'_> {
     }
 }
 
-/// The field, or field of a structure, that is at `address`, and its name.
+/// Returns the field, or field of a structure, at `address`, and its name.
 fn at(value: &FieldValue, address: Addr) -> Option<(String, &FieldValue)> {
     let name = value.name.to_string();
     if value.address == Some(address) {
-        // The first field of a structure has the address of the structure: a reference says more.
+        // The first field of a structure has the address of the structure. A reference is more informative.
         let first = value.fields.iter().find_map(|f| at(f, address)).filter(|(_, f)| f.object.is_some());
         return Some(first.map_or((name.clone(), value), |(path, f)| (format!("{name}.{path}"), f)));
     }

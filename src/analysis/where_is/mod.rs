@@ -17,7 +17,7 @@ use crate::session::{Error, Heap};
 ///
 /// # Errors
 /// Never fails today; the signature leaves room.
-pub fn place(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
+pub fn where_is(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let report = Finder { heap, namer: &namer, notes: &notes }.find(address);
     namer.note(&notes);
@@ -29,7 +29,7 @@ impl Finder<'_> {
         let blank = WhereReport {
             address,
             kind: PlaceKind::Unknown,
-            text: "nothing that the dump knows of".into(),
+            text: "the dump does not describe this address".into(),
             captured: self.heap.memory().has(address),
             object: None,
             offset: None,
@@ -49,7 +49,7 @@ impl Finder<'_> {
             symbol_offset: None,
             code: None,
         };
-        // Most specific first: structures of the GC are inside larger blocks of its memory, those of the runtime in plain memory.
+        // Most specific first: structures of the GC are inside larger blocks of its memory, and structures of the runtime are in plain memory.
         let find = [
             Self::in_heap,
             Self::segment_structure,
@@ -69,7 +69,7 @@ impl Finder<'_> {
         find.into_iter().find_map(|f| f(self, &blank)).unwrap_or(blank)
     }
 
-    /// Name of the type of the object at an address.
+    /// Returns the type name of the object at an address.
     fn type_of(&self, object: Addr) -> Option<Name> {
         self.heap.gc().method_table(object).map(|mt| self.namer.of_object(object, mt, self.namer.name_or_address(mt)))
     }

@@ -8,7 +8,7 @@ use crate::gc::{HandleFilter, SideTable};
 use crate::model::{HandleModel, PlaceKind, RegionListModel, RegionModel, WhereReport};
 
 impl Finder<'_> {
-    /// A `heap_segment`, of a segment in use or of a free one.
+    /// Finds a `heap_segment` of a segment in use or of a free one.
     pub(super) fn segment_structure(&self, blank: &WhereReport) -> Option<WhereReport> {
         let is = |at: Addr| self.structure("HeapSegment", at).filter(|r| r.contains(blank.address));
         let used = self.heap.segments().iter().find_map(|s| Some((is(s.address)?, s)));
@@ -24,7 +24,7 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Segment, text, range: Some(range), offset, ..blank.clone() })
     }
 
-    /// An entry of a finalization queue.
+    /// Finds an entry of a finalization queue.
     pub(super) fn finalizer_queue(&self, blank: &WhereReport) -> Option<WhereReport> {
         let queues = self.notes.take(self.heap.gc().finalizer_queues());
         let find = |q: &crate::gc::FinalizerQueue| Some((q.heap, *q.entries.iter().find(|e| e.address == blank.address)?));
@@ -44,7 +44,7 @@ impl Finder<'_> {
             WhereReport { kind: PlaceKind::Gc, text, range: Some(r.range), name: Some(r.list.name().into()), ..blank.clone() }
         });
         match (region.map(|r| r.list), table) {
-            // Outside of the bookkeeping memory, only the biased pointer itself is known for what it is.
+            // Outside of the bookkeeping memory, only the biased pointer itself can be identified.
             (list, Some(t)) if list == Some(RegionListModel::Bookkeeping) || t.covers.is_none() => {
                 let (kind, name) = match t.table {
                     SideTable::Cards => (PlaceKind::CardTable, "card table"),
@@ -76,7 +76,7 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Handle, text, target, target_type, handle_type, ..blank.clone() })
     }
 
-    /// A `gc_heap`: server GC has one for each heap.
+    /// Finds a `gc_heap`: server GC has one for each heap.
     pub(super) fn gc_heap(&self, blank: &WhereReport) -> Option<WhereReport> {
         let heaps = &self.heap.gc().facts().heaps;
         let is = |at: Addr| self.structure("GCHeap", at).filter(|r| r.contains(blank.address));
@@ -85,7 +85,7 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::GcHeap, text, range: Some(range), offset, ..blank.clone() })
     }
 
-    /// A `Thread` of the runtime.
+    /// Finds a `Thread` of the runtime.
     pub(super) fn thread(&self, blank: &WhereReport) -> Option<WhereReport> {
         let is = |at: Addr| self.structure("Thread", at).filter(|r| r.contains(blank.address));
         let list = self.notes.with(self.heap.runtime().thread_list().ok()?);
@@ -102,7 +102,7 @@ impl Finder<'_> {
         let tables = self.heap.walker().tables();
         match tried(|| tables.is_valid(blank.address)) {
             Ok(valid) => valid.then_some(())?,
-            // Any word may pass for the address of an EEClass; one where there was memory is likely to be one.
+            // Any word may look like the address of an `EEClass`; one that points to memory is likely to be one.
             Err(e) => {
                 if e.address.since(blank.address).is_none_or(|n| n > PAGE) && self.heap.memory().is_beside(e.address) {
                     self.notes.add(NoteKind::Missing, e.address, format!("what is at {}: {e}", blank.address));
@@ -118,7 +118,7 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::MethodTable, text, name: Some(name.as_str().into()), module, class, ..blank.clone() })
     }
 
-    /// An `EEClass`: it points to the method table that points back to it.
+    /// Finds an `EEClass`: it points to the method table that points back to it.
     pub(super) fn class(&self, blank: &WhereReport) -> Option<WhereReport> {
         let tables = self.heap.walker().tables();
         let mt = tried(|| tables.of_class(blank.address))?;
@@ -127,7 +127,7 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Class, text, name: Some(name.as_str().into()), ..blank.clone() })
     }
 
-    /// A `Module` of the runtime.
+    /// Finds a `Module` of the runtime.
     pub(super) fn runtime_module(&self, blank: &WhereReport) -> Option<WhereReport> {
         let types = self.namer.types().ok()?;
         types.modules().contains(&blank.address).then_some(())?;
@@ -148,8 +148,8 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Stack, text, range: Some(range), managed_id: managed, os_id: Some(thread.id), ..blank.clone() })
     }
 
-    /// The memory of a structure at `at`, as far as the descriptor tells: all of it, or up to the last field that it names; never
-    /// less than the address itself.
+    /// Returns the memory of a structure at `at` according to the descriptor: all of it, or up to its last known field, but at least the address
+    /// itself.
     fn structure(&self, type_name: &str, at: Addr) -> Option<AddrRange> {
         let d = self.heap.runtime().descriptor();
         let fields = || {
@@ -162,7 +162,7 @@ impl Finder<'_> {
     }
 }
 
-/// What regions of a list are called.
+/// Returns the description of the regions in a list.
 fn list_name(list: RegionListModel) -> &'static str {
     match list {
         RegionListModel::Free => "free region",

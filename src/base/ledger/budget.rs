@@ -1,15 +1,15 @@
-//! What the searches of one opening, and what is read of types, may cost.
+//! Budgets for the searches that one opening of a dump makes, and for reading the types of one answer.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cancel::tick;
 use crate::base::{Collector, NoteKind};
 
-/// Bounds on all searches of one opening together, so that many short searches cost no more than a long one; and on all types or
-/// modules of an answer.
+/// Limits shared by all searches of one opening, so that many short searches cost no more than a long one; or by all types or modules of an
+/// answer.
 ///
-/// They follow the size of the dump. The fixed part alone is fifty times what opening any dump of the corpus takes, so only a
-/// forged one meets them. A search that does ends with what it has, and the opening has a note.
+/// The limits grow with the size of the dump. The fixed part is fifty times what opening any dump of the corpus takes, so only a forged
+/// dump reaches it. A search that reaches a limit ends with what it has found, and the opening gets a note.
 #[derive(Debug)]
 pub struct Budget {
     steps: Allowance,
@@ -22,7 +22,7 @@ pub struct Budget {
 struct Allowance {
     total: u64,
     left: AtomicU64,
-    /// What the first search that met the bound asked for, or 0.
+    /// Size of the first request that was refused, or 0.
     refused: AtomicU64,
 }
 
@@ -45,17 +45,17 @@ impl Allowance {
     }
 }
 
-/// Steps, bytes and memory that every dump may cost. A step takes some 50 ns, reading a byte a tenth.
+/// Steps, bytes and memory that every dump may cost. A step takes about 50 ns; reading a byte takes a tenth of that.
 const STEPS: u64 = 1 << 22;
 const BYTES: u64 = 1 << 30;
 const MEMORY: u64 = 64 << 20;
-/// The same for what is kept of the types, or of the modules, of an answer.
+/// Memory that may be kept for the types, or the modules, of an answer.
 const MEMORY_OF_TYPES: u64 = 32 << 20;
-/// Memory without which no dump can be opened.
+/// Minimum amount of memory, without which a dump cannot be opened.
 const FIXED_MEMORY: u64 = 4 << 20;
 
 impl Budget {
-    /// The budget for a dump of `captured` bytes. Memory is bounded by `max_memory` as well, but for the fixed part.
+    /// The budget for a dump of `captured` bytes. `max_memory` bounds the memory as well, except for the fixed part.
     pub fn new(captured: u64, max_memory: Option<u64>) -> Budget {
         Budget::with(MEMORY, captured, max_memory)
     }
@@ -74,19 +74,19 @@ impl Budget {
         }
     }
 
-    /// The same budget, with nothing spent.
+    /// An unspent budget with the same limits.
     pub fn renewed(&self) -> Budget {
         let again = |part: &Allowance| Allowance::new(part.total);
         Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory) }
     }
 
-    /// Takes `n` steps: entries of tables and lists that are looked at one by one. Returns whether they were left; once they
-    /// are not, no search goes on.
+    /// Takes `n` steps: entries of tables and lists that are looked at one by one. Returns whether they were left; once they are not, all
+    /// searches end.
     pub fn steps(&self, n: u64) -> bool {
         !self.steps.met() && self.steps.take(n)
     }
 
-    /// Takes `n` bytes to scan. Returns whether they were left; once they are not, no search goes on.
+    /// Takes `n` bytes to scan. Returns whether they were left; once they are not, all searches end.
     pub fn bytes(&self, n: u64) -> bool {
         !self.bytes.met() && self.bytes.take(n)
     }
@@ -96,16 +96,16 @@ impl Budget {
         self.memory.take(n)
     }
 
-    /// Whether any bound was met.
+    /// Whether any limit was reached.
     pub fn met(&self) -> bool {
         self.steps.met() || self.bytes.met() || self.memory.met()
     }
 
-    /// Adds a note for each bound that `what` met.
+    /// Adds a note for each limit that `what` reached.
     pub fn note(&self, what: &str, notes: &Collector) {
         for (part, of) in [
             (&self.steps, "steps: tables and lists in the dump are longer, or lead to the same place more often, than in a genuine one"),
-            (&self.bytes, "bytes read: the dump shows the same bytes at more places than a genuine one"),
+            (&self.bytes, "bytes read: the dump maps the same bytes at more addresses than a genuine one"),
             (&self.memory, "bytes of memory, which follows the size of the dump and --max-memory: what is left out would take more"),
         ] {
             if part.met() {
@@ -115,27 +115,27 @@ impl Budget {
     }
 }
 
-/// Entries that one answer may read of structures that share no memory: all together are no larger than the dump, unless it is forged
-/// and shows the same bytes at many addresses.
+/// Number of entries that one answer may read from structures that do not share memory. Together such entries fit into the dump, unless it
+/// is forged and maps the same bytes at many addresses.
 #[derive(Debug)]
 pub struct Disjoint(Allowance);
 
 impl Disjoint {
-    /// For entries of `entry_bytes` in a dump of `dump_bytes`.
+    /// The limit for entries of `entry_bytes` in a dump of `dump_bytes`.
     pub fn new(dump_bytes: u64, entry_bytes: u64) -> Disjoint {
         Disjoint(Allowance::new(dump_bytes.checked_div(entry_bytes).unwrap_or(0)))
     }
 
-    /// Takes `n` entries. Returns whether they were left; once they are not, no search goes on.
+    /// Takes `n` entries. Returns whether they were left; once they are not, all searches end.
     pub fn take(&self, n: u64) -> bool {
         !self.0.met() && self.0.take(n)
     }
 
-    /// Adds a note if `what` has more entries than that.
+    /// Adds a note if `what` exceeded the limit.
     pub fn note(&self, what: &str, notes: &Collector) {
         if self.0.met() {
             let text = format!(
-                "{what} ended at the limit of {} words or entries, which fill the dump: it shows the same bytes at many addresses",
+                "{what} ended at the limit of {} words or entries, which would fill the dump: it maps the same bytes at many addresses",
                 self.0.total
             );
             notes.add(NoteKind::LimitHit, None, text);
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_spent_is_spent_for_all_and_noted_once() {
+    fn the_budget_is_shared_and_noted_once() {
         let budget = Budget::new(3200, Some(8 << 20));
         assert!(budget.steps(STEPS) && budget.steps(100) && !budget.steps(1) && !budget.steps(0));
         assert!(budget.bytes(BYTES) && !budget.bytes(u64::MAX) && !budget.bytes(1));
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_no_more_than_fit_into_the_dump() {
+    fn entries_are_limited_by_the_size_of_the_dump() {
         let entries = Disjoint::new(100, 16);
         assert!(entries.take(6));
         let notes = Collector::new();

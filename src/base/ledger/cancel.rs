@@ -1,9 +1,9 @@
-//! Stopping work from another thread.
+//! Cancellation of work from another thread.
 //!
-//! Work that was cancelled ends by unwinding from the next [`check`], as in other tools that answer queries from caches: what was
-//! about to be kept is not kept, and no signature between an analysis and its innermost loop has to mention it. Every read of the
-//! dump's memory and every step of a [`Budget`](crate::base::Budget) [counts](tick) towards a check, so a reader's loop needs none of its
-//! own; what loops over its own arrays has one some ten thousand steps apart. A lock may be held: none stays poisoned.
+//! Cancelled work unwinds from its next [`check`], as in other tools that answer queries from caches: values under construction are
+//! dropped, and no signature between an analysis and its innermost loop has to mention cancellation. Every read of the dump's memory and
+//! every step of a [`Budget`](crate::base::Budget) [counts](tick) towards a check, so readers need no checks in their loops. Loops over
+//! arrays in memory check every 65,536 steps. Unwinding may release a held lock; the lock does not stay poisoned.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -13,18 +13,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 thread_local! {
-    /// What the work of this thread belongs to.
+    /// The handle that cancels the work of this thread.
     static CURRENT: RefCell<Option<Cancel>> = const { RefCell::new(None) };
     /// Ticks of this thread until the next check.
     static LEFT: Cell<u32> = const { Cell::new(TICKS) };
 }
 
-/// Steps of a loop between checks; a power of two.
+/// Steps of a loop between two checks; a power of two.
 const STEPS: u32 = 1 << 16;
-/// Ticks between checks: fewer, because what is between two reads may take long.
+/// Ticks between two checks. There are fewer than [`STEPS`], because the work between two reads may take long.
 const TICKS: u32 = 1 << 10;
 
-/// A handle with which work can be cancelled. Clones cancel the same work.
+/// A handle that cancels work. Clones cancel the same work.
 ///
 /// ```
 /// use std::time::Duration;
@@ -40,7 +40,7 @@ const TICKS: u32 = 1 << 10;
 #[derive(Clone, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// Looks at each check whether the work is to end, where no other thread does.
+    /// Called at each check; returns whether to cancel the work. Used where no other thread sets the flag.
     look: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
@@ -50,34 +50,34 @@ impl fmt::Debug for Cancel {
     }
 }
 
-/// The work was cancelled.
+/// The error of work that was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the work was cancelled")]
 pub struct Cancelled;
 
 impl Cancel {
-    /// Work that [`Cancel::cancel`] cancels, from any thread.
+    /// A handle for work that any thread can cancel by [`Cancel::cancel`].
     pub fn new() -> Cancel {
         Cancel::default()
     }
 
-    /// Work that is cancelled after `time` at the latest, from now.
+    /// A handle that cancels its work once `time` has passed from now.
     pub fn after(time: Duration) -> Cancel {
         let start = Instant::now();
         Cancel::new().watching(move || start.elapsed() >= time)
     }
 
-    /// Work that `flag` cancels.
+    /// A handle that cancels its work once `flag` is set.
     pub fn of(flag: Arc<AtomicBool>) -> Cancel {
         Cancel { flag, look: None }
     }
 
-    /// The same, which `look` cancels as well: it is called at each check.
+    /// A handle for the same work that also cancels it when `look` returns true. Each check calls `look`.
     pub(crate) fn watching(&self, look: impl Fn() -> bool + Send + Sync + 'static) -> Cancel {
         Cancel { flag: Arc::clone(&self.flag), look: Some(Arc::new(look)) }
     }
 
-    /// Cancels the work. It goes on until its next check.
+    /// Cancels the work, which continues until its next check.
     pub fn cancel(&self) {
         self.flag.store(true, Ordering::Relaxed);
     }
@@ -87,36 +87,36 @@ impl Cancel {
         self.flag.load(Ordering::Relaxed) || self.look.as_ref().is_some_and(|look| look())
     }
 
-    /// Runs `work`, and returns its value unless it is cancelled meanwhile. Work that was cancelled unwinds: what it was building is not kept, what was built
-    /// before stays.
+    /// Runs `work` and returns its value unless it is cancelled meanwhile. Cancelled work unwinds: values under construction are dropped,
+    /// values that were finished before stay.
     ///
     /// # Errors
-    /// [`Cancelled`] if it was.
+    /// [`Cancelled`] if the work was cancelled.
     pub fn run<T>(&self, work: impl FnOnce() -> T) -> Result<T, Cancelled> {
         caught(|| within(Some(self.clone()), work))
     }
 }
 
-/// What `work` returns, unless it unwinds with a reason of this type. Panics go on.
+/// Runs `work` and returns its value, or the reason of type `R` that it unwinds with. Panics are passed on.
 pub(in crate::base) fn caught<T, R: 'static>(work: impl FnOnce() -> T) -> Result<T, R> {
-    // Values that unwinding would leave half made are made aside and kept when they are done.
+    // Unwind safety: values are built aside and stored only when they are complete.
     catch_unwind(AssertUnwindSafe(work)).map_err(|thrown| match thrown.downcast::<R>() {
         Ok(reason) => *reason,
         Err(panic) => resume_unwind(panic),
     })
 }
 
-/// Ends the work of this thread for this reason.
+/// Unwinds the work of this thread with this reason.
 pub(in crate::base) fn raise<R: Send + 'static>(reason: R) -> ! {
     resume_unwind(Box::new(reason))
 }
 
-/// The handle that the work of this thread belongs to.
+/// The handle that cancels the work of this thread.
 pub(crate) fn current() -> Option<Cancel> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Runs `work` as a part of what `cancel` cancels.
+/// Runs `work` with `cancel` as the handle that cancels it.
 pub(crate) fn within<T>(cancel: Option<Cancel>, work: impl FnOnce() -> T) -> T {
     struct Before(Option<Cancel>);
     impl Drop for Before {
@@ -128,14 +128,14 @@ pub(crate) fn within<T>(cancel: Option<Cancel>, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Ends the work of this thread if it was cancelled.
+/// Unwinds the work of this thread if it was cancelled.
 pub(crate) fn check() {
     if CURRENT.with_borrow(|current| current.as_ref().is_some_and(Cancel::is_cancelled)) {
         raise(Cancelled);
     }
 }
 
-/// [`check`] at every 65,536th `step` of a loop.
+/// Calls [`check`] at every 65,536th `step` of a loop.
 #[inline(always)]
 pub(crate) fn check_at(step: u32) {
     if step & (STEPS - 1) == 0 {
@@ -143,7 +143,7 @@ pub(crate) fn check_at(step: u32) {
     }
 }
 
-/// [`check`] at every 1,024th tick of this thread.
+/// Calls [`check`] at every 1,024th tick of this thread.
 #[inline(always)]
 pub(crate) fn tick() {
     match LEFT.get().checked_sub(1) {
@@ -182,13 +182,13 @@ mod tests {
         assert_eq!(make(&cancel, true), Err(Cancelled));
         assert_eq!(kept.get(), None);
         assert_eq!(make(&Cancel::default(), false), Ok(7));
-        // The thread is free again.
+        // The thread has no handle any more.
         check();
         assert!(current().is_none());
     }
 
     #[test]
-    fn other_threads_are_cancelled_with_the_work_that_is_carried_to_them() {
+    fn work_carried_to_other_threads_is_cancelled() {
         let cancel = Cancel::default();
         let seen = cancel.run(|| {
             let carried = Carried::here();
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "another reason")]
-    fn a_panic_is_no_cancellation() {
+    fn a_panic_is_not_a_cancellation() {
         let _ = Cancel::default().run(|| panic!("another reason"));
     }
 }

@@ -1,13 +1,14 @@
-//! Failed reads, told to the answer that they are made for.
+//! Attributes failed memory reads to the answer being computed.
 //!
-//! A reader may go on without what it could not read: a type keeps its token for a name, a list ends early. The answer must not
-//! hide that, and hundreds of places would have to pass the error on. So memory reports each failed read to the innermost
-//! [`Scope`] of its thread. Each [`Collector`](crate::base::Collector) holds one, and an answer with failed reads that nobody explained
-//! gets a note. What is [kept](Kept) for later answers keeps its own failed reads, and tells them to each answer that uses it.
-//! Where a word may be no address at all, reading it is [a try](tried). So a failed read where no process has memory counts for
-//! nothing, and who follows a pointer of the runtime, which is an address or null, reports one that is neither as [`stray`]. Who asks a
-//! type for what it is called, and the dump has no names for it, reports it as [`unnamed`]. A reader that finds a word which cannot be true,
-//! since another one says otherwise, reports it as a [`contradiction`].
+//! A reader may continue without data that it could not read: a type shows its token instead of a name, or a list ends early. The answer
+//! must not hide that, and passing errors on would take hundreds of places. So `Memory` reports each failed read to the innermost [`Scope`]
+//! of its thread. Each [`Collector`](crate::base::Collector) holds a scope, and adds a note to an answer with failed reads that no other
+//! note explains. A value that is [kept](Kept) for later answers keeps its failed reads as well, and reports them to each answer that uses
+//! it.
+//!
+//! Use [`tried`] to probe a word that may not be an address; reads where no process has memory are ignored anyway. Code that follows a
+//! runtime pointer, which must be null or an address, reports any other value with [`stray`]. Report a type whose names are not in the dump
+//! with [`unnamed`], and a word that contradicts another one with [`contradiction`].
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,42 +19,43 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::cancel::{self, Cancel};
 use crate::base::Addr;
 
-/// Most failed reads that a scope keeps: those at the lowest addresses, so that the order of reading does not matter.
+/// Maximum number of failed reads that a scope keeps: those at the lowest addresses, so that the order of reads does not matter.
 const MOST: usize = 4096;
-/// No process has memory below: null pointers with an offset.
+/// The lowest address at which a process has memory. Lower values are null pointers plus an offset.
 const LOWEST: u64 = 1 << 16;
 
 thread_local! {
-    /// Scopes of this thread, innermost last; `None` where failures do not count.
+    /// Scopes of this thread, innermost last; `None` where failures are ignored.
     static SCOPES: RefCell<Vec<(u64, Option<Shared>)>> = const { RefCell::new(Vec::new()) };
 }
 
 type Shared = Arc<Mutex<ScopeLosses>>;
 
-/// Failed reads: address and length in bytes.
+/// Failed reads, and other reasons why an answer may be incomplete.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Missed {
+    /// Failed reads: address and length in bytes.
     reads: BTreeMap<Addr, u64>,
-    /// Pointers that are no addresses, by the place where they are stored.
+    /// Invalid pointers, by the address where they are stored.
     strays: BTreeMap<Addr, Addr>,
-    /// Types, by method table, that were asked for a name or a field which the dump does not have.
+    /// Method tables of types for which a name or a field was requested that is not in the dump.
     unnamed: BTreeSet<Addr>,
-    /// Words that cannot be true, by their address: what is wrong with them.
+    /// Contradictory words by address, each with a description.
     wrong: BTreeMap<Addr, &'static str>,
-    /// Tells apart those of different values; 0 if there are none.
+    /// Identifies this set, so that a scope adds it only once; 0 if the set is empty.
     id: u64,
 }
 
-/// What a scope was told.
+/// The failures reported to a scope.
 #[derive(Debug, Default)]
 struct ScopeLosses {
     missed: Missed,
-    /// Whose failed reads it was told: a value may be used for each of a million objects.
+    /// Identifiers of the sets added so far: a value with failed reads may be used for each of a million objects.
     of: BTreeSet<u64>,
 }
 
 impl ScopeLosses {
-    /// Adds those of `other`.
+    /// Adds the failures of `other`.
     fn extend(&mut self, other: &Missed) {
         if self.of.insert(other.id) {
             other.reads.iter().for_each(|(at, len)| self.missed.add(*at, *len));
@@ -66,7 +68,7 @@ impl ScopeLosses {
 
 impl Missed {
     fn add(&mut self, address: Addr, len: u64) {
-        // A damaged list may have millions of them.
+        // A damaged list may cause millions of failed reads.
         if self.reads.len() >= MOST && self.reads.last_key_value().is_some_and(|(last, _)| *last < address) {
             return;
         }
@@ -102,7 +104,7 @@ impl Missed {
         self.reads.is_empty() && self.strays.is_empty() && self.unnamed.is_empty() && self.wrong.is_empty()
     }
 
-    /// The words that cannot be true: of each kind the one at the lowest address, and how many there are.
+    /// The contradictory words: for each kind the lowest address, and the number of them.
     pub(crate) fn contradictions(&self) -> BTreeMap<&'static str, (Addr, u64)> {
         let mut out = BTreeMap::new();
         for (at, what) in &self.wrong {
@@ -112,27 +114,27 @@ impl Missed {
         out
     }
 
-    /// The pointer at the lowest address that is no address: where it is stored, and its value.
+    /// The invalid pointer stored at the lowest address: that address, and the pointer.
     pub(crate) fn first_stray(&self) -> Option<(Addr, Addr)> {
         self.strays.first_key_value().map(|(at, to)| (*at, *to))
     }
 
-    /// The type without names at the lowest address, and how many there are.
+    /// The lowest method table of a type without names, and the number of such types.
     pub(crate) fn first_unnamed(&self) -> Option<(Addr, usize)> {
         self.unnamed.first().map(|mt| (*mt, self.unnamed.len()))
     }
 
-    /// The failed read at the lowest address, and how many there are.
+    /// The failed read at the lowest address, its length, and the number of failed reads.
     pub(crate) fn first(&self) -> Option<(Addr, u64, usize)> {
         self.reads.first_key_value().map(|(at, len)| (*at, *len, self.reads.len()))
     }
 
-    /// The failed read at the lowest address that `picked` holds of, with its length.
+    /// The failed read at the lowest address for which `picked` returns true, with its length.
     pub(crate) fn find(&self, mut picked: impl FnMut(Addr, u64) -> bool) -> Option<(Addr, u64)> {
         self.reads.iter().map(|(at, len)| (*at, *len)).find(|(at, len)| picked(*at, *len))
     }
 
-    /// Reports them to the innermost scope of this thread.
+    /// Reports the failures to the innermost scope of this thread.
     pub(crate) fn tell(&self) {
         if !self.is_empty() {
             innermost(|scope| scope.extend(self));
@@ -142,7 +144,7 @@ impl Missed {
 
 fn innermost(f: impl FnOnce(&mut ScopeLosses)) {
     let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
-    // Handed to another thread without what it is carried by, a loss would be hidden.
+    // Work that was handed to another thread without `Carried` would hide its losses.
     #[cfg(all(debug_assertions, feature = "internals"))]
     assert!(SCOPES.with_borrow(|scopes| !scopes.is_empty()) || rayon::current_thread_index().is_none(), "work without a ledger");
     if let Some(scope) = scope {
@@ -158,35 +160,35 @@ pub(crate) fn missed(address: Addr, len: u64) {
     }
 }
 
-/// Whether a process may have memory at `address`. User addresses have 47 or 48 bits, or 52 with large addresses on arm64.
+/// Whether a process may have memory at `address`. User addresses have 47 or 48 bits, or 52 bits on arm64 with large addresses.
 pub(crate) fn may_be_mapped(address: Addr) -> bool {
     address.0 >= LOWEST && address.0 >> 52 == 0
 }
 
-/// Reports a pointer of the runtime, stored at `at`, that is neither null nor an address.
+/// Reports a runtime pointer, stored at `at`, that is neither null nor a valid address.
 #[cold]
 pub(crate) fn stray(at: Addr, to: Addr) {
     innermost(|scope| scope.missed.add_stray(at, to));
 }
 
-/// Reports that what the type at `method_table` or its fields are called, which the answer depends on, is not in the dump.
+/// Reports that the metadata which names the type at `method_table`, or its fields, is not in the dump although the answer depends on it.
 #[cold]
 pub(crate) fn unnamed(method_table: Addr) {
     innermost(|scope| scope.missed.add_unnamed(method_table));
 }
 
-/// Reports that the word at `at` cannot be true, since another one of the dump says otherwise. `what`: the start of a sentence.
+/// Reports that the word at `at` contradicts another word of the dump. `what` is the beginning of a sentence.
 #[cold]
 pub(crate) fn contradiction(at: Addr, what: &'static str) {
     innermost(|scope| scope.missed.add_wrong(at, what));
 }
 
-/// A scope of this thread: from its opening until it is closed or dropped, failed reads are reported to it.
+/// A scope of this thread. Failed reads are reported to the innermost scope that is open.
 #[derive(Debug)]
 pub(crate) struct Scope {
     id: u64,
-    told: Option<Shared>,
-    /// Belongs to its thread.
+    losses: Option<Shared>,
+    /// Not `Send`: a scope belongs to its thread.
     here: PhantomData<MutexGuard<'static, ()>>,
 }
 
@@ -196,20 +198,20 @@ impl Scope {
         Scope::enter(Some(Shared::default()))
     }
 
-    fn enter(told: Option<Shared>) -> Scope {
+    fn enter(losses: Option<Shared>) -> Scope {
         let id = SCOPES.with_borrow_mut(|scopes| {
             let id = scopes.iter().map(|s| s.0).max().unwrap_or(0).saturating_add(1);
-            scopes.push((id, told.clone()));
+            scopes.push((id, losses.clone()));
             id
         });
-        Scope { id, told, here: PhantomData }
+        Scope { id, losses, here: PhantomData }
     }
 
-    /// Its failed reads so far.
+    /// The failures reported so far.
     pub(crate) fn missed(&self) -> Missed {
         static IDS: AtomicU64 = AtomicU64::new(1);
-        let told = self.told.as_ref().map(|told| told.lock().unwrap_or_else(PoisonError::into_inner).missed.clone());
-        match told {
+        let losses = self.losses.as_ref().map(|losses| losses.lock().unwrap_or_else(PoisonError::into_inner).missed.clone());
+        match losses {
             Some(missed) if !missed.is_empty() => Missed { id: IDS.fetch_add(1, Ordering::Relaxed), ..missed },
             _ => Missed::default(),
         }
@@ -218,54 +220,54 @@ impl Scope {
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        // Answers end in any order.
+        // Scopes need not end in the reverse order of their opening.
         SCOPES.with_borrow_mut(|scopes| scopes.retain(|s| s.0 != self.id));
     }
 }
 
-/// What `f` returns, and the reads that failed meanwhile. They are not reported further.
+/// Runs `f` and returns its value and the reads that failed meanwhile, which no other scope sees.
 pub(crate) fn watched<T>(f: impl FnOnce() -> T) -> (T, Missed) {
     let scope = Scope::open();
     let value = f();
     (value, scope.missed())
 }
 
-/// A value that is kept for later answers, or for later parts of one, with the reads that failed when it was made.
+/// A value that is kept for later answers, or for later parts of one, with the reads that failed while it was made.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept<T> {
     value: T,
-    /// Mostly there are none, and there are many values.
+    /// Boxed: there are many values, and few have failed reads.
     missed: Option<Box<Missed>>,
 }
 
 impl<T> Kept<T> {
-    /// What `make` returns. Failed reads are told when the value is taken.
+    /// Keeps the value of `make`. Its failed reads are reported whenever the value is used.
     pub(crate) fn of(make: impl FnOnce() -> T) -> Kept<T> {
         let (value, missed) = watched(make);
         Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }
     }
 
-    /// [`Kept::of`], without the failed reads that the value itself has on record.
+    /// Like [`Kept::of`], but drops the failed reads that the value itself explains.
     pub(crate) fn explaining(make: impl FnOnce() -> T, explains: impl Fn(&T, Addr) -> bool) -> Kept<T> {
         let (value, mut missed) = watched(make);
         missed.reads.retain(|at, _| !explains(&value, *at));
         Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }
     }
 
-    /// The value. Reports the reads that failed for it to the innermost scope of this thread.
+    /// The value. Reports its failed reads to the innermost scope of this thread.
     pub(crate) fn get(&self) -> &T {
         self.missed.iter().for_each(|missed| missed.tell());
         &self.value
     }
 }
 
-/// What `f` returns, which reads at words that may be no addresses: failures are no loss.
+/// Runs `f`, which reads through words that may not be addresses; failed reads are ignored.
 pub(crate) fn tried<T>(f: impl FnOnce() -> T) -> T {
     let _scope = Scope::enter(None);
     f()
 }
 
-/// The innermost scope of a thread, and what cancels its work, for work that is handed to others.
+/// The innermost scope of a thread and the handle that cancels its work, for work that is handed to other threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Carried {
     scope: Option<Shared>,
@@ -273,13 +275,13 @@ pub(crate) struct Carried {
 }
 
 impl Carried {
-    /// That of this thread.
+    /// The context of this thread.
     pub(crate) fn here() -> Carried {
         let scope = SCOPES.with_borrow(|scopes| scopes.last().and_then(|(_, scope)| scope.clone()));
         Carried { scope, cancel: cancel::current() }
     }
 
-    /// Runs `f`, with failed reads reported to the scope that was carried here, and cancelled with the work there.
+    /// Runs `f` in this context: the scope receives its failed reads, and the handle cancels it.
     pub(crate) fn run<T>(&self, f: impl FnOnce() -> T) -> T {
         let _scope = Scope::enter(self.scope.clone());
         cancel::within(self.cancel.clone(), f)
@@ -305,7 +307,7 @@ mod tests {
         inner.tell();
         inner.tell();
         assert_eq!(count(&outer.missed()), 2);
-        // Not in the order of opening.
+        // Scopes are not dropped in the reverse order of their opening.
         let last = Scope::open();
         drop(outer);
         missed(Addr(0x40_0000), 4);
@@ -313,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_that_is_kept_tells_each_scope() {
+    fn a_kept_value_reports_to_each_scope() {
         let kept = Kept::of(|| missed(Addr(0x10_0000), 8));
         for _ in 0..2 {
             let scope = Scope::open();
@@ -330,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn other_threads_report_to_the_scope_that_they_are_given() {
+    fn other_threads_report_to_the_scope_carried_to_them() {
         let scope = Scope::open();
         let carried = Carried::here();
         std::thread::scope(|s| {
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn pointers_that_are_no_addresses_are_kept_and_told() {
+    fn invalid_pointers_are_kept_and_reported() {
         let kept = Kept::of(|| stray(Addr(0x10_0000), Addr(u64::MAX)));
         let scope = Scope::open();
         tried(|| kept.get());
@@ -351,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn types_without_names_are_told_once() {
+    fn types_without_names_are_reported_once() {
         let kept = Kept::of(|| (1..=3).for_each(|i| unnamed(Addr(0x10_0000 * i))));
         let scope = Scope::open();
         tried(|| kept.get());
@@ -375,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_process_has_is_no_loss_and_many_are_bounded() {
+    fn reads_outside_of_user_memory_are_ignored_and_many_are_bounded() {
         let scope = Scope::open();
         [0, 8, 0xffff, 1 << 52, u64::MAX].into_iter().for_each(|at| missed(Addr(at), 8));
         assert_eq!(scope.missed().first(), None);

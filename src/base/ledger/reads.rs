@@ -1,14 +1,13 @@
-//! Reads that the work of a thread may still take, where they are counted.
+//! A limit on the number of reads that a thread's current work may take.
 
 use std::cell::Cell;
 
 thread_local! {
-    /// `None` where they are not counted.
+    /// Number of reads left; `None` where reads are not limited.
     static LEFT: Cell<Option<u64>> = const { Cell::new(None) };
 }
 
-/// What `f` returns, which takes at most `reads` reads: those beyond fail. Lists and tables of a forged dump may lead anywhere, for as long as
-/// they like.
+/// Runs `f` with at most `reads` reads; further reads fail. In a forged dump, lists and tables may lead anywhere and never end.
 pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
     let before = LEFT.replace(Some(reads));
     let value = f();
@@ -16,7 +15,7 @@ pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
     value
 }
 
-/// What `f` returns, whose reads are taken from `reads`: those beyond fail.
+/// Runs `f`, whose reads are taken from `reads`; once none are left, reads fail.
 pub(crate) fn taking<T>(reads: &mut u64, f: impl FnOnce() -> T) -> T {
     let before = LEFT.replace(Some(*reads));
     let value = f();
@@ -24,29 +23,29 @@ pub(crate) fn taking<T>(reads: &mut u64, f: impl FnOnce() -> T) -> T {
     value
 }
 
-/// Takes further reads, for work on what was read.
+/// Takes `reads` additional reads, for work on data that was read.
 pub(crate) fn take(reads: u64) {
     LEFT.set(LEFT.get().map(|left| left.saturating_sub(reads)));
 }
 
-/// Takes one read. Returns whether it was left.
+/// Takes one read. Returns whether one was left.
 pub(crate) fn take_one() -> bool {
     let Some(left) = LEFT.get() else { return true };
     LEFT.set(Some(left.saturating_sub(1)));
     left > 0
 }
 
-/// The reads that are left; `None` where they are not counted.
+/// The number of reads left; `None` where reads are not limited.
 pub(crate) fn left() -> Option<u64> {
     LEFT.get()
 }
 
-/// Whether all reads are taken, so that the latest failure says nothing about the dump.
+/// Whether no reads are left, so that the latest failure says nothing about the dump.
 pub(crate) fn exhausted() -> bool {
     left() == Some(0)
 }
 
-/// The result of `f`, and the reads that it took.
+/// Runs `f` and returns its value and the number of reads that it took.
 pub(crate) fn measured<T>(f: impl FnOnce() -> T) -> (T, u64) {
     let before = LEFT.get();
     let given = before.unwrap_or(u64::MAX);

@@ -1,4 +1,4 @@
-//! Collections that several threads use without a lock.
+//! Concurrent collections.
 
 use std::sync::Arc;
 
@@ -56,8 +56,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `ConcurrentQueue`: a list of segments, each a ring of slots with sequence numbers. `afford` tells whether so many slots may
-    /// be looked at.
+    /// A `ConcurrentQueue`: a list of segments, each a ring of slots with sequence numbers. `afford` returns whether this number of slots
+    /// may be read.
     pub(super) fn concurrent_queue(&self, object: Addr, mt: Addr, most: u64, afford: &dyn Fn(u64) -> bool) -> Read<Contents> {
         let mut out = Contents::new(ContainerKind::ConcurrentQueue, 0, None);
         let fields = self.layouts().headed.of(self.types(), mt)?;
@@ -71,9 +71,9 @@ impl Collections<'_> {
             let (head, tail, mask) = (there!(number(fields.head)), there!(number(fields.tail)), there!(number(fields.mask)));
             let shape = there!(self.array_of(segment, fields.slots));
             let frozen = there!(self.library.u8(segment, fields.frozen)) != 0;
-            // Freezing a segment adds twice its slots to the tail.
+            // Freezing a segment adds twice its number of slots to the tail.
             let added = if frozen { u32::try_from(shape.length.saturating_mul(2)).unwrap_or(0) } else { 0 };
-            // Both numbers wrap around.
+            // Head and tail wrap around.
             let count = u64::from(tail.wrapping_sub(added).wrapping_sub(head)).min(shape.length);
             out.count = out.count.saturating_add(count);
             let slot = match &slot_fields {
@@ -91,7 +91,7 @@ impl Collections<'_> {
                 let number = head.wrapping_add(i);
                 let at = shape.data.element(u64::from(number & mask), shape.element_bytes);
                 let is_there = there!(self.library.u32_at(self.within(slot.sequence, at)));
-                // An element is there once its slot has the next number.
+                // A slot contains an element once its sequence number is the next one.
                 if is_there == number.wrapping_add(1) {
                     out.items.push(Item { key: None, value: self.in_structure(&slot.item, at) });
                 }
@@ -112,7 +112,7 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `ConcurrentBag`: a queue for each thread that has used it.
+    /// A `ConcurrentBag`: one queue per thread that has used it.
     pub(super) fn concurrent_bag(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let mut out = Contents::new(ContainerKind::ConcurrentBag, 0, None);
         let fields = self.layouts().bag.of(self.types(), mt)?;
@@ -137,7 +137,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// The references in the pool's local queue at `queue`, whose type is at `mt`: those that were not stolen.
+    /// The references in the thread pool's local queue at `queue`, whose type is at `mt`, without work items that other threads have
+    /// stolen.
     pub(crate) fn work_stealing_queue(&self, queue: Addr, mt: Addr, afford: &dyn Fn(u64) -> bool) -> Read<Vec<Addr>> {
         let fields = self.layouts().local.of(self.types(), mt)?;
         let array = there!(self.array_of(queue, fields.array));

@@ -25,7 +25,7 @@ impl Collections<'_> {
                 break;
             }
             let at = entries.data.element(i, entries.element_bytes);
-            // Entries on the free list have their link stored as -3 less the index.
+            // An entry on the free list stores its link as -3 minus the index.
             if there!(self.library.u32_at(self.within(next, at))).cast_signed() >= -1 {
                 let key = key.and_then(|key| self.in_structure(key, at));
                 out.items.push(Item { key, value: self.in_structure(value, at) });
@@ -34,7 +34,7 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `Hashtable`: a removed entry has the array of buckets itself for a key.
+    /// A `Hashtable`. The key of a removed entry is the array of buckets.
     pub(super) fn hashtable(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let fields = self.layouts().hashtable.of(self.types(), mt)?;
         let count = there!(self.number(object, fields.count));
@@ -55,7 +55,7 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// A `ConditionalWeakTable`: entries whose dependent handle has a primary object.
+    /// A `ConditionalWeakTable`: counts the entries whose dependent handle has a primary object.
     pub(super) fn weak_table(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let table = self.layouts().weak.of(self.types(), mt)?;
         let container = there!(self.library.reference(object, table.container));
@@ -67,7 +67,7 @@ impl Collections<'_> {
         if !self.afford(used.min(shape.length)) {
             return Ok(None);
         }
-        // The only field of `DependentHandle` is the handle.
+        // `DependentHandle` has a single field, the handle.
         for i in 0..used.min(shape.length) {
             let at = self.within(dependent, shape.data.element(i, shape.element_bytes));
             let Some(handle) = self.library.reference_at(at) else { continue };

@@ -1,4 +1,4 @@
-//! Keys of the dictionary entries that references come from.
+//! Keys of dictionary entries, for references from their values.
 
 use super::tables::EntryType;
 use super::{Collections, Slot};
@@ -6,12 +6,12 @@ use crate::base::Addr;
 use crate::clr::fields::Field;
 use crate::clr::type_names::TypeNames;
 
-/// Structures within structures, at most: a node with a bucket with a pair.
+/// Maximum nesting of structures: a node with a bucket with a pair.
 const MAX_DEPTH: u32 = 4;
 
 impl Collections<'_> {
-    /// The key to whose value the reference at `offset` of the object at `object` belongs, if the object is a node or the entries of a
-    /// dictionary, or the values of the dictionary at `holder`. `None` for other references of theirs, and for other objects.
+    /// The key whose value contains the reference at `offset` of the object at `object`, if the object is a node or the array of entries of
+    /// a dictionary, or the array of values of the dictionary at `holder`. `None` for other references and other objects.
     pub(crate) fn key_of(&self, holder: Option<Addr>, object: Addr, method_table: Addr, offset: u64) -> Option<Slot> {
         let tables = self.types().names().method_tables();
         if !tables.read(method_table).ok()?.is_array {
@@ -24,13 +24,13 @@ impl Collections<'_> {
             return Some(key);
         }
         let element = tables.element_type(method_table).ok().and_then(TypeNames::method_table_of)?;
-        // Offsets of a structure are those of its box.
+        // Offsets in a structure count from its box.
         let word = self.types().pointer_bytes();
         let entry = shape.data.element(index, shape.element_bytes).minus(word)?;
         self.key_within(entry, element, inner.checked_add(word)?, MAX_DEPTH)
     }
 
-    /// The key of a reference at `offset` of the object at `start`, or of the structure whose box would be there.
+    /// The key of the reference at `offset` of the object at `start`, or of the structure whose box would start there.
     fn key_within(&self, start: Addr, method_table: Addr, offset: u64, depth: u32) -> Option<Slot> {
         use EntryType as E;
         let (types, layouts) = (self.types(), self.layouts());
@@ -52,20 +52,20 @@ impl Collections<'_> {
         self.key_within(at, of, offset.checked_sub(inner.offset)?.checked_add(word)?, depth.checked_sub(1)?)
     }
 
-    /// Whether a reference at `offset` is in `field`: the last field of its type that starts there or before.
+    /// Whether the reference at `offset` is in `field`: the last field of its type that starts at or before it.
     fn is_in(&self, field: &Field, method_table: Addr, offset: u64) -> bool {
         let Some(fields) = self.types().instance_fields(method_table) else { return false };
         field.offset <= offset && !fields.iter().any(|other| other.offset > field.offset && other.offset <= offset)
     }
 
-    /// The key of the element at `index` of `values`, if the object at `holder` keeps keys and values in two arrays.
+    /// The key of the element at `index` of `values`, if the object at `holder` stores keys and values in two arrays.
     fn key_beside(&self, holder: Addr, values: Addr, index: u64) -> Option<Slot> {
         let mt = self.library.method_table(holder)?;
         let kind = self.tables.entries.of(mt).iter().next()?;
         if !matches!(kind, EntryType::SortedList | EntryType::OldSortedList | EntryType::Frozen) {
             return None;
         }
-        // Some frozen dictionaries keep keys in other ways.
+        // Some frozen dictionaries store keys in other ways.
         let fields = self.layouts().parallel.of(self.types(), mt).ok()?;
         if self.library.reference(holder, fields.values) != Some(values) {
             return None;

@@ -1,4 +1,4 @@
-//! Fields of collections, of their nodes and entries, bound once per method table.
+//! Fields of collections and of their nodes and entries, bound once per method table.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,7 +8,7 @@ use crate::base::missed::Kept;
 use crate::clr::fields::{Field, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 
-/// What is found out once per method table.
+/// A cache of a value per method table.
 #[derive(Debug)]
 pub(super) struct PerType<T>(Mutex<Map<Addr, Kept<T>>>);
 
@@ -19,13 +19,13 @@ impl<T> Default for PerType<T> {
 }
 
 impl<T: Clone> PerType<T> {
-    /// What `find` finds for the type at `method_table`.
+    /// The value for the type at `method_table`, which `find` computes the first time.
     pub(super) fn get(&self, method_table: Addr, find: impl FnOnce() -> T) -> T {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = known().get(&method_table) {
             return found.get().clone();
         }
-        // Not under the lock: finding may take a look at other types.
+        // The lock is not held here, because `find` may look up other types.
         let found = Kept::of(find);
         known().entry(method_table).or_insert(found).get().clone()
     }
@@ -36,7 +36,7 @@ pub(super) trait Layout: Sized {
     fn bind(types: &Types, method_table: Addr) -> Result<Self, NoSuchField>;
 }
 
-/// The layouts of types of one kind: each instance of a generic type has its own.
+/// The layouts of types of one kind, since each instance of a generic type has its own.
 pub(super) type Bound<F> = PerType<Result<Arc<F>, NoSuchField>>;
 
 impl<F: Layout> Bound<F> {
@@ -46,7 +46,8 @@ impl<F: Layout> Bound<F> {
     }
 }
 
-/// Makes the layouts, and [`Layouts`] with one of each. Fields are `at` a place, `opt`ional, or `shown`.
+/// Declares the layouts, and [`Layouts`] with one of each. A field is needed only for its address (`at`), optional (`opt`), or with its
+/// type, since its value is `shown`.
 macro_rules! layouts {
     ($( $(#[$about:meta])* $own:ident : $name:ident { $( $field:ident : $need:ident $names:literal ),+ $(,)? } )+) => {
         $(
@@ -125,7 +126,7 @@ layouts! {
         right: at "<Right>k__BackingField|Right",
         item: shown "<Item>k__BackingField|Item",
     }
-    /// An entry or a node with a key and a value.
+    /// An entry or node with a key and a value.
     keyed: Keyed { key: shown "key|_key|Key", value: shown "value|_value|Value|val" }
     /// Keys and values in two arrays.
     parallel: Parallel { keys: at "keys|_keys", values: at "values|_values" }
@@ -145,9 +146,9 @@ layouts! {
     map_bucket: MapBucket { first: shown "_firstValue", more: shown "_additionalElements" }
     /// `ConcurrentDictionary`.
     concurrent: Concurrent { tables: at "_tables" }
-    /// Its tables.
+    /// The tables of a `ConcurrentDictionary`.
     tables: DictionaryTables { counts: at "_countPerLock", buckets: at "_buckets" }
-    /// A bucket of a `ConcurrentDictionary`, since .NET 8 a structure.
+    /// A bucket of a `ConcurrentDictionary`, which is a structure since .NET 8.
     volatile: Volatile { node: opt "_node" }
     /// A node of a `ConcurrentDictionary`.
     concurrent_node: ConcurrentNode { next: at "_next", key: shown "_key", value: shown "_value" }

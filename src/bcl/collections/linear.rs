@@ -1,4 +1,4 @@
-//! Collections over one array, or none.
+//! Collections that are based on one array, or on none.
 
 use super::{Collections, Contents, Item, Read, there};
 use crate::base::{Addr, drop_split_pair, len64, utf16};
@@ -6,9 +6,9 @@ use crate::clr::values::ArrayShape;
 use crate::memory::Memory;
 use crate::model::ContainerKind;
 
-/// Most characters shown of a `StringBuilder`.
+/// Maximum number of characters shown of a `StringBuilder`.
 const MOST_TEXT: u64 = 4096;
-/// Most chunks of a `StringBuilder` that are gone through to its first one.
+/// Maximum number of chunks of a `StringBuilder` that are visited on the way to its first one.
 const MOST_CHUNKS: usize = 1024;
 
 impl Collections<'_> {
@@ -126,12 +126,12 @@ impl Collections<'_> {
         Ok(Some(Contents::new(ContainerKind::StringBuilder, count, Some(room))))
     }
 
-    /// A `StringBuilder`: its chunks are linked from the last one to the first.
+    /// A `StringBuilder`, whose chunks are linked from the last to the first.
     pub(super) fn string_builder(&self, object: Addr, mt: Addr) -> Read<Contents> {
         let mut out = there!(self.builder(object, mt)?);
         let fields = self.layouts().builder.of(self.types(), mt)?;
         let count = out.count;
-        // Bounded for itself: texts are shown in the rows of many answers.
+        // Limited separately, because the rows of many answers show texts.
         let before = |chunk: &Addr| self.library.reference(*chunk, fields.previous);
         let chunks: Vec<Addr> = std::iter::successors(Some(object), before).take(MOST_CHUNKS).collect();
         let mut units: Vec<u16> = Vec::new();

@@ -1,7 +1,7 @@
-//! Collections of the library: how many elements they have, and where these are.
+//! Collections of .NET's own library: how many elements they have, and where these are stored.
 //!
-//! `docs/internals/collections.md` tells the rules. Lock-free collections may be caught half-way: a count may then differ from the
-//! elements by one or two.
+//! `docs/internals/collections.md` describes the rules. A dump may catch a lock-free collection in the middle of an operation, so that its
+//! count differs from its elements by one or two.
 
 mod concurrent;
 mod hashed;
@@ -26,10 +26,10 @@ use crate::clr::type_names::TypeNames;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::model::ContainerKind;
 
-/// Most nodes of a list, a tree or a chain that are visited.
+/// Maximum number of nodes of a list, tree or chain that are visited.
 const MOST: usize = 1 << 24;
 
-/// Where an element or its key is, with its declared type.
+/// The place of an element or a key, with its declared type.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) place: Place,
@@ -43,11 +43,11 @@ pub(crate) struct Item {
     pub(crate) value: Option<Slot>,
 }
 
-/// What a collection holds.
+/// The contents of a collection.
 #[derive(Clone, Debug)]
 pub(crate) struct Contents {
     pub(crate) kind: ContainerKind,
-    /// Elements, as the collection counts them.
+    /// Number of elements, as the collection counts them.
     pub(crate) count: u64,
     pub(crate) capacity: Option<u64>,
     pub(crate) text: Option<String>,
@@ -63,10 +63,10 @@ impl Contents {
     }
 }
 
-/// What reading yields: `Ok(None)` if a part of the collection is not in the dump.
+/// The result of reading: `Ok(None)` if a part of the collection is not in the dump.
 type Read<T> = Result<Option<T>, NoSuchField>;
 
-/// Unwraps a part of a collection that may not be in the dump.
+/// Returns `Ok(None)` from the function if a part of a collection is not in the dump.
 macro_rules! there {
     ($part:expr) => {
         match $part {
@@ -78,7 +78,7 @@ macro_rules! there {
 use there;
 
 impl Library {
-    /// Reads collections; types that were met are bound once.
+    /// The reader of collections. Each type is bound once.
     pub(crate) fn collections(&self) -> Collections<'_> {
         Collections { library: self, tables: self.collection_tables() }
     }
@@ -92,7 +92,7 @@ pub(crate) struct Collections<'l> {
 }
 
 impl<'l> Collections<'l> {
-    /// Takes `n` steps from node to node, or of looking at elements. Returns whether they were left.
+    /// Takes `n` steps: from node to node, or of reading elements. Returns whether they were left.
     fn afford(&self, n: u64) -> bool {
         self.library.afford(n)
     }
@@ -105,7 +105,7 @@ impl<'l> Collections<'l> {
         self.library.types()
     }
 
-    /// The kind of collection that objects with this method table are.
+    /// The collection kind of objects with this method table.
     pub(crate) fn kind(&self, method_table: Addr) -> Option<ContainerKind> {
         self.tables.kinds.get(method_table, || self.classify(method_table))
     }
@@ -146,20 +146,21 @@ impl<'l> Collections<'l> {
         })
     }
 
-    /// The collection at `object`, with neither elements nor text.
+    /// The collection at `object`, without its elements and its text.
     ///
     /// # Errors
     /// [`NoSuchField`]
     pub(crate) fn counted(&self, object: Addr) -> Read<Contents> {
         let mt = there!(self.library.method_table(object));
         match there!(self.kind(mt)) {
-            // Each chunk is a builder with those before it: a long text has thousands.
+            // Each chunk is a builder with the chunks before it, and a long text has thousands.
             ContainerKind::StringBuilder => self.builder(object, mt),
             _ => self.read(object, 0),
         }
     }
 
-    /// The collection at `object`, with at most `most` elements. `Ok(None)` if it is none, or if a part of it is not in the dump.
+    /// The collection at `object`, with at most `most` elements. `Ok(None)` if it is not a collection, or if a part of it is not in the
+    /// dump.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -200,27 +201,27 @@ impl<'l> Collections<'l> {
         }
     }
 
-    /// A non-negative number of 32 bits.
+    /// A non-negative 32-bit number.
     fn number(&self, object: Addr, field: FieldAt) -> Option<u64> {
         self.library.i32(object, field).and_then(|n| u64::try_from(n).ok())
     }
 
-    /// The array that a field refers to; one that a collection has not made yet has no elements.
+    /// The array that a field refers to; `None` if the collection has not allocated it yet.
     fn array_of(&self, object: Addr, field: FieldAt) -> Option<ArrayShape> {
         self.library.array(self.library.reference(object, field)?)
     }
 
-    /// Where a field of the structure at `at` is: offsets are those of its box.
+    /// Address of a field of the structure at `at`. Offsets count from the structure's box.
     fn within(&self, field: FieldAt, at: Addr) -> Addr {
         at.plus(field.offset.saturating_sub(self.types().pointer_bytes()))
     }
 
-    /// The field of an object.
+    /// A field of an object.
     fn in_object(field: &Field, object: Addr) -> Slot {
         Slot { place: Values::place(field, object), type_name: field.type_name.clone() }
     }
 
-    /// The field of a structure: offsets are those of its box.
+    /// A field of a structure. Offsets count from the structure's box.
     fn in_structure(&self, field: &Field, at: Addr) -> Option<Slot> {
         Some(Self::in_object(field, at.minus(self.types().pointer_bytes())?))
     }
@@ -238,7 +239,7 @@ impl<'l> Collections<'l> {
         Slot { place, type_name: "System.Object".into() }
     }
 
-    /// The nodes from `first` on, each found by the field `next` of the one before it. Whether the list ends.
+    /// The nodes from `first` on, linked by the field `next`, and whether the list ends.
     fn chain(&self, first: Option<Addr>, next: FieldAt) -> (Vec<Addr>, bool) {
         let (mut nodes, mut seen) = (Vec::new(), Set::default());
         let mut at = first;

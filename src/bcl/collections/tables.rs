@@ -1,4 +1,4 @@
-//! The types of collections, and what is known of each.
+//! The types of collections, with their layouts.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::clr::library::{Classifier, library_types};
 use crate::model::ContainerKind;
 
 library_types! {
-    /// Collections that are known.
+    /// Supported collection types.
     pub(crate) enum CollectionType {
         in "System.Private.CoreLib" {
             Dictionary = "System.Collections.Generic.Dictionary`2",
@@ -48,7 +48,7 @@ library_types! {
 }
 
 library_types! {
-    /// Entries and nodes of dictionaries, and what holds keys beside the array of its values.
+    /// Entries and nodes of dictionaries, and types that store keys in a separate array next to their values.
     pub(super) enum EntryType {
         in "System.Private.CoreLib" {
             Entry = "System.Collections.Generic.Dictionary`2+Entry",
@@ -83,7 +83,7 @@ library_types! {
     }
 }
 
-/// What is known of the types of collections.
+/// Bound types and layouts of collections.
 #[derive(Debug)]
 pub(in crate::bcl) struct Tables {
     pub(super) classifier: Classifier<CollectionType>,

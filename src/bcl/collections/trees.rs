@@ -22,8 +22,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// The first `most` nodes of a tree, in order. Whether it is a tree. With `ends`, nodes without children are shared and stand for
-    /// none.
+    /// The first `most` nodes of a tree, in order, and whether it is a tree. With `ends`, a shared node without children represents an
+    /// empty subtree.
     fn in_order(&self, root: Option<Addr>, (left, right): (FieldAt, FieldAt), ends: bool, most: u64) -> (Vec<Addr>, bool) {
         let has = |node: Addr, field| self.library.reference(node, field).is_some();
         let is_node = |node: &Addr| !ends || has(*node, left) || has(*node, right);
@@ -43,7 +43,7 @@ impl Collections<'_> {
         }
     }
 
-    /// A `SortedSet`, and a `SortedDictionary`, which is one of pairs.
+    /// A `SortedSet`, or a `SortedDictionary`, which is a sorted set of pairs.
     pub(super) fn sorted(&self, kind: ContainerKind, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let (object, mt) = if kind == ContainerKind::SortedDictionary {
             let fields = self.layouts().sorted_map.of(self.types(), mt)?;
@@ -88,7 +88,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// An `ImmutableDictionary`: a tree of buckets by hash code, each with a first pair and a list of others with that hash code.
+    /// An `ImmutableDictionary`: a tree of buckets by hash code, each with a first pair and a list of further pairs with the same hash
+    /// code.
     pub(super) fn immutable_dictionary(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let fields = self.layouts().immutable_map.of(self.types(), mt)?;
         let count = there!(self.number(object, fields.count));

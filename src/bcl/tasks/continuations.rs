@@ -1,4 +1,4 @@
-//! Chains of runtime async (.NET 11): suspended methods, and those that a thread runs.
+//! Continuation chains of runtime async (.NET 11): suspended methods, and methods that a thread is running.
 //!
 //! `docs/internals/runtime-async.md` describes them.
 
@@ -13,16 +13,16 @@ use crate::session::{Namer, Runtime};
 use crate::stack::walk::Asked;
 use crate::stack::walked::Frame;
 
-/// Most tasks that one thread resumes within each other.
+/// Maximum number of tasks that one thread resumes inside each other.
 const MAX_NESTED: usize = 1 << 10;
-/// Most bytes of a continuation whose references are read.
+/// Maximum size in bytes of a continuation whose references are read.
 const MAX_CONTINUATION: u64 = 1 << 16;
-/// The stub between the library's loop and a method that it resumes.
+/// The stub between the library's dispatch loop and a method that it resumes.
 const STUB: &str = "IL_STUB_AsyncResume";
-/// Types of the library whose methods lie between that loop and the stub.
+/// Types of the library whose methods are on the stack between that loop and the stub.
 const HELPERS: [&str; 2] =
     ["System.Runtime.CompilerServices.AsyncHelpers", "System.Runtime.CompilerServices.RuntimeAsyncInstrumentationHelpers"];
-/// Completes the task, and runs its continuations: the task's methods have ended.
+/// The type whose methods complete the task and run its continuations, after the task's methods have ended.
 const COMPLETION: &str = "System.Threading.Tasks.Task";
 
 fields_of! {
@@ -37,18 +37,18 @@ fields_of! {
 /// The suspended methods of a task.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
-    /// The innermost continuation, where it is that of an `await` and not of a method.
+    /// The innermost continuation, if it belongs to an `await` and not to a method.
     pub(crate) leaf: Option<Addr>,
     /// The continuations of methods, from the innermost outwards.
     pub(crate) frames: Vec<Addr>,
 }
 
-/// A method that a thread runs.
+/// A method that a thread is running.
 #[derive(Clone, Debug)]
 pub(crate) struct Running {
-    /// The continuation of the method that awaits the running one, if there is one.
+    /// The continuation of the method that awaits the running one, if any.
     pub(crate) next: Option<Addr>,
-    /// The thread's managed id.
+    /// The managed thread ID.
     pub(crate) thread: Option<u32>,
     /// The method; `None` if it is not known.
     pub(crate) method: Option<Name>,
@@ -59,12 +59,12 @@ impl Tasks {
         self.continuations = noted(ContinuationFields::bind(self.library.types()), "methods of runtime async", notes).flatten();
     }
 
-    /// Where the fields of continuations are, if this process has any.
+    /// The fields of continuations, if the process has any.
     pub(crate) fn continuation_fields(&self) -> Option<ContinuationFields> {
         self.continuations
     }
 
-    /// The methods of the task at `task` that are suspended: none while a thread runs one of them.
+    /// The suspended methods of the task at `task`; empty while a thread runs one of them.
     pub(crate) fn chain(&self, task: Addr, notes: &Collector) -> Chain {
         let first = self.fields.and_then(|f| self.library.reference(task, f.state?));
         self.chain_from(first, notes)
@@ -100,12 +100,12 @@ impl Tasks {
         self.library.reference(object, self.continuations?.next)
     }
 
-    /// The number of the place where the method is suspended whose continuation is at `object`.
+    /// The number of the suspension point of the method whose continuation is at `object`.
     pub(crate) fn suspension(&self, object: Addr) -> Option<i32> {
         self.library.i32(object, self.continuations?.state?)
     }
 
-    /// The `ResumeInfo` of the continuation at `object`: the place where its method is suspended.
+    /// The `ResumeInfo` of the continuation at `object`, which identifies its suspension point.
     pub(crate) fn resume_info(&self, object: Addr) -> Option<Addr> {
         self.library.reference(object, self.continuations?.info?)
     }
@@ -116,14 +116,14 @@ impl Tasks {
         plan.awaited.iter().find_map(|field| self.library.reference(leaf, *field))
     }
 
-    /// The objects that the variables of the continuation at `object` refer to.
+    /// The objects that the variables in the continuation at `object` refer to.
     pub(crate) fn captured(&self, object: Addr) -> Vec<Addr> {
         let tables = self.library.types().names().method_tables();
         let read = || {
             let mt = self.library.method_table(object)?;
             let base = tables.read(self.continuations?.base).ok()?.base_size;
             let info = tables.read(mt).ok()?;
-            // Base sizes have the object header, which offsets do not count.
+            // Base sizes include the object header, and offsets do not.
             let first = u64::from(base).saturating_sub(self.library.types().pointer_bytes());
             let slots = GcDesc::offsets(self.library.types().memory(), &info, MAX_CONTINUATION);
             let own = slots.into_iter().filter(|at| *at >= first && self.afford(1));
@@ -132,7 +132,7 @@ impl Tasks {
         read().unwrap_or_default()
     }
 
-    /// The methods of runtime async that `threads` run, by task.
+    /// The methods of runtime async that `threads` are running, by task.
     pub(crate) fn running(&self, runtime: &Runtime, threads: &[Thread], namer: &Namer, notes: &Collector) -> Map<Addr, Running> {
         let found = self.dispatchers(threads.iter(), notes);
         if found.is_empty() {
@@ -152,12 +152,12 @@ impl Tasks {
         out
     }
 
-    /// The tasks whose methods `threads` resume, each with the address of its `Thread`.
+    /// The tasks whose methods `threads` are resuming, each with the address of its `Thread`.
     pub(crate) fn resumed<'t>(&self, threads: impl Iterator<Item = &'t Thread>, notes: &Collector) -> Vec<(Addr, Addr)> {
         self.dispatchers(threads, notes).into_iter().map(|d| (d.task, d.thread)).collect()
     }
 
-    /// The tasks that the task or method at `node` awaits, as its state machine or the innermost of its continuations determines.
+    /// The tasks that the task or method at `node` awaits, according to its state machine or its innermost continuation.
     pub(crate) fn awaits(&self, node: Addr, plan: &Plan, notes: &Collector) -> Vec<Addr> {
         if plan.kinds.is(AsyncType::RuntimeAsyncTask) {
             return self.chain(node, notes).leaf.and_then(|leaf| self.awaited(leaf)).into_iter().collect();
@@ -165,9 +165,9 @@ impl Tasks {
         self.position(node, plan).into_iter().flat_map(|p| p.awaiters).flatten().collect()
     }
 
-    /// The structures of threads that resume methods.
+    /// The dispatcher structures of threads that are resuming methods.
     fn dispatchers<'t>(&self, threads: impl Iterator<Item = &'t Thread>, notes: &Collector) -> Vec<Dispatcher> {
-        noted(self.dispatchers_of(threads), "methods of runtime async that run", notes).unwrap_or_default()
+        noted(self.dispatchers_of(threads), "running methods of runtime async", notes).unwrap_or_default()
     }
 
     fn dispatchers_of<'t>(&self, threads: impl Iterator<Item = &'t Thread>) -> Result<Vec<Dispatcher>, NoSuchField> {
@@ -175,7 +175,7 @@ impl Tasks {
         let types = self.library.types();
         let Some(table) = self.kinds.table(AsyncType::Dispatcher) else { return Ok(out) };
         let fields = DispatcherFields::bind(types, table)?;
-        // Offsets within a structure are those of its box.
+        // Offsets in a structure count from its box.
         let within = |at: Addr, offset: u64| self.library.reference_at(at.plus(offset).minus(types.pointer_bytes())?);
         for thread in threads.filter(|t| t.has_stack()) {
             let slot = self.library.thread_static_at(table, "t_current", thread.address)?;
@@ -198,18 +198,18 @@ impl Tasks {
 /// An `AsyncDispatcherInfo`.
 struct Dispatcher {
     at: Addr,
-    /// The `Thread`.
+    /// Address of the `Thread`.
     thread: Addr,
     task: Addr,
     next: Option<Addr>,
 }
 
-/// The method that the frame around `place` has resumed: the one that its stub calls. `frames` are a stack's, innermost first.
+/// The method that the frame around `place` has resumed: the one that its stub calls. `frames` are the frames of a stack, innermost first.
 fn resumed(frames: &[Frame], place: Addr, methods: &SuspendedMethods, namer: &Namer) -> Option<Name> {
     let names = namer.names()?;
     let managed = frames.iter().filter_map(|frame| if let Frame::Managed(frame) = frame { Some(frame) } else { None });
     let inner: Vec<_> = managed.take_while(|frame| frame.sp <= place).collect();
-    // The last one is the library's loop.
+    // The last one is the library's dispatch loop.
     for frame in inner.iter().rev().skip(1) {
         let method = methods.named(names, frame.code.method_desc)?;
         if method.name.contains(STUB) || HELPERS.iter().any(|helper| method.name.starts_with(helper)) {
@@ -221,7 +221,7 @@ fn resumed(frames: &[Frame], place: Addr, methods: &SuspendedMethods, namer: &Na
 }
 
 impl Plan {
-    /// Sets what a continuation is: that of a method, which the runtime made, or of an `await`.
+    /// Sets the kind of a continuation: it belongs to a method and was made by the runtime, or it belongs to an `await`.
     pub(super) fn set_continuation(&mut self, tasks: &Tasks, method_table: Addr) {
         let types = tasks.library.types();
         let field = |name| types.field_at(method_table, name).ok();

@@ -1,4 +1,4 @@
-//! Tasks, async methods and what continues them, as their fields tell.
+//! Tasks, async methods and their continuations, read from their fields.
 //!
 //! Source: `docs/internals/async.md`. Fields are looked up by name once per type (a [`Plan`]); objects are read by offsets.
 
@@ -29,9 +29,9 @@ library_types! {
             RuntimeAsyncTask = "System.Runtime.CompilerServices.AsyncHelpers+RuntimeAsyncTask`1",
             RuntimeContinuation = "System.Runtime.CompilerServices.Continuation",
             Dispatcher = "System.Runtime.CompilerServices.AsyncDispatcherInfo",
-            /// What a thread waits for in `Wait` or `Result`.
+            /// The event that a thread waits for in `Wait` or `Result`.
             BlockedWait = "System.Threading.Tasks.Task+SetOnInvokeMres",
-            /// What a thread waits for in `WaitAll`.
+            /// The event that a thread waits for in `WaitAll`.
             BlockedWaitAll = "System.Threading.Tasks.Task+SetOnCountdownMres",
             TaskContinuation = "System.Threading.Tasks.TaskContinuation",
             ContinueWith = "System.Threading.Tasks.ContinueWithTaskContinuation",
@@ -67,7 +67,7 @@ fields_of! {
     }
 }
 
-/// The way from a task to its exceptions.
+/// The fields from a task to its exceptions.
 #[derive(Clone, Copy, Debug)]
 struct Faults {
     holder: FieldAt,
@@ -99,26 +99,26 @@ pub(crate) fn status(state_flags: u32) -> TaskStatus {
     flags::ALL_STATUS.iter().find(|(bit, _)| state_flags & bit != 0).map_or(TaskStatus::Created, |(_, status)| *status)
 }
 
-/// Most steps from a continuation object to what it continues.
+/// Maximum number of steps from a continuation object to its target.
 const STEPS: u32 = 16;
 
-/// What goes on once something has completed.
+/// The code that runs after something has completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiter {
     /// A task, or the box of an async method.
     Node(Addr),
-    /// A thread that is blocked: the event that it waits for.
+    /// A blocked thread: the event that it waits for.
     Thread(Addr),
     /// Anything else: a delegate, or an unknown continuation.
     Callback(Addr),
 }
 
-/// Where a box is.
+/// The suspension point of a box.
 #[derive(Clone, Debug)]
 pub(crate) struct Position {
     /// `<>1__state`; `None` if it cannot be read.
     pub(crate) state: Option<i32>,
-    /// Awaiter fields that are set: what each refers to.
+    /// Awaiter fields that are set, each with the objects that it refers to.
     pub(crate) awaiters: Vec<Vec<Addr>>,
 }
 
@@ -126,7 +126,7 @@ pub(crate) struct Position {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TaskExceptions {
     pub(crate) exceptions: Vec<Addr>,
-    /// Whether somebody has looked at them.
+    /// Whether the program has observed the exceptions.
     pub(crate) observed: bool,
 }
 
@@ -145,12 +145,12 @@ pub(crate) struct Tasks {
     machines: Mutex<Map<Addr, Kept<Option<Arc<Machine>>>>>,
     action: Option<Addr>,
     sentinel: Option<Addr>,
-    /// What looking for callbacks, and reading lists, may take together: a forged dump may have one list a million times.
+    /// The budget for finding callbacks and reading lists: a forged dump may contain one list a million times.
     budget: Budget,
 }
 
 impl Tasks {
-    /// Binds to the types of `library`; what this runtime does not have goes to `notes`.
+    /// Binds to the types of `library`. Fields that this runtime does not have are added to `notes`.
     pub(crate) fn bind(library: Library, notes: &Collector) -> Tasks {
         let kinds = Classifier::<AsyncType>::bind(library.types());
         let budget = Budget::new(library.types().memory().dump_bytes(), None);
@@ -172,15 +172,15 @@ impl Tasks {
             let what = "tasks: the definition of System.Threading.Tasks.Task is not in the dump";
             notes.add(NoteKind::Missing, None, what);
         }
-        // Without a method table nobody has used the class.
+        // Without a method table, the class has never been used.
         if let Some(table) = out.kinds.table(AsyncType::Task) {
             let field = |names: &'static str, what: &str| noted(out.library.types().field_at(table, names), what, notes);
-            field("m_action", "what tasks run");
+            field("m_action", "delegates of tasks");
             field("m_contingentProperties", "exceptions of tasks");
             out.fields = noted(TaskFields::bind(out.library.types(), table), "tasks", notes);
             out.faults = out.bind_faults(notes);
             out.bind_continuations(notes);
-            // One of the many types with a `ManualResetValueTaskSourceCore`.
+            // `PeriodicTimer` is checked for the many types with a `ManualResetValueTaskSourceCore`.
             if let Some(timer) = out.kinds.table(AsyncType::PeriodicTimer).filter(|mt| out.plan(*mt).states.is_empty()) {
                 let name = out.library.types().names().name(timer).name.clone();
                 noted::<()>(Err(NoSuchField::Absent { type_name: name, field: plan::STATE }), "sources of results", notes);
@@ -204,19 +204,19 @@ impl Tasks {
         })
     }
 
-    /// Whether `n` more steps are left: fields and items to look at.
+    /// Takes `n` steps: fields and items to read. Returns whether they were left.
     pub(crate) fn afford(&self, n: u64) -> bool {
         self.budget.steps(n)
     }
 
-    /// Notes what was left out.
+    /// Adds notes on data that was left out.
     pub(crate) fn note(&self, notes: &Collector) {
         self.budget.note("reading tasks", notes);
         self.library.note(notes);
     }
 
-    /// The first `count` elements of the array of references at `array`, without nulls: slot and target. None if they exceed what is
-    /// left; if there are more than `most`, [`Tasks::note`] tells.
+    /// The first `count` elements of the array of references at `array`, without nulls: slot and target. Empty if they exceed the budget.
+    /// If there are more than `most`, [`Tasks::note`] reports it.
     pub(crate) fn elements(&self, array: Addr, count: u64, most: u64) -> Vec<(Addr, Addr)> {
         let length = self.library.array(array).map_or(0, |shape| shape.length.min(count).min(most));
         let mut all = if self.afford(length.max(1)) { self.library.first_references(array, count, most) } else { Vec::new() };
@@ -224,22 +224,22 @@ impl Tasks {
         all
     }
 
-    /// The library's objects.
+    /// The reader of the library's objects.
     pub(crate) fn library(&self) -> &Library {
         &self.library
     }
 
-    /// What the type at `method_table` is.
+    /// The async types that the type at `method_table` is or derives from.
     pub(crate) fn kinds(&self, method_table: Addr) -> Kinds<AsyncType> {
         self.kinds.of(method_table)
     }
 
-    /// The method table of a type that is not generic.
+    /// The method table of a type, which must not be generic.
     pub(crate) fn table(&self, kind: AsyncType) -> Option<Addr> {
         self.kinds.table(kind)
     }
 
-    /// How objects of the type at `method_table` are read.
+    /// The plan for reading objects of the type at `method_table`.
     pub(crate) fn plan(&self, method_table: Addr) -> Arc<Plan> {
         let known = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known().get(&method_table).map(|plan| Arc::clone(plan.get()));
@@ -249,11 +249,11 @@ impl Tasks {
         })
     }
 
-    /// How the object at `object` is read; `None` if it is no object.
+    /// The plan for reading the object at `object`; `None` if it is not an object.
     pub(crate) fn plan_of(&self, object: Addr) -> Option<Arc<Plan>> {
         let method_table = self.library.method_table(object)?;
         let known = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(&method_table).map(|plan| Arc::clone(plan.get()));
-        // Nothing is kept for what only looks like one.
+        // Plans are not cached for words that only look like a method table.
         let valid = || self.library.types().names().method_tables().is_valid(method_table) == Ok(true);
         known.or_else(|| valid().then(|| self.plan(method_table)))
     }
@@ -277,7 +277,7 @@ impl Tasks {
         self.library.reference(task, self.fields?.action?)
     }
 
-    /// The exceptions of the faulted task at `task`, through fields of the objects on the way.
+    /// The exceptions of the faulted task at `task`, found through the fields of the objects between them.
     pub(crate) fn exceptions(&self, task: Addr) -> Option<TaskExceptions> {
         let contingent = self.library.reference(task, self.fields?.contingent?)?;
         let faults = self.faults?;
@@ -302,7 +302,7 @@ impl Tasks {
         read().unwrap_or_default()
     }
 
-    /// Where the box at `object` is suspended.
+    /// The suspension point of the box at `object`.
     pub(crate) fn position(&self, object: Addr, plan: &Plan) -> Option<Position> {
         let (machine, at) = match plan.machine.as_ref()? {
             MachineAt::Inside(machine) => (Arc::clone(machine), object),
@@ -338,14 +338,14 @@ impl Tasks {
         }
     }
 
-    /// What goes on when the task at `task` completes, as its `m_continuationObject` tells.
+    /// The waiters that continue when the task at `task` completes, according to its `m_continuationObject`.
     pub(crate) fn waiters(&self, task: Addr, out: &mut Vec<Waiter>) {
         if let Some(continuation) = self.fields.and_then(|f| self.library.reference(task, f.continuation)) {
             self.resolve_all(continuation, out);
         }
     }
 
-    /// What the continuation at `object`, or each one of a list, leads to.
+    /// The waiters that the continuation at `object`, or each one in a list, leads to.
     pub(crate) fn resolve_all(&self, object: Addr, out: &mut Vec<Waiter>) {
         let Some(plan) = self.plan_of(object) else { return };
         if plan.list.is_some() {
@@ -355,7 +355,7 @@ impl Tasks {
         }
     }
 
-    /// What a continuation object leads to.
+    /// The waiter that a continuation object leads to.
     pub(crate) fn resolve(&self, object: Addr) -> Option<Waiter> {
         let mut at = object;
         for _ in 0..STEPS {
@@ -367,7 +367,7 @@ impl Tasks {
                 return Some(Waiter::Thread(at));
             }
             match plan.next.and_then(|field| self.library.reference(at, field)) {
-                // Delegates without a target of their own refer to themselves.
+                // A closed delegate refers to its target; a delegate without one refers to itself.
                 Some(next) if next != at => at = next,
                 _ => break,
             }
@@ -375,12 +375,12 @@ impl Tasks {
         Some(Waiter::Callback(object))
     }
 
-    /// Whether the object at `object` is the one that stands for the continuations of every completed task.
+    /// Whether the object at `object` is the sentinel that replaces the continuations of every completed task.
     pub(crate) fn is_sentinel(&self, object: Addr) -> bool {
         self.sentinel == Some(object)
     }
 
-    /// The tasks and methods that are the states of the callbacks of the object at `object`.
+    /// The tasks and methods that are the states of callbacks in the object at `object`.
     pub(crate) fn states(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
         for offset in &plan.states {
             let Some(state) = self.library.reference_at(object.plus(*offset)) else { continue };
@@ -390,7 +390,7 @@ impl Tasks {
         }
     }
 
-    /// The tasks and methods that the `Action`s which the object at `object` holds go on with.
+    /// The tasks and methods that continue through the `Action`s which the object at `object` holds.
     pub(crate) fn delegates(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
         let fields = plan.actions.iter().filter_map(|offset| self.library.reference_at(object.plus(*offset)));
         let items = if plan.array_of_actions { self.elements(object, u64::MAX, u64::MAX) } else { Vec::new() };

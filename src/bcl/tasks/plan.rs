@@ -1,4 +1,4 @@
-//! How objects of one type are read.
+//! The plan for reading objects of one type.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::gc::GcDesc;
 const MAX_DEPTH: u32 = 8;
 /// Maximum size of a state machine, in bytes.
 const MAX_MACHINE: u64 = 1 << 20;
-/// Maximum base types.
+/// Maximum number of base types.
 const MAX_BASES: usize = 64;
-/// The field with the state of a callback.
+/// The field that contains the state of a callback.
 pub(super) const STATE: &str = "_continuationState";
-/// Maximum callbacks of one type.
+/// Maximum number of callbacks of one type.
 const MAX_HOOKS: usize = 64;
 
-/// What objects of a type tell about asynchronous work, and where.
+/// The fields of a type that concern asynchronous work, with their offsets.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// What the type is.
+    /// The async types that the type is or derives from.
     pub(crate) kinds: Kinds<AsyncType>,
-    /// What the type is beside those, found by the names of it and its bases: a search of their modules would cost more.
+    /// The kind of a type in another module, found by the names of the type and its bases: searching those modules would cost more.
     pub(crate) outside: Option<Outside>,
     /// The state machine of a box.
     pub(crate) machine: Option<MachineAt>,
@@ -33,17 +33,17 @@ pub(crate) struct Plan {
     pub(crate) list: Option<(FieldAt, FieldAt)>,
     /// The field of a continuation that leads to what it continues.
     pub(crate) next: Option<FieldAt>,
-    /// The fields of a continuation of an `await` that say what is awaited.
+    /// The fields of the continuation of an `await` that refer to the awaited object.
     pub(crate) awaited: Vec<FieldAt>,
-    /// Whether it is the continuation of a method of runtime async.
+    /// Whether the type is the continuation of a method of runtime async.
     pub(crate) suspends: bool,
-    /// Whether it is a `System.Action`.
+    /// Whether the type is `System.Action`.
     pub(crate) is_action: bool,
     /// Offsets of the states of callbacks, at any depth in structures.
     pub(crate) states: Vec<u64>,
     /// Offsets of fields of type `Action`, at any depth in structures.
     pub(crate) actions: Vec<u64>,
-    /// Whether it is an array of `Action`.
+    /// Whether the type is an array of `Action`.
     pub(crate) array_of_actions: bool,
 }
 
@@ -52,12 +52,12 @@ pub(crate) struct Plan {
 pub(crate) enum Outside {
     /// A channel.
     Channel,
-    /// The arguments and result of an operation of a socket.
+    /// The arguments and result of a socket operation.
     SocketOperation,
 }
 
 impl Outside {
-    /// What the type at `method_table` is or derives from.
+    /// The kind of the type at `method_table`, or of a type that it derives from.
     fn of(tasks: &Tasks, method_table: Addr) -> Option<Outside> {
         let types = tasks.library().types();
         let names = types.names();
@@ -83,22 +83,22 @@ impl Outside {
 /// The state machine of a box.
 #[derive(Clone, Debug)]
 pub(crate) enum MachineAt {
-    /// A structure in the box. Offsets are those of the box.
+    /// A structure in the box. Offsets count from the start of the box.
     Inside(Arc<Machine>),
-    /// An object: code compiled without optimization.
+    /// An object that the box refers to, in code compiled without optimization.
     Behind(FieldAt),
 }
 
 /// The type of a state machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Machine {
-    /// Its method table.
+    /// Method table of the state machine.
     pub(crate) method_table: Addr,
     /// `<>1__state`.
     pub(crate) state: Option<FieldAt>,
     /// Offsets of the references in each awaiter, `<>u__N`.
     pub(crate) awaiters: Vec<Vec<u64>>,
-    /// Whether it is that of an `async void` method.
+    /// Whether it belongs to an `async void` method.
     pub(crate) is_void: bool,
 }
 
@@ -113,7 +113,7 @@ impl Plan {
             () if is(AsyncType::ContinueWith) => field("m_task"),
             () if is(AsyncType::AwaitContinuation) => field("m_action"),
             () if is(AsyncType::ContinuationWrapper) => field("_continuation"),
-            // An `ITaskCompletionAction` that is no task.
+            // An `ITaskCompletionAction` that is not a task.
             () if kinds.is_empty() => field("_stateMachineBox|m_innerTask|_task"),
             () => None,
         };
@@ -151,7 +151,7 @@ impl Plan {
         }
         callbacks(tasks, method_table, (0, 0), &mut plan);
         if is(AsyncType::PoolingBox) {
-            // What it keeps of its own.
+            // These `Action`s are the box's own.
             plan.actions.clear();
         }
         plan
@@ -184,7 +184,7 @@ fn callbacks(tasks: &Tasks, method_table: Addr, (base, depth): (u64, u32), plan:
                 plan.actions.push(offset);
             }
         } else if let Some(inner) = field.method_table.filter(|_| field.is_structure() && depth < MAX_DEPTH) {
-            // Offsets within a structure are those of its box.
+            // Offsets in a structure count from its box.
             callbacks(tasks, inner, (offset.saturating_sub(types.pointer_bytes()), depth.saturating_add(1)), plan);
         }
     }
@@ -198,7 +198,7 @@ fn machine(tasks: &Tasks, method_table: Addr) -> Option<MachineAt> {
     let Some(inner) = field.method_table.filter(|_| field.is_structure()) else {
         return field.is_reference().then_some(MachineAt::Behind(at));
     };
-    // Offsets within a structure are those of its box.
+    // Offsets in a structure count from its box.
     let base = field.offset.saturating_sub(types.pointer_bytes());
     let fields = types.instance_fields(inner)?;
     let others = own.iter().filter(|f| f.token != field.token || f.declaring != field.declaring);
@@ -207,14 +207,14 @@ fn machine(tasks: &Tasks, method_table: Addr) -> Option<MachineAt> {
 }
 
 impl Machine {
-    /// That of a class.
+    /// The state machine of a class.
     pub(super) fn of_class(tasks: &Tasks, method_table: Addr) -> Option<Machine> {
         let fields = tasks.library().types().instance_fields(method_table)?;
         let ends = fields.iter().map(|f| f.offset).collect();
         Machine::of_fields(tasks, (method_table, method_table), &fields, 0, ends)
     }
 
-    /// `ends` are the offsets of all fields: the references between one and the next belong to it.
+    /// `ends` are the offsets of all fields. A reference belongs to the last field that starts at or before it.
     fn of_fields(tasks: &Tasks, (object, own): (Addr, Addr), fields: &[Field], base: u64, mut ends: Vec<u64>) -> Option<Machine> {
         let types = tasks.library().types();
         ends.sort_unstable();

@@ -1,10 +1,10 @@
-//! The queues of the thread pool, and what lies in them.
+//! The queues of the thread pool, and the work items in them.
 
 use super::Tasks;
 use crate::base::{Addr, Collector, NoteKind};
 use crate::clr::library::{NoSuchField, fields_of, noted};
 
-/// Most assignable queues.
+/// Maximum number of assignable queues.
 const MAX_QUEUES: u64 = 1 << 12;
 
 fields_of! {
@@ -43,7 +43,7 @@ impl Tasks {
         Some(items)
     }
 
-    /// The items of the local queue of a thread at `queue`, whose type is at `method_table`; `None` if they cannot be read.
+    /// The items of a thread's local queue at `queue`, whose type is at `method_table`; `None` if they cannot be read.
     ///
     /// # Errors
     /// [`NoSuchField`]

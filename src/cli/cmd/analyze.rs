@@ -114,7 +114,7 @@ pub(in crate::cli) struct Analyze {
     dump: DumpArg,
 }
 
-/// What makes the exit code 1.
+/// A finding that makes the exit code 1.
 #[derive(Clone, Copy, Debug)]
 enum FailOn {
     Severity(ProblemSeverity),

@@ -3,14 +3,15 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{TopArg, TypesArg};
+use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
 use super::super::values::address;
-use crate::analysis::{AsyncQuery, chains};
+use crate::analysis::{AsyncQuery, async_chains};
 use crate::base::{Addr, Answer};
 use crate::model::{AsyncReport, AsyncRootKind};
+use crate::output::Paging;
 
 /// What asynchronous methods wait for: chains of awaiting methods from what everything hangs on; tasks by status.
 ///
@@ -41,6 +42,9 @@ pub(in crate::cli) struct Async {
     #[arg(long, value_name = "ADDR", value_parser = address)]
     object: Option<Addr>,
 
+    #[command(flatten)]
+    framework: FrameworkArg,
+
     /// List all tasks with their status, too; in tables, instead of chains.
     #[arg(long)]
     tasks: bool,
@@ -54,7 +58,13 @@ pub(in crate::cli) struct Async {
     faulted: bool,
 
     #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -75,6 +85,10 @@ impl Command for Async {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<AsyncReport>> {
         let query = AsyncQuery {
             merge: self.merge || at.is_table() && !self.all,
@@ -85,9 +99,11 @@ impl Command for Async {
             tasks: self.tasks,
             completed: self.completed,
             faulted: self.faulted,
-            top: self.top.rows(at),
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
         };
-        Ok(chains(&at.heap()?, &query)?)
+        let mut answer = async_chains(&at.heap()?, &query)?;
+        answer.data.framework = self.framework.framework;
+        Ok(answer)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::super::command::{Entry, Example, Group, example};
 
-/// A command that reads no dump.
+/// Registry entry of a command that does not read a dump.
 pub(in crate::cli) const COMPLETIONS: Entry = Entry {
     name: "completions",
     group: Group::Program,

@@ -6,12 +6,13 @@ use clap::Args;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::open::read_small;
-use super::super::select::{SortArg, TopArg, TypesArg};
+use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
 use crate::analysis::{DiffQuery, Rule, diff};
 use crate::base::Answer;
 use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
+use crate::output::Paging;
 
-/// Lines of the table around its rows: holders, and the summary.
+/// Table lines other than rows: holders and the summary.
 const AROUND: usize = 16;
 
 /// What changed between dumps, of one process or of several runs: objects and bytes by type, what holds the growth, handles,
@@ -30,6 +31,9 @@ pub(in crate::cli) struct Diff {
 
     #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     /// Also list what did not change.
     #[arg(long)]
@@ -79,11 +83,15 @@ impl Command for Diff {
         &self.after
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.top.page_or(at, few(at))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<DiffReport>> {
         let rules = self.rules()?;
         let sources = (0..=self.after.len()).map(|i| at.source_at(i)).collect::<Result<Vec<_>>>()?;
         let heaps: Vec<_> = sources.iter().map(AsRef::as_ref).collect();
-        let top = self.top.rows_or(at, at.screen().saturating_sub(AROUND).max(10));
+        let top = self.filter.before(self.top.counted_or(at, few(at)));
         let sort = self.sort.given().unwrap_or_default();
         let types = self.types.patterns();
         let query = DiffQuery { by: self.by, types, sort, top, all: self.all, holders: self.holders, rules };
@@ -94,7 +102,7 @@ impl Command for Diff {
         exit.negative_if(report.rules.iter().any(|r| r.failed == Some(true)))
     }
 
-    /// The rules that failed, and those that could not be checked.
+    /// Returns lines about the rules that failed or could not be checked.
     fn remarks(&self, report: &DiffReport) -> Vec<String> {
         let remark = |rule: &DiffRule| {
             let word = if rule.failed == Some(true) { "failed" } else { "not checked" };
@@ -112,6 +120,11 @@ impl Diff {
         }
         Ok(rules)
     }
+}
+
+/// Returns the number of rows on a terminal without `--top`.
+fn few(at: &At<'_>) -> usize {
+    at.screen().saturating_sub(AROUND).max(10)
 }
 
 fn budget(path: &Path) -> Result<Vec<Rule>> {

@@ -33,7 +33,7 @@ impl Command for Env {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<EnvReport>> {
         if at.dump()?.snapshot().is_some() {
-            // It has no memory, and says so.
+            // A snapshot has no process memory; asking for its runtime returns that error.
             at.runtime()?;
         }
         Ok(analysis::env(at.dump()?, at.config.runtime))

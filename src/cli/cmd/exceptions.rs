@@ -11,6 +11,7 @@ use super::super::values::address;
 use crate::analysis::{ExceptionsQuery, exceptions};
 use crate::base::{Addr, Answer};
 use crate::model::{ExceptionSort, ExceptionsReport};
+use crate::output::Paging;
 
 /// Exception objects on the heap: type, message, stack trace, and the thread it is in flight on.
 #[derive(Debug, Args)]
@@ -49,14 +50,13 @@ impl Command for Exceptions {
         Ok(self.dump.path())
     }
 
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.most.page())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<ExceptionsReport>> {
         let query = ExceptionsQuery { stat: self.stat, types: self.types.patterns(), object: self.object, sort: self.sort.given() };
-        let mut answer = exceptions(&at.heap()?, &query)?;
-        answer.data.not_listed = match &mut answer.data.exceptions {
-            Some(list) => self.most.cut(list),
-            None => self.most.cut(&mut answer.data.groups),
-        };
-        Ok(answer)
+        Ok(exceptions(&at.heap()?, &query)?)
     }
 
     fn next(&self, report: &ExceptionsReport, at: &At<'_>) -> Option<&'static str> {

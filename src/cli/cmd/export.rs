@@ -18,9 +18,9 @@ use crate::export::tables::Tables;
 use crate::export::{Ids, Part, Scope, Written, gcdump, heapsnapshot};
 use crate::model::{ExportFormat, ExportReport, ExportTable, Sum};
 
-/// Above this many objects, the memory that a browser needs is told.
+/// Number of objects above which a remark states the memory that a browser needs.
 const LARGE: u64 = 5_000_000;
-/// Bytes that DevTools keeps for each object.
+/// Bytes that DevTools uses per object.
 const DEVTOOLS_BYTES: u64 = 120;
 
 /// A file for other tools: Chrome's DevTools, PerfView, Visual Studio; or tables for DuckDB, Spark, Polars, pandas.
@@ -76,7 +76,7 @@ pub(in crate::cli) struct Export {
 
     /// Tables: these fields as columns of `objects`, separated by commas (repeatable): names, or paths through references and structures
     /// (_owner._name), as `objects --fields`.
-    #[arg(long, visible_alias = "select", value_name = "PATH", value_delimiter = ',')]
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
     fields: Vec<String>,
 
     /// Tables: add the dump to the folder as a Hive partition, TABLE/dump=ID/part-0.parquet. The id is of the dump's contents.
@@ -120,7 +120,7 @@ impl Command for Export {
         self.since.as_slice()
     }
 
-    /// Opens the dumps without contents, unless they are asked for.
+    /// Opens the dumps with contents hidden unless `--contents` is given.
     fn prepare(&self, opening: &mut Opening) {
         opening.options.hide_contents |= !self.contents;
     }
@@ -181,7 +181,7 @@ impl Command for Export {
 }
 
 impl Export {
-    /// Refuses options of the other format.
+    /// Refuses options that do not apply to the format.
     fn check(&self) -> Result<()> {
         let graph = self.since.is_some() || self.unreachable || self.under.is_some() || self.min_retained > 0;
         let tables = !self.tables.is_empty() || self.partition || self.retained || !self.fields.is_empty();
@@ -206,8 +206,8 @@ impl Export {
     fn write_tables(&self, at: &At<'_>, out: &Path) -> Result<Answer<ExportReport>> {
         let mut list = self.tables.clone();
         if list.is_empty() {
-            // Suspects take the graph, which is larger than all else together.
-            let given = |t: &ExportTable| *t != ExportTable::Strings && (*t != ExportTable::Suspects || self.retained);
+            // The graph for the suspects is larger than everything else together.
+            let given = |t: &ExportTable| t.is_of_heap() && *t != ExportTable::Strings && (*t != ExportTable::Suspects || self.retained);
             list.extend(ExportTable::ALL.into_iter().filter(given));
         }
         list.sort_by_key(|table| ExportTable::ALL.iter().position(|t| t == table));
@@ -260,7 +260,7 @@ impl Export {
         }
     }
 
-    /// The numbers of the objects, and how many are those of the dump before.
+    /// Returns the numbers of the objects, and how many of them come from the earlier dump.
     fn ids(&self, at: &At<'_>, part: &Part<'_>) -> Result<(Ids, Option<u64>)> {
         if self.since.is_none() {
             return Ok((Ids::default(), None));
@@ -287,7 +287,7 @@ impl Export {
 
     fn about(&self, at: &At<'_>) -> Result<gcdump::About> {
         let facts = &at.dump()?.file().facts;
-        // Cores do not tell when they were written.
+        // ELF cores do not record when they were written.
         let modified = || facts.path.metadata().ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok();
         Ok(gcdump::About {
             time: facts.time.or_else(|| Some(modified()?.as_secs())),
@@ -298,12 +298,12 @@ impl Export {
     }
 }
 
-/// The error `e` with the options that help against a graph that is too large for the format.
+/// Adds to the error `e` the options that help if the graph is too large for the format.
 fn smaller(e: io::Error) -> io::Error {
     if e.kind() == io::ErrorKind::InvalidInput { io::Error::new(e.kind(), format!("{e}: --under and --min-retained")) } else { e }
 }
 
-/// The dump's name with another extension: `crash.dmp.zst` becomes `crash.heapsnapshot`.
+/// Returns the dump's name with another extension: `crash.dmp.zst` becomes `crash.heapsnapshot`.
 fn default_name(dump: &Path, format: ExportFormat) -> PathBuf {
     let mut stem = PathBuf::from(dump.file_name().unwrap_or_else(|| "heap".as_ref()));
     if stem.extension().is_some_and(|e| e == "zst" || e == "gz") {

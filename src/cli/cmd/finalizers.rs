@@ -6,10 +6,11 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{SortArg, TopArg, TypesArg};
+use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
 use crate::analysis::{FinalizersQuery, finalizers};
 use crate::base::Answer;
 use crate::model::{FinalizerSort, FinalizersReport};
+use crate::output::Paging;
 
 /// The finalization queues: objects registered for finalization and ready for finalization.
 #[derive(Debug, Args)]
@@ -28,6 +29,9 @@ pub(in crate::cli) struct Finalizers {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -41,9 +45,17 @@ impl Command for Finalizers {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.top.page(at)))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<FinalizersReport>> {
-        let query =
-            FinalizersQuery { types: self.types.patterns(), objects: self.objects, sort: self.sort.given(), top: self.top.rows(at) };
+        let query = FinalizersQuery {
+            types: self.types.patterns(),
+            objects: self.objects,
+            sort: self.sort.given(),
+            top: self.filter.before(self.top.counted(at)),
+        };
         Ok(finalizers(&at.runtime()?, &query)?)
     }
 

@@ -78,7 +78,7 @@ impl Command for Fleet {
         Ok(if self.dumps.is_empty() { None } else { self.all()?.into_iter().next() })
     }
 
-    /// Opens the dumps without contents, unless they are asked for.
+    /// Opens the dumps with contents hidden unless `--contents` is given.
     fn prepare(&self, opening: &mut Opening) {
         opening.options.hide_contents |= !self.contents;
     }
@@ -89,32 +89,32 @@ impl Command for Fleet {
 
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let (answer, described) = self.written(at)?;
-        // Of dumps that the lake had already, none is open yet.
+        // Dumps that were already in the folder have not been opened yet.
         let open = |path: &PathBuf| Dump::open(path, &at.opening.options).ok();
         let first =
             || self.all().ok()?.iter().find_map(open).map(|dump| head_parts(&dump, dump.runtime_at(at.config.runtime).ok().as_ref()));
         let head = match described.or_else(first) {
             Some((dump, runtime, runtimes)) => {
                 let (schema, gcdump) = (SCHEMA.into(), env!("CARGO_PKG_VERSION").into());
-                Head { schema, command: Self::NAME.into(), gcdump, dump, runtime, runtimes }
+                Head { schema, command: Self::NAME.into(), gcdump, dump, runtime, runtimes, pages: Vec::new() }
             }
             None => at.head()?,
         };
-        output::emit(&head, &answer, at.format(), streams.target())?;
+        output::emit(&head, &answer, at.format(), at.target(streams))?;
         conclude(at, &answer.notes, streams)
     }
 }
 
-/// A dump and its runtime, and how many there are, for the head of the answer.
+/// A dump, its runtime, and the number of runtimes, for the header of the answer.
 type Described = (DumpModel, Option<RuntimeModel>, u64);
 
-/// What became of a dump.
+/// The result for one dump.
 struct Done {
     row: FleetDump,
     described: Option<Described>,
-    /// The first that its tables lack.
+    /// The first loss that made its tables incomplete.
     loss: Option<String>,
-    /// Which other runtimes the process has.
+    /// The note that names other runtimes of the process.
     others: Option<String>,
 }
 
@@ -174,18 +174,18 @@ impl Fleet {
     }
 }
 
-/// The work of all workers.
+/// State shared by all workers.
 struct Work<'w> {
     lake: Lake<'w>,
     options: OpenOptions,
     runtime: usize,
     force: bool,
-    /// Ids of the dumps that a worker has taken: copies of a dump are one.
+    /// Ids of the dumps that workers have started on: copies of a dump share one id.
     taken: Mutex<HashSet<String>>,
 }
 
 impl Work<'_> {
-    /// Handles all of `files`, at most `workers` at the same time. Stops if the lake cannot be written.
+    /// Handles all of `files`, at most `workers` at the same time. Stops if the folder cannot be written.
     fn all(&self, files: &[PathBuf], workers: usize) -> Result<Vec<Done>> {
         let next = AtomicUsize::new(0);
         let carried = Carried::here();
@@ -216,10 +216,10 @@ impl Work<'_> {
         Ok(done.into_iter().map(|(_, one)| one).collect())
     }
 
-    /// Handles a dump.
+    /// Handles one dump.
     ///
     /// # Errors
-    /// Errors of writing, temporary files included. The row of the dump has those of reading it.
+    /// Errors of writing, including temporary files. Errors of reading the dump are recorded in its row.
     fn one(&self, path: &Path) -> Result<Done> {
         let row = |id: Option<&str>, state: FleetState| FleetDump {
             id: id.map(Into::into),
@@ -233,7 +233,7 @@ impl Work<'_> {
         let id = match dump_id(path) {
             Ok(id) => id,
             Err(e) => {
-                // Without contents there is no partition.
+                // The id is a hash of the contents, so an unreadable file has no partition.
                 let row = FleetDump { error: Some(e.to_string()), ..row(None, FleetState::Failed) };
                 return Ok(Done { row, described: None, loss: None, others: None });
             }
@@ -274,7 +274,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether the lake or this machine is at fault and not the dump: no room for a temporary file, no descriptor.
+/// Whether the cause is the output folder or this machine rather than the dump: no room for a temporary file, no free descriptor.
 fn is_of_the_lake(e: &anyhow::Error) -> bool {
     if exit_of(e) == Exit::NotWritten {
         return true;

@@ -5,9 +5,11 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{FragmentationQuery, fragmentation};
 use crate::base::Answer;
 use crate::model::FragmentationReport;
+use crate::output::Paging;
 
 /// Rows on a terminal without `--top`.
 const FEW: usize = 10;
@@ -28,6 +30,15 @@ pub(in crate::cli) struct Fragmentation {
     top: Option<usize>,
 
     #[command(flatten)]
+    skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -41,8 +52,16 @@ impl Command for Fragmentation {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<FragmentationReport>> {
-        let query = FragmentationQuery { heaps: self.heaps, segments: self.segments, top: at.rows_or(self.top, FEW) };
+        let query = FragmentationQuery {
+            heaps: self.heaps,
+            segments: self.segments,
+            top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
+        };
         Ok(fragmentation(&at.heap()?, &query)?)
     }
 }

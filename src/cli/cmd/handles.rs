@@ -5,11 +5,12 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::{SortArg, TopArg};
+use super::super::select::{FilterArg, SortArg, TopArg};
 use super::super::values::type_pattern;
 use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
 use crate::model::{HandleBy, HandleKind, HandleSort, HandlesReport};
+use crate::output::Paging;
 use crate::session::TypePattern;
 
 /// GC handles: type, object, method table, secondary value.
@@ -19,9 +20,18 @@ pub(in crate::cli) struct Handles {
     #[arg(short = 't', long = "type", value_name = "TYPE", value_enum, ignore_case = true, value_delimiter = ',')]
     kinds: Vec<HandleKind>,
 
+    /// Also say which types of handles the runtime supports, whether it has such handles or not.
+    #[arg(long)]
+    detail: bool,
+
     /// Only count handles by type.
     #[arg(long)]
     stat: bool,
+
+    /// Show what the handle tables consist of: segments, blocks by type, and slots without an object. Handles do not move, so a single one
+    /// keeps its block and its segment.
+    #[arg(long, conflicts_with_all = ["stat", "by", "kinds", "object_type", "sort", "top"])]
+    memory: bool,
 
     /// Only count handles, by this key.
     #[arg(long, value_enum, ignore_case = true, conflicts_with = "stat")]
@@ -38,6 +48,9 @@ pub(in crate::cli) struct Handles {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -47,6 +60,7 @@ impl Command for Handles {
     const EXAMPLES: &'static [Example] = &[
         example("handles --type strong,pinned DUMP", "objects held by strong and pinned handles"),
         example("handles --by object-type DUMP", "handle counts by object type"),
+        example("handles --memory DUMP", "blocks and empty slots of each type of handle"),
     ];
     type Report = HandlesReport;
 
@@ -54,15 +68,22 @@ impl Command for Handles {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.top.page(at)))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<HandlesReport>> {
         let query = HandlesQuery {
             kinds: self.kinds.clone(),
             object_types: self.object_type.clone(),
             stat: self.stat,
+            memory: self.memory,
             by: self.by,
             sort: self.sort.given(),
-            top: self.top.rows(at),
+            top: self.filter.before(self.top.rows(at)),
         };
-        Ok(handles(&at.runtime()?, &query)?)
+        let mut answer = handles(&at.runtime()?, &query)?;
+        answer.data.detail = self.detail;
+        Ok(answer)
     }
 }

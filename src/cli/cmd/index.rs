@@ -46,7 +46,7 @@ impl Command for Index {
     }
 
     fn prepare(&self, opening: &mut Opening) {
-        // Whatever else may be asked of it: this is about that file.
+        // Regardless of other options, this command uses this file.
         opening.options.index = match (self.check, &opening.options.index) {
             (false, _) => IndexUse::None,
             (true, IndexUse::File(path)) => IndexUse::File(path.clone()),
@@ -83,7 +83,7 @@ impl Index {
             written: true,
             problem: None,
         };
-        // What the dump lacks is in the index, and told by the answers that come from it.
+        // Losses of the dump are recorded in the index; answers that use the index report them.
         Ok(Answer::new(report, at.runtime()?.begin().into_notes()))
     }
 

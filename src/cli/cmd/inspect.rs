@@ -5,9 +5,11 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{InspectQuery, inspect};
 use crate::base::Answer;
 use crate::model::{InspectReport, InspectionId};
+use crate::output::Paging;
 
 /// Rows on a terminal without `--top`.
 const FEW: usize = 10;
@@ -27,6 +29,15 @@ pub(in crate::cli) struct Inspect {
     top: Option<usize>,
 
     #[command(flatten)]
+    skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -43,7 +54,18 @@ impl Command for Inspect {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<InspectReport>> {
-        Ok(inspect(&at.heap()?, &InspectQuery { only: self.only.clone(), top: at.rows_or(self.top, FEW), graph: true })?)
+        Ok(inspect(
+            &at.heap()?,
+            &InspectQuery {
+                only: self.only.clone(),
+                top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
+                graph: true,
+            },
+        )?)
     }
 }

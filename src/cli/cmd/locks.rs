@@ -3,12 +3,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::MostArg;
+use super::super::select::{ColumnArg, MostArg};
 use crate::analysis::{LocksQuery, locks};
 use crate::base::Answer;
 use crate::model::LocksReport;
+use crate::output::Paging;
 
 /// Locks, what each thread waits for, and deadlocks.
 ///
@@ -19,6 +20,12 @@ pub(in crate::cli) struct Locks {
     /// Also list locks that nobody holds or waits for.
     #[arg(long)]
     all: bool,
+
+    #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     #[command(flatten)]
     most: MostArg,
@@ -38,9 +45,13 @@ impl Command for Locks {
         Ok(self.dump.path())
     }
 
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.most.page()))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<LocksReport>> {
         let mut answer = locks(&at.heap()?, &LocksQuery { all: self.all })?;
-        answer.data.not_listed = self.most.cut(&mut answer.data.locks);
+        answer.data.framework = self.framework.framework;
         Ok(answer)
     }
 }

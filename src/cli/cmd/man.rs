@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::super::command::{Entry, Example, Group, example};
 
-/// A command that reads no dump.
+/// Registry entry of a command that does not read a dump.
 pub(in crate::cli) const MAN: Entry = Entry {
     name: "man",
     group: Group::Program,

@@ -7,7 +7,7 @@ use clap::{Args, FromArgMatches};
 use super::super::args::DumpArg;
 use super::super::command::{Entry, Example, Group, example};
 
-/// Its entry in the registry. It has no report.
+/// Registry entry. The command has no report.
 pub const MCP: Entry = Entry {
     name: "mcp",
     group: Group::Dump,

@@ -7,9 +7,11 @@ use super::super::advice::advise;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{MemoryQuery, memory_map};
 use crate::base::Answer;
 use crate::model::MemoryReport;
+use crate::output::Paging;
 
 /// Rows on a terminal without `--top`.
 const FEW: usize = 10;
@@ -38,6 +40,15 @@ pub(in crate::cli) struct Memory {
     top: Option<usize>,
 
     #[command(flatten)]
+    skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     dump: DumpArg,
 }
 
@@ -54,12 +65,21 @@ impl Command for Memory {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
         if at.dump()?.snapshot().is_some() {
-            // It has no memory, and says so.
+            // A snapshot has no process memory; asking for its runtime returns that error.
             at.runtime()?;
         }
-        let query = MemoryQuery { ranges: self.ranges, top: at.rows_or(self.top, FEW), runtime: at.config.runtime, contents: true };
+        let query = MemoryQuery {
+            ranges: self.ranges,
+            top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))),
+            runtime: at.config.runtime,
+            contents: true,
+        };
         let mut answer = memory_map(at.dump()?, &query);
         advise(&mut answer.data.runtime_error, at.dump()?.runtime_at(at.config.runtime));
         Ok(answer)

@@ -5,11 +5,12 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::TopArg;
+use super::super::select::{ColumnArg, FilterArg, TopArg};
 use super::super::values::address;
 use crate::analysis::{ModulesQuery, modules};
 use crate::base::{Addr, Answer};
 use crate::model::ModulesReport;
+use crate::output::Paging;
 
 /// Modules: version, identity, load context, which files are needed for precise answers and where they are. With --fetch, downloads them.
 #[derive(Debug, Args)]
@@ -31,7 +32,13 @@ pub(in crate::cli) struct Modules {
     fetch: fetching::FetchArgs,
 
     #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -51,9 +58,18 @@ impl Command for Modules {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<ModulesReport>> {
-        let query =
-            ModulesQuery { runtime: at.config.runtime, names: self.name.clone(), at: self.at, needed: self.needed, top: self.top.rows(at) };
+        let query = ModulesQuery {
+            runtime: at.config.runtime,
+            names: self.name.clone(),
+            at: self.at,
+            needed: self.needed,
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
+        };
         #[cfg(feature = "fetch")]
         if self.fetch.is_asked() {
             return self.fetch.answer(at, &query);
@@ -78,7 +94,7 @@ mod fetching {
     use crate::model::{FetchOutcome, ModulesReport};
     use crate::session::Dump;
 
-    /// Most rounds: the runtime's own file leads to the list of its assemblies.
+    /// Maximum number of rounds: the runtime's own file leads to the list of its assemblies.
     const ROUNDS: u32 = 4;
 
     /// Options of `--fetch`.
@@ -121,7 +137,7 @@ mod fetching {
     }
 
     impl FetchArgs {
-        /// Whether anything is to be downloaded.
+        /// Whether `--fetch` is given.
         pub(super) fn is_asked(&self) -> bool {
             self.fetch
         }

@@ -21,8 +21,9 @@ pub(in crate::cli) struct Objects {
     #[arg(long)]
     refs: bool,
 
-    /// Also show these fields, separated by commas (repeatable): names, or paths through references and structures (_owner._name).
-    #[arg(long, visible_alias = "select", value_name = "PATH", value_delimiter = ',')]
+    /// Also show these fields, separated by commas (repeatable): names, or paths through references and structures (_owner._name). Names in
+    /// --select that are not columns are fields as well.
+    #[arg(long, value_name = "PATH", value_delimiter = ',')]
     fields: Vec<String>,
 
     /// Only print the addresses, one a line.
@@ -33,7 +34,7 @@ pub(in crate::cli) struct Objects {
     sort: SortArg<ObjectSort>,
 
     /// Number of objects to skip.
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, visible_alias = "skip", value_name = "N", default_value_t = 0)]
     start: u64,
 
     /// Maximum number of objects to list, 0 for all [default: what fits a terminal; all in pipes, files and other formats].
@@ -82,13 +83,13 @@ impl Command for Objects {
         self.exit_of(&report.tail, exit)
     }
 
-    /// Streams the rows: a heap may have a hundred million objects. Few on a terminal are measured like other tables.
+    /// Streams the rows, since a heap may have a hundred million objects. Short lists on a terminal are measured like other tables.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         const FEW: u64 = 1000;
         let query = self.query(at)?;
-        if at.is_table() && !self.short && self.fields.len() <= 1 && streams.screen.terminal && (1..=FEW).contains(&query.count) {
+        if at.is_table() && !self.short && query.fields.len() <= 1 && streams.screen.terminal && (1..=FEW).contains(&query.count) {
             let answer = self.answer(at)?;
-            output::emit(&at.head()?, &answer, at.format(), streams.target())?;
+            output::emit(&at.head()?, &answer, at.format(), at.target(streams))?;
             return Ok(self.exit(&answer, conclude(at, &answer.notes, streams)?));
         }
         let heap = at.heap()?;
@@ -99,9 +100,9 @@ impl Command for Objects {
             let tail = namer.noted(analysis::objects(&heap, &namer, &query, print)?);
             return self.concluded(at, &tail, streams);
         }
-        let list = objects_list(self.refs, &self.fields);
-        let answer = output::stream(&at.head()?, &list, at.format(), streams.target(), |batches| {
-            // Rows are named while they are printed: what fails then is part of the answer.
+        let list = objects_list(self.refs, &query.fields).select(at.format(), &at.config.select)?;
+        let answer = output::stream(&at.head()?, &list, at.format(), at.target(streams), |batches| {
+            // Type names are resolved while rows are printed, so errors in this step belong to the answer.
             let notes = Collector::new();
             let rows = Carried::here();
             let print = |batch| rows.run(|| batches.print(ObjectBatch::len(&batch), |row| batch.each(row)));
@@ -123,10 +124,17 @@ impl Objects {
         exit.negative_if(tail.listed == 0 && self.start == 0 && !self.select.selection().is_everything())
     }
 
+    /// The fields to read: those of `--fields`, and names in `--select` that are not columns of every list of objects.
+    fn fields(&self, at: &At<'_>) -> Vec<String> {
+        let list = objects_list(self.refs, &[]);
+        let selected = at.config.select.iter().filter(|name| !list.has(name) && !self.fields.contains(name));
+        self.fields.iter().chain(selected).cloned().collect()
+    }
+
     fn query(&self, at: &At<'_>) -> Result<ObjectsQuery> {
         let fitting = if self.short { 0 } else { u64::try_from(at.rows(None))? };
         let count = self.count.unwrap_or(fitting);
         let (start, sort) = (self.start, self.sort.given());
-        Ok(ObjectsQuery { selection: self.select.selection(), sort, start, count, refs: self.refs, fields: self.fields.clone() })
+        Ok(ObjectsQuery { selection: self.select.selection(), sort, start, count, refs: self.refs, fields: self.fields(at) })
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::StacksArg;
+use super::super::args::{FrameworkArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_and_dump};
@@ -14,7 +14,7 @@ use crate::analysis::{PathsQuery, paths};
 use crate::base::Answer;
 use crate::model::PathsReport;
 
-/// Limit on roots with --all-roots.
+/// Maximum number of roots with --all-roots.
 const MAX_ROOTS: usize = 10_000;
 
 /// What keeps an object alive: shortest paths from roots. With --type, merged paths to all objects of the type.
@@ -44,6 +44,9 @@ pub(in crate::cli) struct Path {
     /// Show every step of long chains such as linked lists, and with --type every level, which are folded otherwise.
     #[arg(long)]
     full: bool,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -82,7 +85,9 @@ impl Command for Path {
             full: self.full,
             lines: at.rows_or(None, at.screen().saturating_mul(2)),
         };
-        Ok(paths(&*at.source_at(0)?, &query)?)
+        let mut answer = paths(&*at.source_at(0)?, &query)?;
+        answer.data.framework = self.full || self.framework.framework;
+        Ok(answer)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

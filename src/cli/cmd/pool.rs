@@ -5,13 +5,21 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::{ColumnArg, MostArg};
 use crate::analysis::pool;
 use crate::base::Answer;
 use crate::model::PoolReport;
+use crate::output::Paging;
 
 /// The thread pool: its threads and what blocks them, its queues and what waits in them.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Pool {
+    #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
+    most: MostArg,
+
     #[command(flatten)]
     dump: DumpArg,
 }
@@ -24,6 +32,10 @@ impl Command for Pool {
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.dump.path())
+    }
+
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.most.page()))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<PoolReport>> {

@@ -7,12 +7,15 @@ use clap::Args;
 use super::super::args::StacksArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
+use super::super::line::is_path;
 use super::super::object_name::{ObjectName, object_and_dump};
-use super::super::select::{SortArg, TopArg, TypesArg};
+use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
+use super::super::values;
 
 use crate::analysis::{RefsQuery, refs};
 use crate::base::Answer;
 use crate::model::{RefBy, RefSort, RefsReport};
+use crate::output::Paging;
 
 /// References of an object, both ways: which objects point at it through which fields, and at which it points. With --type, of all objects
 /// of the type, merged by type and field.
@@ -45,6 +48,11 @@ pub(in crate::cli) struct Refs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     depth: u32,
 
+    /// Only references of older objects to younger ones: what a collection of the young generations has to look for, and what keeps young objects
+    /// alive in it. Without an address or --type, those to all young objects, by type, and how many cards are set.
+    #[arg(long, conflicts_with_all = ["outgoing", "depth"])]
+    young: bool,
+
     /// Show retained sizes of the objects at the other ends.
     #[arg(long)]
     retained: bool,
@@ -56,7 +64,18 @@ pub(in crate::cli) struct Refs {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     stacks: StacksArg,
+}
+
+impl Refs {
+    /// Whether the only argument is a dump.
+    fn needs_no_object(&self) -> bool {
+        let is_dump = |only: &OsString| is_path(only) && values::address(&only.to_string_lossy()).is_err();
+        !self.types.is_empty() || self.young && (self.what.is_empty() || matches!(self.what.as_slice(), [only] if is_dump(only)))
+    }
 }
 
 impl Command for Refs {
@@ -66,15 +85,20 @@ impl Command for Refs {
         example("refs ADDR DUMP", "what points at this object, and at what it points"),
         example("refs --in --retained ADDR DUMP", "which objects point at it, with what they retain"),
         example("refs --type Lab.Dog --in DUMP", "which fields of which types point at objects of this type"),
+        example("refs --young DUMP", "which older objects point at younger ones, and how many cards are set"),
     ];
     type Report = RefsReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {
-        Ok(object_and_dump("refs", &self.what, !self.types.is_empty())?.1)
+        Ok(object_and_dump("refs", &self.what, self.needs_no_object())?.1)
     }
 
     fn objects(&self) -> Result<Vec<ObjectName>> {
-        Ok(object_and_dump("refs", &self.what, !self.types.is_empty())?.0)
+        Ok(object_and_dump("refs", &self.what, self.needs_no_object())?.0)
+    }
+
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.top.page(at)))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<RefsReport>> {
@@ -84,15 +108,16 @@ impl Command for Refs {
         };
         let query = RefsQuery {
             incoming: !self.outgoing,
-            outgoing: !self.incoming,
-            by: self.by.or((!types.is_empty()).then_some(RefBy::Type)),
+            outgoing: !self.incoming && !self.young,
+            young: self.young,
+            by: self.by.or((object.is_none()).then_some(RefBy::Type)),
             object,
             types,
             depth: self.depth,
             retained: self.retained,
             stacks: self.stacks.stacks,
             sort: self.sort.given(),
-            top: self.top.rows(at),
+            top: self.filter.before(self.top.counted(at)),
         };
         Ok(refs(&*at.source_at(0)?, &query)?)
     }

@@ -49,7 +49,7 @@ impl Command for Report {
     ];
     type Report = PageReport;
 
-    /// The dump that the page is about.
+    /// Returns the dump that the page is about.
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.after.clone().or_else(|| self.dump.clone()))
     }
@@ -58,7 +58,7 @@ impl Command for Report {
         if self.after.is_some() { self.dump.as_slice() } else { &[] }
     }
 
-    /// Opens the dumps without contents, unless they are asked for.
+    /// Opens the dumps with contents hidden unless `--contents` is given.
     fn prepare(&self, opening: &mut Opening) {
         opening.options.hide_contents |= !self.contents;
     }
@@ -79,16 +79,16 @@ impl Command for Report {
 }
 
 impl Report {
-    /// The earlier dump, if there are two.
+    /// Returns the earlier dump, if there are two.
     fn before(&self) -> Option<&PathBuf> {
         self.further().first()
     }
 
-    /// The command line that makes the page.
+    /// Returns the command line that creates the page.
     fn made_by(&self, at: &At<'_>) -> String {
         let flags = [(self.contents, "--contents"), (self.no_graph, "--no-graph")].into_iter().filter_map(|(on, flag)| on.then_some(flag));
         let options = at.config.repeated();
-        // In a shell the dump has another name.
+        // The name of a dump in a shell may differ from its path.
         let path = |index| at.dump_at(index).map(|dump| dump.file().facts.path.display().to_string());
         let before = self.before().and_then(|_| path(1).ok());
         let words = ["report"].into_iter().chain(flags).chain(options.iter().map(String::as_str)).chain(before.as_deref());

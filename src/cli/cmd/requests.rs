@@ -3,12 +3,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::MostArg;
-use crate::analysis::requests;
+use super::super::select::{ColumnArg, MostArg};
+use crate::analysis::{RequestsQuery, requests};
 use crate::base::Answer;
 use crate::model::{RequestDirection, RequestsReport};
+use crate::output::Paging;
 
 /// HTTP requests in flight, incoming and outgoing, and sockets with both ends.
 #[derive(Debug, Args)]
@@ -20,6 +21,16 @@ pub(in crate::cli) struct Requests {
     /// Only requests that `HttpClient` sent, with connection pools and sockets
     #[arg(long)]
     outgoing: bool,
+
+    /// Count sockets and connections that are garbage as well: without the graph of the heap, which takes time and memory for large heaps
+    #[arg(long)]
+    no_graph: bool,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
+
+    #[command(flatten)]
+    sort: ColumnArg,
 
     #[command(flatten)]
     most: MostArg,
@@ -41,14 +52,18 @@ impl Command for Requests {
         Ok(self.dump.path())
     }
 
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.most.page()))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<RequestsReport>> {
         let direction = match (self.incoming, self.outgoing) {
             (true, _) => Some(RequestDirection::Incoming),
             (_, true) => Some(RequestDirection::Outgoing),
             (false, false) => None,
         };
-        let mut answer = requests(&at.heap()?, direction)?;
-        answer.data.not_listed = self.most.cut(&mut answer.data.requests);
+        let mut answer = requests(&at.heap()?, &RequestsQuery { direction, graph: !self.no_graph })?;
+        answer.data.framework = self.framework.framework;
         Ok(answer)
     }
 }

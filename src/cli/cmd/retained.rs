@@ -7,12 +7,14 @@ use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_name};
-use super::super::select::TypesArg;
+use super::super::select::{ColumnArg, FilterArg, SkipArg, TypesArg};
 use crate::analysis::{RetainedQuery, RetainedView, SUSPECT_SHARE, retained};
 use crate::base::Answer;
 use crate::model::{RetainedBy, RetainedReport};
+use crate::output::Paging;
 
-/// Rows without `--top`. A heap has too many objects to list them all in a pipe unasked: they are ranked, and their number is stated.
+/// Number of rows without `--top`, in pipes too: a heap has too many objects to list by default. The rows are ranked, and their total number
+/// is stated.
 const FEW: usize = 20;
 
 /// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.
@@ -51,6 +53,15 @@ pub(in crate::cli) struct Retained {
     top: Option<usize>,
 
     #[command(flatten)]
+    skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     stacks: StacksArg,
 
     #[command(flatten)]
@@ -76,6 +87,12 @@ impl Command for Retained {
         Ok(self.object.clone())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        // Sorted lists have the same limit in pipes as on terminals: a heap has too many objects.
+        let top = if self.sort.is_given() { self.top.unwrap_or(FEW) } else { at.rows_or(self.top, FEW) };
+        Some(self.filter.of(self.sort.of(self.skip.page(top))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<RetainedReport>> {
         let view = match (at.object(), self.tree, self.suspects) {
             _ if self.by.is_some() => self.by.map_or(RetainedView::Top, RetainedView::By),
@@ -88,8 +105,8 @@ impl Command for Retained {
             view,
             types: self.types.patterns(),
             stacks: self.stacks.stacks,
-            top: at.rows_or(self.top, FEW),
-            objects: self.top.unwrap_or(FEW),
+            top: self.sort.before(self.filter.before(self.skip.rows(at.rows_or(self.top, FEW)))),
+            objects: self.sort.before(self.filter.before(self.skip.rows(self.top.unwrap_or(FEW)))),
         };
         Ok(retained(&*at.source_at(0)?, &query)?)
     }

@@ -6,10 +6,11 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
-use super::super::select::{SortArg, TopArg, TypesArg};
+use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
 use crate::analysis::{RootsQuery, roots};
 use crate::base::Answer;
 use crate::model::{RootKind, RootSort, RootsReport, Stacks};
+use crate::output::Paging;
 use crate::session::roots::RootOptions;
 
 /// GC roots: handles, statics, stacks, registers, the finalization queues.
@@ -40,6 +41,9 @@ pub(in crate::cli) struct Roots {
     top: TopArg,
 
     #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
     stacks: StacksArg,
 
     #[command(flatten)]
@@ -57,13 +61,21 @@ impl Command for Roots {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.top.page(at)))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<RootsReport>> {
         let stacks = self.stacks.stacks;
         if stacks == Stacks::None && self.kinds.iter().any(|k| k.is_of_stacks()) {
             return Err(UsageError("--stacks none leaves out the kinds stack and register".into()).into());
         }
         let options = RootOptions { kinds: self.kinds.clone(), weak: self.weak, stacks, any_stacks: false };
-        let (types, sort, top) = (self.types.patterns(), self.sort.given(), self.top.rows(at));
+        let (types, sort, top) = (
+            self.types.patterns(),
+            self.sort.given(),
+            self.filter.before(if self.stat { self.top.counted(at) } else { self.top.rows(at) }),
+        );
         Ok(roots(&at.heap()?, &RootsQuery { options, types, stat: self.stat, sort, top })?)
     }
 

@@ -10,6 +10,7 @@ use super::super::values::address;
 use crate::analysis::{SegmentsQuery, segments};
 use crate::base::{Addr, Answer};
 use crate::model::{SegmentSort, SegmentsReport};
+use crate::output::Paging;
 
 /// Segments or regions of the heap.
 #[derive(Debug, Args)]
@@ -17,6 +18,10 @@ pub(in crate::cli) struct Segments {
     /// Also list other GC memory: free regions, bookkeeping, handle tables.
     #[arg(long)]
     free: bool,
+
+    /// Also show what else is known of each: where background collections and zeroed memory end, reserved memory, the raw flags.
+    #[arg(long)]
+    detail: bool,
 
     /// Walk the objects of each: count, free space, and whether the walk ends exactly at the segment end.
     #[arg(long)]
@@ -50,12 +55,16 @@ impl Command for Segments {
         Ok(self.dump.path())
     }
 
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.most.page())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<SegmentsReport>> {
-        // An index may stand for the walk.
+        // An index may replace the walk.
         let runtime = if self.walk { at.heap()?.runtime().clone() } else { at.runtime()? };
         let query = SegmentsQuery { free: self.free, walk: self.walk, at: self.at, sort: self.sort.given() };
         let mut answer = segments(&runtime, &query)?;
-        answer.data.not_listed = self.most.cut(&mut answer.data.segments);
+        answer.data.detail = self.detail;
         Ok(answer)
     }
 }

@@ -5,10 +5,11 @@ use clap::Args;
 
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::TopArg;
+use super::super::select::{ColumnArg, FilterArg, TopArg};
 use crate::analysis::{CollectQuery, collect};
 use crate::base::Answer;
 use crate::model::CollectReport;
+use crate::output::Paging;
 
 /// What a garbage collection would do now: what it would free, what would survive.
 #[derive(Debug, Args)]
@@ -19,7 +20,13 @@ pub(in crate::cli) struct Simulate {
     generation: u8,
 
     #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -41,7 +48,18 @@ impl Command for Simulate {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<CollectReport>> {
-        Ok(collect(&at.heap()?, &CollectQuery { generation: self.generation, top: self.top.rows(at), stacks: self.stacks.stacks })?)
+        Ok(collect(
+            &at.heap()?,
+            &CollectQuery {
+                generation: self.generation,
+                top: self.sort.before(self.filter.before(self.top.counted(at))),
+                stacks: self.stacks.stacks,
+            },
+        )?)
     }
 }

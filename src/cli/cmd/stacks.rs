@@ -3,12 +3,13 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 
-use super::super::args::DumpArg;
+use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
-use super::super::select::MostArg;
+use super::super::select::{ColumnArg, MostArg};
 use crate::analysis::{StacksQuery, stacks};
 use crate::base::Answer;
 use crate::model::StacksReport;
+use crate::output::Paging;
 
 /// What each managed thread was doing: methods, offsets, frames of the runtime, and what each frame holds.
 #[derive(Debug, Args)]
@@ -42,6 +43,12 @@ pub(in crate::cli) struct Stacks {
     merge: bool,
 
     #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
+    framework: FrameworkArg,
+
+    #[command(flatten)]
     most: MostArg,
 
     #[command(flatten)]
@@ -71,6 +78,10 @@ impl Command for Stacks {
         Ok(self.dump.path())
     }
 
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.most.page()))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<StacksReport>> {
         let query = StacksQuery {
             threads: self.thread.clone(),
@@ -82,7 +93,7 @@ impl Command for Stacks {
             merge: self.merge,
         };
         let mut answer = stacks(&at.runtime()?, &query)?;
-        answer.data.not_listed = answer.data.threads.as_mut().and_then(|list| self.most.cut(list));
+        answer.data.framework |= self.framework.framework;
         Ok(answer)
     }
 }

@@ -10,6 +10,7 @@ use super::super::select::{Select, SortArg, TopArg};
 use crate::analysis::{StatQuery, stat};
 use crate::base::Answer;
 use crate::model::{StatBy, StatReport, StatSort};
+use crate::output::Paging;
 
 /// Heap statistics: object count and bytes by type, or by another key.
 #[derive(Debug, Args)]
@@ -43,6 +44,10 @@ impl Command for Stat {
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.dump.path())
+    }
+
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.top.page(at))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<StatReport>> {

@@ -6,10 +6,11 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{SortArg, TopArg, TypesArg};
+use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
 use crate::analysis::statics;
 use crate::base::Answer;
 use crate::model::{StaticSort, StaticsReport};
+use crate::output::Paging;
 use crate::session::StaticsQuery;
 
 /// Static fields of all loaded types, with values.
@@ -23,6 +24,9 @@ pub(in crate::cli) struct Statics {
 
     #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     /// List thread statics instead, once per managed thread.
     #[arg(long)]
@@ -55,6 +59,10 @@ impl Command for Statics {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.top.page(at)))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<StaticsReport>> {
         let query = StaticsQuery {
             types: self.types.patterns(),
@@ -62,7 +70,7 @@ impl Command for Statics {
             everything: self.all,
             retained: self.retained,
             sort: self.sort.given(),
-            top: self.top.rows(at),
+            top: self.filter.before(self.top.rows(at)),
         };
         Ok(statics(&at.runtime()?, &query)?)
     }

@@ -10,6 +10,7 @@ use super::super::select::{Select, SortArg, TopArg};
 use crate::analysis::{StringsQuery, strings};
 use crate::base::Answer;
 use crate::model::{StringSort, StringsReport};
+use crate::output::Paging;
 
 /// Strings by value: duplicates and the memory they waste.
 ///
@@ -59,10 +60,14 @@ impl Command for Strings {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.top.page(at))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<StringsReport>> {
         let selection = self.select.selection();
         let by_size = selection.min_size > 0 || selection.max_size.is_some();
-        // Strings that are chosen one by one are listed one by one, not only where they are equal.
+        // Options that select individual strings also list unique ones.
         let all = self.longest || self.like.is_some() || by_size || selection.condition.is_some();
         let usual = if by_size { StringSort::Bytes } else { StringSort::Waste };
         let query = StringsQuery {

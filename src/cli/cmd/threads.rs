@@ -9,6 +9,7 @@ use super::super::select::{MostArg, SortArg};
 use crate::analysis::{ThreadsQuery, threads};
 use crate::base::Answer;
 use crate::model::{ThreadSort, ThreadsReport};
+use crate::output::Paging;
 
 /// Managed threads: ids, state, allocation context, exception, and the crashed thread.
 #[derive(Debug, Args)]
@@ -41,10 +42,12 @@ impl Command for Threads {
         Ok(self.dump.path())
     }
 
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.most.page())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<ThreadsReport>> {
-        let mut answer = threads(&at.runtime()?, &ThreadsQuery { waits: self.waits, sort: self.sort.given() })?;
-        answer.data.not_listed = self.most.cut(&mut answer.data.threads);
-        Ok(answer)
+        Ok(threads(&at.runtime()?, &ThreadsQuery { waits: self.waits, sort: self.sort.given() })?)
     }
 
     fn next(&self, _report: &ThreadsReport, at: &At<'_>) -> Option<&'static str> {

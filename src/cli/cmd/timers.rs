@@ -9,6 +9,7 @@ use super::super::select::{MostArg, SortArg};
 use crate::analysis::timers;
 use crate::base::Answer;
 use crate::model::{TimerSort, TimersReport};
+use crate::output::Paging;
 
 /// Timers with due time and callback, registered waits, callbacks of cancellation.
 #[derive(Debug, Args)]
@@ -33,9 +34,11 @@ impl Command for Timers {
         Ok(self.dump.path())
     }
 
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.most.page())
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<TimersReport>> {
-        let mut answer = timers(&at.heap()?, self.sort.given())?;
-        answer.data.not_listed = self.most.cut(&mut answer.data.timers);
-        Ok(answer)
+        Ok(timers(&at.heap()?, self.sort.given())?)
     }
 }

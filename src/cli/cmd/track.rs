@@ -4,9 +4,11 @@ use anyhow::Result;
 use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{TrackQuery, TrackView, track};
 use crate::base::Answer;
 use crate::model::TrackReport;
+use crate::output::Paging;
 
 /// Objects from one dump of a process to the next: which survived, moved, died, were born.
 ///
@@ -30,6 +32,15 @@ pub(in crate::cli) struct Track {
     /// formats].
     #[arg(short = 'n', long, value_name = "N", conflicts_with_all = ["objects", "ranges"])]
     top: Option<usize>,
+
+    #[command(flatten)]
+    skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
+    sort: ColumnArg,
 
     /// The dump taken first: an ELF core or a Windows minidump, also compressed with zstd or gzip.
     #[arg(value_name = "BEFORE")]
@@ -58,13 +69,18 @@ impl Command for Track {
         &self.after
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows(self.top)))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<TrackReport>> {
         let view = match (self.objects, self.ranges) {
             (true, _) => TrackView::Objects,
             (_, true) => TrackView::Ranges,
             _ => TrackView::Types,
         };
-        let query = TrackQuery { view, doubtful: self.doubtful, top: at.rows(self.top) };
+        let query =
+            TrackQuery { view, doubtful: self.doubtful, top: self.sort.before(self.filter.before(self.skip.counted(at.rows(self.top)))) };
         Ok(track(&at.heap_at(0)?, &at.heap_at(1)?, &query)?)
     }
 }

@@ -57,13 +57,14 @@ impl Command for Trim {
     fn answer(&self, at: &At<'_>) -> Result<Answer<TrimReport>> {
         let (path, options) = (&at.opening.path, &at.opening.options);
         check_output(path, &self.out, self.force)?;
-        // First without module files: what the dump answers on its own. Then with them, because they cause other reads.
+        // First without module files, to record the reads that the dump answers by itself. Then with them, because they cause different
+        // reads.
         let alone = OpenOptions { search: FileSearch::default(), record: true, ..options.clone() };
         let mut dump = Dump::open(path, &alone)?;
         dump.runtime_at(at.config.runtime)?;
         let mut reads = Reads::of(&dump, &Surveys::default());
         if options.search.finds_any(dump.file(), dump.memory()) {
-            // One after the other: what each keeps of a dump may take as much as the dump.
+            // One after the other: the state kept for an open dump may take as much memory as the dump.
             let (found, file) = (Surveys::of(&dump), dump.file().clone());
             drop(dump);
             let with_files = OpenOptions { record: true, ..options.clone() };
@@ -104,7 +105,7 @@ impl Command for Trim {
         if self.with_modules {
             let query = ModulesQuery { runtime: at.config.runtime, needed: true, ..ModulesQuery::default() };
             let report = modules(&dump, &query)?;
-            // What the runtime's own file supplies is in the copy.
+            // The copy contains everything that the runtime's own file supplies.
             let lacking = report.modules.iter().filter(|m| m.needed_for.iter().any(|need| *need != ModuleNeed::Runtime)).count();
             if lacking > 0 {
                 let what = format!(

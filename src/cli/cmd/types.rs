@@ -6,10 +6,12 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
+use super::super::select::{ColumnArg, MostArg};
 use super::super::values::type_pattern;
 use crate::analysis::types;
 use crate::base::Answer;
 use crate::model::TypesReport;
+use crate::output::Paging;
 use crate::session::TypePattern;
 
 /// Layout of a type: base types, size, field offsets, statics.
@@ -22,6 +24,12 @@ pub(in crate::cli) struct Type {
     /// Also list the methods that the type declares: slot, MethodDesc, whether the JIT or the AOT compiler made their code, and where it is.
     #[arg(long)]
     methods: bool,
+
+    #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
+    most: MostArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -39,6 +47,10 @@ impl Command for Type {
 
     fn dump(&self) -> Result<Option<PathBuf>> {
         Ok(self.dump.path())
+    }
+
+    fn page(&self, _at: &At<'_>) -> Option<Paging> {
+        Some(self.sort.of(self.most.page()))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<TypesReport>> {

@@ -6,10 +6,11 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
-use super::super::select::{TopArg, TypesArg};
+use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
 use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
 use crate::model::UnreachableReport;
+use crate::output::Paging;
 
 /// Uncollected garbage: objects not reachable from any root, by type, and why they are still there.
 #[derive(Debug, Args)]
@@ -22,7 +23,13 @@ pub(in crate::cli) struct Unreachable {
     types: TypesArg,
 
     #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -44,9 +51,17 @@ impl Command for Unreachable {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<UnreachableReport>> {
-        let query =
-            UnreachableQuery { types: self.types.patterns(), objects: self.objects, top: self.top.rows(at), stacks: self.stacks.stacks };
+        let query = UnreachableQuery {
+            types: self.types.patterns(),
+            objects: self.objects,
+            top: self.sort.before(self.filter.before(self.top.counted(at))),
+            stacks: self.stacks.stacks,
+        };
         Ok(unreachable(&at.heap()?, &query)?)
     }
 

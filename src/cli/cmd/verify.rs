@@ -7,11 +7,13 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::open::Opening;
+use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use super::super::values::address;
 use crate::analysis::{VerifyQuery, verify};
 use crate::base::{Addr, Answer};
 use crate::heapgraph::IndexUse;
 use crate::model::VerifyReport;
+use crate::output::Paging;
 
 /// Findings on a terminal without `--top`.
 const FEW: usize = 100;
@@ -26,6 +28,15 @@ pub(in crate::cli) struct Verify {
     /// Number of findings to list, 0 for all [default: 100 on a terminal; all in pipes, files and other formats].
     #[arg(short = 'n', long, value_name = "N")]
     top: Option<usize>,
+
+    #[command(flatten)]
+    skip: SkipArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
+
+    #[command(flatten)]
+    sort: ColumnArg,
 
     #[command(flatten)]
     dump: DumpArg,
@@ -43,16 +54,23 @@ impl Command for Verify {
     }
 
     fn prepare(&self, opening: &mut Opening) {
-        // What is checked is the dump.
+        // Check the dump itself rather than its index.
         opening.options.index = IndexUse::None;
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.skip.page(at.rows_or(self.top, FEW)))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<VerifyReport>> {
-        Ok(verify(&at.runtime()?, &VerifyQuery { object: self.object, top: at.rows_or(self.top, FEW) })?)
+        Ok(verify(
+            &at.runtime()?,
+            &VerifyQuery { object: self.object, top: self.sort.before(self.filter.before(self.skip.counted(at.rows_or(self.top, FEW)))) },
+        )?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {
-        // What is wrong is wrong, whatever else could not be checked.
+        // An error is definite even if other checks were incomplete.
         if report.totals.errors > 0 { Exit::Negative } else { exit }
     }
 }

@@ -6,10 +6,11 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::object_name::{ObjectName, object_name};
-use super::super::select::TopArg;
+use super::super::select::{ColumnArg, FilterArg, TopArg};
 use crate::analysis::{WhatifQuery, whatif};
 use crate::base::Answer;
 use crate::model::WhatifReport;
+use crate::output::Paging;
 
 /// What would survive or be freed if objects were rooted or roots were removed.
 #[derive(Debug, Args)]
@@ -24,7 +25,13 @@ pub(in crate::cli) struct Whatif {
     dead: Vec<ObjectName>,
 
     #[command(flatten)]
+    sort: ColumnArg,
+
+    #[command(flatten)]
     top: TopArg,
+
+    #[command(flatten)]
+    filter: FilterArg,
 
     #[command(flatten)]
     stacks: StacksArg,
@@ -46,8 +53,12 @@ impl Command for Whatif {
         Ok(self.dump.path())
     }
 
+    fn page(&self, at: &At<'_>) -> Option<Paging> {
+        Some(self.filter.of(self.sort.of(self.top.page(at))))
+    }
+
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhatifReport>> {
-        let top = self.top.rows(at);
+        let top = self.sort.before(self.filter.before(self.top.counted(at)));
         let components = if at.is_table() { top } else { 0 };
         let alive = self.alive.iter().map(|name| at.address_of(0, name)).collect::<Result<_>>()?;
         let dead = self.dead.iter().map(|name| at.root_of(name)).collect::<Result<_>>()?;

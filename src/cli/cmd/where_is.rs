@@ -7,7 +7,7 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, ObjectNames, object_names};
-use crate::analysis::place;
+use crate::analysis::where_is;
 use crate::base::Answer;
 use crate::model::{PlaceKind, WhereReport};
 
@@ -39,7 +39,7 @@ impl Command for Where {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<WhereReport>> {
-        Ok(place(&at.heap()?, at.address()?)?)
+        Ok(where_is(&at.heap()?, at.address()?)?)
     }
 
     fn exit(&self, report: &Self::Report, exit: Exit) -> Exit {

@@ -1,4 +1,4 @@
-//! What a shell asks for, and what it is offered.
+//! Requests of a shell for completion, and the candidates offered.
 
 use std::ffi::OsString;
 
@@ -8,15 +8,15 @@ pub(super) struct Offer {
     pub(super) help: Option<String>,
 }
 
-/// Prints candidates for a shell.
+/// Formats candidates for a shell.
 pub(super) type Printer = Box<dyn Fn(&[Offer]) -> String>;
 
-/// A word that is to be completed.
+/// A request to complete a word.
 pub(super) struct Asked {
-    /// The words of the line up to this one.
+    /// Words of the line up to and including the word to complete.
     pub(super) words: Vec<OsString>,
-    /// The words after it.
+    /// Words after it.
     pub(super) after: Vec<OsString>,
-    /// Prints the candidates for the shell that asks.
+    /// Formats the candidates for the requesting shell.
     pub(super) print: Printer,
 }

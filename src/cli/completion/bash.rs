@@ -1,16 +1,16 @@
-//! bash, which puts candidates into the line as they are.
+//! bash, which inserts candidates into the line verbatim.
 //!
-//! The script passes the line, not its words: bash cuts those at `:` and `=`, and says of none in which quotes the cursor is. Outside
-//! quotes, a backslash precedes all but letters, digits and a few signs: a part of such a word, to which bash completes several
-//! candidates, is as inert as the whole. Within quotes only names without any other sign are offered. They would be inert if escaped, but
-//! bash closes the quotes after them, and does not report the text after the cursor: it may be an earlier completion, which those quotes
-//! made inert.
+//! The script passes the line rather than its words, because bash splits words at `:` and `=`, and does not report which quotes are open at the
+//! cursor. Outside quotes, a backslash precedes all characters except letters, digits and a few signs. Thus a common prefix of several candidates,
+//! which bash inserts, is as inert as the whole word. Within quotes, only names without any other sign are offered. Escaped names would be inert, but
+//! bash closes the quotes after them and does not report the text after the cursor. That text may be an earlier completion which these quotes made
+//! inert.
 
 use std::ffi::OsString;
 
 use super::asked::{Asked, Offer};
 
-/// The script.
+/// The completion script.
 pub(super) const SCRIPT: &str = r#"# Completion of gcdump in bash: source <(gcdump completions bash)
 _gcdump() {
     local candidate
@@ -31,26 +31,26 @@ else
 fi
 "#;
 
-/// Where the cursor is.
+/// The command line at the cursor.
 #[derive(Debug, PartialEq, Eq)]
 struct Cursor {
-    /// The words up to the cursor, as the program would get them.
+    /// Words up to the cursor, as the program would receive them.
     words: Vec<String>,
-    /// The part of the last one that stays, before what bash replaces.
+    /// Part of the last word that is kept, before the text that bash replaces.
     stays: String,
     /// Whether a quote is open.
     quoted: bool,
-    /// Whether the last word begins with the name of the home folder, `~/`, which bash replaces only outside quotes.
+    /// Whether the last word begins with `~/`, which bash expands only outside quotes.
     home: bool,
 }
 
-/// A word that is being read.
+/// A word that is being parsed.
 #[derive(Clone, Default)]
 struct Word {
     text: String,
-    /// Whether it has begun: with a quote, it may have no text yet.
+    /// Whether the word has begun: after an opening quote it may still be empty.
     begun: bool,
-    /// Whether its text depends on what bash replaces in it.
+    /// Whether bash expands something in the word.
     expands: bool,
 }
 
@@ -62,8 +62,8 @@ impl Word {
 }
 
 impl Cursor {
-    /// Of `line`, which ends at the cursor, before `rest`; bash replaces `replaced`, its end. `None` where nothing can be offered: the
-    /// word goes on after the cursor, its text is not known, or it is not the word of a simple command.
+    /// Parses `line`, which ends at the cursor and is followed by `rest`; bash replaces `replaced`, its end. `None` if nothing can be offered: the
+    /// word continues after the cursor, its text is unknown, or it is not part of a simple command.
     fn of(line: &str, rest: &str, replaced: &str) -> Option<Cursor> {
         let at = line.strip_suffix(replaced)?.len();
         let (mut words, mut word, mut quote, mut begins) = (Vec::new(), Word::default(), None, 0);
@@ -120,7 +120,7 @@ impl Cursor {
         Some(Cursor { words, stays, quoted: quote.is_some(), home })
     }
 
-    /// The text to insert so that the last word becomes `value`.
+    /// Returns the text to insert so that the last word becomes `value`.
     fn replacement(&self, value: &str) -> Option<String> {
         let rest = value.strip_prefix(self.stays.as_str())?;
         if self.quoted {
@@ -141,12 +141,12 @@ impl Cursor {
     }
 }
 
-/// Whether bash takes a character as it is, in quotes and outside.
+/// Whether bash takes a character verbatim, in quotes and outside.
 fn is_plain(c: char) -> bool {
     c.is_alphanumeric() || "_-./+,:=%".contains(c)
 }
 
-/// The line up to the cursor, the line after it, and the text that is replaced.
+/// Parses the script's arguments: the line up to the cursor, the line after it, and the text to replace.
 pub(super) fn asked(given: &[OsString]) -> Option<Asked> {
     let [line, rest, replaced] = given else { return None };
     let cursor = Cursor::of(line.to_str()?, rest.to_str()?, replaced.to_str()?)?;
@@ -158,13 +158,13 @@ pub(super) fn asked(given: &[OsString]) -> Option<Asked> {
     Some(Asked { words, after, print: Box::new(print) })
 }
 
-/// `line` once its last word, of which bash replaces `replaced`, was completed to `name`; for tests.
+/// Returns `line` with its last word, of which bash replaces `replaced`, completed to `name`; for tests.
 pub fn completed(line: &str, replaced: &str, name: &str) -> Option<String> {
     let word = Cursor::of(line, "", replaced).filter(|_| super::is_offered(name))?.replacement(name)?;
     Some(format!("{}{word}", line.strip_suffix(replaced)?))
 }
 
-/// The words of `line`, if it is a simple command whose last word bash takes as it is.
+/// Returns the words of `line`, if it is a simple command whose last word bash takes verbatim; for tests.
 pub fn words(line: &str) -> Option<Vec<String>> {
     Cursor::of(line, "", "").map(|cursor| cursor.words)
 }
@@ -188,7 +188,7 @@ mod tests {
         {
             assert_eq!(at(none, ""), None, "{none}");
         }
-        // The word goes on, or is not the end of the line.
+        // The word continues, or is not at the end of the line.
         assert_eq!(Cursor::of("gcdump a", "b", "a"), None);
         assert_eq!(Cursor::of("gcdump 'a", " b", "a"), None);
         assert_eq!(Cursor::of("gcdump a", "", "b"), None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_escaped_or_left_out() {
+    fn names_are_escaped_or_omitted() {
         let completes = |line: &str, replaced: &str, name: &str| completed(line, replaced, name).unwrap_or_default();
         assert_eq!(completes("g --type Lab.N", "Lab.N", "Lab.Node"), "g --type Lab.Node");
         assert_eq!(completes("g --type L", "L", "List`1"), r"g --type List\`1");

@@ -1,19 +1,19 @@
-//! Names that may be offered.
+//! Names that may be offered as candidates.
 
 use unicode_width::UnicodeWidthChar;
 
 use crate::output::is_hostile;
 
-/// Longest candidate in bytes.
+/// Length of the longest candidate in bytes.
 const LONGEST: usize = 1024;
 
-/// Whether a name may be offered at all: it is short, has a width on the screen throughout, and keeps a terminal as it is. Names from
-/// elsewhere that could be an option are left out as well.
+/// Whether a name may be offered: it is short, all its characters have a width on the screen, and it does not affect the terminal. Names from dumps
+/// or file systems that could be options are excluded as well.
 pub(in crate::cli) fn is_offered(name: &str) -> bool {
     is_inert(name) && !name.starts_with('-')
 }
 
-/// Whether a name is short, has a width on the screen throughout, and keeps a terminal as it is.
+/// Whether a name is short, all its characters have a width on the screen, and it does not affect the terminal.
 pub(super) fn is_inert(name: &str) -> bool {
     let seen = |c: char| c == ' ' || !(is_hostile(c) || c.is_whitespace() || c.width().is_none_or(|width| width == 0));
     !name.is_empty() && name.len() <= LONGEST && name.chars().all(seen)

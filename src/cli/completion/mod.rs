@@ -1,8 +1,9 @@
-//! Completion in the shells of this system: the scripts that `completions` prints, and the candidates that they ask for.
+//! Completion in the shells of this system: the scripts that `completions` prints, and the candidates that they
+//! request.
 //!
-//! Names of types are text of the dump, and names of files are anyone's. A shell takes a candidate as a part of the line, so each
-//! candidate is quoted by the rules of the shell that asks, or by the shell itself, or left out: [`is_inert`] says for all shells which
-//! names are left out, and the module of a shell what else.
+//! Type names are text from a dump, and file names may come from anyone. A shell inserts a candidate into the line, so each candidate is quoted by
+//! the rules of the requesting shell, or by the shell itself, or omitted. [`is_inert`] decides which names are omitted for all shells; the module of
+//! a shell decides which others are.
 
 mod asked;
 mod bash;
@@ -29,16 +30,16 @@ pub(super) use inert::is_offered;
 pub(super) use names::types;
 pub use plain::in_powershell as completed_in_powershell;
 
-/// The variable by which a script asks the program for candidates: the name of its shell.
+/// Environment variable that a script sets to request candidates: the name of its shell.
 const VARIABLE: &str = "GCDUMP_COMPLETE";
-/// The variable by which the script of zsh says which word is to be completed.
+/// Environment variable with the index of the word to complete, set by the script for zsh.
 const INDEX: &str = "GCDUMP_COMPLETE_INDEX";
-/// The variable of scripts of earlier editions, whose shells take candidates as they are.
+/// Environment variable of scripts from earlier versions, whose shells insert candidates verbatim.
 const FORMER: &str = "COMPLETE";
-/// Most candidates.
+/// Maximum number of candidates.
 const MOST: usize = 1000;
 
-/// Prints the script of a shell.
+/// Prints the completion script of a shell.
 pub(super) fn run(matches: &ArgMatches, streams: &mut Streams<'_>) -> Result<Exit> {
     let Completions { shell } = Completions::from_arg_matches(matches)?;
     let script = match shell {
@@ -58,7 +59,7 @@ pub(super) fn run(matches: &ArgMatches, streams: &mut Streams<'_>) -> Result<Exi
     Ok(Exit::Ok)
 }
 
-/// Answers a script that asks for candidates. Returns whether one did.
+/// Answers a script that requests candidates. Returns whether there was a request.
 pub fn complete(args: impl IntoIterator<Item = OsString>) -> bool {
     let mut args = args.into_iter().skip(1);
     let set = |name| std::env::var_os(name).filter(|v| !v.is_empty());
@@ -69,7 +70,7 @@ pub fn complete(args: impl IntoIterator<Item = OsString>) -> bool {
     let shell = shell.and_then(|name| Shell::from_str(name.to_str()?, false).ok());
     let asked = shell.and_then(|shell| asked(shell, args.collect()));
     if let Some(asked) = asked {
-        // A shell that does not listen any more needs no answer.
+        // A failure to write is ignored: the shell no longer reads the answer.
         let _ = std::io::stdout().write_all(answer(asked).as_bytes());
     }
     true
@@ -108,7 +109,7 @@ fn answer(asked: Asked) -> String {
     print(&found.iter().filter_map(offer).take(MOST).collect::<Vec<_>>())
 }
 
-/// Whether a candidate that begins with `-` is an option, and not a name that would become one.
+/// Whether a candidate that begins with `-` is an option, rather than a name that would be taken for one.
 fn may_begin_so(value: &str, typed: &OsStr, command: &Clap) -> bool {
     if !value.starts_with('-') {
         return true;
@@ -125,7 +126,7 @@ fn may_begin_so(value: &str, typed: &OsStr, command: &Clap) -> bool {
     })
 }
 
-/// Whether the shell that asks reads UTF-8. Where it does not, a character may be taken for others, quotes among them.
+/// Whether the requesting shell reads UTF-8. If it does not, a character may be taken for others, including quotes.
 fn locale_is_utf8() -> bool {
     if cfg!(windows) {
         return true;

@@ -1,4 +1,4 @@
-//! Names of types in the dump of the line that is being completed.
+//! Type names from the dump of the line to complete.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -12,25 +12,25 @@ use crate::heapgraph::IndexUse;
 use crate::managed::Type;
 use crate::session::{Dump, OpenOptions};
 
-/// Most names that are offered.
+/// Maximum number of names offered.
 const OFFERED: usize = 200;
 
-/// The line that is being completed.
+/// The line to complete.
 struct Line {
-    /// Its words, with an empty one for the word that is being typed.
+    /// Words, with an empty one for the word to complete.
     words: Vec<OsString>,
-    /// The dump that it names.
+    /// The dump in the line.
     dump: Option<PathBuf>,
 }
 
 static LINE: OnceLock<Line> = OnceLock::new();
 
-/// Says which line is being completed, and which dump it names: clap asks for candidates without them.
+/// Records the line to complete and its dump, because clap requests candidates without them.
 pub(super) fn complete_in(dump: Option<OsString>, words: Vec<OsString>) {
     let _ = LINE.set(Line { words, dump: dump.map(PathBuf::from) });
 }
 
-/// Names of types in the dump of the command line that begin with what is typed.
+/// Returns type names from the dump of the command line that begin with the typed text.
 pub(in crate::cli) fn types(current: &OsStr) -> Vec<CompletionCandidate> {
     let Some(typed) = current.to_str() else { return Vec::new() };
     names(typed).unwrap_or_default().into_iter().map(CompletionCandidate::new).collect()
@@ -39,7 +39,7 @@ pub(in crate::cli) fn types(current: &OsStr) -> Vec<CompletionCandidate> {
 fn names(typed: &str) -> Option<Vec<String>> {
     let line = LINE.get()?;
     let picked = pick::pick(line.dump.as_deref(), std::env::var_os("GCDUMP_DUMP").map(PathBuf::from), Path::new(".")).ok()?;
-    // Unpacking takes longer than anyone waits for a name.
+    // Decompression takes too long for completion.
     if pick::is_compressed(&picked.path) {
         return None;
     }

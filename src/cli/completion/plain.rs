@@ -1,11 +1,11 @@
-//! Shells that quote candidates themselves (elvish, fish, zsh), and PowerShell, which inserts them as they are.
+//! Shells that quote candidates themselves (elvish, fish, zsh), and PowerShell, which inserts them verbatim.
 
 use std::ffi::OsString;
 
 use super::asked::{Asked, Offer};
 
-/// zsh quotes what `compadd` gets, for the place where the cursor is. A word that goes on after the cursor is not completed, and the
-/// home folder is left to the completion of files that zsh has.
+/// zsh quotes the arguments of `compadd` for the position of the cursor. A word that continues after the cursor is not completed, and the home
+/// directory is left to zsh's own file completion.
 pub(super) const ZSH: &str = r#"#compdef gcdump
 # Completion of gcdump in zsh: source <(gcdump completions zsh), after compinit
 _gcdump() {
@@ -36,7 +36,7 @@ else
 fi
 "#;
 
-/// fish quotes candidates for the place where the cursor is. A word that goes on after the cursor is not completed.
+/// fish quotes candidates for the position of the cursor. A word that continues after the cursor is not completed.
 pub(super) const FISH: &str = r#"# Completion of gcdump in fish: gcdump completions fish | source
 function __gcdump_complete
     set -l typed (commandline --current-token --cut-at-cursor)
@@ -54,7 +54,8 @@ set edit:completion:arg-completer[gcdump] = {|@words|
 }
 "#;
 
-/// The words go through the environment, for Windows PowerShell passes no quotes to programs. Nothing typed is evaluated.
+/// The words are passed in environment variables, because Windows PowerShell passes no quotes to programs. Nothing
+/// typed is evaluated.
 pub(super) const POWERSHELL: &str = r#"# Completion of gcdump in PowerShell: gcdump completions powershell | Out-String | Invoke-Expression
 Register-ArgumentCompleter -Native -CommandName gcdump -ScriptBlock {
     param($wordToComplete, $commandAst, $cursorPosition)
@@ -90,17 +91,17 @@ Register-ArgumentCompleter -Native -CommandName gcdump -ScriptBlock {
 }
 "#;
 
-/// A candidate a line.
+/// Formats one candidate per line.
 pub(super) fn lines(offers: &[Offer]) -> String {
     offers.iter().flat_map(|offer| [&offer.value, "\n"]).collect()
 }
 
-/// A candidate a line, each with its description after a tab.
+/// Formats one candidate per line, each with its description after a tab.
 pub(super) fn with_help(offers: &[Offer]) -> String {
     offers.iter().map(|offer| line(&offer.value, "\t", offer.help.as_deref())).collect()
 }
 
-/// A candidate a line, each with its description after a colon; other colons are escaped.
+/// Formats one candidate per line, each with its description after a colon; other colons are escaped.
 pub(super) fn zsh(offers: &[Offer]) -> String {
     let escaped = |text: &str| text.replace('\\', "\\\\").replace(':', "\\:");
     offers.iter().map(|offer| line(&escaped(&offer.value), ":", offer.help.as_deref().map(escaped).as_deref())).collect()
@@ -113,7 +114,7 @@ fn line(value: &str, separator: &str, help: Option<&str>) -> String {
     }
 }
 
-/// The words that fish passes: the last one is as it was typed, perhaps with an opening quote or escapes.
+/// Parses the words that fish passes: the last one is as typed, perhaps with an opening quote or escapes.
 pub(super) fn fish_words(mut given: Vec<OsString>) -> Vec<OsString> {
     if let Some(typed) = given.last_mut()
         && let Some(text) = typed.to_str()
@@ -138,12 +139,12 @@ fn fish_word(typed: &str) -> String {
     out
 }
 
-/// The words that the script for PowerShell passes.
+/// Parses the words that the script for PowerShell passes.
 pub(super) fn asked_by_powershell() -> Option<Asked> {
     let passed = std::env::var("GCDUMP_COMPLETE_WORDS").ok()?;
     let mut words: Vec<OsString> = passed.split('\n').map(Into::into).collect();
     let typed = words.pop()?.into_string().ok()?;
-    // Versions of PowerShell differ in whether they replace the quote that was typed.
+    // Versions of PowerShell differ in whether they replace the typed quote.
     let quoted = typed.contains(is_quote);
     words.push(typed.replace(is_quote, "").into());
     let print = move |offers: &[Offer]| -> String {
@@ -153,14 +154,13 @@ pub(super) fn asked_by_powershell() -> Option<Asked> {
     Some(Asked { words, after: Vec::new(), print: Box::new(print) })
 }
 
-/// Quotes of PowerShell.
+/// Whether PowerShell treats a character as a quote.
 fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"' | '\u{2018}'..='\u{201b}' | '\u{201c}'..='\u{201e}')
 }
 
-/// A name as PowerShell takes it: as it is, or in single quotes unless a quote is open. Left out are names with characters beyond
-/// ASCII, some of which PowerShell takes for quotes and which a console may decode as such, and those that Windows PowerShell passes as
-/// several words.
+/// Quotes a name for PowerShell: verbatim, or in single quotes unless a quote is open. Names with characters beyond ASCII are omitted, because
+/// PowerShell treats some of them as quotes and a console may decode others as such; so are names that Windows PowerShell passes as several words.
 pub fn in_powershell(name: &str, quoted: bool) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=\\".contains(c);
     if name.chars().all(plain) {

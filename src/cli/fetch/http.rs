@@ -1,4 +1,4 @@
-//! The client: HTTPS, and plain HTTP to this machine only.
+//! The HTTP client: HTTPS, and plain HTTP only to this machine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -13,53 +13,53 @@ use ureq::{Agent, Body};
 
 use crate::base::{Progress, cancel};
 
-/// Most redirects that are followed.
+/// Maximum number of redirects followed.
 const REDIRECTS: u32 = 5;
-/// How often a file is asked for: each time after the first from where the connection was cut.
+/// Maximum number of requests for a file: each after the first continues where the connection was cut.
 const TRIES: u32 = 4;
-/// Time to connect, and to begin an answer.
+/// Timeout for connecting and for the start of a response.
 const CONNECT: Duration = Duration::from_secs(15);
-/// Bytes that are read at a time.
+/// Number of bytes read at a time.
 const PIECE: usize = 64 << 10;
-/// Most bytes of a text that a server sends: the index of a feed.
+/// Maximum size in bytes of a text from a server: the index of a feed.
 const MAX_TEXT: u64 = 1 << 20;
 
-/// Why a file was not downloaded.
+/// Reasons for which a file was not downloaded.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The server does not have it.
     Absent,
-    /// The answer of the server is not used.
+    /// The response of the server is not accepted.
     Refused(String),
-    /// The server could not be asked, or broke off.
+    /// The server could not be reached, or the connection was cut.
     Failed(String),
     /// The file cannot be written.
     Disk(io::Error),
 }
 
-/// Asks servers.
+/// Sends requests to servers.
 pub(super) struct Client<'p> {
-    /// For other machines, by the proxy of the environment.
+    /// For other machines, through the proxy of the environment.
     public: Agent,
     /// For this machine, without a proxy.
     own: Agent,
     each: Duration,
     most: u64,
-    /// Bytes that may yet be downloaded.
+    /// Number of bytes that may still be downloaded.
     left: Cell<u64>,
     progress: Option<&'p dyn Progress>,
     /// Servers that could not be reached.
     down: RefCell<BTreeSet<String>>,
 }
 
-/// An answer, and whether it begins at the byte that was asked for.
+/// A response, and whether it begins at the requested byte.
 struct Answer {
     response: Response<Body>,
     url: String,
 }
 
 impl<'p> Client<'p> {
-    /// `each`: the time for one file. `most`: bytes of all files together.
+    /// Creates a client. `each`: the time limit for one file. `most`: maximum number of bytes of all files together.
     pub(super) fn new(each: Duration, most: u64, progress: Option<&'p dyn Progress>) -> Client<'p> {
         let agent = |proxied: bool| {
             let config = Agent::config_builder()
@@ -94,7 +94,7 @@ impl<'p> Client<'p> {
         done
     }
 
-    /// The text at `url`.
+    /// Downloads the text at `url`.
     pub(super) fn text(&self, url: &str) -> Result<String, Trouble> {
         let deadline = Instant::now().checked_add(self.each);
         let answer = self.ask(url, 0, None, deadline)?;
@@ -111,15 +111,15 @@ impl<'p> Client<'p> {
             let headers = answer.response.headers();
             let text = |name: header::HeaderName| headers.get(name).and_then(|v| v.to_str().ok()).map(ToString::to_string);
             if let Some(packed) = text(header::CONTENT_ENCODING).filter(|e| !e.eq_ignore_ascii_case("identity")) {
-                return Err(Trouble::Refused(format!("it is compressed ({packed}), which was not asked for")));
+                return Err(Trouble::Refused(format!("it is compressed ({packed}), which was not requested")));
             }
             if answer.response.status().as_u16() == 206 {
                 let range = text(header::CONTENT_RANGE).unwrap_or_default();
                 if !range.starts_with(&format!("bytes {done}-")) {
-                    return Err(Trouble::Refused(format!("it continues at another place than was asked for ({range:?}, not {done})")));
+                    return Err(Trouble::Refused(format!("it continues at the wrong offset ({range:?}, not {done})")));
                 }
             } else {
-                // The whole file, from its beginning.
+                // The response has the whole file from its beginning.
                 done = 0;
                 to.set_len(0).and_then(|()| to.seek(SeekFrom::Start(0))).map_err(Trouble::Disk)?;
             }
@@ -135,16 +135,16 @@ impl<'p> Client<'p> {
                 None => return Ok(done),
                 Some(why) if tries >= TRIES || done == begun => {
                     let cut = format!("cut off after {done} bytes: {why}");
-                    return Err(Trouble::Failed(if tries > 1 { format!("{cut}, at the {tries}. try") } else { cut }));
+                    return Err(Trouble::Failed(if tries > 1 { format!("{cut}, on attempt {tries}") } else { cut }));
                 }
                 Some(_) => {}
             }
         }
     }
 
-    /// Copies a body to the end of a file. Returns why it broke off, if it did.
+    /// Copies a body to the end of a file. Returns why it was cut off, if it was.
     fn copy(&self, body: Body, most: u64, to: &mut &File, done: &mut u64, deadline: Option<Instant>) -> Result<Option<String>, Trouble> {
-        // The limit is the one below.
+        // The limit is enforced below.
         let mut body = body.into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; PIECE];
         loop {
@@ -175,7 +175,7 @@ impl<'p> Client<'p> {
         }
     }
 
-    /// Asks for `url`, from its byte `from` on, and follows redirects.
+    /// Requests `url` from byte `from` on, and follows redirects.
     fn ask(&self, url: &str, from: u64, tag: Option<&str>, deadline: Option<Instant>) -> Result<Answer, Trouble> {
         let mut url = url.to_string();
         let mut was_own = None;
@@ -231,21 +231,21 @@ fn is_late(deadline: Option<Instant>) -> bool {
     deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
-/// Scheme, name and port of the server of an address.
+/// Returns scheme, name and port of the server in a URL.
 fn server(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     format!("{scheme}://{}", rest.split('/').next().unwrap_or_default()).to_ascii_lowercase()
 }
 
-/// Whether an address is one of this machine.
+/// Whether a URL refers to this machine.
 ///
 /// # Errors
-/// Why it is not asked: plain HTTP to another machine, a scheme that is not one of the web, a user's name in it.
+/// Why the URL is not used: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
 pub(super) fn is_own(url: &str) -> Result<bool, String> {
     let uri: Uri = url.parse().map_err(|e| format!("{url} is not an address: {e}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     if host.is_empty() || uri.authority().is_none_or(|a| a.as_str().contains('@')) {
-        return Err(format!("{url} names no server, or a user"));
+        return Err(format!("{url} has no server name, or has a user name"));
     }
     let own = host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback());
     match uri.scheme_str() {
@@ -256,7 +256,7 @@ pub(super) fn is_own(url: &str) -> Result<bool, String> {
     }
 }
 
-/// The address that a server at `base` redirects to.
+/// Returns the URL that a server at `base` redirects to.
 fn joined(base: &str, to: &str) -> Option<String> {
     if to.contains("://") {
         return Some(to.into());

@@ -1,7 +1,7 @@
-//! Downloads files of modules into gcdump's cache: `gcdump modules --fetch`, the only part of gcdump that opens a connection.
+//! Downloads module files into gcdump's cache: `gcdump modules --fetch`, the only part of gcdump that opens a connection.
 //!
-//! A request has the name of a file and its identity, of which the keys of symbol servers consist, or the version of the runtime (NuGet), and
-//! nothing else of a dump. A file enters the cache once its identity has been checked, under a name of hexadecimal digits.
+//! A request contains the name of a file and its identity, which form the keys of symbol servers, or the version of the runtime (NuGet), and nothing
+//! else from a dump. A file enters the cache after its identity was verified, with a name of hexadecimal digits.
 
 mod http;
 mod package;
@@ -24,35 +24,35 @@ use http::{Client, Trouble};
 use package::{Package, Packages};
 pub(super) use store::Store;
 
-/// Microsoft's public symbol server, which is asked for Microsoft's own files only.
+/// Microsoft's public symbol server, which is asked only for Microsoft's own files.
 const MICROSOFT: &str = "https://msdl.microsoft.com/download/symbols";
-/// The public feed of NuGet: the address below which packages lie.
+/// The public NuGet feed: the base URL of its packages.
 const NUGET: &str = "https://api.nuget.org/v3-flatcontainer";
-/// Most bytes of one file: a single-file program with the framework in it has 200 MB.
+/// Maximum size of one file in bytes: a single-file program that contains the framework has 200 MB.
 const MAX_FILE: u64 = 512 << 20;
-/// Most sources of a kind.
+/// Maximum number of sources of a kind.
 const MAX_SOURCES: usize = 16;
 
-/// Where to download from, and how much.
+/// Sources of downloads, and limits.
 #[derive(Clone, Debug)]
 pub(super) struct Sources {
-    /// Symbol servers that were named; none for Microsoft's.
+    /// Symbol servers given by the user; empty for Microsoft's.
     pub(super) symbols: Vec<String>,
-    /// Feeds of NuGet that were named.
+    /// NuGet feeds given by the user.
     pub(super) nuget: Vec<String>,
-    /// Servers of debuginfod.
+    /// debuginfod servers.
     pub(super) debuginfod: Vec<String>,
-    /// Most bytes of all files together.
+    /// Maximum number of bytes of all files together.
     pub(super) most: u64,
-    /// Time for each file.
+    /// Time limit for each file.
     pub(super) each: Duration,
-    /// Also the portable PDBs of the listed modules.
+    /// Whether the portable PDBs of the listed modules are downloaded too.
     pub(super) pdbs: bool,
-    /// Also files that are not needed.
+    /// Whether files that are not needed are downloaded too.
     pub(super) all: bool,
 }
 
-/// The addresses in a variable: separated by spaces, as in `DEBUGINFOD_URLS`.
+/// Returns the URLs in an environment variable, separated by spaces, as in `DEBUGINFOD_URLS`.
 pub(super) fn addresses(variable: &str) -> Vec<String> {
     let value = std::env::var(variable).unwrap_or_default();
     value.split_whitespace().filter(|url| url.contains("://")).take(MAX_SOURCES).map(ToString::to_string).collect()
@@ -63,13 +63,13 @@ pub(super) fn addresses(variable: &str) -> Vec<String> {
 struct Wanted {
     name: String,
     id: Option<FileId>,
-    /// Module version id, where the dump has it.
+    /// Module version id, if the dump has it.
     mvid: Option<String>,
-    /// Whether it is one of the framework's own.
+    /// Whether the file belongs to the framework.
     is_framework: bool,
-    /// Versions of the framework that it may be of.
+    /// Version of the framework that the file may belong to.
     version: Option<String>,
-    /// Whether packages of ASP.NET Core and of desktop frameworks may have it.
+    /// Whether packages of ASP.NET Core and of desktop frameworks may contain the file.
     package: Option<&'static str>,
 }
 
@@ -79,7 +79,7 @@ impl Wanted {
     }
 }
 
-/// Downloads what was asked for.
+/// Downloads the requested files.
 pub(super) struct Fetcher<'f> {
     sources: &'f Sources,
     client: Client<'f>,
@@ -87,18 +87,18 @@ pub(super) struct Fetcher<'f> {
     packages: Packages,
     facts: &'f DumpFacts,
     shape: Shape,
-    /// Files that were tried.
+    /// Files that were already tried.
     tried: BTreeSet<String>,
 }
 
 impl<'f> Fetcher<'f> {
-    /// For files of the process that `facts` describe.
+    /// Creates a fetcher for files of the process that `facts` describe.
     pub(super) fn new(sources: &'f Sources, store: &'f Store, facts: &'f DumpFacts, shape: Shape, options: &'f OpenOptions) -> Fetcher<'f> {
         let client = Client::new(sources.each, sources.most, options.progress.as_deref());
         Fetcher { sources, client, store, packages: Packages::default(), facts, shape, tried: BTreeSet::new() }
     }
 
-    /// Downloads the files that `report` names as needed and not found, without those that were tried before. Returns the outcome of each.
+    /// Downloads the files that `report` lists as needed and not found, except those already tried. Returns the result of each.
     ///
     /// # Errors
     /// If the cache cannot be written.
@@ -124,11 +124,11 @@ impl<'f> Fetcher<'f> {
 
     fn one(&mut self, file: &Wanted) -> Result<FetchModel> {
         let Some(id) = &file.id else {
-            let why = "the dump does not have the identity of its file, so that none can be recognized";
+            let why = "the identity of its file is not in the dump, so that no file can be verified";
             return Ok(file.model(FetchOutcome::NotAsked, vec![why.into()]));
         };
         let Some(name) = plain_name(&file.name) else {
-            return Ok(file.model(FetchOutcome::NotAsked, vec!["its name is not that of a file".into()]));
+            return Ok(file.model(FetchOutcome::NotAsked, vec!["its name is not a file name".into()]));
         };
         let mut found = Outcome::default();
         for url in self.urls(file, id, name) {
@@ -155,13 +155,13 @@ impl<'f> Fetcher<'f> {
         Ok(found.model(file))
     }
 
-    /// Where a file may be, in the order in which sources are asked.
+    /// Returns the URLs where a file may be, in the order in which sources are asked.
     fn urls(&self, file: &Wanted, id: &FileId, name: &str) -> Vec<String> {
         let joined = |base: &str, key: &[String; 3]| format!("{}/{}", base.trim_end_matches('/'), key.join("/"));
         let keys = id.symbol_keys(name);
         let mut out: Vec<String> = self.sources.symbols.iter().flat_map(|base| keys.iter().map(|key| joined(base, key))).collect();
         if self.asks_public() && file.is_framework {
-            // It does not mind the case.
+            // Microsoft's server ignores the case of keys.
             out.extend(keys.first().map(|key| joined(MICROSOFT, key)));
         }
         if let FileId::BuildId(id) = id {
@@ -171,12 +171,12 @@ impl<'f> Fetcher<'f> {
         out
     }
 
-    /// Whether public sources are asked: not where others were named.
+    /// Whether public sources are asked: they are not if the user gave others.
     fn asks_public(&self) -> bool {
         self.sources.symbols.is_empty() && self.sources.nuget.is_empty()
     }
 
-    /// Packages that may have a file of the framework.
+    /// Returns the packages that may contain a file of the framework.
     fn packages_of(&self, file: &Wanted) -> Vec<Package> {
         let Some(version) = file.version.as_deref().filter(|v| file.is_framework && is_version(v)) else { return Vec::new() };
         let feeds = if self.asks_public() { vec![NUGET.to_string()] } else { self.sources.nuget.clone() };
@@ -238,7 +238,7 @@ impl<'f> Fetcher<'f> {
     }
 }
 
-/// Checks that what was written is the file. Returns its size.
+/// Checks that the written file is the wanted one. Returns its size.
 fn check(draft: &super::write::Draft, file: &Wanted, id: &FileId, shape: Shape) -> Result<u64, Trouble> {
     let disk = |e: std::io::Error| Trouble::Disk(e);
     let mut written = draft.file();
@@ -262,7 +262,7 @@ fn check(draft: &super::write::Draft, file: &Wanted, id: &FileId, shape: Shape) 
     Ok(crate::base::len64(bytes.len()))
 }
 
-/// The answers of the sources about one file.
+/// The responses of the sources for one file.
 #[derive(Default)]
 struct Outcome {
     refused: bool,
@@ -271,11 +271,11 @@ struct Outcome {
     reasons: Vec<String>,
 }
 
-/// Most reasons that are kept of a file.
+/// Maximum number of reasons kept for a file.
 const MAX_REASONS: usize = 32;
 
 impl Outcome {
-    /// Adds why a source has not supplied the file.
+    /// Adds the reason for which a source did not supply the file.
     ///
     /// # Errors
     /// Errors of this machine's disk.
@@ -309,7 +309,7 @@ impl Outcome {
         let mut reasons = self.reasons;
         if !self.asked {
             let why = "public sources are asked for files of the framework only; --symbol-server URL names another source";
-            reasons.push(if file.is_framework { "no source that was named answers, or may have it".into() } else { why.into() });
+            reasons.push(if file.is_framework { "none of the given sources can be asked for it".into() } else { why.into() });
         }
         file.model(outcome, reasons)
     }
@@ -338,7 +338,7 @@ fn wanted_pdb(m: &ModuleModel, folder: Option<&str>, runtime: Option<&str>) -> O
     Some(Wanted { name: m.pdb.clone()?, id: Some(FileId::Pdb(id)), mvid: None, version: None, ..wanted(m, folder, runtime) })
 }
 
-/// The bytes of hexadecimal digits.
+/// Parses hexadecimal digits.
 fn bytes_of(digits: &str) -> Option<Vec<u8>> {
     let pair = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     digits.as_bytes().chunks(2).map(pair).collect()
@@ -369,8 +369,8 @@ fn is_runtime(name: &str) -> bool {
     ["libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"].iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// Whether a module is the framework's own, so that its name says nothing of the program: the name is one of the framework's, and it lies
-/// where the runtime or a shared framework does.
+/// Whether a module belongs to the framework, so that its name reveals nothing about the program: it has a name of the framework, and is in the
+/// directory of the runtime or of a shared framework.
 fn is_framework(m: &ModuleModel, folder: Option<&str>) -> bool {
     let Some(path) = m.path.as_deref() else { return false };
     let name = file_name(path);
@@ -382,7 +382,7 @@ fn is_framework(m: &ModuleModel, folder: Option<&str>) -> bool {
     (named || extensions) && (framework(path).is_some() || folder == Some(folder_of(path)))
 }
 
-/// The package that has a file of this name, where the path does not say.
+/// Returns the package that contains a file of this name, for when the path does not show it.
 fn usual_package(name: &str) -> Option<&'static str> {
     let web = ["microsoft.aspnetcore.", "microsoft.extensions.", "microsoft.jsinterop"];
     let lower = name.to_ascii_lowercase();

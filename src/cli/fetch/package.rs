@@ -1,4 +1,4 @@
-//! Packages of NuGet with the files of a runtime: downloaded once, and read where they are. Nothing is extracted by the paths in them.
+//! NuGet packages with files of a runtime: downloaded once, and read in place. Nothing is extracted to paths from the archive.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,16 +12,16 @@ use super::http::{Client, Trouble, is_own};
 use super::store::Store;
 use crate::cli::write::Draft;
 
-/// Most bytes of a package: those of the runtime have 70 MB.
+/// Maximum size of a package in bytes: those of the runtime have 70 MB.
 const MAX_PACKAGE: u64 = 1 << 30;
-/// Most files of a package: those of the runtime have 400.
+/// Maximum number of files in a package: those of the runtime have 400.
 const MAX_FILES: usize = 20_000;
-/// Bytes that a file may have for each byte of its compressed form. Assemblies have two or three.
+/// Maximum compression ratio of a file. Assemblies have two or three.
 const MAX_RATIO: u64 = 64;
-/// The resource of a feed's index that says where its packages lie.
+/// The resource in a feed's index that has the base URL of its packages.
 const PACKAGES: &str = "PackageBaseAddress/3.0.0";
 
-/// A package of a feed.
+/// A package in a feed.
 #[derive(Clone, Debug)]
 pub(super) struct Package {
     pub(super) feed: String,
@@ -30,20 +30,20 @@ pub(super) struct Package {
     pub(super) version: String,
 }
 
-/// A package that was downloaded.
+/// A downloaded package.
 pub(super) type Archive = ZipArchive<File>;
 type Opened = Result<(Draft, Archive), String>;
 
-/// Packages of one run, by address. Each is downloaded once.
+/// Packages of one run, by URL. Each is downloaded once.
 #[derive(Default)]
 pub(super) struct Packages {
-    /// Where the packages of a feed lie, by its address.
+    /// Base URL of the packages of a feed, by the feed's URL.
     feeds: BTreeMap<String, Option<String>>,
     known: BTreeMap<String, Option<Opened>>,
 }
 
 impl Packages {
-    /// The package, and its address.
+    /// Returns the package and its URL.
     ///
     /// # Errors
     /// If the cache cannot be written.
@@ -80,13 +80,13 @@ impl Packages {
         Ok((url, found))
     }
 
-    /// The address below which the packages of a feed lie: the feed is that address, or its index names it.
+    /// Returns the base URL of the packages of a feed: the feed's own URL, or the one in its index.
     fn base(&mut self, feed: &str, client: &Client<'_>) -> Result<String, Trouble> {
         if !feed.ends_with("/index.json") {
             return Ok(feed.into());
         }
         if let Some(known) = self.feeds.get(feed) {
-            return known.clone().ok_or_else(|| Trouble::Refused("its index names no packages".into()));
+            return known.clone().ok_or_else(|| Trouble::Refused("its index has no base URL of packages".into()));
         }
         let text = client.text(feed)?;
         let index: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Packages {
         let found = resources.into_iter().find(is_it).and_then(|r| Some(r.get("@id")?.as_str()?.to_string()));
         let found = found.filter(|url| is_own(url).is_ok());
         self.feeds.insert(feed.into(), found.clone());
-        found.ok_or_else(|| Trouble::Refused("its index names no packages".into()))
+        found.ok_or_else(|| Trouble::Refused("its index has no base URL of packages".into()))
     }
 }
 
@@ -115,7 +115,7 @@ fn download(url: &str, id: &str, client: &Client<'_>, store: &Store) -> Result<R
     Ok(sound(&archive).map(|()| (draft, archive)))
 }
 
-/// Refuses a package that no tool has made.
+/// Rejects a package that no tool would create.
 fn sound(archive: &Archive) -> Result<(), Trouble> {
     if archive.len() > MAX_FILES {
         return Err(Trouble::Refused(format!("it has {} files, more than {MAX_FILES}", archive.len())));
@@ -130,7 +130,7 @@ fn sound(archive: &Archive) -> Result<(), Trouble> {
     }
 }
 
-/// Copies the file at `path` of a package, of at most `most` bytes. `None` if the package does not have it.
+/// Copies the file at `path` in a package, at most `most` bytes. `None` if the package does not contain it.
 pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File) -> Result<Option<u64>, Trouble> {
     let refused = |e: ZipError| Trouble::Refused(format!("{path} cannot be unpacked: {e}"));
     let mut entry = match archive.by_name(path) {

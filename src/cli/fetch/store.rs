@@ -1,4 +1,4 @@
-//! gcdump's cache of files of modules: a private folder, bounded, whose files are named by their identities.
+//! gcdump's cache of module files: a private directory of bounded size, whose files are named by their identities.
 
 use std::fs;
 use std::io;
@@ -12,49 +12,52 @@ use crate::cli::exit::UsageError;
 use crate::cli::write::Draft;
 use crate::memory::FileId;
 
-/// Most files that are looked at.
+/// Maximum number of files examined.
 const FILES: usize = 100_000;
-/// Beginnings of the names of files, before hexadecimal digits.
+/// Prefixes of file names, followed by hexadecimal digits.
 const KINDS: [&str; 3] = ["elf-", "pe-", "pdb-"];
 
-/// The folder.
+/// The directory of the cache.
 #[derive(Debug)]
 pub(in crate::cli) struct Store {
     path: PathBuf,
-    /// Bytes that all files may take.
+    /// Maximum total size of the files in bytes.
     most: u64,
 }
 
 impl Store {
-    /// The folder of this user, made if it does not exist.
+    /// Opens the directory of this user, creating it if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be made, or is open to others.
+    /// If it cannot be created, or if other users have access to it.
     pub(in crate::cli) fn of_user(most: u64) -> Result<Store> {
         let path = module_cache().ok_or_else(|| UsageError("--fetch needs a folder for its cache: set HOME or XDG_CACHE_HOME".into()))?;
         match make(&path).and_then(|()| is_private(&path)) {
             Ok(true) => Ok(Store { path, most }),
-            Ok(false) => Err(UsageError(format!("{} is open to others; the cache of modules is not (chmod 700)", path.display())).into()),
+            Ok(false) => {
+                Err(UsageError(format!("other users have access to {}; the module cache must be private (chmod 700)", path.display()))
+                    .into())
+            }
             Err(e) => Err(UsageError(format!("cannot use the cache {}: {e}", path.display())).into()),
         }
     }
 
-    /// Whether a file is there.
+    /// Whether the cache has a file.
     pub(super) fn has(&self, id: &FileId) -> bool {
         self.path.join(id.cache_name()).is_file()
     }
 
-    /// A file to write, which is removed unless it is kept.
+    /// Creates a file that is removed unless it is kept.
     pub(super) fn draft(&self, id: &FileId) -> Result<Draft> {
         Draft::of(&self.path.join(id.cache_name()), false).with_context(|| format!("cannot write to {}", self.path.display()))
     }
 
-    /// A file that is never kept.
+    /// Creates a file that is never kept.
     pub(super) fn scratch(&self) -> Result<Draft> {
         Draft::of(&self.path.join("package"), false).with_context(|| format!("cannot write to {}", self.path.display()))
     }
 
-    /// Keeps a draft of this size: it gets its name at once, and those that were written longest ago are removed to make room.
+    /// Keeps a draft of this size: it is renamed atomically, and the oldest files are removed to make room.
     pub(super) fn keep(&self, draft: Draft, bytes: u64) -> Result<()> {
         let context = || format!("writing to {}", self.path.display());
         self.make_room(bytes).with_context(context)?;

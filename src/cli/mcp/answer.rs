@@ -1,4 +1,4 @@
-//! Calls of tools, run as commands are, and their bounded answers.
+//! Runs tool calls like commands and limits the size of their answers.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -15,78 +15,96 @@ use super::super::job::{self, Ended};
 use super::super::limits::{out_of_memory, out_of_time};
 use super::super::parsed::Cli;
 use super::super::streams::Streams;
-use super::arguments::{Arguments, Line};
+use super::arguments::{Line, MOST_BYTES};
 use super::dumps::Dumps;
+use super::fit::fit;
+use super::list;
+use super::next::{Call, calls};
 use super::rpc::beginning;
-use super::tools::{Does, TOOLS, Tool};
+use super::tools::{Does, Tool};
 use crate::base::Cancel;
 use crate::memory::Memory;
 use crate::session::Dump;
 
-/// Most bytes of an answer's document.
-pub(super) const LARGEST: usize = 100_000;
-/// Remarks of a command that are repeated, and characters of each.
-const REMARKS: usize = 20;
-const REMARK: usize = 1000;
-/// Characters of a refusal.
+/// Maximum size of a document in bytes. Smaller documents are shortened to fit the answer.
+const LARGEST: usize = 4_000_000;
+/// Maximum number of remarks of a command to repeat, and maximum characters of each.
+const REMARKS: usize = 5;
+const REMARK: usize = 300;
+/// Maximum characters of a refusal.
 const REFUSAL: usize = 10_000;
+/// Bytes reserved for notes beside a document, and minimum size of a document.
+const BESIDE: usize = 400;
+const LEAST: usize = 600;
 
-/// What runs the tools: one at a time.
+/// The state for running tools, one at a time.
 pub(super) struct Worker {
     pub(super) config: Config,
     pub(super) dumps: Dumps,
 }
 
-/// How a command went.
+/// Outcome of a command.
 enum Ran {
-    /// It printed a document.
+    /// The command printed a document.
     Document {
         text: String,
         exit: Exit,
         remarks: String,
         next: Option<&'static str>,
     },
-    /// It printed nothing, but said why.
+    /// The command printed only a reason.
     Refused(String),
-    /// Its document has more than [`LARGEST`] bytes.
+    /// The document exceeds [`LARGEST`].
     TooLarge,
     Cancelled,
 }
 
 /// The result of a call.
 pub(super) struct Answer {
-    /// The document, or why there is none.
+    /// The shortened document, or the reason for a refusal.
     text: String,
-    /// The same, parsed.
+    /// The complete document.
     document: Option<Value>,
-    /// What to know about it, and what to ask next.
+    /// Notes about the document, and suggested follow-up calls.
     notes: Vec<String>,
 }
 
 impl Answer {
-    /// Why there is no answer.
+    /// Creates a refusal with its reason.
     pub(super) fn refused(why: &str) -> Answer {
         Answer { text: beginning(why, REFUSAL).into_owned(), document: None, notes: Vec::new() }
     }
 
-    /// As the protocol has it. `structured`: in a form for programs as well.
-    pub(super) fn result(self, structured: bool) -> Value {
+    /// Creates the answer about the arguments of a tool.
+    pub(super) fn help(tool: &'static Tool) -> Answer {
+        let document = list::help(tool);
+        Answer { text: document.to_string(), document: Some(document), notes: Vec::new() }
+    }
+
+    /// Returns the result in MCP format.
+    pub(super) fn result(self) -> Value {
         let text = |text: &str| json!({ "type": "text", "text": text });
         let mut content = vec![text(&self.text)];
         if !self.notes.is_empty() {
             content.push(text(&self.notes.join("\n")));
         }
-        let mut result = json!({ "content": content, "isError": self.document.is_none() });
-        if let (Some(document), Some(fields), true) = (self.document, result.as_object_mut(), structured) {
-            fields.insert("structuredContent".into(), document);
-        }
-        result
+        json!({ "content": content, "isError": self.document.is_none() })
+    }
+
+    /// Returns the document, or the reason for a refusal.
+    pub(super) fn document(&self) -> Result<&Value, &str> {
+        self.document.as_ref().ok_or(&self.text)
+    }
+
+    /// Returns the text of the answer.
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 }
 
 impl Worker {
-    /// The answer to a call; `None` if `cancel` stopped it.
-    pub(super) fn call(&mut self, tool: &'static Tool, line: Line, cancel: &Cancel) -> Option<Answer> {
+    /// Answers a call with the arguments `asked`, translated to `line`; returns `None` if `cancel` stopped it.
+    pub(super) fn call(&mut self, tool: &'static Tool, asked: &Map<String, Value>, line: Line, cancel: &Cancel) -> Option<Answer> {
         let (mut line, mut shortened) = (line, false);
         let (text, exit, remarks, next) = loop {
             match self.run(tool, &line, cancel) {
@@ -96,13 +114,13 @@ impl Worker {
                 Ran::TooLarge => match line.shortened() {
                     Some(less) => (line, shortened) = (less, true),
                     None => {
-                        let why = format!("{}: the answer has more than {LARGEST} bytes: {}", tool.name, tool.instead);
+                        let why = format!("{}: the answer has more than {LARGEST} bytes: {}", tool.name, instead(tool));
                         return Some(Answer::refused(&why));
                     }
                 },
             }
         };
-        // Rows that are streamed stand on lines of their own.
+        // The rows of a streamed list are on separate lines.
         let text = text.replace('\n', "");
         let document: Value = match serde_json::from_str(&text) {
             Ok(document) => document,
@@ -110,10 +128,7 @@ impl Worker {
         };
         let mut notes = Vec::new();
         if let Some(rows) = line.most_rows().filter(|_| shortened) {
-            notes.push(format!(
-                "Shortened to {rows} rows: with more, the answer would have more than {LARGEST} bytes. For more, {}.",
-                tool.instead
-            ));
+            notes.push(format!("Shortened to {rows} rows: with more, the answer would have more than {LARGEST} bytes."));
         }
         notes.extend(about(tool, &document, &line));
         if exit == Exit::Negative {
@@ -123,8 +138,15 @@ impl Worker {
         if text.contains(Memory::HIDDEN) {
             notes.push(format!("Texts of the process are not shown, but as {}: that takes a server with --contents.", Memory::HIDDEN));
         }
-        notes.extend(next.and_then(call_of).map(|call| format!("Next: {call}")));
-        Some(Answer { text, document: Some(document), notes })
+        let next: Vec<String> = calls(tool, asked, &document, next).iter().map(Call::as_sent).collect();
+        let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(BESIDE, usize::saturating_add);
+        let fitted = fit(&document, text, line.bytes.saturating_sub(beside).max(LEAST));
+        if let Some(left_out) = fitted.lacks {
+            let more = format!("max_bytes (at most {MOST_BYTES}) shows more, or {}.", instead(tool));
+            notes.insert(0, format!("Left out, to keep the answer at {} bytes: {left_out}. {more}", line.bytes));
+        }
+        notes.extend(next);
+        Some(Answer { text: fitted.text, document: Some(document), notes })
     }
 
     fn run(&mut self, tool: &Tool, line: &Line, cancel: &Cancel) -> Ran {
@@ -140,7 +162,7 @@ impl Worker {
             Ok(Ended::Interrupted) => return Ran::Cancelled,
             Ok(Ended::TimedOut) => out_of_time(&config, &mut err),
             Ok(Ended::TooMuch) => {
-                // What was found out so far may be what takes it.
+                // Results cached for open dumps may be what takes the memory.
                 self.dumps.close();
                 out_of_memory(&config, &mut err)
             }
@@ -148,7 +170,7 @@ impl Worker {
             Err(e) => return Ran::Refused(e.to_string()),
         };
         let remarks = String::from_utf8_lossy(&err).trim_end().to_string();
-        // What was stopped may have printed a part.
+        // A command that was stopped may have printed part of its answer.
         match String::from_utf8(out.0) {
             Ok(text) if matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial | Exit::NoRuntime) && !text.is_empty() => {
                 Ran::Document { text, exit, remarks, next: next.get().copied() }
@@ -158,10 +180,11 @@ impl Worker {
         }
     }
 
-    /// Runs the command of a tool, in the time and memory that it has.
+    /// Runs the command of a tool within its time and memory limits.
     fn command(&mut self, tool: &Tool, line: &Line, mut streams: Streams<'_>) -> Exit {
         let name = match tool.does {
             Does::Command(name) | Does::Compares(name) => name,
+            Does::More | Does::Help => return fail(&UsageError(format!("{}: command is missing", tool.name)).into(), &mut streams),
             Does::List => {
                 let listed = serde_json::to_writer(&mut *streams.out, &self.dumps.list());
                 return match listed.map_err(io::Error::from).and_then(|()| streams.out.flush()) {
@@ -176,10 +199,10 @@ impl Worker {
         }
     }
 
-    /// The command line of a call, and its dumps.
+    /// Returns the command line of a call, and its open dumps.
     fn opened(&mut self, tool: &Tool, name: &str, line: &Line) -> Result<(Cli, Vec<Dump>)> {
         let files = line.dumps.iter().map(|given| self.dumps.find(given.as_deref())).collect::<Result<Vec<_>, _>>()?;
-        // Commands that compare want them named.
+        // Comparing commands require the names of the dumps.
         let named = files.iter().filter(|_| matches!(tool.does, Does::Compares(_))).map(|found| found.path.clone().into_os_string());
         let words = line.words(name, &named.collect::<Vec<OsString>>());
         let mut cli = Cli::of(&words).map_err(|e| UsageError(in_one_line(&e)))?;
@@ -190,7 +213,7 @@ impl Worker {
     }
 }
 
-/// What a document says about its own completeness and its further rows.
+/// Returns notes about the completeness of a document and about further rows.
 fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
     let mut notes = Vec::new();
     let data = document.get("data").unwrap_or(document);
@@ -220,30 +243,26 @@ fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
     notes
 }
 
-/// The lists of an answer, with their lengths.
+/// Returns the lists of an answer with their lengths.
 fn lists(data: &Value) -> Vec<(&str, u64)> {
     let length = |value: &Value| value.as_array().map(|list| u64::try_from(list.len()).unwrap_or(u64::MAX));
     let outer = fields(data);
     let inner = outer.iter().flat_map(|(_, value)| fields(value));
-    outer.iter().copied().chain(inner).filter_map(|(name, value)| Some((name, length(value)?))).collect()
+    // The list `coverage` has a fixed length.
+    let is_rows = |name: &str| name != "coverage";
+    outer.iter().copied().chain(inner).filter(|(name, _)| is_rows(name)).filter_map(|(name, value)| Some((name, length(value)?))).collect()
 }
 
 fn fields(value: &Value) -> Vec<(&str, &Value)> {
     value.as_object().into_iter().flatten().map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-/// The call that does the same as a command line.
-fn call_of(words: &str) -> Option<String> {
-    let mut words = words.split(' ');
-    let name = words.next()?;
-    let tool = TOOLS.iter().find(|tool| matches!(tool.does, Does::Command(command) if command == name))?;
-    let flags: Map<String, Value> = words.map(|word| (word.trim_start_matches('-').replace('-', "_"), Value::Bool(true))).collect();
-    // Flags alone can be told as arguments.
-    Arguments::of(tool).line(&flags).ok()?;
-    Some(if flags.is_empty() { format!("the tool {}", tool.name) } else { format!("the tool {} with {}", tool.name, Value::Object(flags)) })
+/// Returns the advice for an answer that is too large.
+fn instead(tool: &Tool) -> &'static str {
+    if tool.instead.is_empty() { "ask for fewer rows with top, or select what you need: help lists the arguments" } else { tool.instead }
 }
 
-/// Keeps what is written, up to [`LARGEST`] bytes.
+/// Collects output up to [`LARGEST`] bytes.
 struct Capped(Vec<u8>);
 
 impl Write for Capped {
@@ -257,26 +276,5 @@ impl Write for Capped {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::registry::COMMANDS;
-
-    #[test]
-    fn commands_that_lead_on_are_calls() {
-        assert_eq!(call_of("retained --suspects").as_deref(), Some("the tool retained with {\"suspects\":true}"));
-        assert_eq!(call_of("stacks").as_deref(), Some("the tool stacks"));
-        assert_eq!((call_of("export gcdump"), call_of("stat --no-such"), call_of("stat --top 5")), (None, None, None));
-    }
-
-    #[test]
-    fn every_tool_runs_a_command_of_the_registry() {
-        for tool in TOOLS {
-            let name = tool.entry().map(|entry| entry.name);
-            assert!(name.is_none_or(|name| COMMANDS.iter().any(|c| c.name == name)), "{}", tool.name);
-        }
     }
 }

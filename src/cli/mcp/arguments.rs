@@ -1,103 +1,55 @@
-//! Arguments of tools: their schema from clap's definition of the command line, and the command line from their values.
+//! Arguments of tools: derives their schema from clap's definition of the command line, and converts their values to a command line.
 
 use std::any::TypeId;
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-use clap::{Arg, ArgAction};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Map, Value, json};
 
-use super::rpc::cut;
-use super::tools::{Does, Rows, Tool};
+use super::kind::{Kind, plain, switch, whole};
+use super::rpc::{beginning, cut};
+use super::tools::{Does, NEVER, Rows, Tool};
 use crate::base::nearest;
 
-/// Dumps that a tool compares with the first.
+/// Maximum number of dumps that a tool compares with the first.
 const COMPARED: u64 = 7;
-/// Bytes of a text.
-const LONGEST: usize = 4096;
-/// Values of an argument that takes several.
+/// Maximum number of values of a list argument.
 const VALUES: usize = 64;
-/// What the dump of a tool is.
-const DUMP: &str =
-    "Path of the dump, absolute or below a folder of the server, as the tool dumps lists it. May be left out if there is one.";
-
-/// What a value of an argument is.
-#[derive(Clone, Debug, PartialEq)]
-enum Kind {
-    Flag,
-    Text,
-    /// One of these, in any case.
-    Word(Vec<String>),
-    Whole,
-    Number,
-    /// A number of bytes, or one with a suffix; an id, decimal or hexadecimal.
-    WholeOrText,
-}
-
-impl Kind {
-    fn of(arg: &Arg) -> Kind {
-        if !arg.get_action().takes_values() {
-            return Kind::Flag;
-        }
-        let words: Vec<String> = arg.get_possible_values().iter().filter(|v| !v.is_hide_set()).map(|v| v.get_name().into()).collect();
-        if !words.is_empty() {
-            return Kind::Word(words);
-        }
-        let parsed = arg.get_value_parser().type_id();
-        let name = arg.get_value_names().and_then(<[_]>::first).map(|n| n.as_str()).unwrap_or_default();
-        if [TypeId::of::<u64>(), TypeId::of::<u32>(), TypeId::of::<usize>()].into_iter().any(|id| parsed == id) {
-            return if name == "N" { Kind::Whole } else { Kind::WholeOrText };
-        }
-        if parsed == TypeId::of::<f64>() { Kind::Number } else { Kind::Text }
-    }
-
-    fn schema(&self) -> Value {
-        match self {
-            Kind::Flag => json!({ "type": "boolean" }),
-            Kind::Text => json!({ "type": "string" }),
-            Kind::Word(words) => json!({ "type": "string", "enum": words }),
-            Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
-            Kind::Number => json!({ "type": "number" }),
-            Kind::WholeOrText => json!({ "type": ["integer", "string"] }),
-        }
-    }
-
-    /// `value` as it is typed.
-    fn word(&self, value: &Value) -> Result<String, String> {
-        let expected = match (self, value) {
-            (Kind::Text | Kind::WholeOrText, Value::String(text)) if text.len() > LONGEST => {
-                return Err(format!("expected at most {LONGEST} bytes, not {}", text.len()));
-            }
-            (Kind::Text | Kind::WholeOrText, Value::String(text)) => return Ok(text.clone()),
-            (Kind::Word(words), Value::String(text)) => {
-                let known = words.iter().find(|word| word.eq_ignore_ascii_case(text));
-                return known.cloned().ok_or_else(|| format!("'{}' is none of {}", cut(text), words.join(", ")));
-            }
-            (Kind::Whole | Kind::WholeOrText, Value::Number(n)) if n.is_u64() => return Ok(n.to_string()),
-            (Kind::Number, Value::Number(n)) => return Ok(n.to_string()),
-            (Kind::Flag, _) => "true or false",
-            (Kind::Text | Kind::Word(_), _) => "a string",
-            (Kind::Whole, _) => "a whole number",
-            (Kind::Number, _) => "a number",
-            (Kind::WholeOrText, _) => "a whole number or a string",
-        };
-        Err(format!("expected {expected}"))
-    }
-}
+/// Default size limit of an answer in bytes.
+pub(super) const USUAL_BYTES: usize = 8000;
+/// Minimum and maximum of the size limit in bytes.
+const LEAST_BYTES: u64 = 1000;
+pub(super) const MOST_BYTES: u64 = 100_000;
+/// Name of the argument that sets the size limit.
+const BYTES: &str = "max_bytes";
+/// Maximum characters of an argument's description in the list of tools.
+const DESCRIPTION: usize = 110;
+/// Description of the dump of a tool.
+const DUMP: &str = "Path, as dumps lists it; not needed if there is one";
+/// Names that assistants use for a dump, and for the limit on rows.
+const DUMP_NAMES: [&str; 6] = ["dump", "dumppath", "dumpfile", "path", "file", "filename"];
+const ROWS_NAMES: [&str; 4] = ["limit", "n", "max", "maxresults"];
+/// Names that assistants use for an address.
+const ADDRESS_NAMES: [&str; 4] = ["addr", "object", "objectaddress", "obj"];
 
 /// An argument of a tool.
 struct Argument {
     arg: Arg,
-    /// As assistants write it.
+    /// Name as assistants write it.
     name: String,
     kind: Kind,
     /// Whether it takes several values.
     list: bool,
     rows: Option<&'static Rows>,
-    /// For a flag that is on: the arguments that turn it off.
+    /// For a flag that is on by default: the arguments that turn it off.
     on: Option<&'static [&'static str]>,
-    /// Arguments that it cannot stand beside, as the command line has them.
+    /// Conflicting arguments, by their names on the command line.
     conflicts: Vec<String>,
+    /// Whether the argument is shown in the list of tools.
+    listed: bool,
 }
 
 /// The arguments of a tool.
@@ -106,32 +58,39 @@ pub(super) struct Arguments {
     list: Vec<Argument>,
 }
 
-/// A call as a command line, with the numbers of rows still to be filled in.
+/// A call translated to a command line, without the final numbers of rows.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    /// Options, and what the command is about.
+    /// Options, then positional arguments.
     options: Vec<OsString>,
     positional: Vec<OsString>,
-    /// The options that limit rows, with the number asked for.
+    /// The options that limit rows, with the requested number.
     rows: Vec<(&'static str, u64)>,
-    /// The dumps, as given; the first is `None` if it is left out.
+    /// An option that could limit rows but was not given.
+    spare: Option<&'static str>,
+    /// The dumps as given; the first is `None` if omitted.
     pub(super) dumps: Vec<Option<String>>,
+    /// Maximum size of the answer in bytes.
+    pub(super) bytes: usize,
 }
 
 impl Line {
-    /// The largest number of rows.
+    /// Returns the largest of the row limits.
     pub(super) fn most_rows(&self) -> Option<u64> {
         self.rows.iter().map(|row| row.1).max()
     }
 
-    /// The same with a quarter of the rows; `None` if that is none.
+    /// Returns the line with a quarter of the rows; `None` if no rows would remain.
     pub(super) fn shortened(&self) -> Option<Line> {
+        if let Some(option) = self.spare {
+            return Some(Line { rows: vec![(option, FEW)], spare: None, ..self.clone() });
+        }
         let most = self.most_rows().filter(|rows| *rows > 1)?;
         let rows = self.rows.iter().map(|(option, n)| (*option, (*n).min(most / 4).max(1))).collect();
         Some(Line { rows, ..self.clone() })
     }
 
-    /// `text`, which may repeat arguments, with at most the part of each that an error repeats.
+    /// Shortens each argument repeated in `text` to the part that an error may repeat.
     pub(super) fn repeated_in(&self, text: String) -> String {
         let dumps = self.dumps.iter().flatten().map(String::as_str);
         let words = self.options.iter().chain(&self.positional).filter_map(|word| word.to_str());
@@ -142,7 +101,7 @@ impl Line {
         })
     }
 
-    /// The words of the command line.
+    /// Returns the words of the command line.
     pub(super) fn words(&self, command: &str, dumps: &[OsString]) -> Vec<OsString> {
         let rows = self.rows.iter().map(|(option, n)| format!("--{option}={n}").into());
         let head = ["gcdump", command, "--format=json"].map(OsString::from);
@@ -151,87 +110,159 @@ impl Line {
     }
 }
 
-/// The argument that selects a runtime, which every tool about dumps has: a process may have several.
+/// The option that limits rows in most commands.
+const TOP: &str = "top";
+/// Row limit for an answer that is too large without a limit.
+const FEW: u64 = 200;
+
+/// The argument that selects a runtime. Every tool that reads a dump has it, since a process may have several runtimes.
 const RUNTIME: &str = "runtime";
 
-/// What the command line calls an argument.
+/// Returns the name of an argument on the command line.
 fn long(arg: &Arg) -> &str {
     arg.get_long().unwrap_or(arg.get_id().as_str())
 }
 
-/// A name as assistants write it.
+/// Returns a name as assistants write it.
 fn written(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// Arguments that name objects: an answer is about one.
+/// Arguments that name an object. A tool accepts only one object.
 const OF_ONE: [&str; 2] = ["what", "object"];
+
+/// Whether an argument names an object.
+fn is_object(name: &str) -> bool {
+    OF_ONE.contains(&name) || name == "address"
+}
+
+/// Whether an argument names a file or folder, or prints help. Tools do not have these: they name dumps differently.
+fn names_file(arg: &Arg) -> bool {
+    arg.get_value_parser().type_id() == TypeId::of::<PathBuf>() || ["help", "version"].contains(&long(arg))
+}
 
 impl Arguments {
     pub(super) fn of(tool: &'static Tool) -> Arguments {
         let Some(entry) = tool.entry() else { return Arguments { tool, list: Vec::new() } };
-        // With the options of every command: some of its own conflict with them.
+        // Includes the options of every command, since some of the others conflict with them.
         let command = entry.command();
         let named = |name: &str| command.get_arguments().find(|a| long(a) == name);
-        let argument = |name: &&'static str| {
-            let arg = named(name)?.clone();
-            // `path` takes the address and the dump as one argument.
-            let called = if *name == "what" { "address".into() } else { written(name) };
-            Some(Argument {
-                name: called,
-                kind: Kind::of(&arg),
-                list: matches!(arg.get_action(), ArgAction::Append) && !OF_ONE.contains(name),
-                rows: tool.rows.iter().find(|rows| rows.option == *name),
-                on: tool.on.filter(|(flag, _)| flag == name).map(|(_, unless)| unless),
-                conflicts: command.get_arg_conflicts_with(&arg).iter().map(|a| long(a).into()).collect(),
-                arg,
-            })
+        let argument = |arg: &Arg, listed: bool| {
+            let name = long(arg);
+            Argument {
+                // The command `path` takes the address and the dump as one argument.
+                name: if name == "what" { "address".into() } else { written(name) },
+                kind: if is_object(name) { Kind::Address } else { Kind::of(arg) },
+                list: matches!(arg.get_action(), ArgAction::Append) && !OF_ONE.contains(&name),
+                rows: tool.rows.iter().find(|rows| rows.option == name),
+                on: tool.on.filter(|(flag, _)| *flag == name).map(|(_, unless)| unless),
+                conflicts: command.get_arg_conflicts_with(arg).iter().map(|a| long(a).into()).collect(),
+                arg: arg.clone(),
+                listed,
+            }
         };
-        Arguments { tool, list: tool.arguments.iter().chain(&[RUNTIME]).filter_map(argument).collect() }
+        let first = tool.arguments.iter().chain(&[RUNTIME]).filter_map(|name| Some(argument(named(name)?, true)));
+        let has = |arg: &Arg| tool.arguments.contains(&long(arg)) || NEVER.contains(&long(arg));
+        let is_own = |arg: &&Arg| !arg.is_global_set() && !arg.is_hide_set() && !has(arg) && !names_file(arg);
+        let rest = command.get_arguments().filter(is_own).map(|arg| argument(arg, false));
+        Arguments { tool, list: first.chain(rest).collect() }
     }
 
-    /// Whether the tool takes one dump, which may be left out.
+    /// Whether the tool takes one dump, which may be omitted.
     fn takes_dump(&self) -> bool {
         matches!(self.tool.does, Does::Command(_))
     }
 
-    /// The JSON schema of the arguments.
-    pub(super) fn schema(&self) -> Value {
+    /// Returns the JSON schema of the arguments: the most common ones, or `all`.
+    pub(super) fn schema(&self, all: bool) -> Value {
         let mut properties = Map::new();
         if self.takes_dump() {
             properties.insert("dump".into(), json!({ "type": "string", "description": DUMP }));
         }
-        for argument in &self.list {
-            properties.insert(argument.name.clone(), argument.schema());
+        if matches!(self.tool.does, Does::More | Does::Help) {
+            properties.insert("command".into(), json!({ "type": "string" }));
         }
-        let required: Vec<String> = self.tool.required.iter().map(|name| written(name)).collect();
+        if self.tool.does == Does::More {
+            properties.insert("dump".into(), json!({ "type": "string" }));
+            properties.insert("arguments".into(), json!({ "type": "object" }));
+        }
+        for argument in self.list.iter().filter(|argument| all || argument.listed) {
+            properties.insert(argument.name.clone(), argument.schema(all));
+        }
+        if self.tool.does != Does::Help {
+            properties.insert(BYTES.into(), json!({ "type": "integer" }));
+        }
+        let mut schema = json!({ "type": "object", "properties": properties });
+        let mut required: Vec<String> = self.tool.required.iter().map(|name| written(name)).collect();
+        if matches!(self.tool.does, Does::More | Does::Help) {
+            required.push("command".into());
+        }
+        if !required.is_empty() {
+            put(&mut schema, "required", required.into());
+        }
         let examples: Vec<Value> = self.tool.examples.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
-        json!({
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": false,
-            "examples": examples,
-        })
+        if !examples.is_empty() {
+            put(&mut schema, "examples", examples.into());
+        }
+        schema
     }
 
-    /// The command line for a call.
+    /// Returns the name of the argument of which `name` is another spelling.
+    fn named(&self, name: &str) -> Option<&str> {
+        let spelled = plain(name);
+        let is = |argument: &&Argument| {
+            let own = plain(&argument.name);
+            let aliases = argument.arg.get_all_aliases().unwrap_or_default();
+            own == spelled || plain(long(&argument.arg)) == spelled || aliases.iter().any(|alias| plain(alias) == spelled)
+        };
+        let plural = |argument: &&Argument| plain(&argument.name).trim_end_matches('s') == spelled.trim_end_matches('s');
+        let short = |argument: &&Argument| argument.arg.get_short().is_some_and(|short| name.chars().eq([short]));
+        let rows = |argument: &&Argument| {
+            ROWS_NAMES.contains(&spelled.as_str()) && (argument.rows.is_some() || ["top", "count"].contains(&argument.name.as_str()))
+        };
+        let address = |argument: &&Argument| argument.name == "address" && ADDRESS_NAMES.contains(&spelled.as_str());
+        let found = |is: &dyn Fn(&&Argument) -> bool| self.list.iter().find(is).map(|argument| argument.name.as_str());
+        let dump = (self.takes_dump() && DUMP_NAMES.contains(&spelled.as_str())).then_some("dump");
+        let bytes = (spelled == plain(BYTES)).then_some(BYTES);
+        found(&is)
+            .or(bytes)
+            .or(dump)
+            .or_else(|| found(&plural))
+            .or_else(|| found(&short))
+            .or_else(|| found(&rows))
+            .or_else(|| found(&address))
+    }
+
+    /// Returns `values` with the argument names corrected and nulls removed.
+    ///
+    /// # Errors
+    /// A sentence about the first name that is not an argument of the tool.
+    pub(super) fn spelled(&self, values: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+        let given = values.iter().filter(|(_, value)| !value.is_null());
+        given.map(|(name, value)| Ok((self.named(name).ok_or_else(|| self.unknown(name))?.to_string(), value.clone()))).collect()
+    }
+
+    /// Returns the command line for a call.
     ///
     /// # Errors
     /// A sentence about the first argument that does not fit the schema.
     pub(super) fn line(&self, values: &Map<String, Value>) -> Result<Line, String> {
         let rows = self.list.iter().filter_map(|a| a.rows).map(|rows| (rows.option, rows.usual)).collect();
-        let mut line = Line { options: Vec::new(), positional: Vec::new(), rows, dumps: Vec::new() };
+        let mut line = Line { options: Vec::new(), positional: Vec::new(), rows, spare: None, dumps: Vec::new(), bytes: USUAL_BYTES };
         let mut dump = None;
-        for (name, value) in values.iter().filter(|(_, value)| !value.is_null()) {
+        let values = self.spelled(values)?;
+        for (name, value) in &values {
             let wrong = |why: String| format!("{}: {name}: {why}", self.tool.name);
             match self.list.iter().find(|a| a.name == *name) {
                 Some(argument) => argument.add(value, &mut line).map_err(wrong)?,
-                None if name == "dump" && self.takes_dump() => dump = Some(Kind::Text.word(value).map_err(wrong)?),
-                None => return Err(self.unknown(name)),
+                None if name == BYTES => {
+                    let bytes = whole(value).ok_or_else(|| wrong("expected a whole number".into()))?;
+                    line.bytes = usize::try_from(bytes.clamp(LEAST_BYTES, MOST_BYTES)).unwrap_or(USUAL_BYTES);
+                }
+                None => dump = Some(Kind::Text.word(value).map_err(wrong)?),
             }
         }
-        let given = |name: &str| values.get(name).is_some_and(|value| !value.is_null());
+        let given = |name: &str| values.contains_key(name);
         if let Some(lacking) = self.tool.required.iter().find(|name| !given(&written(name))) {
             return Err(format!("{}: {} is missing", self.tool.name, written(lacking)));
         }
@@ -240,9 +271,12 @@ impl Arguments {
                 line.options.push(argument.option());
             }
         }
-        // A number that nobody asked for stands in nobody's way.
+        // A default row limit never conflicts with another option.
         let hinders = |option: &str| self.list.iter().any(|a| given(&a.name) && a.conflicts.iter().any(|c| c == option));
         line.rows.retain(|(option, _)| given(&written(option)) || !hinders(option));
+        if line.rows.is_empty() && self.list.iter().any(|a| a.name == TOP && a.rows.is_none() && !given(TOP)) && !hinders(TOP) {
+            line.spare = Some(TOP);
+        }
         if self.takes_dump() {
             line.dumps.insert(0, dump);
         }
@@ -251,13 +285,39 @@ impl Arguments {
 
     fn unknown(&self, name: &str) -> String {
         let name = &*cut(name);
-        let known = || self.list.iter().map(|a| a.name.as_str()).chain(self.takes_dump().then_some("dump"));
+        let known = || self.list.iter().map(|a| a.name.as_str()).chain(self.takes_dump().then_some("dump")).chain([BYTES]);
         let near = nearest(name, known(), name.len() / 2).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
         let all: Vec<&str> = known().collect();
-        let takes = if all.is_empty() { "it takes none".into() } else { format!("it takes {}", all.join(", ")) };
-        format!("{} has no argument '{name}'{near} ({takes})", self.tool.name)
+        format!("{} has no argument '{name}'{near} (it takes {})", self.tool.name, all.join(", "))
+    }
+
+    /// Returns the arguments of a tool for a parsed command line of its command; `None` if the tool does not have one of them.
+    pub(super) fn of_matches(&self, command: &clap::Command, matches: &ArgMatches) -> Option<Map<String, Value>> {
+        let mut values = Map::new();
+        for id in command.get_arguments().map(|arg| arg.get_id().as_str()) {
+            if matches.try_contains_id(id).is_err() || matches.value_source(id) != Some(ValueSource::CommandLine) {
+                continue;
+            }
+            let Some(argument) = self.list.iter().find(|a| a.arg.get_id() == id) else {
+                if OPENING.contains(&id) {
+                    continue;
+                }
+                return None;
+            };
+            let mut words = matches.get_raw(id).into_iter().flatten().filter_map(|word| word.to_str()).map(|word| argument.value(word));
+            let value = match argument.kind {
+                Kind::Flag => Value::Bool(true),
+                _ if argument.list => words.collect::<Vec<_>>().into(),
+                _ => words.next()?,
+            };
+            values.insert(argument.name.clone(), value);
+        }
+        Some(values)
     }
 }
+
+/// Options of a command line that affect how the dump is opened: the server has already opened it.
+const OPENING: [&str; 9] = ["dump", "no_local_files", "modules", "symbols", "sysroot", "overlay", "index", "format", "json"];
 
 /// Sets a field of a JSON object.
 pub(super) fn put(object: &mut Value, name: &str, value: Value) {
@@ -271,7 +331,7 @@ impl Argument {
         format!("--{}", self.arg.get_long().unwrap_or_default()).into()
     }
 
-    /// The option with a value, in one word: values may begin with '-'.
+    /// Formats the option with a value as one word, since values may begin with '-'.
     fn with(&self, value: &str) -> OsString {
         format!("--{}={value}", self.arg.get_long().unwrap_or_default()).into()
     }
@@ -280,37 +340,51 @@ impl Argument {
         self.arg.get_value_names().is_some_and(|names| names.iter().any(|n| ["BEFORE", "AFTER"].contains(&n.as_str())))
     }
 
-    fn schema(&self) -> Value {
+    /// Converts `word` of a command line to JSON.
+    fn value(&self, word: &str) -> Value {
+        match self.kind {
+            Kind::Whole | Kind::Number => serde_json::from_str(word).unwrap_or_else(|_| word.into()),
+            _ => word.into(),
+        }
+    }
+
+    /// Returns the schema of the argument, with its complete description or only the beginning.
+    fn schema(&self, whole: bool) -> Value {
         let mut schema = self.kind.schema();
         let mut about = help(&self.arg);
         if let (Some(rows), Some(fields)) = (self.rows, schema.as_object_mut()) {
-            fields.insert("minimum".into(), 1.into());
             fields.insert("maximum".into(), rows.most.into());
             fields.insert("default".into(), rows.usual.into());
-            // The command line's own limits do not hold here.
+            // The limits stated for the command line do not apply here.
             about = about.split(" [default").next().unwrap_or_default().replace(", 0 for all", "");
         } else if let Some(unless) = self.on {
             let unless: Vec<String> = unless.iter().map(|name| written(name)).collect();
-            about.push_str(&format!(" It is on unless it is false, or one of {} is given.", unless.join(", ")));
+            about.push_str(&format!(" On unless false, or one of {} is given.", unless.join(", ")));
         } else if let Some(default) = self.default() {
             put(&mut schema, "default", default);
         }
         if self.list {
-            schema = json!({ "type": "array", "items": schema, "minItems": 1 });
+            schema = json!({ "type": "array", "items": schema });
             if self.is_dump() {
                 put(&mut schema, "maxItems", COMPARED.into());
             }
         }
-        if self.arg.get_id() == "what" {
-            about = "Address of an object, or any address within it.".into();
+        if self.kind == Kind::Address {
+            about = "Address of an object, or any address within it; or a static field that refers to it".into();
+        }
+        if !whole {
+            if self.name == RUNTIME {
+                return schema;
+            }
+            about = short(&about).into_owned();
         }
         put(&mut schema, "description", about.into());
         schema
     }
 
-    /// The value that it has if it is left out.
+    /// Returns the value that applies if the argument is omitted.
     fn default(&self) -> Option<Value> {
-        // That of the server.
+        // The default is that of the server.
         if self.name == RUNTIME {
             return None;
         }
@@ -326,15 +400,15 @@ impl Argument {
     /// Adds its `value` to `line`.
     fn add(&self, value: &Value, line: &mut Line) -> Result<(), String> {
         if self.kind == Kind::Flag {
-            let Value::Bool(on) = value else { return Err("expected true or false".into()) };
-            if *on {
+            if switch(value)? {
                 line.options.push(self.option());
             }
             return Ok(());
         }
         if let Some(rows) = self.rows {
-            let n = value.as_u64().filter(|n| (1..=rows.most).contains(n));
-            let n = n.ok_or_else(|| format!("expected a whole number from 1 to {}", rows.most))?;
+            let n = whole(value).ok_or_else(|| format!("expected a whole number from 1 to {}", rows.most))?;
+            // On the command line, 0 means all.
+            let n = if n == 0 { rows.most } else { n.min(rows.most) };
             line.rows.iter_mut().filter(|row| row.0 == rows.option).for_each(|row| row.1 = n);
             return Ok(());
         }
@@ -344,19 +418,22 @@ impl Argument {
                 return Err(format!("expected at most {VALUES}, not {}", values.len()));
             }
             (true, Value::Array(values)) => values.iter().map(|v| self.kind.word(v)).collect::<Result<Vec<_>, _>>()?,
-            (true, Value::String(_)) => vec![self.kind.word(value)?],
-            (true, _) => return Err("expected a list".into()),
+            // A single value and a list of one value are interchangeable.
+            (true, value) => vec![self.kind.word(value)?],
+            (false, Value::Array(values)) if values.len() == 1 => {
+                values.iter().map(|v| self.kind.word(v)).collect::<Result<Vec<_>, _>>()?
+            }
             (false, value) => vec![self.kind.word(value)?],
         };
         if self.is_dump() {
             if u64::try_from(words.len()).is_ok_and(|n| n > COMPARED) {
                 return Err(format!("at most {COMPARED} dumps"));
             }
-            // An option of a command about another dump; that one stands first.
+            // An option that names an earlier dump, which is placed before the others.
             if self.arg.get_long().is_some() {
                 line.options.extend(words.iter().map(|word| self.with(word)));
             }
-            // In the order of the command line, whatever that of the call is.
+            // Positional arguments follow the order of the command line rather than that of the call.
             let later = self.list;
             let at = if later { line.dumps.len() } else { 0 };
             line.dumps.splice(at..at, words.into_iter().map(Some));
@@ -372,13 +449,20 @@ impl Argument {
     }
 }
 
-/// The help of an argument, with options as assistants write them.
+/// Returns the first sentence of a description, shortened if necessary.
+fn short(about: &str) -> Cow<'_, str> {
+    let sentence = about.split("\n\n").next().unwrap_or_default();
+    let sentence = sentence.find(". ").and_then(|end| sentence.get(..end)).unwrap_or(sentence);
+    beginning(sentence.trim_end_matches('.'), DESCRIPTION)
+}
+
+/// Returns the help of an argument, with options as assistants write them.
 fn help(arg: &Arg) -> String {
     let text = arg.get_long_help().or(arg.get_help()).map(ToString::to_string).unwrap_or_default();
     options_written(&text.replace(" (repeatable)", ""))
 }
 
-/// `text` with `--min-size` as `min_size`.
+/// Rewrites options in `text`, such as `--min-size` to `min_size`.
 pub(super) fn options_written(text: &str) -> String {
     let mut parts = text.split("--");
     let mut out = parts.next().unwrap_or_default().to_string();
@@ -393,7 +477,7 @@ pub(super) fn options_written(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tools::{self, TOOLS};
+    use super::super::tools::{self, MORE, TOOLS};
     use super::*;
 
     fn line(tool: &str, values: &str) -> Result<String, String> {
@@ -408,22 +492,19 @@ mod tests {
 
     #[test]
     fn every_argument_of_a_tool_is_one_of_its_command() {
-        for tool in TOOLS {
+        for tool in TOOLS.iter().chain(MORE) {
             let arguments = Arguments::of(tool);
-            assert_eq!(arguments.schema()["examples"].as_array().map(Vec::len), Some(tool.examples.len()), "{}", tool.name);
+            assert_eq!(arguments.schema(false)["examples"].as_array().map_or(0, Vec::len), tool.examples.len(), "{}", tool.name);
             // Every command selects a runtime.
             let runtime = usize::from(tool.entry().is_some());
-            assert_eq!(arguments.list.len(), tool.arguments.len() + runtime, "{}", tool.name);
+            assert_eq!(arguments.list.iter().filter(|a| a.listed).count(), tool.arguments.len() + runtime, "{}", tool.name);
             let named = |name: &&str| tool.arguments.contains(name);
             assert!(tool.required.iter().all(named) && tool.rows.iter().all(|r| named(&r.option)), "{}", tool.name);
             assert!(tool.on.is_none_or(|(flag, unless)| named(&flag) && unless.iter().all(named)), "{}", tool.name);
-            assert_eq!(tool.entry().is_none(), tool.does == Does::List, "{}", tool.name);
             for argument in &arguments.list {
-                let schema = argument.schema();
+                let schema = argument.schema(true);
                 assert!(!schema["description"].as_str().unwrap().is_empty(), "{} {}", tool.name, argument.name);
-                // What limits rows on the command line is limited here.
-                let limits = ["top", "count", "items"].contains(&argument.name.as_str());
-                assert!(!limits || argument.rows.is_some(), "{} {}", tool.name, argument.name);
+                assert!(!NEVER.contains(&long(&argument.arg)) && argument.name != "output", "{} {}", tool.name, argument.name);
             }
         }
     }
@@ -440,6 +521,11 @@ mod tests {
             ("diff", r#"{"after":["b","c"],"before":"a"}"#, "--top=20 -- [Some(\"a\"), Some(\"b\"), Some(\"c\")]"),
             ("analyze", r#"{"since":"b","dump":"a"}"#, "--since=b -- [Some(\"a\"), Some(\"b\")]"),
             ("analyze", r#"{"since":"-b"}"#, "--since=-b -- [None, Some(\"-b\")]"),
+            ("stat", r#"{"Types":"A","minSize":16,"limit":"1,000"}"#, "--min-size=16 --type=A --top=200 -- [None]"),
+            ("object", r#"{"obj":255,"file":"a.dmp"}"#, "--count=20 --items=20 -- 0xff [Some(\"a.dmp\")]"),
+            ("heap", r#"{"detail":"yes","heap":"0"}"#, "--detail --heap=0 -- [None]"),
+            ("path", r#"{"address":"1","all-roots":true}"#, "--all-roots --paths=3 -- 1 [None]"),
+            ("handles", r#"{"n":"5","Type":["Strong"]}"#, "--top=5 --type=strong -- [None]"),
             ("retained", r#"{"threshold":2.5,"tree":true,"depth":null}"#, "--threshold=2.5 --tree --top=20 -- [None]"),
         ] {
             let wanted = format!("gcdump {tool} --format=json {wanted}").replace("--min-size=1K", "--min-size=1K --type=A --type=-B");
@@ -448,22 +534,22 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told() {
+    fn values_that_do_not_fit_are_refused() {
         for (tool, values, why) in [
             ("stat", r#"{"tup":3}"#, "stat has no argument 'tup'; did you mean top? (it takes by, sort, top, "),
-            ("stat", r#"{"top":0}"#, "stat: top: expected a whole number from 1 to 200"),
-            ("stat", r#"{"top":201}"#, "stat: top: expected a whole number from 1 to 200"),
+            ("stat", r#"{"top":"all"}"#, "stat: top: expected a whole number from 1 to 200"),
             ("stat", r#"{"by":"color"}"#, "stat: by: 'color' is none of type, generation, "),
-            ("stat", r#"{"type":1}"#, "stat: type: expected a list"),
+            ("stat", r#"{"type":{}}"#, "stat: type: expected a string"),
+            ("modules", r#"{"fetch":true}"#, "modules has no argument 'fetch'"),
+            ("diff", r#"{"before":"a","after":["b"],"budget":"c"}"#, "diff has no argument 'budget'"),
             ("stat", r#"{"type":[]}"#, "stat: type: expected at least one"),
             ("stat", r#"{"output":"x"}"#, "stat has no argument 'output'"),
             ("object", "{}", "object: address is missing"),
-            ("object", r#"{"address":16}"#, "object: address: expected a string"),
-            ("heap", r#"{"detail":"yes"}"#, "heap: detail: expected true or false"),
+            ("heap", r#"{"detail":"perhaps"}"#, "heap: detail: expected true or false"),
             ("heap", r#"{"heap":-1}"#, "heap: heap: expected a whole number"),
             ("diff", r#"{"before":"a"}"#, "diff: after is missing"),
             ("diff", r#"{"before":"a","after":["b"],"dump":"c"}"#, "diff has no argument 'dump'"),
-            ("dumps", r#"{"dump":"c"}"#, "dumps has no argument 'dump' (it takes none)"),
+            ("dumps", r#"{"dump":"c"}"#, "dumps has no argument 'dump'"),
         ] {
             let found = line(tool, values).unwrap_err();
             assert!(found.starts_with(why), "{tool} {values}: {found}");

@@ -1,7 +1,7 @@
-//! Files below a folder, opened so that no link leads out of it.
+//! Opens files below a folder so that no link leads out of it.
 //!
-//! A name that was looked at may be another file by the time that it is opened. So a file is opened first, from one folder to the next
-//! without following links, and all that is judged and read is the open file.
+//! A checked path may name another file by the time it is opened. Therefore a file is opened first, folder by folder without following links,
+//! and all checks and reads use the open file.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -10,18 +10,18 @@ use std::time::SystemTime;
 
 /// A regular file that is open.
 pub(super) struct Found {
-    /// Its place, without links.
+    /// Path without links.
     pub(super) path: PathBuf,
     pub(super) file: File,
     metadata: Metadata,
 }
 
-/// The properties of a file that change where it is replaced.
+/// Properties of a file that change if it is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
-    /// Device and number of the file, on systems that have them.
+    /// Device and inode number, on systems that have them.
     file: (u64, u64),
 }
 
@@ -29,8 +29,7 @@ impl Found {
     /// Opens the file at `path`, which is `root` or below it and has no link in it.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotADirectory`] where there is a link, [`io::ErrorKind::InvalidInput`] for folders, pipes and devices; errors of the
-    /// system.
+    /// [`io::ErrorKind::NotADirectory`] for a link, [`io::ErrorKind::InvalidInput`] for folders, pipes and devices; errors of the system.
     pub(super) fn open(root: &Path, path: &Path) -> io::Result<Found> {
         let below = path.strip_prefix(root).map_err(|_| io::ErrorKind::NotADirectory)?;
         let file = open(root, below)?;
@@ -41,12 +40,12 @@ impl Found {
         }
     }
 
-    /// Size of the file in bytes.
+    /// Returns the size of the file in bytes.
     pub(super) fn len(&self) -> u64 {
         self.metadata.len()
     }
 
-    /// The stamp of the file.
+    /// Returns the stamp of the file.
     pub(super) fn stamp(&self) -> Stamp {
         #[cfg(unix)]
         let file = {
@@ -62,13 +61,13 @@ impl Found {
 #[cfg(unix)]
 fn open(root: &Path, below: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
-    // Opening a pipe that nothing writes to would wait.
+    // Opening a pipe without a writer would block.
     let last = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Linux opens a folder that may be passed but not listed.
+    // Linux can open a folder that may be searched but not listed.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let folder = folder | OFlags::PATH;
-    // With a link at a name, the system reports a loop.
+    // The system reports ELOOP for a link.
     let link = |e: rustix::io::Errno| match e {
         rustix::io::Errno::LOOP => io::ErrorKind::NotADirectory.into(),
         e => io::Error::from(e),
@@ -83,7 +82,7 @@ fn open(root: &Path, below: &Path) -> io::Result<File> {
     Ok(File::from(at))
 }
 
-/// Without a way to open from one folder to the next: the open file must be the one at the place, which no link may lead to.
+/// For systems that cannot open files relative to a folder: checks that the open file is the one at the path, without links.
 #[cfg(not(unix))]
 fn open(root: &Path, below: &Path) -> io::Result<File> {
     use same_file::Handle;

@@ -1,4 +1,4 @@
-//! The dumps that may be read, and those that stay open.
+//! The dumps that the server may read, and those that it keeps open.
 
 use std::collections::VecDeque;
 use std::path::{Component, Path, PathBuf};
@@ -15,13 +15,13 @@ use super::rpc::cut;
 use crate::heapgraph::{IndexUse, OpenIndex, beside};
 use crate::session::{Dump, OpenOptions};
 
-/// Dumps that stay open, each with its graph once that was needed.
+/// Maximum number of dumps kept open, each with its graph if it was built.
 const OPEN: usize = 4;
-/// Dumps that are listed.
+/// Maximum number of dumps to list.
 const LISTED: usize = 200;
-/// Files and folders that are looked at for a list.
+/// Maximum number of files and folders to inspect for the list.
 const LOOKED_AT: usize = 20_000;
-/// Folders below a root.
+/// Maximum depth of folders below a root.
 const DEPTH: usize = 8;
 
 /// The dump files that the server may read: those in its folders, and the one that it was started with.
@@ -53,27 +53,27 @@ struct ListedDump {
 /// A dump that is open.
 struct Open {
     path: PathBuf,
-    /// The stamp of the file when it was opened: one that was replaced is opened anew.
+    /// The stamp of the file when it was opened: a replaced file is opened again.
     stamp: Stamp,
     dump: Dump,
 }
 
 /// The dumps of a server.
 pub(super) struct Dumps {
-    /// Canonical.
+    /// Folders with dumps, as canonical paths.
     roots: Vec<PathBuf>,
-    /// The dump that the server was started with, canonical.
+    /// The dump that the server was started with, as canonical path.
     own: Option<PathBuf>,
     options: OpenOptions,
-    /// Used last, last.
+    /// Open dumps, least recently used first.
     open: VecDeque<Open>,
 }
 
 impl Dumps {
-    /// Dumps below `roots`, and `own`.
+    /// Creates the list of dumps below `roots`, and `own`.
     ///
     /// # Errors
-    /// Roots that are no folders, and a dump that is no file.
+    /// Roots that are not folders, and a dump that is not a file.
     pub(super) fn new(roots: &[PathBuf], own: Option<&Path>, options: OpenOptions) -> Result<Dumps, UsageError> {
         let cannot = |path: &Path, e| UsageError(format!("cannot read {}: {e}", path.display()));
         let root = |path: &PathBuf| match path.canonicalize() {
@@ -90,7 +90,7 @@ impl Dumps {
         self.open.clear();
     }
 
-    /// The folders, for people.
+    /// Names the folders in a message.
     fn named(&self) -> String {
         match self.roots.as_slice() {
             [] => "the dump that the server was started with".into(),
@@ -102,23 +102,23 @@ impl Dumps {
         self.own.as_deref() == Some(path) || self.roots.iter().any(|root| path.starts_with(root))
     }
 
-    /// The folder below which the dump at `path` may be read.
+    /// Returns the folder below which the dump at `path` may be read.
     fn root_of(&self, path: &Path) -> io::Result<&Path> {
         let own = self.own.as_deref().filter(|own| *own == path).and_then(Path::parent);
         let root = own.or_else(|| self.roots.iter().find(|root| path.starts_with(root)).map(PathBuf::as_path));
         root.ok_or_else(|| io::ErrorKind::NotADirectory.into())
     }
 
-    /// Opens the file at `path`, which has no link in it and may be read.
+    /// Opens the file at `path`, which contains no links and may be read.
     fn opened(&self, path: &Path) -> io::Result<Found> {
         Found::open(self.root_of(path)?, path)
     }
 
-    /// The file that `given` names: a path, or one within a root; the only dump if none is given. It is open: its name may be that of
-    /// another file by now.
+    /// Opens the file that `given` names: a path, or a path relative to a root; the only dump if `None`. The result is the open file, since
+    /// its name may refer to another file by now.
     ///
     /// # Errors
-    /// Files that may not be read, and all that are not regular files.
+    /// Files that may not be read, and everything other than regular files.
     pub(super) fn find(&self, given: Option<&str>) -> Result<Found, UsageError> {
         let cannot = |path: &Path, e: io::Error| UsageError(format!("cannot read {}: {e}", cut(&path.display().to_string())));
         let Some(given) = given else {
@@ -126,19 +126,19 @@ impl Dumps {
             return self.opened(&path).map_err(|e| cannot(&path, e));
         };
         let path = Path::new(given);
-        // The dump by which the server was started may be called by its name.
+        // The dump with which the server was started can be named by its file name.
         let own = self.own.iter().filter(|own| own.as_path() == path || own.file_name() == Some(path.as_os_str())).cloned();
         let places = self.roots.iter().map(|root| root.join(path));
         let mut outside = path.is_absolute() || path.components().any(|c| c == Component::ParentDir);
         for place in own.chain(places) {
-            // Links are followed first: where they lead is what counts, and from there on none is followed.
+            // Links are resolved first, and the target is checked; from there on no link is followed.
             match place.canonicalize() {
                 Ok(found) if self.may_read(&found) => match self.opened(&found) {
                     Ok(found) => return Ok(found),
                     Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
                         return Err(UsageError(format!("{} is not a regular file", cut(&found.display().to_string()))));
                     }
-                    // A link has come since, or the file was removed.
+                    // A link has appeared since, or the file was removed.
                     Err(e) if e.kind() == io::ErrorKind::NotADirectory => outside = true,
                     Err(e) if e.kind() == io::ErrorKind::NotFound => outside = false,
                     Err(e) => return Err(cannot(&found, e)),
@@ -147,7 +147,7 @@ impl Dumps {
                 Err(_) => outside &= !self.may_read(&place) || place.components().any(|c| c == Component::ParentDir),
             }
         }
-        // The same for what exists and what does not: nothing is told about files elsewhere.
+        // Outside the roots, existing and missing files give the same message, which reveals nothing about other files.
         let given = cut(given);
         Err(UsageError(match outside {
             true => format!("{given} is outside of what this server may read: {}", self.named()),
@@ -173,7 +173,7 @@ impl Dumps {
         }
     }
 
-    /// The dump in a file that [`Dumps::find`] opened.
+    /// Opens the dump in a file that [`Dumps::find`] opened.
     ///
     /// # Errors
     /// See [`Dump::open`].
@@ -195,7 +195,7 @@ impl Dumps {
         Ok(dump)
     }
 
-    /// The index of the dump at `path`, opened like the dump where it is one beside it.
+    /// Returns the index of the dump at `path`. An index next to the dump is opened with the same checks as the dump.
     fn index_of(&self, path: &Path) -> IndexUse {
         match &self.options.index {
             IndexUse::Auto => match self.root_of(path).and_then(|root| Found::open(root, &beside(path))) {
@@ -206,7 +206,7 @@ impl Dumps {
         }
     }
 
-    /// What may be read.
+    /// Returns the dumps that may be read.
     pub(super) fn list(&self) -> DumpList {
         let (found, complete) = self.all();
         let listed = |dump: &Seen| {
@@ -230,7 +230,7 @@ impl Dumps {
         }
     }
 
-    /// The dumps that may be read, in order, and whether these are all.
+    /// Returns the dumps that may be read, in order, and whether the list is complete.
     fn all(&self) -> (Vec<Seen>, bool) {
         let seen = |path: PathBuf, is_named: bool| {
             let found = self.opened(&path).ok()?;
@@ -249,7 +249,7 @@ impl Dumps {
                 }
                 left = left.saturating_sub(1);
                 let path = entry.path();
-                // Folders behind links are not searched: they may lead around.
+                // Links to folders are not followed: they may form cycles.
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() && depth < DEPTH => folders.push_back((path, depth.saturating_add(1))),
                     Ok(kind) if kind.is_dir() => complete = false,
@@ -264,14 +264,14 @@ impl Dumps {
     }
 }
 
-/// A dump file that was looked at.
+/// A dump file that was inspected.
 struct Seen {
     path: PathBuf,
     bytes: u64,
     compressed: bool,
 }
 
-/// `path`, if a regular file is there: pipes and devices have no end.
+/// Checks that `path` is a regular file: pipes and devices have no end.
 fn regular(path: &Path) -> Result<PathBuf, UsageError> {
     match path.metadata() {
         Ok(m) if m.is_file() => Ok(path.into()),
@@ -319,7 +319,7 @@ mod tests {
         assert!(why("nothing.dmp").starts_with("there is no file nothing.dmp in "), "{}", why("nothing.dmp"));
         assert!(why("deep").ends_with("is not a regular file"));
         assert!(place(&known, None).unwrap_err().starts_with("there are 2 dumps"));
-        // What it was started with may be elsewhere.
+        // The dump given at startup may be outside the roots.
         let with = dumps(&root, Some(&folder.join("secret.dmp")));
         for given in [None, Some("secret.dmp"), folder.join("secret.dmp").to_str()] {
             assert_eq!(place(&with, given), Ok(folder.join("secret.dmp")), "{given:?}");
@@ -328,7 +328,7 @@ mod tests {
         assert!(with.find(Some("/etc/passwd")).is_err());
         let list = with.list();
         assert_eq!((list.dumps.len(), list.complete, list.default.as_deref()), (3, true, folder.join("secret.dmp").to_str()));
-        // Nothing but the dump.
+        // Without roots, only the dump is readable.
         let alone = Dumps::new(&[], Some(&folder.join("secret.dmp")), OpenOptions::default()).unwrap();
         assert!(alone.find(None).is_ok() && alone.find(Some(root.join("a.dmp").to_str().unwrap())).is_err());
         assert!(Dumps::new(&[folder.join("secret.dmp")], None, OpenOptions::default()).is_err());
@@ -336,7 +336,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_that_lead_out_and_what_is_no_file_are_refused() {
+    fn links_out_of_the_roots_and_non_files_are_refused() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().canonicalize().unwrap();

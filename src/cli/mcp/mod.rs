@@ -6,7 +6,13 @@ mod answer;
 mod arguments;
 mod beneath;
 mod dumps;
+mod fit;
+mod kind;
 mod list;
+mod more;
+mod next;
+mod prompts;
+mod resources;
 mod rpc;
 mod server;
 mod tools;
@@ -27,7 +33,7 @@ use super::streams::Streams;
 use answer::Worker;
 use dumps::Dumps;
 
-/// Answers `messages`, one a line, about the dump at `path`: for fuzz targets.
+/// Answers `messages`, one per line, about the dump at `path`. For fuzz targets.
 ///
 /// # Errors
 /// Errors of the server.
@@ -48,7 +54,7 @@ pub(super) fn run(matches: &ArgMatches, config: &Config, streams: &mut Streams<'
     }
     let variable = std::env::var_os("GCDUMP_DUMP").filter(|path| !path.is_empty()).map(PathBuf::from);
     let own = mcp.dump.path().or(variable);
-    // Whoever names a dump need not open a folder with it.
+    // A server that is given a dump does not need a folder.
     let roots = if mcp.root.is_empty() && own.is_none() { vec![PathBuf::from(".")] } else { mcp.root };
     let mut options = Opening::options(config, streams)?;
     options.hide_contents = !mcp.contents;
@@ -61,7 +67,7 @@ pub(super) fn run(matches: &ArgMatches, config: &Config, streams: &mut Streams<'
     Ok(Exit::Ok)
 }
 
-/// The answers of a server that may read no file to the messages in `input`, one a line. For fuzzers.
+/// Returns the answers of a server that may not read files to the messages in `input`, one per line. For fuzzers.
 #[cfg(feature = "internals")]
 pub fn conversation(input: Vec<u8>) -> Vec<u8> {
     let none = Cli::of(&["gcdump", "info"].map(std::ffi::OsString::from)).ok();
@@ -69,7 +75,7 @@ pub fn conversation(input: Vec<u8>) -> Vec<u8> {
         return Vec::new();
     };
     let (mut out, mut err) = (Vec::new(), Vec::new());
-    // Vectors take all that is written.
+    // Writing to a vector cannot fail.
     let _ = server::serve(Worker { config, dumps }, false, std::io::Cursor::new(input), &mut Streams::piped(&mut out, &mut err));
     out
 }

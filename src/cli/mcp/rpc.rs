@@ -1,22 +1,22 @@
-//! JSON-RPC 2.0 as the Model Context Protocol has it: one message a line.
+//! JSON-RPC 2.0 as used by the Model Context Protocol: one message per line.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead};
 
 use serde_json::{Map, Value, json};
 
-/// Longest message in bytes.
+/// Maximum size of a message in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Characters that an error repeats of what it was sent.
+/// Maximum characters of its input that an error repeats.
 const REPEATED: usize = 200;
 
-/// The part of `text` that an error repeats.
+/// Returns the part of `text` that an error repeats.
 pub(super) fn cut(text: &str) -> Cow<'_, str> {
     beginning(text, REPEATED)
 }
 
-/// The first `most` characters of `text`, and whether more follow.
+/// Returns the first `most` characters of `text`, with a mark if more follow.
 pub(super) fn beginning(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()).into(),
@@ -24,35 +24,37 @@ pub(super) fn beginning(text: &str, most: usize) -> Cow<'_, str> {
     }
 }
 
-/// Whether `value` may be repeated with each message about a request: a number, or a text that is not long.
+/// Whether `value` is short enough to repeat with each message about a request: a number or a short text.
 pub(super) fn may_be_repeated(value: &Value) -> bool {
     value.is_number() || value.as_str().is_some_and(|text| text.len() <= REPEATED)
 }
 
-/// A message that is no JSON.
+/// Error code: the message is not JSON.
 pub(super) const NO_JSON: i64 = -32700;
-/// A message that is no request.
+/// Error code: the message is not a request.
 pub(super) const NO_REQUEST: i64 = -32600;
-/// A method that the server does not have.
+/// Error code: unknown method.
 pub(super) const NO_METHOD: i64 = -32601;
-/// Parameters that the method does not take.
+/// Error code: invalid parameters.
 pub(super) const NO_PARAMS: i64 = -32602;
-/// A version of the protocol that the server does not speak.
+/// Error code: unknown resource.
+pub(super) const NO_RESOURCE: i64 = -32002;
+/// Error code: unsupported protocol version.
 pub(super) const NO_VERSION: i64 = -32022;
 
 /// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// Without its end.
+    /// The line without its end.
     Text(Vec<u8>),
-    /// It has more than [`LONGEST`] bytes, which were skipped.
+    /// A line longer than [`LONGEST`], which was skipped.
     TooLong,
 }
 
-/// Hands each line of `input` that is not empty to `take`, until that returns false.
+/// Passes each nonempty line of `input` to `take` until that returns false.
 ///
 /// # Errors
-/// What reading failed with.
+/// Errors of reading `input`.
 pub(super) fn lines(mut input: impl BufRead, mut take: impl FnMut(Line) -> bool) -> io::Result<()> {
     let (mut line, mut too_long) = (Vec::new(), false);
     loop {
@@ -98,23 +100,23 @@ impl Failure {
     }
 }
 
-/// What somebody sent.
+/// A message from the client.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Message {
-    /// It gets an answer.
+    /// A message that requires an answer.
     Request {
         /// A string or a number.
         id: Value,
         method: String,
         params: Map<String, Value>,
     },
-    /// It gets none.
+    /// A message without an answer.
     Notification { method: String, params: Map<String, Value> },
-    /// The answer to a request that this server never made.
+    /// The answer to a request, although this server sends none.
     Response,
 }
 
-/// The message in `value`, or the id of what is none, and why.
+/// Parses the message in `value`. An invalid message returns its id and the reason.
 pub(super) fn message(value: Value) -> Result<Message, (Value, Failure)> {
     let Value::Object(mut fields) = value else {
         return Err((Value::Null, Failure::new(NO_REQUEST, "a message is an object")));
@@ -146,7 +148,7 @@ pub(super) fn message(value: Value) -> Result<Message, (Value, Failure)> {
     }
 }
 
-/// The answer to the request with this id.
+/// Returns the answer to the request with this id.
 pub(super) fn response(id: &Value, outcome: Result<Value, Failure>) -> Value {
     match outcome {
         Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
@@ -160,7 +162,7 @@ pub(super) fn response(id: &Value, outcome: Result<Value, Failure>) -> Value {
     }
 }
 
-/// A message that expects no answer.
+/// Returns a message that expects no answer.
 pub(super) fn notification(method: &str, params: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "method": method, "params": params })
 }
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded_and_what_is_too_long_is_skipped() {
+    fn lines_are_bounded_and_longer_ones_skipped() {
         let text = |s: &str| Line::Text(s.into());
         for buffer in [1, 2, 3, 64] {
             assert_eq!(all(b"one\n\n \r\ntwo", buffer), [text("one"), text("two")]);
@@ -196,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_told_apart() {
+    fn messages_are_classified() {
         let of = |text: &str| message(serde_json::from_str(text).unwrap());
         let request = of(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#).unwrap();
         assert_eq!(request, Message::Request { id: "a".into(), method: "ping".into(), params: Map::new() });

@@ -1,4 +1,4 @@
-//! The conversation: requests are read on a thread of their own while a tool runs on another, so that a call can be cancelled.
+//! The server loop: one thread reads requests and another runs tools, so that a running call can be cancelled.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -11,43 +11,42 @@ use serde_json::{Map, Value, json};
 use super::super::exit::UsageError;
 use super::super::streams::Streams;
 use super::answer::{Answer, Worker};
-use super::arguments::{Arguments, Line as Asked};
-use super::list;
-use super::rpc::{self, Failure, LONGEST, Line, Message, NO_JSON, NO_METHOD, NO_PARAMS, NO_REQUEST, NO_VERSION, cut};
-use super::tools::{self, Tool};
+use super::arguments::{Arguments, Line as Asked, put};
+use super::rpc::{self, Failure, LONGEST, Line, Message, NO_JSON, NO_METHOD, NO_PARAMS, NO_REQUEST, NO_RESOURCE, NO_VERSION, cut};
+use super::tools::{self, Does, Tool};
+use super::{list, more, prompts, resources};
 use crate::base::Cancel;
 use crate::base::threads::start_apart;
 
-/// Versions of the protocol that begin with a handshake, oldest first. They differ in what this server uses in two things: from the
-/// third on, answers have a form for programs; the second alone has batches.
+/// Protocol versions with a handshake, oldest first. For the features that this server uses, they differ only in batches.
 const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The version with batches.
 const BATCHES: &str = "2025-03-26";
 /// The version without a handshake: each request names it.
 const STATELESS: &str = "2026-07-28";
-/// Where a request names its version.
+/// The field of a request that names its protocol version.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// Where a result names the server.
+/// The field of a result that names the server.
 const SERVER: &str = "io.modelcontextprotocol/serverInfo";
-/// How long the list of tools may be kept, in milliseconds: it never changes.
+/// Milliseconds for which a client may cache the list of tools, which never changes.
 const KEPT: u64 = 3_600_000;
-/// Calls that wait or run.
+/// Maximum number of waiting and running calls.
 const CALLS: usize = 32;
-/// How often a call that takes long is reported on.
+/// Interval of progress reports on long calls.
 const PROGRESS: Duration = Duration::from_secs(2);
-/// Messages that were read and not yet looked at.
+/// Maximum number of messages that were read but not yet handled.
 const READ: usize = 16;
-/// Requests of a batch.
+/// Maximum number of requests in a batch.
 const BATCH: usize = 32;
-/// Bytes of the answers to a batch: they wait for the last one.
+/// Maximum size of the answers to a batch in bytes: they are held until the last one.
 const BATCH_BYTES: usize = 1_000_000;
 
-/// What happened.
+/// An event for the server loop.
 enum Event {
     Line(Line),
-    /// Nothing more is to be read.
+    /// The end of the input.
     End,
-    /// A call has ended, by itself if there is an answer.
+    /// A call has ended; without an answer if it was stopped.
     Done(String, Option<Answer>),
 }
 
@@ -55,31 +54,58 @@ enum Event {
 struct Call {
     key: String,
     tool: &'static Tool,
+    /// The arguments by name.
+    asked: Map<String, Value>,
     line: Asked,
     cancel: Cancel,
 }
 
-/// A call that waits or runs.
+/// The form in which the answer of a tool is sent.
+#[derive(Clone, Debug)]
+enum Form {
+    /// The result of the tool.
+    Tool,
+    /// The list of resources.
+    Resources,
+    /// The contents of the resource with this URI.
+    Contents(String),
+}
+
+impl Form {
+    /// Returns the result of a request.
+    fn result(&self, answer: Answer) -> Result<Value, Failure> {
+        let result = match (self, answer.document()) {
+            (Form::Tool, _) => return Ok(answer.result()),
+            (Form::Resources, Ok(list)) => Ok(json!({ "resources": resources::all(list) })),
+            (Form::Contents(uri), Ok(_)) => Ok(resources::contents(uri, answer.text())),
+            (_, Err(why)) => Err(why),
+        };
+        result.map_err(|why| Failure::new(NO_RESOURCE, why))
+    }
+}
+
+/// A call that is waiting or running.
 struct Running {
     id: Value,
     from: From,
+    form: Form,
     cancel: Cancel,
-    /// Whether the client cancelled it: its time and memory do so as well, and that is told.
+    /// Whether the client cancelled the call. Time and memory limits also cancel calls, but those get an answer.
     given_up: bool,
     started: Instant,
-    /// What the client calls its progress.
+    /// The client's token for progress reports.
     token: Option<Value>,
 }
 
 /// The answers to a batch so far.
 #[derive(Default)]
 struct Batch {
-    /// The answers as they are written, separated by commas.
+    /// The serialized answers, separated by commas.
     text: String,
 }
 
 impl Batch {
-    /// Adds the answer to the request with this id, or an error where it has no room.
+    /// Adds the answer to the request with this id, or an error if there is no room.
     fn add(&mut self, id: &Value, response: &Value) {
         let mut answer = response.to_string();
         if self.text.len().saturating_add(answer.len()) > BATCH_BYTES {
@@ -93,35 +119,35 @@ impl Batch {
     }
 }
 
-/// Where a request came from.
+/// The origin of a request.
 #[derive(Clone, Copy)]
 struct From {
-    /// The number of its batch.
+    /// Number of the batch that contains the request.
     batch: Option<u64>,
-    /// Whether it named its version.
+    /// Whether the request named its protocol version.
     stateless: bool,
 }
 
-/// Answers requests from `input` until it ends and what was asked is answered.
+/// Answers requests from `input` until it ends and all requests are answered.
 ///
 /// # Errors
-/// What writing answers failed with.
+/// Errors of writing answers.
 pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Send + 'static, streams: &mut Streams<'_>) -> Result<()> {
     let (send, events) = mpsc::sync_channel(READ);
     let (calls, waiting) = mpsc::channel::<Call>();
     let lines: SyncSender<Event> = send.clone();
-    // Neither is waited for: one may read and the other may compute on while the process ends.
+    // The process does not wait for these threads: at its end, one may be blocked reading and the other may still compute.
     let reading = move || {
         let read = rpc::lines(input, |line| lines.send(Event::Line(line)).is_ok());
         if let Err(e) = read {
-            // The process has nothing else to say it to.
+            // There is nothing else to which the process can report this.
             let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("gcdump mcp: reading requests: {e}\n"));
         }
         let _ = lines.send(Event::End);
     };
     let working = move || {
-        for Call { key, tool, line, cancel } in waiting {
-            let answer = if cancel.is_cancelled() { None } else { worker.call(tool, line, &cancel) };
+        for Call { key, tool, asked, line, cancel } in waiting {
+            let answer = if cancel.is_cancelled() { None } else { worker.call(tool, &asked, line, &cancel) };
             if send.send(Event::Done(key, answer)).is_err() {
                 break;
             }
@@ -136,14 +162,14 @@ pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Se
 
 struct Server<'s, 'o> {
     contents: bool,
-    /// What the handshake agreed on.
+    /// Protocol version agreed on in the handshake.
     version: Option<&'static str>,
     calls: Sender<Call>,
-    /// By their ids, as text.
+    /// Calls by the text of their ids.
     running: BTreeMap<String, Running>,
-    /// The answers to batches that are not complete.
+    /// The answers to incomplete batches.
     batches: BTreeMap<u64, Batch>,
-    /// Batches so far.
+    /// Number of batches so far.
     numbered: u64,
     streams: &'s mut Streams<'o>,
 }
@@ -201,7 +227,7 @@ impl Server<'_, '_> {
         self.complete(number)
     }
 
-    /// Writes the answers to a batch once all are there.
+    /// Writes the answers to a batch once it is complete.
     fn complete(&mut self, batch: u64) -> Result<()> {
         if self.running.values().any(|call| call.from.batch == Some(batch)) {
             return Ok(());
@@ -256,12 +282,22 @@ impl Server<'_, '_> {
             "initialize" => self.initialize(&params),
             "server/discover" => Ok(self.discovered()),
             "ping" => Ok(json!({})),
-            "tools/list" => Ok(self.tools(from)),
-            "tools/call" => match self.call(id, from, params) {
-                Ok(None) => return Ok(()),
-                Ok(Some(refused)) => Ok(refused.result(false)),
-                Err(failure) => Err(failure),
-            },
+            "tools/list" => Ok(listed("tools", list::all(), from)),
+            "prompts/list" => Ok(listed("prompts", prompts::all(), from)),
+            "prompts/get" => prompts::get(&params),
+            "resources/templates/list" => Ok(listed("resourceTemplates", json!([]), from)),
+            "tools/call" | "resources/list" | "resources/read" => {
+                let begun = match method {
+                    "tools/call" => self.call(id, from, params),
+                    "resources/list" => self.begin(id, from, &params, "dumps", &Map::new(), Form::Resources),
+                    _ => self.read(id, from, &params),
+                };
+                match begun {
+                    Ok(None) => return Ok(()),
+                    Ok(Some(answer)) => Ok(answer.result()),
+                    Err(failure) => Err(failure),
+                }
+            }
             _ => Err(Failure::new(NO_METHOD, format!("there is no method {}", cut(method)))),
         };
         self.answer(id, from, outcome)
@@ -270,12 +306,12 @@ impl Server<'_, '_> {
     fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, Failure> {
         let asked = params.get("protocolVersion").and_then(Value::as_str);
         let asked = asked.ok_or_else(|| Failure::new(NO_PARAMS, "initialize: protocolVersion must be a string"))?;
-        // Another one is offered in place of one that is not known; the client decides.
+        // For an unknown version, the latest known one is offered; the client decides.
         let version = HANDSHAKE.into_iter().find(|v| *v == asked).or(HANDSHAKE.last().copied());
         self.version = version;
         Ok(json!({
             "protocolVersion": version,
-            "capabilities": { "tools": {} },
+            "capabilities": capabilities(),
             "serverInfo": server_info(),
             "instructions": list::instructions(self.contents),
         }))
@@ -284,80 +320,115 @@ impl Server<'_, '_> {
     fn discovered(&self) -> Value {
         json!({
             "supportedVersions": [STATELESS],
-            "capabilities": { "tools": {} },
+            "capabilities": capabilities(),
             "instructions": list::instructions(self.contents),
             "ttlMs": KEPT,
             "cacheScope": "private",
         })
     }
 
-    /// Whether answers have a form for programs.
-    fn is_structured(&self, from: From) -> bool {
-        from.stateless || self.version.is_none_or(|version| HANDSHAKE.iter().skip(2).any(|v| *v == version))
-    }
-
-    fn tools(&self, from: From) -> Value {
-        let tools = list::all(self.is_structured(from));
-        if from.stateless { json!({ "tools": tools, "ttlMs": KEPT, "cacheScope": "private" }) } else { json!({ "tools": tools }) }
-    }
-
-    /// Hands a call to the worker, or refuses it.
+    /// Passes a call to the worker, or answers it directly.
     fn call(&mut self, id: &Value, from: From, mut params: Map<String, Value>) -> Result<Option<Answer>, Failure> {
         let wrong = |why: &str| Failure::new(NO_PARAMS, format!("tools/call: {why}"));
-        let name = params.get("name").and_then(Value::as_str).ok_or_else(|| wrong("name must be a string"))?;
-        let tool = tools::find(name).ok_or_else(|| wrong(&format!("there is no tool {}", cut(name))))?;
-        let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).filter(|t| rpc::may_be_repeated(t)).cloned();
         let arguments = match params.remove("arguments") {
             Some(Value::Object(arguments)) => arguments,
             None | Some(Value::Null) => Map::new(),
             Some(_) => return Err(wrong("arguments must be an object")),
         };
+        let name = params.get("name").and_then(Value::as_str).ok_or_else(|| wrong("name must be a string"))?.to_string();
+        self.begin(id, from, &params, &name, &arguments, Form::Tool)
+    }
+
+    /// Reads a resource: the summary of a dump.
+    fn read(&mut self, id: &Value, from: From, params: &Map<String, Value>) -> Result<Option<Answer>, Failure> {
+        let uri = params.get("uri").and_then(Value::as_str);
+        let uri = uri.ok_or_else(|| Failure::new(NO_PARAMS, "resources/read: uri must be a string"))?;
+        let path = resources::path(uri).ok_or_else(|| Failure::new(NO_RESOURCE, format!("there is no resource {}", cut(uri))))?;
+        let arguments = Map::from_iter([("dump".to_string(), path.into())]);
+        self.begin(id, from, params, "info", &arguments, Form::Contents(uri.to_string()))
+    }
+
+    /// Passes a call of a tool to the worker, or answers it directly.
+    fn begin(
+        &mut self,
+        id: &Value,
+        from: From,
+        params: &Map<String, Value>,
+        name: &str,
+        arguments: &Map<String, Value>,
+        form: Form,
+    ) -> Result<Option<Answer>, Failure> {
         let key = id.to_string();
         if self.running.contains_key(&key) {
             return Err(Failure::new(NO_REQUEST, "a call with this id is not answered yet"));
         }
-        // What an assistant gets wrong is told to it, not to its host.
-        let line = match Arguments::of(tool).line(&arguments) {
-            Ok(line) => line,
+        let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
+        let is_help = tool.does == Does::Help;
+        // Mistakes of an assistant are reported to the assistant, not to its host.
+        let (tool, arguments) = match more::resolved(tool, arguments) {
+            Ok(resolved) => resolved,
+            Err(why) => return Ok(Some(Answer::refused(&why))),
+        };
+        if is_help {
+            return Ok(Some(Answer::help(tool)));
+        }
+        let of = Arguments::of(tool);
+        let (asked, line) = match of.spelled(&arguments).and_then(|asked| of.line(&asked).map(|line| (asked, line))) {
+            Ok(found) => found,
             Err(why) => return Ok(Some(Answer::refused(&why))),
         };
         if self.running.len() >= CALLS {
             return Ok(Some(Answer::refused(&format!("{CALLS} calls are waiting already"))));
         }
+        let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).filter(|t| rpc::may_be_repeated(t)).cloned();
         let cancel = Cancel::default();
-        let call = Call { key: key.clone(), tool, line, cancel: cancel.clone() };
+        let call = Call { key: key.clone(), tool, asked, line, cancel: cancel.clone() };
         self.calls.send(call).map_err(|_| Failure::new(NO_REQUEST, "the server ends"))?;
-        self.running.insert(key, Running { id: id.clone(), from, cancel, given_up: false, started: Instant::now(), token });
+        self.running.insert(key, Running { id: id.clone(), from, form, cancel, given_up: false, started: Instant::now(), token });
         Ok(None)
     }
 
     fn done(&mut self, key: &str, answer: Option<Answer>) -> Result<()> {
-        let Some(Running { id, from, given_up, .. }) = self.running.remove(key) else { return Ok(()) };
-        // Who cancelled a call expects nothing.
+        let Some(Running { id, from, form, given_up, .. }) = self.running.remove(key) else { return Ok(()) };
+        // A client that cancelled a call expects no answer.
         if let Some(answer) = answer.filter(|_| !given_up) {
-            let result = answer.result(self.is_structured(from));
-            self.answer(&id, from, Ok(result))?;
+            self.answer(&id, from, form.result(answer))?;
         }
         from.batch.map_or(Ok(()), |batch| self.complete(batch))
     }
 
-    /// Tells clients that asked for it how long their calls have waited or run: some give up otherwise.
+    /// Reports to clients that requested it how long their calls have waited or run. Some clients give up otherwise.
     fn progress(&mut self) -> Result<()> {
-        let told = self.running.values().filter_map(|call| {
+        let reports = self.running.values().filter_map(|call| {
             let seconds = call.started.elapsed().as_secs();
             let token = call.token.as_ref()?;
             Some(json!({ "progressToken": token, "progress": seconds, "message": format!("{seconds} s") }))
         });
-        let told: Vec<Value> = told.map(|params| rpc::notification("notifications/progress", &params)).collect();
-        told.iter().try_for_each(|message| self.write(message))
+        let reports: Vec<Value> = reports.map(|params| rpc::notification("notifications/progress", &params)).collect();
+        reports.iter().try_for_each(|message| self.write(message))
     }
+}
+
+/// Returns the capabilities of the server.
+fn capabilities() -> Value {
+    json!({ "tools": {}, "prompts": {}, "resources": {} })
+}
+
+/// Returns the result for a list that never changes.
+fn listed(name: &str, list: Value, from: From) -> Value {
+    let mut listed = json!({ name: list });
+    if from.stateless {
+        put(&mut listed, "ttlMs", KEPT.into());
+        put(&mut listed, "cacheScope", "private".into());
+    }
+    listed
 }
 
 fn server_info() -> Value {
     json!({ "name": "gcdump", "title": "gcdump: crash dumps of .NET", "version": env!("CARGO_PKG_VERSION") })
 }
 
-/// A result as the version without a handshake has it.
+/// Adds the fields that the version without a handshake requires.
 fn stateless(mut result: Value) -> Value {
     if let Some(fields) = result.as_object_mut() {
         fields.insert("resultType".into(), "complete".into());

@@ -1,9 +1,15 @@
-//! The tools: which commands an assistant has, with which of their arguments.
+//! The tools: the commands that an assistant can run, with the arguments it can use.
+//!
+//! [`TOOLS`] is the list that every host reads, with the most common arguments. [`MORE`] contains the other commands that read a dump: the
+//! tool `more` runs them, and `help` lists their arguments. All arguments of a command can be given, except [`NEVER`].
 
+use super::kind::plain;
+use super::rpc::cut;
+use crate::base::nearest;
 use crate::cli::command::Entry;
 use crate::cli::registry;
 
-/// What a tool does.
+/// The action of a tool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Does {
     /// Lists the dumps.
@@ -12,16 +18,20 @@ pub(super) enum Does {
     Command(&'static str),
     /// Runs the command of this name, which compares dumps.
     Compares(&'static str),
+    /// Runs the command that an argument names.
+    More,
+    /// Describes the arguments of the command that an argument names.
+    Help,
 }
 
 /// A limit on the rows of an answer: an argument of the command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
-    /// The argument, as the command line has it.
+    /// The argument's name on the command line.
     pub(super) option: &'static str,
-    /// Rows if the tool is given no number.
+    /// Default number of rows.
     pub(super) usual: u64,
-    /// Most rows.
+    /// Maximum number of rows.
     pub(super) most: u64,
 }
 
@@ -31,32 +41,32 @@ pub(super) struct Tool {
     pub(super) name: &'static str,
     pub(super) title: &'static str,
     pub(super) does: Does,
-    /// When to ask it, after what the command's help says.
+    /// When to use the tool; shown after the first sentence of the command's help.
     pub(super) when: &'static str,
-    /// The arguments, as the command line has them.
+    /// The arguments in its schema, by their names on the command line.
     pub(super) arguments: &'static [&'static str],
-    /// Those that it always needs.
+    /// The arguments that are always required.
     pub(super) required: &'static [&'static str],
-    /// A flag that is on, unless it is `false` or one of the other arguments is given.
+    /// A flag that is on unless it is `false` or one of the listed arguments is given.
     pub(super) on: Option<(&'static str, &'static [&'static str])>,
     pub(super) rows: &'static [Rows],
-    /// What to ask if an answer is too large.
+    /// Advice if an answer is too large.
     pub(super) instead: &'static str,
-    /// Arguments as JSON, which the schema shows.
+    /// Example arguments as JSON, shown in the description.
     pub(super) examples: &'static [&'static str],
 }
 
 impl Tool {
-    /// The command that it runs.
+    /// Returns the command that the tool runs.
     pub(super) fn entry(&self) -> Option<&'static Entry> {
         match self.does {
-            Does::List => None,
+            Does::List | Does::More | Does::Help => None,
             Does::Command(name) | Does::Compares(name) => registry::find(name),
         }
     }
 }
 
-/// `--top` of a command, or what it is called there.
+/// A row limit, set by `--top` or its equivalent.
 const fn rows(option: &'static str) -> Rows {
     Rows { option, usual: 20, most: 200 }
 }
@@ -71,10 +81,15 @@ const NONE: Tool = Tool {
     on: None,
     rows: &[],
     instead: "",
-    examples: &["{}"],
+    examples: &[],
 };
 
-/// The tools, in the order in which an engineer asks.
+/// A command that `more` runs.
+const fn more(name: &'static str) -> Tool {
+    Tool { name, title: name, does: Does::Command(name), ..NONE }
+}
+
+/// The tools, in the order of an investigation.
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "dumps",
@@ -97,7 +112,7 @@ pub(super) const TOOLS: &[Tool] = &[
         when: "The best second question; with since, also for what leaks.",
         arguments: &["only", "since", "no-graph", "min-bytes", "min-share"],
         instead: "name some findings in only, or raise min_bytes",
-        examples: &["{}", r#"{"only":["deadlock","lock-queue"],"no_graph":true}"#, r#"{"dump":"after.dmp","since":["before.dmp"]}"#],
+        examples: &[r#"{"only":["deadlock","lock-queue"],"no_graph":true}"#, r#"{"dump":"after.dmp","since":["before.dmp"]}"#],
         ..NONE
     },
     Tool {
@@ -107,7 +122,7 @@ pub(super) const TOOLS: &[Tool] = &[
         when: "For how large the heap is, and where.",
         arguments: &["heap", "detail"],
         instead: "name one heap, and leave out detail",
-        examples: &["{}", r#"{"heap":0,"detail":true}"#],
+        examples: &[r#"{"heap":0,"detail":true}"#],
         ..NONE
     },
     Tool {
@@ -118,7 +133,7 @@ pub(super) const TOOLS: &[Tool] = &[
         arguments: &["by", "sort", "top", "type", "generation", "min-size", "where"],
         rows: &[rows("top")],
         instead: "ask for fewer rows with top, or for some types",
-        examples: &["{}", r#"{"by":"generation"}"#, r#"{"type":["System.*"],"top":5,"min_size":"1K"}"#],
+        examples: &[r#"{"by":"generation"}"#, r#"{"type":["System.*"],"top":5,"min_size":"1K"}"#],
         ..NONE
     },
     Tool {
@@ -149,10 +164,21 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "What keeps objects alive",
         does: Does::Command("path"),
         when: "For why an object, or the objects of a type, are not collected. Needs address or type.",
-        arguments: &["what", "type", "paths", "weak", "stacks"],
+        arguments: &["what", "type", "paths", "weak"],
         rows: &[Rows { option: "paths", usual: 3, most: 20 }],
         instead: "ask for one object by its address, or for a narrower type",
         examples: &[r#"{"address":"0x7f31535a25f8"}"#, r#"{"type":["Lab.Dog"],"stacks":"none"}"#],
+        ..NONE
+    },
+    Tool {
+        name: "refs",
+        title: "References to and from objects",
+        does: Does::Command("refs"),
+        when: "For what points at an object, or at the objects of a type, and what it points at. Needs address, type or young.",
+        arguments: &["what", "type", "in", "out", "by", "depth", "young", "retained", "top"],
+        rows: &[rows("top")],
+        instead: "ask for fewer rows with top, or for the merged view with by",
+        examples: &[r#"{"address":"0x7f31535a25f8","in":true}"#],
         ..NONE
     },
     Tool {
@@ -160,10 +186,10 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Who holds the memory",
         does: Does::Command("retained"),
         when: "For memory leaks, begin with suspects. A retained size is what would be freed with the object.",
-        arguments: &["suspects", "tree", "depth", "threshold", "object", "type", "top", "stacks"],
+        arguments: &["suspects", "tree", "by", "depth", "object", "type", "top"],
         rows: &[rows("top")],
         instead: "ask for fewer rows with top, for a higher threshold, or for a lower depth",
-        examples: &["{}", r#"{"suspects":true}"#, r#"{"tree":true,"depth":2}"#, r#"{"object":"0x7f31535a25f8"}"#],
+        examples: &[r#"{"suspects":true}"#, r#"{"tree":true,"depth":2}"#, r#"{"object":"0x7f31535a25f8"}"#],
         ..NONE
     },
     Tool {
@@ -171,10 +197,10 @@ pub(super) const TOOLS: &[Tool] = &[
         title: "Strings and what they waste",
         does: Does::Command("strings"),
         when: "For the memory that strings take, and how much of it equal ones.",
-        arguments: &["sort", "longest", "like", "min-count", "max-chars", "top", "type", "generation", "min-size"],
+        arguments: &["sort", "longest", "like", "min-count", "max-chars", "top", "type"],
         rows: &[rows("top")],
         instead: "ask for fewer rows with top, or for fewer characters with max_chars",
-        examples: &["{}", r#"{"longest":true,"top":3,"max_chars":20}"#],
+        examples: &[r#"{"longest":true,"top":3,"max_chars":20}"#],
         ..NONE
     },
     Tool {
@@ -185,7 +211,7 @@ pub(super) const TOOLS: &[Tool] = &[
         arguments: &["merge", "thread", "method", "waits", "arguments", "roots"],
         on: Some(("merge", &["thread", "waits", "arguments", "roots"])),
         instead: "name some threads or a method, or leave out roots and arguments",
-        examples: &["{}", r#"{"thread":[1],"waits":true}"#, r#"{"merge":false}"#],
+        examples: &[r#"{"thread":[1],"waits":true}"#, r#"{"merge":false}"#],
         ..NONE
     },
     Tool {
@@ -198,13 +224,39 @@ pub(super) const TOOLS: &[Tool] = &[
         ..NONE
     },
     Tool {
+        name: "threads",
+        title: "The managed threads",
+        does: Does::Command("threads"),
+        when: "For names, states, ids and what each waits for; stacks has their methods.",
+        arguments: &["waits", "sort", "top"],
+        instead: "ask for fewer rows with top",
+        ..NONE
+    },
+    Tool {
+        name: "async",
+        title: "Asynchronous methods that wait",
+        does: Does::Command("async"),
+        when: "For hangs without a blocked thread: chains of await, and what the innermost waits for. Begin with merge.",
+        arguments: &["merge", "object", "method", "type", "tasks", "faulted", "top"],
+        instead: "ask with merge, or for the chains of one object or method",
+        examples: &[r#"{"merge":true}"#],
+        ..NONE
+    },
+    Tool {
+        name: "pool",
+        title: "The thread pool",
+        does: Does::Command("pool"),
+        when: "For starvation: limits, queued work, and what the workers are blocked by.",
+        ..NONE
+    },
+    Tool {
         name: "exceptions",
         title: "Exceptions on the heap",
         does: Does::Command("exceptions"),
         when: "For crashes and errors. With stat, counts only.",
         arguments: &["stat", "type", "object", "sort"],
         instead: "ask with stat for counts, or for some types",
-        examples: &["{}", r#"{"stat":true}"#],
+        examples: &[r#"{"stat":true}"#],
         ..NONE
     },
     Tool {
@@ -222,9 +274,95 @@ pub(super) const TOOLS: &[Tool] = &[
         ],
         ..NONE
     },
+    Tool { name: "more", title: "Further commands", does: Does::More, examples: &[r#"{"command":"requests"}"#], ..NONE },
+    Tool { name: "help", title: "Arguments of a command", does: Does::Help, examples: &[r#"{"command":"handles"}"#], ..NONE },
 ];
 
-/// The tool with this name.
+/// The other commands that read dumps, in the order of the command line's help.
+pub(super) const MORE: &[Tool] = &[
+    more("env"),
+    more("memory"),
+    more("modules"),
+    more("contracts"),
+    more("segments"),
+    more("fragmentation"),
+    more("handles"),
+    more("finalizers"),
+    more("oom"),
+    Tool { required: &["address"], arguments: &["address"], ..more("where") },
+    Tool { required: &["address"], arguments: &["address"], ..more("near") },
+    Tool { required: &["name"], arguments: &["name"], ..more("type") },
+    more("statics"),
+    Tool { required: &["address"], arguments: &["address"], ..more("objsize") },
+    more("roots"),
+    more("unreachable"),
+    more("whatif"),
+    more("simulate"),
+    more("bridge"),
+    more("inspect"),
+    more("timers"),
+    more("requests"),
+    Tool { does: Does::Compares("track"), required: &["before", "after"], arguments: &["before", "after"], ..more("track") },
+    more("verify"),
+];
+
+/// The commands that no tool runs, with the reason.
+pub(super) const WITHOUT: &[(&str, &str)] = &[
+    ("export", "it writes files: a person runs it on the command line"),
+    ("fleet", "it writes files and starts processes: a person runs it on the command line"),
+    ("index", "it writes a file: a person runs it on the command line"),
+    ("report", "it makes a page for people: analyze, and what it leads to, answers the same"),
+    ("trim", "it writes a file: a person runs it on the command line"),
+];
+
+/// Command arguments that no tool has: they show hidden contents, read or write other files, open connections, or print something other than
+/// a document.
+pub(super) const NEVER: &[&str] =
+    &["contents", "budget", "fetch", "symbol-server", "nuget", "pdbs", "max-download", "fetch-timeout", "dot", "short"];
+
+/// Finds the tool with this name, including those that `more` runs, in any spelling.
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
-    TOOLS.iter().find(|tool| tool.name == name)
+    let all = || TOOLS.iter().chain(MORE);
+    let spelled = plain(name);
+    // Hosts prefix the name of a tool with that of the server.
+    let spelled = spelled.strip_prefix("gcdump").filter(|rest| !rest.is_empty()).unwrap_or(&spelled);
+    all().find(|tool| tool.name == name).or_else(|| all().find(|tool| tool.name == spelled))
+}
+
+/// Returns the message about a tool that does not exist, with the most similar one.
+pub(super) fn no_tool(name: &str) -> String {
+    if let Some((_, why)) = WITHOUT.iter().find(|(command, _)| *command == name) {
+        return format!("there is no tool {name}: {why}");
+    }
+    let names = || TOOLS.iter().chain(MORE).map(|tool| tool.name);
+    let near = nearest(name, names(), name.len() / 2).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
+    format!("there is no tool {}{near}", cut(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::registry::COMMANDS;
+
+    #[test]
+    fn every_command_is_a_tool_or_has_a_reason() {
+        for entry in COMMANDS {
+            let without = WITHOUT.iter().any(|(name, _)| *name == entry.name);
+            assert_ne!(find(entry.name).is_some(), without, "{}", entry.name);
+        }
+        for tool in TOOLS.iter().chain(MORE) {
+            let named = tool.entry().map(|entry| entry.name);
+            let is_own = matches!(tool.does, Does::List | Does::More | Does::Help);
+            assert_eq!(named, (!is_own).then_some(tool.name), "{}", tool.name);
+        }
+    }
+
+    #[test]
+    fn tools_are_found_in_other_spellings() {
+        for (name, tool) in [("Stat", "stat"), ("gcdump_stat", "stat"), ("handles", "handles"), ("GCDump-Retained", "retained")] {
+            assert_eq!(find(name).map(|tool| tool.name), Some(tool), "{name}");
+        }
+        assert_eq!(no_tool("retain"), "there is no tool retain; did you mean retained?");
+        assert!(no_tool("trim").contains("it writes a file"), "{}", no_tool("trim"));
+    }
 }

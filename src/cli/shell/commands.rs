@@ -1,4 +1,4 @@
-//! What the shell knows about commands: names, options, and where the dump stands among the words.
+//! Knowledge of the shell about commands: names, options, and the position of the dump in the line.
 
 use std::ffi::{OsStr, OsString};
 
@@ -15,10 +15,10 @@ use crate::base::{self, Addr};
 /// The shell's own commands.
 pub(super) const OWN: [&str; 5] = ["help", "next", "quit", "exit", "q"];
 
-/// The word for the dump that is open.
+/// The word that refers to the open dump.
 pub(super) const OPEN: &str = ".";
 
-/// The command with this name, or with this name in SOS.
+/// Returns the command with this name, or with this name in SOS.
 pub(super) fn named(name: &str) -> Option<&'static Entry> {
     let own = |name: &str| COMMANDS.iter().find(|c| c.name.eq_ignore_ascii_case(name));
     own(&sos::bare(name)).or_else(|| match sos::find(name)?.to {
@@ -27,26 +27,26 @@ pub(super) fn named(name: &str) -> Option<&'static Entry> {
     })
 }
 
-/// Every name that begins a command.
+/// Returns every name that can begin a command.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    let is_told = |c: &&Sos| matches!(c.to, To::Words(_));
-    let sos = sos::COMMANDS.iter().filter(is_told).flat_map(|c| c.names.iter().copied());
+    let is_command = |c: &&Sos| matches!(c.to, To::Words(_));
+    let sos = sos::COMMANDS.iter().filter(is_command).flat_map(|c| c.names.iter().copied());
     let sos = sos.filter(|name| !COMMANDS.iter().any(|c| c.name == *name));
     OWN.into_iter().chain(COMMANDS.iter().map(|c| c.name)).chain(sos)
 }
 
-/// What help is about.
+/// Returns the topics of `help`.
 pub(super) fn topics() -> impl Iterator<Item = &'static str> {
     names().chain(TOPICS.iter().map(|(name, ..)| *name))
 }
 
-/// The name nearest to one that is no command's.
+/// Returns the name most similar to an unknown command.
 pub(super) fn nearest(name: &str) -> Option<&'static str> {
     let name = name.to_ascii_lowercase();
     base::nearest(&name, names(), name.len() / 2)
 }
 
-/// The option that a word like `--top`, `--top=3` or `-n` names.
+/// Returns the option of a word like `--top`, `--top=3` or `-n`.
 pub(super) fn option<'c>(command: &'c Clap, word: &str) -> Option<&'c Arg> {
     let Some(name) = word.strip_prefix("--") else {
         let short = word.strip_prefix('-')?;
@@ -60,17 +60,18 @@ fn spellings(arg: &Arg) -> impl Iterator<Item = &str> {
     arg.get_long().into_iter().chain(arg.get_visible_aliases().into_iter().flatten())
 }
 
-/// Whether a value of this argument is a type.
+/// Whether the values of this argument are types.
 pub(super) fn is_type(arg: &Arg) -> bool {
     arg.get_long() == Some("type") && arg.get_possible_values().is_empty()
 }
 
-/// What the help calls a value.
+/// Returns the name of a value in the help.
 pub(super) fn value_name(arg: &Arg) -> String {
     arg.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Adds the word for the open dump where a command requires one: before what it writes, after what it compares with.
+/// Adds the word for the open dump if a command requires one: before the output file, after the dumps it is compared
+/// with.
 pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString> {
     if args.iter().any(|a| a == OPEN) {
         return args;
@@ -78,7 +79,7 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
     let command = entry.command();
     let places: Vec<String> = command.get_positionals().map(value_name).collect();
     let dump = places.iter().position(|name| ["BEFORE", "IN", "DUMP"].contains(&name.as_str()));
-    // A dump that nothing follows may be left out.
+    // A dump that is the last argument may be omitted.
     if let Some(place) = dump.filter(|place| place.saturating_add(1) < places.len()) {
         let compares = places.iter().any(|name| ["BEFORE", "AFTER"].contains(&name.as_str()));
         args.insert(if compares { args.len() } else { place.saturating_add(2).min(args.len()) }, OPEN.into());
@@ -86,13 +87,13 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
     args
 }
 
-/// Whether a command line leaves out the dump that its command is about.
+/// Whether a command line omits the dump of the command.
 pub(super) fn leaves_out_dump(entry: &Entry, matches: &ArgMatches) -> bool {
     let given = |arg: &Arg| matches.value_source(arg.get_id().as_str()).is_some();
     entry.command().get_positionals().any(|arg| value_name(arg) == "DUMP" && !given(arg))
 }
 
-/// The object that a command line asks about: an address in its place, or after `--object`.
+/// Returns the object that a command line asks about: an address argument, or the value of `--object`.
 pub(super) fn object(entry: &Entry, matches: &ArgMatches) -> Option<Addr> {
     let command = entry.command();
     let places = command.get_arguments().filter(|a| a.is_positional() || a.get_long() == Some("object"));
@@ -100,7 +101,7 @@ pub(super) fn object(entry: &Entry, matches: &ArgMatches) -> Option<Addr> {
     raw.find_map(|mut values| values.find_map(|v: &OsStr| address(v.to_str()?).ok()))
 }
 
-/// `args` without the options that `of` names, for a command with these arguments.
+/// Returns `args` without the options in `of`, for a command with these arguments.
 pub(super) fn without(command: &Clap, args: &[OsString], of: &[&str]) -> Vec<OsString> {
     let mut out = Vec::with_capacity(args.len());
     let mut args = args.iter();
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_found_and_left_out() {
+    fn options_are_found_and_removed() {
         let command = named("stat").unwrap().command();
         assert!(option(&command, "--top=3").is_some_and(takes_next) && option(&command, "--json").is_some_and(|a| !takes_next(a)));
         assert!(option(&command, "--type").is_some_and(is_type) && option(&command, "--no-such").is_none());

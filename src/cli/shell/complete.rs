@@ -1,4 +1,4 @@
-//! What a word may become: commands, options, their values, names of types, addresses, files.
+//! Completion of a word: commands, options, their values, type names, addresses, files.
 
 use std::cell::OnceCell;
 use std::fs;
@@ -13,34 +13,34 @@ use super::commands;
 use super::variables::Variables;
 use super::words::{Place, Tail};
 
-/// Most proposals.
+/// Maximum number of proposals.
 const MOST: usize = 200;
-/// Most entries of a folder that are looked at.
+/// Maximum number of directory entries examined.
 const ENTRIES: usize = 10_000;
-/// Most types that are known by name.
+/// Maximum number of types known by name.
 pub(super) const TYPES: usize = 50_000;
-/// How long a walk may take that finds the types.
+/// Time limit for the walk that finds the types.
 pub(super) const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What the last word of a line may become.
+/// Proposals for the last word of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Proposed {
     /// These words.
     Words(Vec<String>),
-    /// The name of a file.
+    /// A file name.
     File,
 }
 
-/// What completion knows.
-pub(super) struct Known<'k> {
+/// The data that completion uses.
+pub(super) struct Completer<'k> {
     pub(super) variables: &'k Variables,
-    /// The names of the types, found when they are asked for.
+    /// Type names, found on the first request.
     pub(super) types: &'k OnceCell<Vec<String>>,
     pub(super) find_types: &'k dyn Fn() -> Vec<String>,
 }
 
-impl Known<'_> {
-    /// What the last word of a line may become.
+impl Completer<'_> {
+    /// Returns proposals for the last word of a line.
     pub(super) fn propose(&self, tail: &Tail) -> Proposed {
         match (tail.place, tail.words.split_first()) {
             (Place::Program, _) => Proposed::Words(Vec::new()),
@@ -81,11 +81,11 @@ impl Known<'_> {
         }
     }
 
-    /// What the value of an argument may be.
+    /// Returns proposals for the value of an argument.
     fn value(&self, arg: &Arg, word: &str) -> Proposed {
         let values = arg.get_possible_values();
         if !values.is_empty() {
-            // Several, with commas.
+            // A list separated by commas.
             let (done, last) = word.rsplit_once(',').map_or(("", word), |(done, last)| (done, last));
             let comma = if done.is_empty() { "" } else { "," };
             let names = values.iter().filter(|v| !v.is_hide_set()).map(|v| v.get_name().to_string());
@@ -101,19 +101,19 @@ impl Known<'_> {
         if name.contains("ADDR") || name.contains("HANDLE") {
             return starting(self.variables.seen().map(|a| a.to_string()), word);
         }
-        // Only where other dumps are compared, or one is written: the open one is not named.
+        // File arguments remain only where other dumps are compared or written: the open dump is never typed.
         let files = ["FILE", "DIR", "BEFORE", "AFTER", "OUT"];
         if files.iter().any(|f| name.contains(f)) { Proposed::File } else { Proposed::Words(Vec::new()) }
     }
 }
 
-/// Those that start with `word`, in any case.
+/// Returns the words that start with `word`, ignoring case.
 fn starting(words: impl Iterator<Item = String>, word: &str) -> Proposed {
     let begins = |w: &String| w.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
     Proposed::Words(words.filter(begins).take(MOST).collect())
 }
 
-/// Files and folders whose path starts with `word`; folders end with a separator.
+/// Returns files and directories whose path starts with `word`; directories end with a separator.
 pub(super) fn files(word: &str) -> Vec<String> {
     let (folder, name) = word.split_at(word.rfind(std::path::is_separator).map_or(0, |at| at.saturating_add(1)));
     let Ok(entries) = fs::read_dir(if folder.is_empty() { "." } else { folder }) else { return Vec::new() };
@@ -129,7 +129,7 @@ pub(super) fn files(word: &str) -> Vec<String> {
     found
 }
 
-/// Types whose name starts with `word`; if there is none, those that contain it.
+/// Returns types whose name starts with `word`; if there is none, those that contain it.
 fn types(names: &[String], word: &str) -> Vec<String> {
     let word = word.to_lowercase();
     let all = |test: &dyn Fn(&str) -> bool| -> Vec<String> {
@@ -151,8 +151,8 @@ mod tests {
         let names = ["System.String", "Lab.Program+Entry", "Lab.Dog", "Lab.Dig\u{1b}[2J", "--output=x"].map(String::from).to_vec();
         let find = move || names.clone();
         let types = OnceCell::new();
-        let known = Known { variables: &variables, types: &types, find_types: &find };
-        let proposed = known.propose(&tail(line));
+        let completer = Completer { variables: &variables, types: &types, find_types: &find };
+        let proposed = completer.propose(&tail(line));
         assert!(types.get().is_none() || line.contains("--type"), "names are found only where they are asked for: {line}");
         proposed
     }

@@ -1,4 +1,4 @@
-//! Lines that are typed: rustyline, with the history of this user.
+//! Interactive input of lines: rustyline, with the history of this user.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -24,11 +24,11 @@ use crate::output::is_hostile;
 
 const PROMPT: &str = "gcdump> ";
 
-/// What was typed.
+/// Result of reading a line.
 pub(super) enum Line {
-    /// A line, or several that were pasted.
+    /// A line, or several pasted lines.
     Text(String),
-    /// Nothing: a line that Ctrl-C gave up.
+    /// Nothing: the line was abandoned with Ctrl-C.
     None,
     /// Bytes that are not text.
     NotText,
@@ -36,17 +36,17 @@ pub(super) enum Line {
     End,
 }
 
-/// A session that is asked while a line is typed, and changed by lines.
+/// A session that the editor queries while a line is typed, and that lines change.
 pub(super) type Shared<'s, 'c> = RefCell<&'s mut Session<'c>>;
 
-/// Reads lines, and knows those that were typed earlier. The editor is kept, with what was typed ahead.
+/// Reads lines, with the history of earlier ones. The editor is kept, because it may have buffered input.
 pub(super) struct Lines<'t, 's, 'c> {
     editor: Editor<Typing<'t, 's, 'c>, MemHistory>,
     file: Option<History>,
 }
 
 impl<'t, 's, 'c> Lines<'t, 's, 'c> {
-    /// Reads the history. That it cannot be read is said on `streams`.
+    /// Reads the history. A failure to read it is reported on `streams`.
     pub(super) fn new(session: &'t Shared<'s, 'c>, streams: &mut Streams<'_>) -> Result<Lines<'t, 's, 'c>> {
         let config = Config::builder().max_history_size(LINES)?.history_ignore_space(true).completion_type(CompletionType::List).build();
         let mut known = MemHistory::with_config(&config);
@@ -67,10 +67,10 @@ impl<'t, 's, 'c> Lines<'t, 's, 'c> {
         Ok(Lines { editor, file })
     }
 
-    /// Reads a line. While it does, SIGINT is the editor's.
+    /// Reads a line. Meanwhile, the editor handles SIGINT.
     ///
     /// # Errors
-    /// Reading from the terminal.
+    /// Errors of reading from the terminal.
     pub(super) fn read(&mut self) -> Result<Line> {
         let read = {
             let _mode = terminal::Kept::new();
@@ -87,10 +87,10 @@ impl<'t, 's, 'c> Lines<'t, 's, 'c> {
         }
     }
 
-    /// Adds a line to the history. That it cannot be written is said on `streams`, once.
+    /// Adds a line to the history. The first failure to write it is reported on `streams`.
     ///
     /// # Errors
-    /// Writing to `streams`.
+    /// Errors of writing to `streams`.
     pub(super) fn keep(&mut self, line: &str, streams: &mut Streams<'_>) -> Result<()> {
         if line.trim().is_empty() || !self.editor.history_mut().add(line)? {
             return Ok(());
@@ -103,7 +103,7 @@ impl<'t, 's, 'c> Lines<'t, 's, 'c> {
     }
 }
 
-/// The first character of a line that a terminal would not show as it is.
+/// Returns the first character of a line that a terminal would not show literally.
 pub(super) fn hidden(line: &str) -> Option<char> {
     line.chars().find(|c| is_hidden(*c))
 }
@@ -112,8 +112,8 @@ fn is_hidden(c: char) -> bool {
     c != '\t' && is_hostile(c)
 }
 
-/// `line` as it is shown, without the characters of [`hidden`]. Takes as many columns as rustyline expects: it measures the line itself,
-/// and takes an escape sequence for none.
+/// Returns `line` for display, without the characters of [`hidden`]. The width is the one that rustyline expects: it measures the line itself and
+/// counts an escape sequence as zero columns.
 fn shown(line: &str) -> Cow<'_, str> {
     if line.chars().all(|c| c == '\n' || !is_hidden(c)) {
         return Cow::Borrowed(line);
@@ -133,8 +133,8 @@ fn shown(line: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The words that `line` may end with at `at`, and where the word begins that they take the place of. None where it goes on after that
-/// place: the quotes of a word that is inserted would change those of the rest.
+/// Returns candidates for the word at `at`, and the start of the text that they replace. None if the word continues after `at`, because the quotes of
+/// an inserted word would change those of the rest.
 fn completed(line: &str, at: usize, propose: impl FnOnce(&Tail) -> Proposed) -> (usize, Vec<Pair>) {
     let (Some(before), Some(after)) = (line.get(..at), line.get(at..)) else { return (at, Vec::new()) };
     let tail = tail(before);
@@ -145,13 +145,13 @@ fn completed(line: &str, at: usize, propose: impl FnOnce(&Tail) -> Proposed) -> 
         Proposed::File => files(&tail.word),
         Proposed::Words(words) => words,
     };
-    // Alike, so that what all begin with is completed.
+    // All candidates are quoted alike, so that their common prefix is completed.
     let quote = tail.open || words.iter().any(|word| quoted(word) != *word);
     let pair = |word: String| Pair { replacement: if quote { in_quotes(&word) } else { word.clone() }, display: word };
     (tail.start, words.into_iter().map(pair).collect())
 }
 
-/// `line` once its last word was completed to `name`; for tests.
+/// Returns `line` with its last word completed to `name`; for tests.
 pub fn completed_in_shell(line: &str, name: &str) -> Option<String> {
     let propose = |tail: &Tail| {
         let offered = tail.place != Place::Program && is_offered(name);
@@ -161,7 +161,7 @@ pub fn completed_in_shell(line: &str, name: &str) -> Option<String> {
     Some(format!("{}{}", line.get(..start)?, pairs.pop()?.replacement))
 }
 
-/// What the editor asks while a line is typed.
+/// Callbacks of the editor while a line is typed.
 struct Typing<'t, 's, 'c> {
     session: &'t Shared<'s, 'c>,
 }
@@ -183,7 +183,7 @@ impl Highlighter for Typing<'_, '_, '_> {
         shown(line)
     }
 
-    // The prompt of a search has what is searched for.
+    // The prompt of a search contains the searched text.
     fn highlight_prompt<'b, 's: 'b, 'p: 'b>(&'s self, prompt: &'p str, _: bool) -> Cow<'b, str> {
         shown(prompt)
     }

@@ -7,7 +7,7 @@ use super::super::registry::COMMANDS;
 /// Width of the help in columns.
 const WIDTH: usize = 78;
 
-/// The commands by group, a line each, and what else may be typed.
+/// Returns the commands by group, one per line, and the other things that may be typed.
 pub(super) fn overview() -> String {
     let width = Group::ALL.iter().map(|g| g.title().len()).max().unwrap_or(0).saturating_add(2);
     let mut out = String::new();

@@ -1,4 +1,4 @@
-//! Lines typed earlier: a file that only its owner can read, bounded.
+//! History of lines: a file of bounded size that only its owner can read.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use super::super::write::Draft;
 
-/// Lines that are known again.
+/// Number of lines kept.
 pub(super) const LINES: usize = 1000;
-/// Bytes that are read of the file.
+/// Number of bytes read from the file.
 const BYTES: u64 = 1 << 20;
-/// Longest line that is kept.
+/// Length of the longest line kept, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// The file with the lines.
+/// The history file.
 #[derive(Debug)]
 pub(super) struct History {
     path: PathBuf,
 }
 
 impl History {
-    /// The history of this user: `gcdump/history` in `$XDG_STATE_HOME`, else in `~/.local/state`; on Windows in `%LOCALAPPDATA%`.
-    /// `None` without such a folder.
+    /// Returns the history of this user: `gcdump/history` in `$XDG_STATE_HOME`, or else in `~/.local/state`; on Windows in `%LOCALAPPDATA%`. `None`
+    /// without such a directory.
     pub(super) fn of_user() -> Option<History> {
         let folder = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let state = if cfg!(windows) {
@@ -32,10 +32,10 @@ impl History {
         Some(History { path: state?.join("gcdump").join("history") })
     }
 
-    /// The lines, latest last. Cuts the file to them if it has become long.
+    /// Returns the lines, latest last. Truncates the file to them if it has become long.
     ///
     /// # Errors
-    /// Reading and writing the file; a file that does not exist has no lines.
+    /// Errors of reading and writing the file; a file that does not exist has no lines.
     pub(super) fn load(&self) -> io::Result<Vec<String>> {
         let mut file = match self.open(OpenOptions::new().read(true)) {
             Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -45,7 +45,7 @@ impl History {
         let begins = size.saturating_sub(BYTES);
         file.seek(SeekFrom::Start(begins))?;
         let lines = BufReader::new(file.take(BYTES)).split(b'\n').collect::<io::Result<Vec<_>>>()?;
-        // The first one is cut off, unless the file is read from its start.
+        // The first line is incomplete, unless the file is read from its start.
         let whole = lines.into_iter().skip(usize::from(begins > 0));
         let mut lines: Vec<String> = whole.filter_map(|l| String::from_utf8(l).ok()).filter(|l| !l.is_empty()).collect();
         let cut = lines.len() > LINES.saturating_mul(2) || begins > 0;
@@ -60,7 +60,7 @@ impl History {
         Ok(lines)
     }
 
-    /// Opens the file, which must be this user's, under this name only.
+    /// Opens the file, which must belong to this user and have no other name.
     fn open(&self, options: &mut OpenOptions) -> io::Result<File> {
         let refused = |why: &str| io::Error::other(format!("{} {why}; remove it", self.path.display()));
         if self.path.symlink_metadata().is_ok_and(|m| m.is_symlink()) {
@@ -69,12 +69,12 @@ impl History {
         #[cfg(unix)]
         {
             use nix::fcntl::OFlag;
-            // A pipe is not waited for, and a link is not followed that appears now.
+            // A pipe must not block, and a link that is created now must not be followed.
             std::os::unix::fs::OpenOptionsExt::custom_flags(options, (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
         }
         let not_a_file = || refused("is not a file");
         let file = match options.open(&self.path) {
-            // A pipe that is read by no process.
+            // A pipe without a reader.
             Err(_) if self.path.symlink_metadata().is_ok_and(|m| !m.is_file()) => return Err(not_a_file()),
             file => file?,
         };
@@ -98,7 +98,7 @@ impl History {
     /// Adds a line.
     ///
     /// # Errors
-    /// Writing the file, and making its folder.
+    /// Errors of writing the file and of creating its directory.
     pub(super) fn add(&self, line: &str) -> io::Result<()> {
         if line.len() > LONGEST || line.contains(['\n', '\r']) {
             return Ok(());
@@ -112,12 +112,12 @@ impl History {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = self.open(&mut options)?;
         private(&file)?;
-        // At once: several shells may add lines.
+        // In one write, because several shells may add lines.
         file.write_all(format!("{line}\n").as_bytes())
     }
 }
 
-/// Makes a folder, with those above it, for its owner only.
+/// Creates a directory, with its parents, that only its owner can access.
 fn private_folder(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -126,7 +126,7 @@ fn private_folder(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Takes a file that is there already from others.
+/// Removes other users' access to an existing file.
 fn private(file: &File) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -203,7 +203,7 @@ mod tests {
         let lines = history.load().unwrap();
         assert_eq!((lines.len(), lines[LINES - 1].as_str()), (LINES, format!("line {}", 2 * LINES - 1).as_str()));
         assert_eq!(fs::read_to_string(&history.path).unwrap().lines().count(), LINES);
-        // Longer than what is read.
+        // Longer than the part that is read.
         fs::write(&history.path, format!("{}\nlast\n", "y".repeat(usize::try_from(BYTES).unwrap()))).unwrap();
         assert_eq!(history.load().unwrap(), ["last"]);
         assert_eq!(fs::read_to_string(&history.path).unwrap(), "last\n");

@@ -1,4 +1,4 @@
-//! Which command Ctrl-C stops.
+//! Ctrl-C: stops the running command of a shell.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,10 +6,10 @@ use std::time::{Duration, Instant};
 use super::terminal;
 use crate::base::Cancel;
 
-/// A second Ctrl-C within this time is the same one: people press it twice.
+/// A second Ctrl-C within this time is ignored, because people press it twice.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// The command that runs in a shell that somebody types in.
+/// The running command of an interactive shell.
 static RUNNING: Mutex<Shell> = Mutex::new(Shell { open: false, job: None });
 
 struct Shell {
@@ -22,11 +22,11 @@ fn running() -> MutexGuard<'static, Shell> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stops the command that runs in a shell. Returns false where the signal ends the process instead: without a shell; while a line is
-/// edited, unless it is an interrupt; or if the command goes on long after it was asked to stop.
+/// Stops the running command of a shell. Returns false if the signal should end the process instead: without a shell; while a line is edited, unless
+/// it is an interrupt; or if the command continues long after it was asked to stop.
 ///
-/// Ctrl-C is the editor's while a line is edited, so an interrupt that comes then is late: the command has ended meanwhile, as the
-/// program that it printed to was interrupted as well. Seen on a busy machine.
+/// While a line is edited, the editor handles Ctrl-C. An interrupt that arrives here at that time is late: the command has already ended, because the
+/// program that it printed to was interrupted as well. This was observed on a busy machine.
 pub(in crate::cli) fn interrupt(interrupted: bool) -> bool {
     let mut shell = running();
     let open = shell.open;
@@ -35,7 +35,7 @@ pub(in crate::cli) fn interrupt(interrupted: bool) -> bool {
     asked.get_or_insert_with(Instant::now).elapsed() < AGAIN
 }
 
-/// While it exists, [`interrupt`] stops commands and not the process.
+/// While this exists, [`interrupt`] stops commands instead of the process.
 pub(super) struct Open(());
 
 impl Open {
@@ -51,7 +51,7 @@ impl Drop for Open {
     }
 }
 
-/// Makes a command the one that [`interrupt`] stops, while it exists.
+/// While this exists, [`interrupt`] stops its command.
 pub(super) struct Interruptible(());
 
 impl Interruptible {

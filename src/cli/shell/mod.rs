@@ -1,4 +1,4 @@
-//! The shell: commands on one dump, which stays open with all that was found out about it.
+//! The shell: commands on one dump, which stays open with everything computed about it.
 
 mod commands;
 mod complete;
@@ -37,13 +37,11 @@ const LINE: u64 = 1 << 20;
 pub(super) fn run(matches: &ArgMatches, config: &Config, streams: &mut Streams<'_>) -> Result<Exit> {
     let shell = Shell::from_arg_matches(matches)?;
     if config.output.is_some() {
-        return Err(UsageError("a shell has no --output: its commands have, and '>'".into()).into());
+        return Err(UsageError("--output does not apply to the shell: use it with a command, or '>'".into()).into());
     }
     let reads_input = shell.commands.is_none() && shell.script.is_none();
     if reads_input && shell.dump.path().is_some_and(|dump| dump.as_os_str() == STANDARD_INPUT) {
-        return Err(
-            UsageError("a shell reads its commands from standard input; with -c COMMANDS, it takes a dump from there".into()).into()
-        );
+        return Err(UsageError("the shell reads its commands from standard input; use -c COMMANDS to read a dump from there".into()).into());
     }
     let opening = Opening::prepare(config, shell.dump.path(), streams)?;
     let mut session = Session::new(config, opening);
@@ -64,7 +62,7 @@ pub(super) fn run(matches: &ArgMatches, config: &Config, streams: &mut Streams<'
     Ok(script.failed)
 }
 
-/// Reads what is typed.
+/// Reads lines from the terminal.
 fn typed(session: &mut Session<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
     let _open = interrupt::Open::new();
     streams.say(&format!("{}; 'help' lists the commands", session.about()))?;
@@ -86,7 +84,7 @@ fn typed(session: &mut Session<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
                     }
                 }
             }
-            Line::NotText => streams.say("gcdump: not run: what was typed is not UTF-8")?,
+            Line::NotText => streams.say("gcdump: not run: the line is not UTF-8")?,
             Line::None => {}
             Line::End => break,
         }
@@ -95,7 +93,7 @@ fn typed(session: &mut Session<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The words of `line`, if it is one command that prints to the shell; for tests.
+/// Returns the words of `line`, if it is one command that prints to the shell; for tests.
 pub fn words_of_shell(line: &str) -> Option<Vec<String>> {
     let statements = words::split(line).ok()?;
     let [statement] = statements.as_slice() else { return None };
@@ -103,7 +101,7 @@ pub fn words_of_shell(line: &str) -> Option<Vec<String>> {
     (statement.to == words::To::Here).then_some(words)
 }
 
-/// Commands that nobody types.
+/// Commands from a script.
 struct Script<'s, 'c> {
     session: &'s mut Session<'c>,
     ends: bool,
@@ -120,7 +118,7 @@ impl Script<'_, '_> {
                 match u64::try_from(read?)? {
                     0 => Ok(None),
                     LINE => Err(UsageError(format!("a line has more than {LINE} bytes")).into()),
-                    _ => Ok(Some(String::from_utf8(line).map_err(|_| UsageError("the script is no text".into()))?)),
+                    _ => Ok(Some(String::from_utf8(line).map_err(|_| UsageError("the script is not UTF-8".into()))?)),
                 }
             };
             text().transpose()

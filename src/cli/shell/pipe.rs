@@ -1,4 +1,4 @@
-//! Answers that go to a program or to a file.
+//! Answers that are piped to a program or written to a file.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -13,8 +13,8 @@ use super::super::pager::system_shell;
 use super::super::pick;
 use super::super::streams::{Streams, to_file};
 
-/// Runs `work`, whose output goes to `program`, as the system's shell understands it. A program that fails makes a complete answer a
-/// negative one.
+/// Runs `work` with its output piped to `program`, a command line of the system's shell. If the program fails, a complete answer becomes a negative
+/// one.
 pub(super) fn to_program(program: &str, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
     streams.out.flush()?;
     let mut child = system_shell(program).stdin(Stdio::piped()).spawn().with_context(|| UsageError(format!("cannot run {program}")))?;
@@ -24,18 +24,19 @@ pub(super) fn to_program(program: &str, streams: &mut Streams<'_>, work: impl Fn
 }
 
 fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
-    // Taken, to be closed before the program is waited for.
+    // Taken so that it is closed before waiting for the program.
     let Some(stdin) = child.stdin.take() else { return Ok(Exit::NotWritten) };
     let mut out = BufWriter::new(stdin);
     let mut inner = streams.with_output(&mut out);
     match work(&mut inner).and_then(|exit| Ok(out.flush().map(|()| exit)?)) {
-        // A program need not read all.
+        // A program may stop reading early.
         Err(e) if broken_pipe(&e) => Ok(Exit::Ok),
         done => done,
     }
 }
 
-/// Runs `work`, whose output goes to the file at `path`: in its place once it is complete, or with `append` at its end.
+/// Runs `work` with its output written to the file at `path`: replacing it once the output is complete, or with
+/// `append` at its end.
 pub(super) fn into_file(
     path: &Path,
     append: bool,

@@ -1,4 +1,4 @@
-//! One shell: the dump that is open, what was printed, and how a line is run.
+//! One shell: the open dump, the printed addresses, and the execution of lines.
 
 use std::cell::OnceCell;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use super::super::words::{Ordered, ordered};
 use super::super::write::whole_file;
 use super::super::{help, sos};
 use super::commands::{self, OPEN};
-use super::complete::{Known, PATIENCE, Proposed, TYPES};
+use super::complete::{Completer, PATIENCE, Proposed, TYPES};
 use super::interrupt::Interruptible;
 use super::pipe;
 use super::variables::Variables;
@@ -32,38 +32,39 @@ use crate::heapgraph::beside;
 use crate::output::{Format, Seen, bytes};
 use crate::session::Dump;
 
-/// Other dumps that stay open.
+/// Maximum number of other dumps that stay open.
 const OTHERS: usize = 2;
 
-/// Objects from which on an index pays: 0.15 s and more for the next graph, a multiple of that where the file is not in memory.
+/// Number of objects from which on an index is worthwhile: it saves 0.15 s or more for the next graph, and a multiple of that if the file is not in
+/// memory.
 const INDEX_PAYS: u32 = 2_000_000;
 
-/// Whether the shell goes on.
+/// Whether the shell continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Flow {
-    /// It does.
+    /// The shell continues.
     On,
-    /// It ends.
+    /// The shell ends.
     Quit,
 }
 
-/// What `next` continues.
+/// The answer that `next` continues.
 struct Last {
     entry: &'static Entry,
     args: Vec<OsString>,
-    /// Rows of each table listed so far.
+    /// Number of rows of each table listed so far.
     listed: u64,
-    /// Rows listed at a time.
+    /// Number of rows listed at a time.
     page: u64,
 }
 
-/// A command to be run.
+/// A command to run.
 struct Job {
     cli: Cli,
     args: Vec<OsString>,
-    /// Rows of each table that were listed before.
+    /// Number of rows of each table that were already listed.
     skipped: u64,
-    /// Whether the numbers of its rows continue those of the last answer.
+    /// Whether row numbers continue those of the last answer.
     continues: bool,
 }
 
@@ -71,13 +72,13 @@ struct Job {
 pub(super) struct Session<'c> {
     config: &'c Config,
     opening: Opening,
-    /// `None` once it took too much memory, until it is needed again.
+    /// `None` after it took too much memory, until it is needed again.
     dump: Option<Dump>,
-    /// Dumps that commands compared with it, latest last.
+    /// Dumps that commands compared with the open one, latest last.
     others: VecDeque<(PathBuf, Dump)>,
     variables: Variables,
     last: Option<Last>,
-    /// The names of the types, for completion.
+    /// Type names, for completion.
     types: OnceCell<Vec<String>>,
 }
 
@@ -94,10 +95,10 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Opens the dump, in the time and memory that a command has. Returns the exit code if it cannot be opened.
+    /// Opens the dump, within the time and memory limits of a command. Returns the exit code if it cannot be opened.
     ///
     /// # Errors
-    /// What writing failed with.
+    /// Errors of writing to `streams`.
     pub(super) fn open(&mut self, streams: &mut Streams<'_>) -> Result<Option<Exit>> {
         let ended = run(self.config, streams, |mut streams| match self.kept(Wanted::Open) {
             Ok(_) => Exit::Ok,
@@ -107,7 +108,7 @@ impl<'c> Session<'c> {
         Ok(Some(exit).filter(|_| ended != Ended::Done(Exit::Ok)))
     }
 
-    /// What is open, in a line.
+    /// Describes the open dump in one line.
     pub(super) fn about(&self) -> String {
         let name = self.opening.path.display();
         let Some(dump) = &self.dump else { return name.to_string() };
@@ -118,16 +119,16 @@ impl<'c> Session<'c> {
         format!("{name}: {}, {runtime}", bytes(dump.file().facts.file_bytes))
     }
 
-    /// What completion knows.
+    /// Returns proposals for completion.
     pub(super) fn propose(&self, tail: &Tail) -> Proposed {
-        Known { variables: &self.variables, types: &self.types, find_types: &|| self.find_types() }.propose(tail)
+        Completer { variables: &self.variables, types: &self.types, find_types: &|| self.find_types() }.propose(tail)
     }
 
-    /// The names of the types that a short walk meets.
+    /// Returns the type names that a short walk finds.
     fn find_types(&self) -> Vec<String> {
         let heap = || self.dump.as_ref()?.runtime_at(self.config.runtime).ok()?.heap().ok();
         let Some(heap) = heap() else { return Vec::new() };
-        // What it met is known even if it is not done in time.
+        // Types found so far are known even if the walk runs out of time.
         job::for_a_while(PATIENCE, || drop(heap.stat()));
         if let Some(progress) = &self.opening.options.progress {
             progress.finish();
@@ -135,16 +136,16 @@ impl<'c> Session<'c> {
         heap.type_names(TYPES)
     }
 
-    /// Leaves an index of the dump beside it for the next shell, where there is none and the graph is large. Only says on `streams` that
-    /// it cannot: nobody asked for one.
+    /// Writes an index next to the dump for the next shell, if there is none and the graph is large. A failure is only reported on `streams`, because
+    /// the index was not requested.
     ///
     /// # Errors
-    /// What writing to `streams` failed with.
+    /// Errors of writing to `streams`.
     pub(super) fn leave_index(&mut self, streams: &mut Streams<'_>) -> Result<()> {
         let heap = || self.dump.as_ref()?.runtime_at(self.config.runtime).ok()?.heap().ok();
         let Some(heap) = heap().filter(|heap| heap.index_spares().is_some_and(|objects| objects >= INDEX_PAYS)) else { return Ok(()) };
         let path = beside(&self.opening.path);
-        streams.say(&format!("gcdump: writing {}, with which the next commands need no walk (Ctrl-C: no index)", path.display()))?;
+        streams.say(&format!("gcdump: writing the index {} for later commands (Ctrl-C skips it)", path.display()))?;
         let ended = run(self.config, streams, |mut streams| match whole_file(&path, false, |file| Ok(heap.write_index(file)??)) {
             Ok(_) => Exit::Ok,
             Err(e) => fail(&e.context("no index"), &mut streams),
@@ -153,10 +154,10 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Runs the commands of a line, until `ended` says of an exit code that it ends the shell.
+    /// Runs the commands of a line, until `ended` returns true for an exit code.
     ///
     /// # Errors
-    /// What writing failed with.
+    /// Errors of writing to `streams`.
     pub(super) fn line(&mut self, line: &str, streams: &mut Streams<'_>, mut ended: impl FnMut(Exit) -> bool) -> Result<Flow> {
         let statements = match split(line) {
             Ok(statements) => statements,
@@ -204,7 +205,7 @@ impl<'c> Session<'c> {
                 return Ok(Exit::Ok);
             }
             "next" if words.len() == 1 => self.next()?,
-            "next" => return Err(UsageError("next takes no words: it goes on with the last answer".into()).into()),
+            "next" => return Err(UsageError("next takes no arguments: it continues the last answer".into()).into()),
             _ => match self.typed(words)? {
                 Ordered::Line(args) => Words { args, skipped: 0, continues: false },
                 Ordered::Help(topic) => {
@@ -222,21 +223,31 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// The command line that was typed.
+    /// Builds the command line that was typed.
     fn typed(&self, words: &[Word]) -> Result<Ordered> {
-        let first = words.first().and_then(Word::plain).unwrap_or_default();
+        // Hints are command lines of the system's shell.
+        let words = match words {
+            [name, rest @ ..] if name.plain() == Some("gcdump") && !rest.is_empty() => rest,
+            words => words,
+        };
+        let about = match words.first() {
+            Some(word) => self.variables.about(word).map_err(UsageError)?,
+            None => None,
+        };
+        let first = about.or_else(|| words.first().and_then(Word::plain)).unwrap_or_default();
         let arguments = commands::named(first).map(Entry::command);
         let by_type = arguments.as_ref().is_some_and(|c| c.get_arguments().any(commands::is_type));
         let mut args: Vec<OsString> = vec!["gcdump".into()];
+        args.extend(about.map(OsString::from));
         let mut is_value = false;
         for word in words {
             let text = self.variables.text(word, by_type && !is_value).map_err(UsageError)?;
             let option = arguments.as_ref().and_then(|c| commands::option(c, &text));
             is_value = option.is_some_and(takes_next) && !text.contains('=') || (text.starts_with('-') && option.is_none());
-            // In quotes, it is a file.
+            // A quoted `.` is a file.
             args.push(if text == OPEN && word.quoted { "./.".into() } else { text.into() });
         }
-        // What is no command is told before it is taken for an option's value or a file.
+        // An unknown command is reported before the word is taken for an option's value or a file.
         if first != "help" && !first.starts_with('-') && !is_path(first.as_ref()) && arguments.is_none() && sos::find(first).is_none() {
             let near = commands::nearest(first).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
             return Err(UsageError(format!("no command '{first}'{near}")).into());
@@ -245,14 +256,14 @@ impl<'c> Session<'c> {
     }
 }
 
-/// A command line as clap takes it.
+/// A command line for clap.
 struct Words {
     args: Vec<OsString>,
     skipped: u64,
     continues: bool,
 }
 
-/// Why a command is not run.
+/// Reasons for not running a command.
 enum Refused {
     ByClap(clap::Error),
     Here(anyhow::Error),
@@ -276,12 +287,12 @@ impl From<UsageError> for Refused {
     }
 }
 
-/// A command that did not end by itself, and has said so.
+/// A command that was stopped, and has reported it.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped")]
 struct Stopped(Exit);
 
-/// Which dump a command is about.
+/// The dump of a command.
 enum Wanted {
     Open,
     Other(PathBuf),
@@ -291,7 +302,7 @@ impl Session<'_> {
     fn parsed(&mut self, words: Words) -> Result<(Job, Vec<Wanted>), Refused> {
         let name = words.args.get(1).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let Some(entry) = commands::named(&name) else {
-            // An option alone: clap knows what it lacks.
+            // A single option: clap reports what is missing.
             let refused = if name.starts_with('-') { Cli::of(&words.args).err() } else { None };
             return Err(refused.map_or_else(|| UsageError(format!("no command '{name}'")).into(), Refused::ByClap));
         };
@@ -305,7 +316,7 @@ impl Session<'_> {
         }
         cli.config = cli.config.clone().over(self.config, given);
         let mut named = (cli.command.dumps)(&cli.matches)?;
-        // Those that remain are compared with it.
+        // The remaining dumps are compared with the open one.
         if !named.is_empty() && commands::leaves_out_dump(entry, &cli.matches) {
             named.insert(0, self.opening.path.clone());
         }
@@ -313,13 +324,13 @@ impl Session<'_> {
         Ok((Job { cli, args, skipped: words.skipped, continues: words.continues }, wanted))
     }
 
-    /// The dumps that a command is about.
+    /// Returns the dumps of a command.
     fn wanted(&self, cli: &Cli, named: Vec<PathBuf>) -> Result<Vec<Wanted>, UsageError> {
         let is_open = |path: &Path| *path == self.opening.path || is_same_file(path, &self.opening.path);
         match named.as_slice() {
             [] => Ok(vec![Wanted::Open]),
             [path] if !is_open(path) => Err(UsageError(format!(
-                "this shell is about {}: leave {} out, or '{}' it in a shell of its own",
+                "this shell has {} open: omit {}, or run '{}' in another shell",
                 self.opening.path.display(),
                 path.display(),
                 cli.command.name
@@ -352,7 +363,7 @@ impl Session<'_> {
         }
     }
 
-    /// Says why a command ended early, and returns its exit code.
+    /// Reports why a command ended early, and returns its exit code.
     fn stopped(&mut self, config: &Config, ended: Ended, streams: &mut Streams<'_>) -> Result<Exit> {
         if let Some(progress) = &self.opening.options.progress {
             progress.finish();
@@ -366,7 +377,7 @@ impl Session<'_> {
             }
             Ended::TimedOut => out_of_time(config, streams.err),
             Ended::TooMuch => {
-                // What was found out so far may be what takes it.
+                // The results cached so far may be what takes the memory.
                 self.dump = None;
                 self.others.clear();
                 out_of_memory(config, streams.err)
@@ -374,7 +385,7 @@ impl Session<'_> {
         })
     }
 
-    /// Keeps what later lines refer to.
+    /// Records data that later lines refer to.
     fn remember(&mut self, cli: &Cli, args: Vec<OsString>, (skipped, continues): (u64, bool), seen: &Seen, exit: Exit) {
         if !matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial) {
             return;
@@ -395,7 +406,7 @@ impl Session<'_> {
         }
     }
 
-    /// The command line with which the last answer goes on.
+    /// Returns the command line that continues the last answer.
     fn next(&self) -> Result<Words> {
         let last = self.last.as_ref().ok_or_else(|| UsageError("next: nothing was listed".into()))?;
         if last.page == 0 {
@@ -460,7 +471,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether both paths are names of one file. Opens neither: a pipe would wait for another process.
+/// Whether both paths refer to one file. Opens neither, because opening a pipe would block.
 #[cfg(unix)]
 fn is_same_file(a: &Path, b: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -473,7 +484,7 @@ fn is_same_file(a: &Path, b: &Path) -> bool {
     same_file::is_same_file(a, b).unwrap_or(false)
 }
 
-/// Runs `work` as the command that Ctrl-C stops.
+/// Runs `work` as a command that Ctrl-C stops.
 fn run(config: &Config, streams: &mut Streams<'_>, work: impl FnOnce(Streams<'_>) -> Exit + Send) -> std::io::Result<Ended> {
     let cancel = Cancel::default();
     let _interruptible = Interruptible::new(&cancel);

@@ -2,7 +2,7 @@
 
 pub(super) use mode::{Kept, restore};
 
-/// The mode of the terminal before a line is edited: code that ends the process meanwhile restores it.
+/// Mode of the terminal before a line is edited, which code that ends the process meanwhile restores.
 #[cfg(unix)]
 mod mode {
     use std::io::{self, Write};
@@ -16,7 +16,7 @@ mod mode {
         MODE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// While it exists, a line is edited.
+    /// While this exists, a line is being edited.
     pub(in crate::cli::shell) struct Kept(());
 
     impl Kept {
@@ -32,17 +32,17 @@ mod mode {
         }
     }
 
-    /// Sets the terminal back, if a line is being edited. Returns whether one is.
+    /// Restores the terminal, if a line is being edited. Returns whether one is.
     pub(in crate::cli::shell) fn restore() -> bool {
         let Some(mode) = mode().take() else { return false };
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &mode);
-        // The editor asks for pasted text in brackets.
+        // Disables bracketed paste, which the editor enables.
         let _ = io::stderr().write_all(b"\x1b[?2004l\r\n");
         true
     }
 }
 
-/// Nothing to set back.
+/// Nothing to restore on this system.
 #[cfg(not(unix))]
 mod mode {
     pub(in crate::cli::shell) struct Kept(());

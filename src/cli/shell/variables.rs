@@ -1,27 +1,28 @@
-//! `$1`, `$2` … and `$_`: addresses that were printed or asked about.
+//! Variables `$1`, `$2` … and `$_`: addresses that were printed or asked about.
 
 use std::collections::VecDeque;
 
 use super::words::{Part, Word};
 use crate::base::Addr;
+use crate::cli::values::address;
 use crate::output::Link;
 
-/// Addresses kept for completion.
+/// Maximum number of addresses kept for completion.
 const SEEN: usize = 2000;
 
-/// The addresses that words may stand for.
+/// Addresses that words may refer to.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
-    /// By row of the last tables.
+    /// Addresses by row of the last tables.
     rows: Vec<Option<Link>>,
-    /// The last object that a command was asked about.
+    /// The last object that a command was asked about (`$_`).
     looked: Option<Addr>,
-    /// Printed or asked about, latest last.
+    /// Addresses that were printed or asked about, latest last.
     seen: VecDeque<Addr>,
 }
 
 impl Variables {
-    /// Rows of the tables of an answer: what `$1` and so on stand for from now on. Answers without a table keep the former.
+    /// Records the rows of the tables of an answer, which `$1` and so on refer to from now on. Answers without a table keep the previous ones.
     pub(super) fn printed(&mut self, rows: Vec<Option<Link>>) {
         rows.iter().flatten().take(SEEN).for_each(|link| self.note(link.address));
         if !rows.is_empty() {
@@ -29,18 +30,18 @@ impl Variables {
         }
     }
 
-    /// Rows of the tables of an answer that continues the last one.
+    /// Records the rows of the tables of an answer that continues the last one.
     pub(super) fn continued(&mut self, mut rows: Vec<Option<Link>>) {
         rows.iter().flatten().take(SEEN).for_each(|link| self.note(link.address));
         self.rows.append(&mut rows);
     }
 
-    /// How many rows have numbers.
+    /// Returns the number of rows with a number.
     pub(super) fn numbered(&self) -> usize {
         self.rows.len()
     }
 
-    /// An object that a command was asked about: `$_`.
+    /// Records an object that a command was asked about: `$_`.
     pub(super) fn looked_at(&mut self, object: Addr) {
         self.looked = Some(object);
         self.note(object);
@@ -54,16 +55,31 @@ impl Variables {
         }
     }
 
-    /// Addresses printed or asked about, latest first.
+    /// Returns addresses that were printed or asked about, latest first.
     pub(super) fn seen(&self) -> impl Iterator<Item = Addr> {
         self.seen.iter().rev().copied()
     }
 
-    /// The text of a word, with its variables replaced. A row that is about a type gives `--type=0x…` where it is the whole word,
-    /// and `by_type` says that the command takes that.
+    /// Returns the command for a line that begins with an address: `object`, or `objects` for a type.
     ///
     /// # Errors
-    /// A sentence, if a variable stands for nothing.
+    /// A message, if a variable has no value.
+    pub(super) fn about(&self, word: &Word) -> Result<Option<&'static str>, String> {
+        /// Debuggers print at least this number of digits: shorter words may be names.
+        const BARE: usize = 8;
+        Ok(match word.parts.as_slice() {
+            [Part::Row(number)] => Some(if self.row(*number)?.is_type { "objects" } else { "object" }),
+            [Part::Looked] => Some("object"),
+            [Part::Text(text)] if (text.starts_with("0x") || text.len() >= BARE) && address(text).is_ok() => Some("object"),
+            _ => None,
+        })
+    }
+
+    /// Returns the text of a word with its variables replaced. A row of a type becomes `--type=0x…` if the variable is the whole word and `by_type`
+    /// is set, that is, if the command accepts the option.
+    ///
+    /// # Errors
+    /// A message, if a variable has no value.
     pub(super) fn text(&self, word: &Word, by_type: bool) -> Result<String, String> {
         if let ([Part::Row(number)], true) = (word.parts.as_slice(), by_type) {
             let link = self.row(*number)?;

@@ -1,13 +1,13 @@
-//! The words of a line: quotes, variables, `;`, pipes and redirections.
+//! Words of a line: quotes, variables, `;`, pipes and redirections.
 
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Characters as they are.
+    /// Literal characters.
     Text(String),
     /// `$1`: a row of the last tables, from 1.
     Row(usize),
-    /// `$_`: the last object looked at.
+    /// `$_`: the last object that a command was asked about.
     Looked,
 }
 
@@ -15,7 +15,7 @@ pub(super) enum Part {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) parts: Vec<Part>,
-    /// Whether a part of it was quoted: an empty word is one, and a quoted `.` is a file.
+    /// Whether a part of the word was quoted: a quoted empty word is a word, and a quoted `.` is a file.
     pub(super) quoted: bool,
 }
 
@@ -31,7 +31,7 @@ impl Word {
         self.parts.is_empty() && !self.quoted
     }
 
-    /// The word, if it has no variables.
+    /// Returns the word, if it has no variables.
     pub(super) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
@@ -47,18 +47,18 @@ impl From<&str> for Word {
     }
 }
 
-/// Where the answer of a command goes.
+/// Destination of a command's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum To {
-    /// To the shell's output.
+    /// The shell's output.
     Here,
-    /// To a program, as the system's shell understands it.
+    /// A program: a command line of the system's shell.
     Program(String),
-    /// To a file, after what it has if `append`.
+    /// A file; with `append`, after its contents.
     File {
-        /// Its name.
+        /// Name of the file.
         name: Word,
-        /// `>>`.
+        /// Whether the operator is `>>`.
         append: bool,
     },
 }
@@ -66,17 +66,17 @@ pub(super) enum To {
 /// One command of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Statement {
-    /// At least one.
+    /// At least one word.
     pub(super) words: Vec<Word>,
     pub(super) to: To,
 }
 
-/// The commands of `line`. A word in quotes is taken as it is, in double quotes but for variables; `\` takes the next character
-/// as it is, but for Windows, where it separates folders. `#` begins a comment. `>` and `#` count only at the beginning of a word:
-/// names of types contain both.
+/// Splits `line` into commands. A word in single quotes is literal; in double quotes, variables are replaced. `\` escapes the next character, except
+/// on Windows, where it separates directories. `#` begins a comment. `>` and `#` are special only at the beginning of a word, because type names
+/// contain both.
 ///
 /// # Errors
-/// A sentence.
+/// A message.
 pub(super) fn split(line: &str) -> Result<Vec<Statement>, String> {
     let mut out = Vec::new();
     let mut scanner = Scanner { rest: line.chars().peekable() };
@@ -84,35 +84,35 @@ pub(super) fn split(line: &str) -> Result<Vec<Statement>, String> {
     Ok(out)
 }
 
-/// What a word that is being typed will be.
+/// Role of the word that is being typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A word of a command.
     Command,
-    /// A word of a program, or of a comment.
+    /// A word of a program or of a comment.
     Program,
-    /// The name of a file.
+    /// A file name.
     File,
 }
 
 /// The end of a line that is being typed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Tail {
-    /// The words of the command before the last one.
+    /// Words of the command before the last one.
     pub(super) words: Vec<String>,
     pub(super) place: Place,
-    /// The last word as its command would get it, but for variables. Empty after a space.
+    /// The last word as its command would receive it, with variables unreplaced. Empty after a space.
     pub(super) word: String,
-    /// Where it begins in the line, in bytes, with its quotes.
+    /// Byte offset of the word in the line, including its quotes.
     pub(super) start: usize,
-    /// Whether a quote is open, or a `\` without its character.
+    /// Whether a quote is open, or the line ends in a `\`.
     pub(super) open: bool,
 }
 
-/// The end of a line that is being typed, read as [`split`] reads it.
+/// Parses the end of a line that is being typed, by the rules of [`split`].
 pub(super) fn tail(line: &str) -> Tail {
     let (mut words, mut place, mut quote, mut escaped) = (Vec::new(), Place::Command, None, false);
-    // Where the word begins, and its text, once it has begun.
+    // Start of the word and its text, once it has begun.
     let mut word: Option<(usize, String)> = None;
     for (at, c) in line.char_indices() {
         let begins = word.is_none();
@@ -151,12 +151,12 @@ pub(super) fn tail(line: &str) -> Tail {
     Tail { words, place, word, start, open: quote.is_some() || escaped }
 }
 
-/// Whether `\` takes this character as it is in double quotes.
+/// Whether `\` escapes this character in double quotes.
 fn is_escaped_in_quotes(c: char) -> bool {
     ['"', '\\', '$'].contains(&c)
 }
 
-/// The word as it is typed, in quotes if it needs them.
+/// Returns the word as it would be typed, quoted if necessary.
 pub(super) fn quoted(word: &str) -> String {
     let needs = |c: char| c.is_whitespace() || ";|'\"\\$#".contains(c);
     if word.is_empty() || word.starts_with(['>', '!']) || word.contains(needs) {
@@ -165,12 +165,12 @@ pub(super) fn quoted(word: &str) -> String {
     word.into()
 }
 
-/// The word in single quotes; those that it has are in double quotes between them.
+/// Returns the word in single quotes; single quotes inside it are put in double quotes.
 pub(super) fn in_quotes(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\"'\"'"))
 }
 
-/// What ends a list of words.
+/// End of a list of words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Line,
@@ -184,7 +184,7 @@ struct Scanner<'l> {
 }
 
 impl Scanner<'_> {
-    /// Reads one statement. Returns whether there may be another.
+    /// Parses one statement. Returns whether there may be another.
     fn statement(&mut self, out: &mut Vec<Statement>) -> Result<bool, String> {
         let (words, end) = self.words()?;
         let (to, end) = match end {
@@ -198,7 +198,7 @@ impl Scanner<'_> {
                 let (mut names, end) = self.words()?;
                 let name = names.pop().filter(|_| names.is_empty()).ok_or("expected one file after '>'")?;
                 if matches!(end, End::Pipe | End::Redirection) {
-                    return Err("an answer goes to one place: a program or a file".into());
+                    return Err("use either a pipe or a redirection, not both".into());
                 }
                 (To::File { name, append }, end)
             }
@@ -257,7 +257,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// A variable, after its `$`. Names of the runtime may contain `$`: it is itself unless `_` or a number follows.
+    /// Parses a variable after its `$`. Names of the runtime may contain `$`, so it is literal unless `_` or a number
+    /// follows.
     fn variable(&mut self, word: &mut Word) {
         if self.rest.next_if_eq(&'_').is_some() {
             return word.parts.push(Part::Looked);
@@ -274,7 +275,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// What the system's shell gets, up to a `;` outside quotes and parentheses; and whether there was one.
+    /// Parses the command line for the system's shell, up to a `;` outside quotes and parentheses. Returns it, and
+    /// whether there was a `;`.
     fn program(&mut self) -> Result<(String, bool), String> {
         let (mut text, mut quote, mut depth, mut more) = (String::new(), None, 0u32, false);
         while let Some(c) = self.rest.next() {
@@ -348,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_being_typed() {
+    fn the_word_being_typed() {
         let seen = |line: &str| {
             let t = tail(line);
             (t.words.join(" "), t.place, t.word, t.open)

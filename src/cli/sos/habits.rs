@@ -1,4 +1,4 @@
-//! What people type from habit that is no command of SOS: commands of WinDbg, gdb and other profilers, and plain words.
+//! Commands that users know from tools other than SOS: WinDbg, gdb, profilers, and plain words.
 
 use super::Argument::Value as Option;
 use super::Form::Part;
@@ -9,7 +9,7 @@ const NO_PROCESS: &str = "gcdump reads dumps; dotnet-dump collect -p PID writes 
 const NOTHING_TO_LOAD: &str = "nothing to load or to set: --modules PATH and --symbols DIR add files";
 const TWO_KINDS: &str = "gcdump strings --like '*TEXT*' finds strings, gcdump objects --type NAME objects, gcdump type NAME types";
 
-/// The habits, by topic. None is the name of a command.
+/// The familiar commands, by topic. None of them has the name of a gcdump command.
 pub const HABITS: &[Sos] = &[
     command(&["summary", "overview", "show", "open", "vertarget", "lastevent", ".lastevent", "target"], &["info"], &[]),
     command(
@@ -54,5 +54,5 @@ pub const HABITS: &[Sos] = &[
     refused(&[".load", ".loadby", ".chain", ".symfix", ".sympath", ".reload"], NOTHING_TO_LOAD),
 ];
 
-/// Flags of commands of gcdump that are always so.
+/// Flags that gcdump commands ignore because they describe the default behavior.
 pub const ALWAYS: &[(&str, &[&str])] = &[("analyze", &["-v", "-hang", "-show"]), ("heap", &["-s", "-stat", "-h"])];

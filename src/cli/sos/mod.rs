@@ -1,5 +1,5 @@
-//! Command lines of SOS (`!DumpHeap -stat -type Lab`), told in words of gcdump: [`COMMANDS`] says how, for each command and flag.
-//! What has no counterpart is refused with the sentence that says what to use; nothing is accepted and ignored.
+//! Translates command lines of SOS (`!DumpHeap -stat -type Lab`) to gcdump. [`COMMANDS`] defines the translation of each command and flag.
+//! Anything without a counterpart is refused with a sentence that gives the alternative; nothing is accepted and ignored.
 
 mod habits;
 mod table;
@@ -17,22 +17,22 @@ use super::values::address;
 pub struct Sos {
     /// Its name and short forms, in lower case.
     pub names: &'static [&'static str],
-    /// What it is here.
+    /// Translation of the command.
     pub to: To,
-    /// What it is if flags select objects, and `-stat` is not among them.
+    /// Translation if flags select objects and `-stat` is not among them.
     pub(super) lists: Option<&'static [&'static str]>,
-    /// What its argument is here.
+    /// Translation of its argument.
     pub(super) argument: Argument,
     /// Its flags.
     pub flags: &'static [Flag],
 }
 
-/// What a command of SOS is here.
+/// Translation of a command of SOS.
 #[derive(Clone, Copy, Debug)]
 pub enum To {
-    /// These words.
+    /// These words of a gcdump command line.
     Words(&'static [&'static str]),
-    /// Nothing: what to use, or why not.
+    /// No counterpart: the alternative or the reason.
     Refused(&'static str),
 }
 
@@ -41,29 +41,29 @@ pub enum To {
 pub struct Flag {
     /// Its spellings with one dash, in lower case.
     pub names: &'static [&'static str],
-    /// What it is here.
+    /// Translation of the flag.
     pub to: FlagTo,
 }
 
-/// What a flag of SOS is here.
+/// Translation of a flag of SOS.
 #[derive(Clone, Copy, Debug)]
 pub enum FlagTo {
-    /// These words.
+    /// These words of a gcdump command line.
     Words(&'static [&'static str]),
     /// An option with the value that follows.
     Value(&'static str, Form),
-    /// Another command.
+    /// A different gcdump command.
     Command(&'static [&'static str]),
-    /// The command itself, which only counts.
+    /// The same command, in a form that only counts.
     Counts,
-    /// Nothing: it is always so.
+    /// Nothing: the flag describes the default behavior.
     Always,
-    /// Nothing: what to use, or why not.
+    /// No counterpart: the alternative or the reason.
     Refused(&'static str),
 }
 
 impl Flag {
-    /// What it is here, in Markdown.
+    /// Returns the translation in Markdown.
     pub fn here(&self) -> String {
         match self.to {
             FlagTo::Words(words) | FlagTo::Command(words) => format!("`{}`", words.join(" ")),
@@ -75,12 +75,12 @@ impl Flag {
     }
 }
 
-/// How a value is written here.
+/// Conversion of a value.
 #[derive(Clone, Copy, Debug)]
 pub enum Form {
-    /// As it is.
+    /// Unchanged.
     Same,
-    /// A part of a type's name: a glob.
+    /// Part of a type name, converted to a glob.
     Part,
     /// A method table, hexadecimal in SOS.
     Table,
@@ -88,22 +88,22 @@ pub enum Form {
     Generation,
 }
 
-/// What the first argument that is no flag is here.
+/// Translation of the first argument that is not a flag.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Argument {
     /// The same argument.
     Same,
     /// The value of an option.
     Value(&'static str, Form),
-    /// The value of an option, which the command makes no sense without.
+    /// The value of an option that the command requires.
     Needed(&'static str, Form),
     /// A type after its module: `Lab.dll Lab.Node`, `Lab.dll!Lab.Node`.
     OfModule,
-    /// The first address of a range; the address behind its end may follow.
+    /// The first address of a range; the end address, which is exclusive, may follow.
     Range,
 }
 
-/// The name of a command in lower case, without `!` and the extension that has it.
+/// Returns the name of a command in lower case, without `!` and the extension that defines it.
 pub(super) fn bare(name: &str) -> String {
     let lower = name.to_ascii_lowercase();
     let Some(bare) = lower.strip_prefix('!') else { return lower };
@@ -111,48 +111,48 @@ pub(super) fn bare(name: &str) -> String {
     bare.to_string()
 }
 
-/// The command of SOS, or the habit, with this name: in any case, with or without `!`.
+/// Finds the command of SOS or another tool with this name: in any case, with or without `!`.
 pub(super) fn find(name: &str) -> Option<&'static Sos> {
     let name = bare(name);
     COMMANDS.iter().chain(HABITS).find(|c| c.names.contains(&&*name))
 }
 
-/// The names that are answered.
+/// Returns the names that are translated.
 pub(super) fn answered() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().chain(HABITS).filter(|c| matches!(c.to, To::Words(_))).flat_map(|c| c.names.iter().copied())
 }
 
-/// The names that are refused.
+/// Returns the names that are refused.
 #[cfg(test)]
 pub(super) fn refused() -> impl Iterator<Item = &'static str> {
     COMMANDS.iter().chain(HABITS).filter(|c| matches!(c.to, To::Refused(_))).flat_map(|c| c.names.iter().copied())
 }
 
-/// Names of SOS for the command `name`.
+/// Returns the SOS names of the command `name`.
 pub(super) fn names_of(name: &str) -> impl Iterator<Item = &'static str> {
     let leads = move |c: &&Sos| matches!(c.to, To::Words([first, ..]) if *first == name);
     COMMANDS.iter().filter(leads).flat_map(|c| c.names.iter().copied()).filter(move |sos| *sos != name)
 }
 
-/// A command line in words of gcdump.
-pub(super) struct Told {
-    /// The command, then options and arguments without the dump.
+/// A command line translated to gcdump.
+pub(super) struct Translated {
+    /// The command, followed by options and arguments without the dump.
     pub(super) words: Vec<OsString>,
     /// Arguments that are files.
     pub(super) files: Vec<OsString>,
 }
 
-/// Tells `args`, which follow the name `given` of `command`. `is_file` says which arguments are dumps, `takes_value` which options of
-/// gcdump have one.
+/// Translates `args`, which follow the name `given` of `command`. `is_file` determines which arguments are dumps, `takes_value` which gcdump
+/// options take a value.
 ///
 /// # Errors
-/// What has no counterpart.
+/// Fails on anything without a counterpart.
 pub(super) fn translate(
     command: &Sos,
     given: &str,
     args: impl IntoIterator<Item = OsString>,
     (is_file, takes_value): (impl Fn(&OsStr) -> bool, impl Fn(&str) -> bool),
-) -> Result<Told, UsageError> {
+) -> Result<Translated, UsageError> {
     let refused = |what: &str, why: &str| UsageError(format!("{what}: {why}"));
     let mut start = match command.to {
         To::Words(words) => words,
@@ -180,7 +180,7 @@ pub(super) fn translate(
                     words.extend([OsString::from(option), form.of(value)]);
                 }
             },
-            // One dash and several letters: clap would take the letters for short options.
+            // One dash and several letters: clap would read the letters as short options.
             None if !text.starts_with("--") && name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 let known: Vec<&str> = command.flags.iter().flat_map(|f| f.names).copied().collect();
                 let known = if known.is_empty() { "it has none here".into() } else { format!("it knows {}", known.join(" ")) };
@@ -224,20 +224,20 @@ pub(super) fn translate(
             text.rsplit_once('!').map_or_else(|| name.clone(), |(_, name)| name.into())
         })),
     }
-    // The module of a type: shown with what is found.
+    // The module of a type is dropped: the answer shows it.
     if !matches!(command.argument, Argument::OfModule) {
         words.extend(arguments);
     }
-    Ok(Told { words: start.iter().map(OsString::from).chain(words).collect(), files })
+    Ok(Translated { words: start.iter().map(OsString::from).chain(words).collect(), files })
 }
 
-/// Whether no flag has chosen another command than `command` is.
+/// Whether no flag has switched to a command other than that of `command`.
 fn start_is(command: &Sos, start: &[&str]) -> bool {
     matches!(command.to, To::Words(words) if words == start)
 }
 
 impl Form {
-    /// `value`, written so.
+    /// Converts `value` to this form.
     pub(super) fn of(self, value: OsString) -> OsString {
         let Some(text) = value.to_str() else { return value };
         match self {
@@ -259,19 +259,19 @@ impl Form {
 mod tests {
     use super::*;
 
-    fn told(line: &str) -> Result<String, String> {
+    fn translated(line: &str) -> Result<String, String> {
         let mut words = line.split_whitespace();
         let name = words.next().unwrap();
         let is_file = |a: &OsStr| a.to_str().is_some_and(|a| a.ends_with(".dmp"));
-        let told =
+        let translated =
             translate(find(name).unwrap(), name, words.map(OsString::from), (is_file, |option: &str| matches!(option, "--by" | "-o")))
                 .map_err(|e| e.0)?;
-        let words: Vec<String> = told.words.iter().chain(&told.files).map(|w| w.to_str().unwrap().to_string()).collect();
+        let words: Vec<String> = translated.words.iter().chain(&translated.files).map(|w| w.to_str().unwrap().to_string()).collect();
         Ok(words.join(" "))
     }
 
     #[test]
-    fn lines_of_sos_are_told() {
+    fn lines_of_sos_are_translated() {
         for (sos, here) in [
             ("eeheap -gc x.dmp", "heap x.dmp"),
             ("eeheap -loader x.dmp", "memory x.dmp"),
@@ -294,26 +294,26 @@ mod tests {
             ("dumpheap -gen 2 -min 100 x.dmp", "objects --generation gen2 --min-size 100 x.dmp"),
             ("dumpheap --by heap x.dmp", "stat --by heap x.dmp"),
             ("dumpgen loh x.dmp", "stat --generation loh x.dmp"),
-            ("clrstack -p x.dmp", "stacks --arguments x.dmp"),
-            ("clrstack -a x.dmp", "stacks --arguments --locals x.dmp"),
-            ("clrstack -l x.dmp", "stacks --locals x.dmp"),
+            ("clrstack -p x.dmp", "stacks --framework --arguments x.dmp"),
+            ("clrstack -a x.dmp", "stacks --framework --arguments --locals x.dmp"),
+            ("clrstack -l x.dmp", "stacks --framework --locals x.dmp"),
             ("name2ee Lab.dll!Lab.Node x.dmp", "type Lab.Node x.dmp"),
             ("name2ee * Lab.Node x.dmp", "type Lab.Node x.dmp"),
-            // The requests that a server received, and those that the process sent.
+            // Requests that a server received, and requests that the process sent.
             ("dumprequests x.dmp", "requests --incoming x.dmp"),
             ("dumphttp x.dmp", "requests --outgoing x.dmp"),
             ("eeheap -gc --json -o y x.dmp", "heap --json -o y x.dmp"),
         ] {
-            assert_eq!(told(sos).as_deref(), Ok(here), "{sos}");
+            assert_eq!(translated(sos).as_deref(), Ok(here), "{sos}");
         }
     }
 
     #[test]
-    fn what_has_no_counterpart_is_refused() {
-        assert!(told("maddress -orderBySize x.dmp").unwrap_err().starts_with("maddress -orderBySize: "));
-        assert!(told("dumpil 10").unwrap_err().starts_with("dumpil: "));
-        assert!(told("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
-        assert!(told("dumpheap -type").unwrap_err().contains("a value has to follow"));
+    fn flags_without_a_counterpart_are_refused() {
+        assert!(translated("maddress -orderBySize x.dmp").unwrap_err().starts_with("maddress -orderBySize: "));
+        assert!(translated("dumpil 10").unwrap_err().starts_with("dumpil: "));
+        assert!(translated("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
+        assert!(translated("dumpheap -type").unwrap_err().contains("a value has to follow"));
     }
 
     #[test]

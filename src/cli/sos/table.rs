@@ -1,4 +1,4 @@
-//! The commands of SOS and `dotnet-dump`. Sources: their help and documentation (dotnet/diagnostics, `sos-debugging-extension`), release 10.
+//! The commands of SOS and `dotnet-dump`. Source: their help and documentation (dotnet/diagnostics, `sos-debugging-extension`), release 10.
 
 use super::Argument::{Needed, OfModule, Range, Same as Plain, Value as Option};
 use super::FlagTo::{Always, Command, Counts, Refused, Value, Words};
@@ -33,6 +33,7 @@ const TABLE: Flag = flag(&["-mt"], Value("--type", Table));
 const NO_CODE: &str = "gcdump shows no code; gcdump where IP names the method at an address";
 const NO_COM: &str = "COM wrappers are not listed; gcdump handles --type ref-counted shows the objects that they hold";
 const NO_LOG: &str = "the stress log is not read; gcdump heap --detail shows what the GC keeps of its collections";
+const NO_MEMORY: &str = "raw memory is not printed; gcdump where ADDR says what is at an address, gcdump object ADDR shows it";
 const NO_EXECUTION: &str = "a dump cannot be run; gcdump only reads it";
 const NOTHING_TO_SET: &str = "nothing to set: gcdump needs neither DAC nor symbols; --modules PATH and --symbols DIR add files";
 const BY_NAME: &str = "metadata structures are not listed; gcdump type NAME shows a type, its module, fields and statics";
@@ -58,7 +59,7 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-dead"], Command(&["unreachable"])),
             flag(&["-live"], Command(&["retained"])),
             flag(&["-thinlock"], Command(&["locks"])),
-            flag(&["-ignoregcstate", "-noprogress"], Always),
+            flag(&["-ignoregcstate", "-noprogress", "-startatlowerbound"], Always),
         ],
     )
     .listing(&["objects"])
@@ -86,10 +87,11 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-start"], Value("--start", Same)),
             flag(&["-length"], Value("--count", Same)),
             flag(&["-details"], Always),
-            flag(&["-refs"], Refused("gcdump objects --refs lists references with offset, target and field")),
+            flag(&["-refs"], Command(&["refs", "--out"])),
         ],
     ),
     command(&["dumpvc"], &["object"], &[]).with(Needed("--as", Table)),
+    command(&["dumpobjgcrefs"], &["refs", "--out"], &[]),
     command(&["objsize"], &["objsize"], &[flag(&["-stat", "-aggregate"], Always)]),
     command(&["sizestats"], &["stat", "--by", "size"], &[]),
     command(&["listnearobj", "lno"], &["near"], &[]),
@@ -141,8 +143,13 @@ pub const COMMANDS: &[Sos] = &[
     // Types and code.
     command(&["dumpmt"], &["type"], &[flag(&["-md"], Words(&["--methods"]))]),
     command(&["name2ee"], &["type"], &[]).with(OfModule),
-    refused(&["dumpclass"], "give gcdump type the method table or the name instead of the EEClass"),
-    refused(&["dumpmd", "dumpsig", "dumpsigelem", "token2ee", "finddappdomain", "findappdomain"], BY_NAME),
+    command(&["dumpclass"], &["where"], &[]),
+    refused(&["dumpmd"], "gcdump type --methods NAME lists the MethodDescs of a type, gcdump stacks --json those of frames"),
+    refused(&["dumpsig", "dumpsigelem", "token2ee"], BY_NAME),
+    refused(
+        &["finddappdomain", "findappdomain"],
+        "a process has one domain; gcdump modules lists load contexts, gcdump where ADDR says what is at an address",
+    ),
     command(
         &["clrmodules", "assemblies", "modules", "lm"],
         &["modules"],
@@ -153,13 +160,14 @@ pub const COMMANDS: &[Sos] = &[
     refused(&["savemodule"], "modules are not written; gcdump modules shows where the file of each was found"),
     command(&["dumpalc"], &["inspect", "--only", "load-contexts"], &[]),
     command(&["ip2md"], &["where"], &[]),
-    refused(&["clru", "u", "dumpil", "ehinfo", "gcinfo"], NO_CODE),
+    refused(&["clru", "u", "dumpil", "ehinfo"], NO_CODE),
+    refused(&["gcinfo"], "GC info is not printed; gcdump stacks --roots lists what each frame holds by it"),
     // Threads, tasks, locks.
     command(&["clrthreads", "threads"], &["threads"], &[flag(&["-live", "-special", "-managedexception"], Always)]),
     refused(&["threadstate"], "gcdump threads names the flags of each thread's state"),
     command(
         &["clrstack"],
-        &["stacks"],
+        &["stacks", "--framework"],
         &[
             flag(&["-all", "-f", "-r"], Always),
             flag(&["-p"], Words(&["--arguments"])),
@@ -169,9 +177,9 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-i", "-n", "-faultcontext", "-short"], Always),
         ],
     ),
-    command(&["eestack", "dumpstack"], &["stacks"], &[flag(&["-short", "-ee"], Always)]),
+    command(&["eestack", "dumpstack"], &["stacks", "--framework"], &[flag(&["-short", "-ee", "-n"], Always)]),
     command(&["dumpstackobjects", "dso"], &["stacks", "--roots"], &[flag(&["-verify"], Always)]),
-    command(&["parallelstacks", "pstacks"], &["stacks", "--merge"], &[flag(&["-allthreads", "-all", "-a"], Always)]),
+    command(&["parallelstacks", "pstacks"], &["stacks", "--merge", "--framework"], &[flag(&["-allthreads", "-all", "-a"], Always)]),
     command(&["syncblk"], &["locks"], &[flag(&["-all"], Always)]),
     command(&["dlk"], &["locks"], &[]),
     command(
@@ -187,7 +195,8 @@ pub const COMMANDS: &[Sos] = &[
             flag(&["-coalesce"], Words(&["--merge"])),
             flag(&["-fields"], Always),
             flag(&["-stats"], Always),
-            flag(&["-roots", "-stacks", "-waiting"], Always),
+            flag(&["-stacks"], Words(&["--framework"])),
+            flag(&["-roots", "-waiting"], Always),
         ],
     ),
     command(&["threadpool", "tp"], &["pool"], &[flag(&["-ti", "-hc", "-wi", "-live"], Always)]),
@@ -202,7 +211,8 @@ pub const COMMANDS: &[Sos] = &[
         ],
     ),
     command(&["dumprequests"], &["requests", "--incoming"], &[flag(&["-pending"], Always)]),
-    refused(&["dumprcw", "dumpccw", "rcwcleanuplist", "dumppermissionset", "comstate"], NO_COM),
+    refused(&["dumprcw", "dumpccw", "rcwcleanuplist", "comstate"], NO_COM),
+    refused(&["dumppermissionset"], "permission sets are of .NET Framework; gcdump object ADDR shows any object"),
     // The debugger.
     command(&["eeversion", "runtimes", "sosstatus", "crashinfo", "clrstatus"], &["info"], &[]),
     command(
@@ -219,6 +229,7 @@ pub const COMMANDS: &[Sos] = &[
     ),
     command(&["vmmap"], &["memory", "--ranges"], &[]),
     command(&["vmstat"], &["memory"], &[]),
+    refused(&["registers"], "registers are not printed; gcdump stacks --json has the instruction and stack pointers of each frame"),
     refused(&["bpmd", "suspendjit", "stoponexception", "soe", "gcevents", "stoponcatch", "minidumpmode"], NO_EXECUTION),
     refused(
         &[
@@ -229,10 +240,17 @@ pub const COMMANDS: &[Sos] = &[
             "sosflush",
             "setsostid",
             "setthread",
-            "registers",
             "enumerateruntimes",
+            "sethostruntime",
+            "logging",
+            "logopen",
+            "logclose",
+            "dbgout",
+            "sethostengine",
         ],
         NOTHING_TO_SET,
     ),
-    command(&["soshelp"], &["help", "sos"], &[]),
+    command(&["clrma"], &["analyze"], &[]),
+    refused(&["readmemory", "d", "db", "dc", "dd", "dp", "dq", "dw"], NO_MEMORY),
+    command(&["soshelp", "faq"], &["help", "sos"], &[]),
 ];

@@ -1,18 +1,18 @@
-//! Type records of a PDB that have fields: classes, enumerations, and lists of fields.
+//! CodeView type records of a PDB: classes, enumerations, and field lists.
 //!
-//! The `pdb2` crate finds the records. It is not asked to parse these: where one lies, it panics (`LF_VTSHAPE` in a list of fields, sizes with
-//! an unknown prefix in builds with assertions), or asks for as much memory as a count in the file says (`LF_ARGLIST`).
+//! The `pdb2` crate finds the records, but does not parse them, because its parser panics on some (`LF_VTSHAPE` in a field list; sizes with
+//! an unknown prefix in builds with assertions), or allocates as much memory as a count in the file says (`LF_ARGLIST`).
 //!
 //! Source: `cvinfo.h` of microsoft-pdb.
 
-/// Kinds of records.
+/// Record kinds.
 pub(super) const POINTER: u16 = 0x1002;
 const FIELD_LIST: u16 = 0x1203;
 const CLASS: u16 = 0x1504;
 const STRUCTURE: u16 = 0x1505;
 const ENUM: u16 = 0x1507;
 
-/// Kinds of entries in a list of fields.
+/// Kinds of entries in a field list.
 mod entry {
     pub(super) const BASE_CLASS: u16 = 0x1400;
     pub(super) const VIRTUAL_BASE_CLASS: u16 = 0x1401;
@@ -29,26 +29,26 @@ mod entry {
     pub(super) const BASE_INTERFACE: u16 = 0x151a;
 }
 
-/// Property of a class that is only declared.
+/// Property of a forward-declared class.
 const FORWARD_REFERENCE: u16 = 1 << 7;
-/// Where the attributes of a method say what kind it is, and the kinds that have an offset in the table of virtual functions.
+/// Bits of a method's attributes with its kind, and the kinds (introducing virtual) that are followed by a vtable offset.
 const METHOD_KIND: u16 = 7;
 const INTRODUCING: [u16; 2] = [4, 6];
-/// Bytes from here on fill up an entry; the low bits say how many there are.
+/// First padding byte. Its low bits contain the number of bytes up to the next entry.
 const PADDING: u8 = 0xf0;
 
-/// A record. Types are numbers of records.
+/// A type record. Type references are record indices.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Record<'r> {
     /// A class or structure.
     Class { name: &'r [u8], fields: Option<u32>, size: u64, declared_only: bool },
     /// An enumeration.
     Enum { name: &'r [u8], fields: u32, values: u32 },
-    /// A list of fields, and the record that it goes on in.
+    /// A field list, and the record that continues it.
     Fields(Vec<Field<'r>>, Option<u32>),
 }
 
-/// An entry of a list of fields. Others are passed over.
+/// An entry of a field list. Other entries are skipped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Field<'r> {
     Base(u32),
@@ -57,7 +57,7 @@ pub(super) enum Field<'r> {
 }
 
 impl<'r> Record<'r> {
-    /// The record in `bytes`, which begin with its kind. `None` if it is of another kind, or not as `cvinfo.h` says.
+    /// Parses the record in `bytes`, which begin with its kind. `None` if it is of another kind, or malformed according to `cvinfo.h`.
     pub(super) fn read(bytes: &'r [u8]) -> Option<Record<'r>> {
         let mut rest = Rest(bytes);
         match rest.u16()? {
@@ -78,7 +78,7 @@ impl<'r> Record<'r> {
     }
 }
 
-/// The rest of a record.
+/// The unread rest of a record.
 struct Rest<'r>(&'r [u8]);
 
 impl<'r> Rest<'r> {
@@ -96,7 +96,8 @@ impl<'r> Rest<'r> {
         self.take().map(u32::from_le_bytes)
     }
 
-    /// A number with a prefix that says how large it is; without one if it has 15 bits. That of 64 bits may be one without a sign.
+    /// Reads a numeric leaf: a 15-bit number, or a prefix with the size and the number. An unsigned 64-bit number is reinterpreted as
+    /// signed.
     fn number(&mut self) -> Option<i64> {
         Some(match self.u16()? {
             small @ ..0x8000 => small.into(),
@@ -110,7 +111,7 @@ impl<'r> Rest<'r> {
         })
     }
 
-    /// Text up to a NUL.
+    /// Reads text up to a NUL.
     fn name(&mut self) -> Option<&'r [u8]> {
         let end = self.0.iter().position(|byte| *byte == 0)?;
         let (name, rest) = self.0.split_at_checked(end)?;
@@ -152,7 +153,7 @@ impl<'r> Rest<'r> {
                 }
                 _ => return None,
             }
-            // The first byte of the padding counts itself.
+            // The count in the first padding byte includes that byte.
             while let Some(byte) = self.0.first().filter(|byte| **byte >= PADDING) {
                 self.0 = self.0.get(usize::from(byte & 0x0f).max(1)..)?;
             }
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_of_fields_are_read_to_their_end_or_not_at_all() {
+    fn field_lists_are_read_completely_or_not_at_all() {
         let member = [&entry::MEMBER.to_le_bytes()[..], &[3, 0], &0x74u32.to_le_bytes(), &[8, 0], b"count\0", &[0xf2, 0xf1]].concat();
         let literal = [&entry::ENUMERATE.to_le_bytes()[..], &[3, 0], &0x8000u16.to_le_bytes(), &[0xff], b"None\0"].concat();
         let virtual_method = [&entry::ONE_METHOD.to_le_bytes()[..], &[4 << 2, 0], &[0; 8], b"Go\0"].concat();
@@ -175,7 +176,7 @@ mod tests {
         let whole = list(&[&member, &virtual_method, &literal, &next]);
         let fields = vec![Field::Member { name: b"count", of: 0x74, offset: 8 }, Field::Literal { name: b"None", value: -1 }];
         assert_eq!(Record::read(&whole), Some(Record::Fields(fields, Some(0x1234))));
-        // A shape of a table of virtual functions, and a list of arguments.
+        // The vtable shape and the argument list on which `pdb2` fails.
         for kind in [0x000au16, 0x1201] {
             let forged = [&kind.to_le_bytes()[..], &[0xff; 4]].concat();
             assert_eq!(Record::read(&list(&[&member, &forged])), None);

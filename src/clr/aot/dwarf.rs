@@ -1,6 +1,6 @@
-//! Debug information in DWARF of a NativeAOT module: fields of types, and places of static fields.
+//! DWARF debug information of a NativeAOT module: fields of types, and locations of static fields.
 //!
-//! The compiler writes one compile unit for all managed code. Its classes have the mangled names that symbols have; structures have the
+//! The compiler writes one compile unit for all managed code. Its classes have the same mangled names as symbols. Value types have the
 //! fields of their unboxed form.
 
 use std::sync::Arc;
@@ -17,16 +17,16 @@ use crate::memory::Image;
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
-/// What the compiler calls itself.
+/// Start of the compiler's name in `DW_AT_producer`.
 const PRODUCER: &[u8] = b"NetRuntime";
-/// How much longer parsing a byte of abbreviations takes than reading one: they are measured, parsed, and decoded for the root.
+/// Cost of parsing a byte of abbreviations, relative to reading it: abbreviations are measured, parsed, and decoded for the root.
 const READS_OF_A_BYTE: u64 = 16;
-/// Most bytes of a unit's abbreviations. Real ones have some hundred; in memory each takes eight times as much.
+/// Maximum size of a unit's abbreviations, in bytes. Real ones have some hundred; parsed, each byte takes eight.
 const MAX_ABBREVIATIONS: usize = 1 << 20;
 
-/// Reads the debug information of a module's file. `None` if it has none of managed code, as far as it could be read.
+/// Reads the debug information of a module's file. `None` if it was read completely and does not describe managed code.
 pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<DebugTypes> {
-    // No line programs, nor names of units: those of a forged file are shared, and parsed anew for each unit that names them.
+    // Line programs and unit names are omitted: a forged file may share them between units, each of which would parse them again.
     let names = [SectionId::DebugInfo, SectionId::DebugAbbrev, SectionId::DebugStr, SectionId::DebugLineStr, SectionId::DebugStrOffsets];
     let sections = file.sections(names.map(|id| id.name()), bounds);
     let [info, abbreviations, strings, line_strings, offsets] = &sections.contents;
@@ -63,7 +63,7 @@ pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<Debu
     (found || !types.is_whole()).then_some(types)
 }
 
-/// Length of the table of abbreviations at `offset`, as far as it can be read. `None` if it is longer than [`MAX_ABBREVIATIONS`].
+/// Size in bytes of the abbreviation table at `offset`, up to the first malformed entry. `None` if it exceeds [`MAX_ABBREVIATIONS`].
 fn abbreviation_bytes(section: &[u8], offset: usize) -> Option<usize> {
     let rest = section.get(offset..).unwrap_or_default();
     let head = rest.get(..=MAX_ABBREVIATIONS).unwrap_or(rest);
@@ -91,11 +91,11 @@ fn abbreviation_bytes(section: &[u8], offset: usize) -> Option<usize> {
             Err(_) => break false,
         }
     };
-    // A table that the file cuts off is corrupt, which is told where it is parsed.
+    // A table that is cut off by the end of the section is corrupt; its parser reports that.
     (ended || head.len() <= MAX_ABBREVIATIONS).then_some(head.len().saturating_sub(rest.len()))
 }
 
-/// Where the texts of a unit are.
+/// String sections for the attributes of a unit.
 struct Strings<'d> {
     strings: &'d [u8],
     line_strings: &'d [u8],
@@ -104,7 +104,7 @@ struct Strings<'d> {
 }
 
 impl<'d> Strings<'d> {
-    /// The bytes from the start of the text that `value` refers to.
+    /// The bytes from the start of the string to which `value` refers.
     fn place(&self, header: &UnitHeader<Slice<'d>>, value: AttributeValue<Slice<'d>>) -> Option<&'d [u8]> {
         match value {
             AttributeValue::DebugStrRef(at) => self.strings.get(at.0..),
@@ -116,7 +116,7 @@ impl<'d> Strings<'d> {
         }
     }
 
-    /// The text that `value` is or refers to; `None` if it is none.
+    /// The string that `value` contains or refers to; `None` if it does neither.
     fn text(&self, header: &UnitHeader<Slice<'d>>, value: AttributeValue<Slice<'d>>) -> Result<Option<&'d [u8]>, TooLong> {
         match value {
             AttributeValue::String(own) if own.len() > MAX_NAME => Err(TooLong),
@@ -125,9 +125,9 @@ impl<'d> Strings<'d> {
         }
     }
 
-    /// Whether the unit with this root is the compiler's own.
+    /// Whether the unit with this root was written by the NativeAOT compiler.
     fn is_managed(&self, header: &UnitHeader<Slice<'d>>, root: &DebuggingInformationEntry<Slice<'d>>) -> bool {
-        // Its start tells, however long the text is that units share.
+        // Compare the start only, since a forged string that many units share may be long.
         let producer = root.attr_value(constants::DW_AT_producer).and_then(|value| match value {
             AttributeValue::String(own) => Some(own.slice()),
             other => self.place(header, other),
@@ -136,7 +136,7 @@ impl<'d> Strings<'d> {
     }
 }
 
-/// Element type of a base type.
+/// Element type of a DWARF base type.
 fn element(name: &str, encoding: constants::DwAte, size: u64) -> Option<CorElementType> {
     Some(match (encoding, size) {
         _ if name == "nint" => CorElementType::I,
@@ -157,7 +157,7 @@ fn element(name: &str, encoding: constants::DwAte, size: u64) -> Option<CorEleme
     })
 }
 
-/// Reads one compile unit.
+/// Reader of one compile unit.
 struct Reader<'t, 'd> {
     types: &'t mut DebugTypes,
     header: UnitHeader<Slice<'d>>,
@@ -165,22 +165,22 @@ struct Reader<'t, 'd> {
     bias: u64,
 }
 
-/// The type that members and enumerators belong to, with the depth of its entry.
+/// The class or enumeration to which the following members and enumerators belong, with the depth of its entry.
 enum Open {
     Class(isize, Arc<str>, Class),
     Enum(isize, Arc<str>, Vec<(String, i64)>),
 }
 
 impl<'d> Reader<'_, 'd> {
-    /// Reads the entries below the root in order; `None` if a part is corrupt, or too much.
+    /// Reads the entries below the root in order; `None` if a part is corrupt, or the budget is exhausted.
     fn unit(&mut self, mut entries: EntriesRaw<'_, Slice<'d>>) -> Option<()> {
         let mut entry = DebuggingInformationEntry::null();
         let mut open: Option<Open> = None;
-        // Behind the end of the root there is but padding.
+        // Only padding follows the end of the root's children.
         while !entries.is_empty() && entries.next_depth() > 0 {
             let start = entries.next_offset().0;
             let is_entry = entries.read_entry(&mut entry).ok()?;
-            // Some attributes take no bytes, so an entry of one byte may have as many as its abbreviation.
+            // Attributes of some forms take no bytes, so an entry of one byte may have as many attributes as its abbreviation.
             let bytes = entries.next_offset().0.saturating_sub(start);
             self.types.budget.steps(len64(entry.attrs().len().saturating_sub(bytes))).then_some(())?;
             let depth = entry.depth();
@@ -232,7 +232,7 @@ impl<'d> Reader<'_, 'd> {
                     let name = self.text(entry)?;
                     let offset = entry.attr_value(constants::DW_AT_data_member_location).and_then(|v| v.udata_value());
                     self.types.budget.memory(BYTES_OF_AN_ITEM).then_some(())?;
-                    // A member without a type says nothing.
+                    // A member without a type is useless.
                     class.members.extend(target(entry).map(|entry| Member { name, offset, entry, own }));
                 }
             }
@@ -276,7 +276,7 @@ impl<'d> Reader<'_, 'd> {
         self.types.add(own, entry)
     }
 
-    /// The name of an entry, empty if it has none or one that is too long; `None` if it is corrupt, or more than there is memory for.
+    /// The name of an entry; empty if it has none or it is too long. `None` if it is corrupt, or the memory budget is exhausted.
     fn text(&mut self, entry: &DebuggingInformationEntry<Slice<'d>>) -> Option<String> {
         let Some(value) = entry.attr_value(constants::DW_AT_name) else { return Some(String::new()) };
         let Ok(text) = self.strings.text(&self.header, value) else {
@@ -288,7 +288,7 @@ impl<'d> Reader<'_, 'd> {
         Some(text.into_owned())
     }
 
-    /// Takes the place of a static field from the variable that defines it.
+    /// Records the location of a static field from the variable that defines it.
     fn place(&mut self, entry: &DebuggingInformationEntry<Slice<'d>>) {
         let member = entry.attr_value(constants::DW_AT_specification).and_then(offset);
         let place = match entry.attr_value(constants::DW_AT_location) {
@@ -298,7 +298,7 @@ impl<'d> Reader<'_, 'd> {
                 while let Ok(Some(operation)) = operations.next() {
                     match operation {
                         Operation::Address { address } => base = Some(Addr(address.wrapping_add(self.bias))),
-                        // How often depends on the version; the block is the object that the slot leads to.
+                        // The number of dereferences depends on the version; the block is the object to which the slot points.
                         Operation::Deref { .. } => leads = true,
                         Operation::PlusConstant { value } => offset = offset.saturating_add(value),
                         _ => return,
@@ -316,7 +316,7 @@ impl<'d> Reader<'_, 'd> {
     }
 }
 
-/// Offset of the entry that a value refers to, in the same unit.
+/// Offset of the entry to which a value refers, in the same unit.
 fn offset(value: AttributeValue<Slice<'_>>) -> Option<usize> {
     match value {
         AttributeValue::UnitRef(UnitOffset(at)) => Some(at),
@@ -324,7 +324,7 @@ fn offset(value: AttributeValue<Slice<'_>>) -> Option<usize> {
     }
 }
 
-/// Offset of the entry of the type of `entry`.
+/// Offset of the type entry of `entry`.
 fn target(entry: &DebuggingInformationEntry<Slice<'_>>) -> Option<usize> {
     entry.attr_value(constants::DW_AT_type).and_then(offset)
 }

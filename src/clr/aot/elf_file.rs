@@ -1,4 +1,4 @@
-//! ELF files with symbols or debug information: the module itself, or the debug file beside it.
+//! ELF files with symbols or debug information: the module itself, or the separate debug file.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -13,32 +13,32 @@ use crate::base::{Endian, Os, PtrSize, Shape, len64};
 use crate::dump::{Bytes, Module};
 use crate::memory::{FileId, FileSearch, Image, ModuleFile, hex};
 
-/// Most sections that are looked at. Programs have some fifty.
+/// Maximum number of sections that are read. Programs have some fifty.
 const MAX_SECTIONS: usize = 4096;
-/// Most bytes of a name: of a symbol, or in debug information. The longest symbol of the lab's program has 436.
+/// Maximum length of a symbol name or a name in debug information, in bytes. The longest symbol of the lab's program has 436.
 pub(super) const MAX_NAME: usize = 4096;
-/// Most bytes of a build id. Linkers write 8 to 32.
+/// Maximum size of a build ID in bytes. Linkers write 8 to 32.
 const MAX_BUILD_ID: usize = 64;
-/// Bytes that unpacked sections may have for each packed one; real ones have two to four.
+/// Maximum expansion of compressed sections; real ones expand two to four times.
 const MAX_RATIO: u64 = 16;
-/// Bytes that they may have together, or as many as the dump.
+/// Maximum size of all uncompressed sections, or the size of the dump if that is larger.
 const MAX_UNPACKED: u64 = 256 << 20;
-/// Types of compression. Source: System V ABI, "Section Compression".
+/// Compression types. Source: System V ABI, "Section Compression".
 const ZLIB: u64 = 1;
 const ZSTD: u64 = 2;
 const NT_GNU_BUILD_ID: u64 = 3;
 
-/// An ELF file, mapped.
+/// A memory-mapped ELF file.
 #[derive(Debug)]
 pub(super) struct ElfFile {
     bytes: Arc<Bytes>,
     shape: Shape,
     sections: Vec<SectionHeader>,
-    /// Which section has their names.
+    /// Index of the section with the section names.
     names: usize,
 }
 
-/// What the debug information of a file may cost.
+/// Limits on the debug information of a file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// Size of the dump in bytes.
@@ -47,7 +47,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// The part of `bytes` of a file that counts for a budget: a file may be sparse.
+    /// The number of bytes that are charged to a budget for `bytes` in a file, which may be sparse.
     pub(super) fn counted(self, bytes: u64) -> u64 {
         bytes.min(self.dump.max(MAX_UNPACKED))
     }
@@ -57,24 +57,24 @@ impl Bounds {
     }
 }
 
-/// Sections of a file, unpacked.
+/// Uncompressed sections of a file.
 pub(super) struct Sections<'f, const N: usize> {
-    /// In the order in which they were asked for. Those that the file does not have, or that are corrupt, are empty.
+    /// Contents in the order of the requested names. Sections that are missing or corrupt are empty.
     pub(super) contents: [Cow<'f, [u8]>; N],
-    /// Bytes that they have in the file.
+    /// Size of the sections in the file, in bytes.
     pub(super) packed: u64,
-    /// Whether none of them is left out because it would take too much.
+    /// Whether no section was omitted because of its size.
     pub(super) whole: bool,
 }
 
-/// A file that belongs to a module, and those that were found and do not.
+/// Files that belong to a module, and candidates that do not.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) files: Vec<ElfFile>,
     pub(super) refused: Vec<(PathBuf, String)>,
 }
 
-/// The files with the symbols and the debug information of `module`: itself, and `….dbg` and `….debug` beside it.
+/// The files with the symbols and the debug information of `module`: the module's own file, and `….dbg` and `….debug` beside it.
 pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, shape: Shape) -> Found {
     let mut found = Found::default();
     let beside = [".dbg", ".debug"].map(|ending| format!("{}{ending}", module.path));
@@ -85,12 +85,12 @@ pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, 
     for candidate in paths {
         let path = candidate.path().to_path_buf();
         match ElfFile::open(&candidate, shape) {
-            // Nothing else of a file is looked at before it is known to be the module's.
+            // Apart from the build ID, nothing is read from a file until it is known to belong to the module.
             Ok(file) if file.build_id() == Some(wanted) => found.files.push(file),
             _ if candidate.place().is_shared() => {}
             Ok(file) => {
                 let has = file.build_id().map_or_else(|| "it has no build id".into(), |id| format!("its build id is {}", hex(id)));
-                found.refused.push((path, format!("{has}, the process had loaded {}", hex(wanted))));
+                found.refused.push((path, format!("{has}; the process loaded {}", hex(wanted))));
             }
             Err(why) => found.refused.push((path, why)),
         }
@@ -134,7 +134,7 @@ impl ElfFile {
 
     fn header(&self, name: &str) -> Option<&SectionHeader> {
         let names = self.contents(self.sections.get(self.names)?)?;
-        // In place: the names of a forged file are long, and overlap.
+        // Compared in place, since the names of a forged file may be long and overlap.
         let is_named = |h: &&SectionHeader| {
             let rest = names.get(h.sh_name..).and_then(|rest| rest.strip_prefix(name.as_bytes()));
             h.sh_type != SHT_NOBITS && rest.and_then(<[u8]>::first) == Some(&0)
@@ -142,13 +142,14 @@ impl ElfFile {
         self.sections.iter().find(is_named)
     }
 
-    /// Section `name` as it is in the file, and the header of the section that it is linked to.
+    /// Contents of section `name` as in the file, and the header of the linked section.
     pub(super) fn linked(&self, name: &str) -> Option<(&[u8], &SectionHeader)> {
         let header = self.header(name)?;
         Some((self.contents(header)?, self.sections.get(usize::try_from(header.sh_link).ok()?)?))
     }
 
-    /// The sections with these names, unpacked. What they may take follows the bytes in the file, which each of them may have anew.
+    /// The sections with these names, uncompressed. The limit is proportional to their size in the file, counting at most the size of the
+    /// file, since the sections of a forged file may overlap.
     pub(super) fn sections<const N: usize>(&self, names: [&str; N], bounds: Bounds) -> Sections<'_, N> {
         let found = names.map(|name| self.header(name).and_then(|h| Some((h, self.contents(h)?))));
         let packed = found.iter().flatten().fold(0u64, |n, (_, bytes)| n.saturating_add(len64(bytes.len()))).min(self.len());
@@ -167,12 +168,12 @@ impl ElfFile {
         Sections { contents, packed, whole }
     }
 
-    /// A section, unpacked if `afford` allows its size. `None` if it does not, or the section is corrupt.
+    /// A section, uncompressed if `afford` accepts its size. `None` if not, or if the section is corrupt.
     fn unpack<'f>(&self, header: &SectionHeader, contents: &'f [u8], afford: impl FnOnce(u64) -> bool) -> Option<Cow<'f, [u8]>> {
         if header.sh_flags & u64::from(SHF_COMPRESSED) == 0 {
             return Some(Cow::Borrowed(contents));
         }
-        // Type, padding on 64 bits, size, alignment.
+        // The header has a type, padding on 64-bit targets, size and alignment.
         let word = usize::try_from(self.shape.ptr.bytes()).ok()?;
         let head = word.checked_mul(3)?;
         let kind = self.shape.number(contents.get(..4)?);
@@ -183,11 +184,11 @@ impl ElfFile {
         let out = match kind {
             ZLIB => {
                 let mut out = Vec::with_capacity(room);
-                // One byte more would show a wrong size.
+                // One byte more reveals a wrong size.
                 ZlibDecoder::new(packed).take(size.checked_add(1)?).read_to_end(&mut out).ok()?;
                 out
             }
-            // At once: a stream would take the window that its head declares.
+            // Decompressed in one call: a streaming decoder would allocate the window that the frame header declares.
             ZSTD => zstd::bulk::decompress(packed, room).ok()?,
             _ => return None,
         };
@@ -205,14 +206,14 @@ impl ElfFile {
     }
 }
 
-/// A name has more than [`MAX_NAME`] bytes.
+/// A name is longer than [`MAX_NAME`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// The NUL-terminated text at `offset` of `table`; `None` if there is none.
+/// The NUL-terminated text at `offset` of `table`; `None` if it is not terminated.
 pub(super) fn text(table: &[u8], offset: usize) -> Result<Option<&[u8]>, TooLong> {
     let rest = table.get(offset..).unwrap_or_default();
-    // Names may overlap, and none may cost more than its own bytes.
+    // Names may overlap, so the search is limited to the maximum length.
     let head = rest.get(..=MAX_NAME).unwrap_or(rest);
     match memchr::memchr(0, head) {
         Some(end) => Ok(head.get(..end)),

@@ -1,6 +1,6 @@
-//! Fields of .NET's own types in NativeAOT programs: a bundled table, for programs without debug information.
+//! Fields of .NET's own types in NativeAOT programs, from a bundled table, for programs without debug information.
 //!
-//! The compiler lays types out as it likes, so the table is a guess until a method table confirms it: [`fits`].
+//! The compiler is free to choose a layout, so the table is a guess until a method table confirms it with [`fits`].
 
 use std::sync::OnceLock;
 
@@ -8,10 +8,10 @@ use crate::base::hash::Map;
 use crate::base::{CorElementType, PtrSize};
 use crate::contract::overlay::{self, Overlay};
 
-/// How the table names types: references, structures without a name of their own, pointers.
+/// Names of types in the table: references, and structures without a known name.
 const OBJECT: &str = "object";
 const NAMELESS: &str = "struct";
-/// Primitives and pointers, by name.
+/// Names of primitives and pointers.
 const PRIMITIVES: [(&str, CorElementType); 15] = [
     ("bool", CorElementType::Boolean),
     ("char", CorElementType::Char),
@@ -33,20 +33,20 @@ const PRIMITIVES: [(&str, CorElementType); 15] = [
 /// An instance field of a library type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LibraryField {
-    /// As in metadata.
+    /// Name as in metadata.
     pub name: &'static str,
-    /// Offset in bytes: in objects from their method table, in structures from their start.
+    /// Offset in bytes: from the method table in objects, from the start in structures.
     pub offset: u64,
-    /// Its element type. Enums have that of their values.
+    /// Element type. For an enum, that of its values.
     pub element: CorElementType,
-    /// Full name of the structure that it is, as in metadata, where the table tells.
+    /// For a structure, its full name as in metadata, if the table has it.
     pub structure: Option<&'static str>,
-    /// Bytes that it takes at least.
+    /// Minimum size of the field in bytes.
     size: u64,
 }
 
 impl LibraryField {
-    /// The field of a structure in its box.
+    /// The field of a boxed structure.
     pub fn boxed(&self, pointer_bytes: u64) -> LibraryField {
         LibraryField { offset: self.offset.saturating_add(pointer_bytes), ..self.clone() }
     }
@@ -54,26 +54,26 @@ impl LibraryField {
 
 type Fields = Map<&'static str, Vec<LibraryField>>;
 
-/// The instance fields of the type with this full name, as in metadata, by offset: its own and inherited ones. Of generic types those
-/// that all instances have at the same place. `release`: the one that the program was built with. `None` if the table does not have it, or
-/// is for no program of this pointer size and release.
+/// The instance fields of the type with this full name, as in metadata: declared and inherited ones, by offset. For a generic type, those
+/// that have the same offset in all instances. `release` is the one that the program was built with. `None` if the table does not have the
+/// type, or does not apply to this pointer size and release.
 pub fn library_fields(name: &str, ptr: PtrSize, release: &str) -> Option<&'static [LibraryField]> {
     static FIELDS: OnceLock<Vec<(u32, Fields)>> = OnceLock::new();
     let of_overlay = |o: &'static Overlay| {
         let types = o.raw.types.iter().map(|(name, ty)| (name.as_str(), ty.fields.iter().filter_map(|f| field(f, ptr.bytes())).collect()));
         Some((major(o.section.runtime.as_deref()?)?, types.collect()))
     };
-    // Only for one pointer size.
+    // The tables are for 64-bit targets only.
     overlay::aot_library(ptr).next()?;
     let tables = FIELDS.get_or_init(|| overlay::aot_library(ptr).filter_map(of_overlay).collect());
     let release = major(release)?;
     let between = |n: u32| (WHOLE.min(release)..=WHOLE.max(release)).contains(&n);
-    // The nearest one that has the type.
+    // The nearest release whose table has the type.
     let of_release = tables.iter().filter(|(n, fields)| between(*n) && fields.contains_key(name));
     of_release.min_by_key(|(n, _)| n.abs_diff(release)).and_then(|(_, fields)| fields.get(name)).map(Vec::as_slice)
 }
 
-/// The release of which all types that are asked for are known. The tables of others have what differs in them.
+/// The release whose table has all types that readers use. The tables of other releases have the differences.
 const WHOLE: u32 = 9;
 
 fn major(release: &str) -> Option<u32> {
@@ -92,11 +92,11 @@ fn field((name, offset, ty): &'static (String, u64, Option<String>), word: u64) 
     Some(LibraryField { name, offset: *offset, element, structure, size })
 }
 
-/// Whether objects whose method table has this base size, in bytes, and references at these offsets, ascending, can have `fields`: all
-/// are within the object, and each field that is a reference is one to the GC. A reference that is no field may be within a structure,
-/// or of a type that instances of a generic type choose; one where a primitive is refutes the table.
+/// Whether objects whose method table has this base size in bytes, and references at these ascending offsets, can have `fields`. All fields
+/// must be within the object, and each reference field must be a GC reference. Other GC references may belong to a structure, or to fields
+/// whose type depends on the generic instance, but one that overlaps a primitive refutes the table.
 pub fn fits(fields: &[LibraryField], base_size: u64, references: &[u64], word: u64) -> bool {
-    // The base size counts the header in front of the object.
+    // The base size includes the object header, which is before the object.
     let Some(end) = base_size.checked_sub(word) else { return false };
     fields.iter().all(|field| {
         let last = field.offset.saturating_add(field.size);
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(place("System.Threading.WaitSubsystem+ThreadWaitInfo", "_waitSignalState"), Some((48, CorElementType::U1)));
         assert!(library_fields("System.Threading.Tasks.Task", PtrSize::Four, "9.0").is_none());
         assert!(library_fields("Lab.Node", PtrSize::Eight, "9.0").is_none());
-        // A release has what moved in it, and what moved before.
+        // The table of a release has the changes of that release, and the differences before it.
         let signal = |release| at(of_release("System.Threading.WaitSubsystem+ThreadWaitInfo", release), "_waitSignalState");
         assert_eq!(["8.0", "9.0", "10.0", "11.0", "12.0"].map(|r| signal(r).map(|s| s.0)), [52, 48, 48, 56, 56].map(Some));
         let grow = |release| at(of_release("System.Collections.Concurrent.ConcurrentDictionary`2", release), "_growLockArray");
@@ -139,7 +139,7 @@ mod tests {
         let event = |release, field| at(of_release("System.Threading.Lock", release), field).is_some();
         assert!(event("8.0", "_lazyEvent") && event("10.0", "_waitEvent") && event("11.0", "_waitEventOrCondition"));
         assert!(!event("8.0", "_waitEvent") && !event("11.0", "_waitEvent"));
-        // Every type that the table names is understood, and no two fields of a type are at one place.
+        // Every type name in the table is known, and no two fields of a type overlap.
         for overlay in overlay::aot_library(PtrSize::Eight) {
             for (name, ty) in &overlay.raw.types {
                 let known = of_release(name, overlay.section.runtime.as_deref().unwrap());
@@ -159,7 +159,7 @@ mod tests {
         assert!(fits(fields, 64, &references, 8));
         // A derived type has more of both.
         assert!(fits(fields, 80, &[8, 16, 24, 32, 40, 56], 8));
-        // Too small; a reference that is none; one where a number is.
+        // Too small; a reference field without a GC reference; a GC reference where a number is.
         assert!(!fits(fields, 56, &references, 8));
         assert!(!fits(fields, 64, &references[..4], 8));
         assert!(!fits(fields, 64, &[8, 16, 24, 32, 40, 48], 8));

@@ -1,15 +1,14 @@
-//! NativeAOT: what the compiler left in a module about its types, static fields and methods, and what its symbols and debug
-//! information add.
+//! NativeAOT modules: compiler-generated tables of types, static fields and methods, and what symbols and debug information add to them.
 //!
 //! | module | provides |
 //! | --- | --- |
-//! | `blobs` | the tables for reflection, statics and stack traces, which are in every module |
-//! | `symbols` | names by address: the symbol table of the module's file, or of the debug file beside it |
+//! | `blobs` | the tables for reflection, statics and stack traces, which every module has |
+//! | `symbols` | names by address: the symbol table of the module's file, or of the separate debug file |
 //! | `library` | fields of .NET's own types, for programs without debug information |
-//! | `types` | fields of types, and places of static fields, as debug information has them |
-//! | `dwarf` | that of ELF files |
-//! | `pdb` | that of PDBs, and their symbols |
-//! | `codeview` | records of types in PDBs |
+//! | `types` | fields of types, and locations of static fields, from debug information |
+//! | `dwarf` | debug information of ELF files |
+//! | `pdb` | debug information and symbols of PDBs |
+//! | `codeview` | type records of PDBs |
 
 pub mod blobs;
 #[cfg(feature = "minidump")]
@@ -40,28 +39,28 @@ pub(crate) use program::Program;
 pub use symbols::{NativeSymbols, TypeSymbol};
 pub use types::{DebugField, DebugStatic, DebugTypes, FieldKind, StaticAt};
 
-/// Flag of method tables whose objects hold references, in .NET 9 and later. Source: `MethodTable.h` of the runtime, `EETypeFlags`.
+/// Flag of method tables whose objects contain references, in .NET 9 and later. Source: `EETypeFlags` in `MethodTable.h` of the runtime.
 pub const HAS_POINTERS: u32 = 0x0100_0000;
 
-/// That flag in this program: .NET 8 has another one, which the overlay gives.
+/// The value of [`HAS_POINTERS`] in this program. It differs in .NET 8, whose overlay defines it.
 pub(crate) fn has_pointers(descriptor: &Descriptor) -> u32 {
     descriptor.number("MethodTableHasPointersFlag").ok().and_then(|n| u32::try_from(n).ok()).unwrap_or(HAS_POINTERS)
 }
 
-/// What the files of a module add to its tables.
+/// Symbols and debug information of a module.
 #[derive(Debug, Default)]
 pub struct Debugging {
     /// Names by address.
     pub symbols: Option<NativeSymbols>,
     /// Fields by mangled name.
     pub types: Option<DebugTypes>,
-    /// Files that were found but are not the module's, with the reason.
+    /// Candidate files that do not belong to the module, with the reason.
     pub refused: Vec<(PathBuf, String)>,
 }
 
 impl Debugging {
-    /// Looks for the files of `module`, whose image in memory is `image`: itself, and the debug file that a stripped one has beside it,
-    /// or its PDB. Only those with its build id, or the PDB that it names, are used.
+    /// Looks for the files of `module`, whose image in memory is `image`: the module's own file, the separate debug file of a stripped one,
+    /// or its PDB. Only files with its build ID, or the PDB that it names, are used.
     pub fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
         match image.format {
             ImageFormat::Elf => {
@@ -79,7 +78,7 @@ impl Debugging {
         let found = elf_file::find(module, image, search, os, shape);
         let mut out = Debugging { refused: found.refused, ..Debugging::default() };
         for file in found.files {
-            // A file of which nothing could be read gives way to the next.
+            // A file without readable types does not prevent the use of the next one.
             if out.types.as_ref().is_none_or(|types| types.classes.is_empty()) {
                 out.types = dwarf::read(&file, image, bounds).or(out.types);
             }
@@ -90,7 +89,7 @@ impl Debugging {
         out
     }
 
-    /// What a PDB tells of an image whose sections start at these offsets and that was loaded at `bias`, whatever its identity.
+    /// Reads a PDB, of whatever identity, for an image whose sections start at these offsets and that was loaded at `bias`.
     #[cfg(all(feature = "internals", feature = "minidump"))]
     pub fn of_pdb(pdb: Vec<u8>, sections: &[u64], bias: u64) -> Debugging {
         pdb::read(pdb, sections, bias)

@@ -1,7 +1,7 @@
 //! PDBs of NativeAOT modules for Windows: symbols, and types with their fields.
 //!
-//! The compiler mangles names of types as on Unix, and those of symbols in the way of C++ for Windows: `??_7NAME@@6B@` is the method table
-//! of `NAME`, `?__GCSTATICS@NAME@@` the slot of its static fields. These are fields of types of their own, `__type__GCSTATICSNAME`.
+//! The compiler mangles type names as on Unix, and symbol names like C++ on Windows: `??_7NAME@@6B@` is the method table of `NAME`,
+//! `?__GCSTATICS@NAME@@` the slot of its static fields. Static fields are members of separate types, `__type__GCSTATICSNAME`.
 //!
 //! Source: `WindowsNodeMangler.cs`, `CodeViewTypesBuilder.cs`, `CodeViewSymbolsBuilder.cs`, `UserDefinedTypeDescriptor.cs` of the runtime.
 //! Not measured on a program; see `docs/internals/native-aot.md#not-measured`.
@@ -21,16 +21,16 @@ use crate::base::{Addr, Budget, CorElementType, Limits, Os, len64};
 use crate::dump::{Bytes, Module};
 use crate::memory::{FileSearch, Image, Memory, ModuleFile, hex};
 
-/// Most object files of a module. Programs have some hundred.
+/// Maximum number of object files of a module. Programs have some hundred.
 const MAX_OBJECT_FILES: usize = 1 << 12;
-/// Most records that one list of fields is continued in.
+/// Maximum number of records in which a field list is continued.
 const MAX_PARTS: usize = 256;
 
-// Kinds of symbols. Only these are parsed.
+// Symbol kinds. Only these are parsed.
 const PUBLIC: u16 = 0x110e;
 const PROCEDURES: [u16; 4] = [0x110f, 0x1110, 0x1146, 0x1147];
 
-/// Types that have no record: their number, and element type.
+/// Primitive types, which have no record: type index and element type.
 const PRIMITIVES: [(usize, CorElementType); 18] = [
     (0x30, CorElementType::Boolean),
     (0x71, CorElementType::Char),
@@ -52,26 +52,26 @@ const PRIMITIVES: [(usize, CorElementType); 18] = [
     (0x41, CorElementType::R8),
 ];
 
-/// Pointers to `void` that have no record.
+/// Type indices of pointers to `void`, which have no record.
 const POINTERS: [usize; 2] = [0x403, 0x603];
-/// Where the types are.
+/// The TPI stream, which contains the types.
 const TYPES: StreamIndex = StreamIndex(2);
-/// Bits of the attributes of a pointer that tell its mode, and that of references.
+/// Bits of a pointer's attributes with its mode, and the mode of references.
 const POINTER_MODE: u32 = 7 << 5;
 const REFERENCE: u32 = 1 << 5;
 
-/// Static fields by kind, in the order in which types list them: the name of the symbol here and there.
+/// Kinds of static fields, in the order in which types list them: the symbol prefix on Unix and on Windows.
 const STATICS: [(&str, &str); 3] =
     [(OTHER_STATICS, "__NONGCSTATICS"), (GC_STATICS, "__GCSTATICS"), (THREAD_STATICS, "__THREADSTATICINDEX")];
-/// In front of the name of the type that has the static fields of a type, and how that calls thread statics.
+/// Prefix of the type that contains the static fields of a type, and the name for thread statics after it.
 const STATICS_TYPE: &str = "__type";
 const THREAD_STATICS_TYPE: &str = "__THREADSTATICS";
 
-/// What the PDB of `module` tells, whose image in memory is `image`. Only the one that the image names is used.
+/// Reads the PDB of `module`, whose image in memory is `image`. Only the PDB that the image names is used.
 pub(super) fn find(memory: &Memory, module: &Module, image: &Image, search: &FileSearch, os: Os, limits: &Limits) -> Debugging {
     let mut out = Debugging::default();
     let named = image.code_view(memory);
-    // A minidump says it as well, for the pages of the image may be absent.
+    // A minidump contains the identity as well, in case the pages of the image are absent.
     let wanted = named.as_ref().map(|n| n.id.as_slice()).or(module.build_id.as_deref());
     for file in search.pdb_candidates(Some(&module.path), named.as_ref().map(|n| n.name.as_str()), None, os) {
         match File::open(&file, wanted) {
@@ -99,17 +99,17 @@ pub(super) fn read(bytes: Vec<u8>, sections: &[u64], bias: u64) -> Debugging {
     Debugging { symbols, types, refused: Vec::new() }
 }
 
-/// The pages of a file, as the crate asks for them.
+/// The pages of a file, for the `pdb2` crate.
 #[derive(Debug)]
 struct Pages {
     bytes: Arc<Bytes>,
-    /// Bytes that may yet be copied: a corrupt file has the same page in many streams.
+    /// Number of bytes that may still be copied: a corrupt file has the same page in many streams.
     left: usize,
 }
 
 impl Pages {
     fn of(bytes: Arc<Bytes>) -> Pages {
-        // Each stream is read once, but for those that lead to the others.
+        // Each stream is read once, except those that describe the others.
         Pages { left: bytes.len().saturating_mul(4), bytes }
     }
 }
@@ -126,7 +126,7 @@ impl SourceView<'_> for Stream {
 impl<'s> Source<'s> for Pages {
     fn view(&mut self, slices: &[SourceSlice]) -> io::Result<Box<dyn SourceView<'s> + Send + Sync>> {
         let len = slices.iter().fold(0usize, |n, slice| n.saturating_add(slice.size));
-        // Before anything is allocated.
+        // Checked before anything is allocated.
         if len > self.bytes.len() {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -147,24 +147,24 @@ struct File {
 }
 
 impl File {
-    /// Opens the PDB in `file`, which must be the one with the GUID and age `wanted`.
+    /// Opens the PDB in `file`, whose GUID and age must be `wanted`.
     fn open(file: &ModuleFile, wanted: Option<&[u8]>) -> Result<File, String> {
         let bytes = file.open()?;
         let (len, pages) = (bytes.len(), Pages::of(bytes));
         let unreadable = |_| "it is not a readable PDB for native code";
         let mut pdb = PDB::open(pages).map_err(unreadable)?;
         let (information, debug) = (pdb.pdb_information().map_err(unreadable)?, pdb.debug_information().map_err(unreadable)?);
-        // The age in the header counts what tools changed since.
+        // The age in the DBI header is preferred: tools increment the other one when they change the PDB.
         let age = debug.age().unwrap_or(information.age);
         let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
-        let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules PATH) tells which PDB is its own")?;
+        let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules PATH) identifies its PDB")?;
         if id != wanted {
-            return Err(format!("its id is {}, the module's is {}", hex(&id), hex(wanted)));
+            return Err(format!("its id is {}; the module's is {}", hex(&id), hex(wanted)));
         }
         Ok(File { pdb, bytes: len64(len) })
     }
 
-    /// The symbols, for an image whose sections start at these offsets and that was loaded at `bias`.
+    /// The symbols of an image whose sections start at these offsets and that was loaded at `bias`.
     fn symbols(&mut self, sections: &[u64], bias: u64, max_memory: Option<u64>) -> Option<NativeSymbols> {
         let mut names = Names { text: Vec::new(), budget: Budget::of_types(self.bytes, max_memory) };
         let place = |at: PdbInternalSectionOffset| {
@@ -203,7 +203,7 @@ impl File {
         NativeSymbols::of_pdb((names.text, names.budget), bias, objects, functions)
     }
 
-    /// The types. `None` if it has none.
+    /// The types. `None` if the PDB has none.
     fn types(&mut self, symbols: Option<&NativeSymbols>, max_memory: Option<u64>) -> Option<DebugTypes> {
         let information = self.pdb.type_information().ok()?;
         let raw = self.pdb.raw_stream(TYPES).ok()??;
@@ -215,14 +215,14 @@ impl File {
     }
 }
 
-/// Copied names.
+/// Copied symbol names.
 struct Names {
     text: Vec<u8>,
     budget: Budget,
 }
 
 impl Names {
-    /// Where the copy of `name` is; `None` if it takes more memory than there is.
+    /// Copies `name` and returns its offset; `None` if the memory budget is exhausted.
     fn add(&mut self, name: &str) -> Option<u32> {
         let at = u32::try_from(self.text.len()).ok()?;
         self.budget.memory(len64(name.len()).saturating_add(BYTES_OF_AN_ITEM)).then_some(())?;
@@ -232,9 +232,9 @@ impl Names {
     }
 }
 
-/// The name that a symbol would have on Unix.
+/// The name that the symbol would have on Unix.
 fn as_on_unix(name: &str) -> Cow<'_, str> {
-    // Names of C++ have several parts.
+    // C++ names have several parts.
     let one = |name: &&str| !name.contains('@');
     if let Some(ty) = name.strip_prefix("??_7").and_then(|n| n.strip_suffix("@@6B@")).filter(one) {
         return format!("{METHOD_TABLE}{}{ty}", ty.len()).into();
@@ -244,31 +244,31 @@ fn as_on_unix(name: &str) -> Cow<'_, str> {
     kind.map_or(name.into(), |(ours, ty)| format!("{ours}{ty}").into())
 }
 
-/// A list of fields, or a part of one.
+/// A field list, or a part of one.
 #[derive(Default)]
 struct List {
     base: Option<usize>,
-    /// Name, offset and type.
+    /// Name, offset and type index.
     members: Vec<(String, u64, usize)>,
     literals: Vec<(String, i64)>,
-    /// The part behind it.
+    /// The record that continues the list.
     next: Option<usize>,
 }
 
-/// Reads the types of a PDB.
+/// Reader of the types of a PDB.
 struct Reader<'t> {
     types: &'t mut DebugTypes,
-    /// By number. Classes may share one.
+    /// Field lists by record index. Classes may share one.
     lists: Map<usize, List>,
 }
 
-/// The records of a stream of types, each with its kind, without its length: behind a header, whose size its second number is.
+/// The records of a type stream, each with its kind but without its length. The size of the stream's header is its second number.
 fn raw_records(stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     let head = u32_at(stream, 4).and_then(|size| usize::try_from(size).ok());
     let mut rest = head.and_then(|size| stream.get(size..)).unwrap_or_default();
     std::iter::from_fn(move || {
-        let (len, behind) = rest.split_first_chunk::<2>()?;
-        let (record, next) = behind.split_at_checked(u16::from_le_bytes(*len).into())?;
+        let (len, after) = rest.split_first_chunk::<2>()?;
+        let (record, next) = after.split_at_checked(u16::from_le_bytes(*len).into())?;
         rest = next;
         Some(record)
     })
@@ -283,7 +283,8 @@ fn number(index: u32) -> Option<usize> {
 }
 
 impl Reader<'_> {
-    /// Reads all records of the `raw` stream in order: each one refers to those before it. `None` if there is too much, or the table is corrupt.
+    /// Reads all records of the `raw` stream in order, since each record refers to earlier ones. `None` if the budget is exhausted, or the
+    /// table is corrupt.
     fn read(&mut self, information: &pdb2::TypeInformation<'_>, raw: &[u8]) -> Option<()> {
         let mut raw = raw_records(raw);
         for (own, element) in PRIMITIVES {
@@ -302,7 +303,7 @@ impl Reader<'_> {
                 let to = usize::try_from(to).ok().filter(|_| attributes & POINTER_MODE == REFERENCE);
                 self.types.add(own, to.map_or(Entry::Pointer, Entry::Reference))?;
             }
-            // Others are of C++.
+            // Other records are for C++.
             match Record::read(bytes) {
                 None => {}
                 Some(Record::Fields(fields, next)) => {
@@ -316,7 +317,7 @@ impl Reader<'_> {
                     }
                     let mut literals = Vec::new();
                     for list in self.parts(number(fields)) {
-                        // Before they are copied: a list may go on in itself.
+                        // Charged before the copy, since a list may continue in itself.
                         self.afford(list.literals.iter().map(|(name, _)| name))?;
                         literals.extend_from_slice(&list.literals);
                     }
@@ -347,7 +348,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The parts of a list.
+    /// The parts of a field list.
     fn parts(&self, first: Option<usize>) -> impl Iterator<Item = &List> {
         let first = first.and_then(|at| self.lists.get(&at));
         std::iter::successors(first, |list| self.lists.get(&list.next?)).take(MAX_PARTS)
@@ -373,14 +374,14 @@ impl Reader<'_> {
         Some(String::from_utf8_lossy(name).into_owned())
     }
 
-    /// Takes the memory of copies of `names`.
+    /// Charges the memory of copies of `names`.
     fn afford<'n>(&self, names: impl Iterator<Item = &'n String>) -> Option<()> {
         let bytes = names.fold(0u64, |n, name| n.saturating_add(len64(name.len())).saturating_add(BYTES_OF_AN_ITEM));
         self.types.budget.memory(bytes).then_some(())
     }
 }
 
-/// Gives the static fields to the types that have them, by kind. `None` if that takes more memory than there is.
+/// Moves the static fields to their declaring types, by kind. `None` if the memory budget is exhausted.
 fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Option<()> {
     let of_kind = |prefix| symbols.into_iter().flat_map(move |s| s.statics_with(prefix));
     let mut own = 0usize;
@@ -392,7 +393,7 @@ fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Opt
         for holder in holders {
             let owner = holder.strip_prefix(&prefix)?;
             let members = types.classes.get(&holder)?.members.clone();
-            // Those without a place would take that of another kind.
+            // Skip fields without a location, which would take the location of another kind.
             let placed = ours == THREAD_STATICS || places.contains_key(owner);
             let Some(class) = types.classes.get_mut(owner).filter(|_| placed) else { continue };
             for member in members {
@@ -401,7 +402,7 @@ fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Opt
                 let at = places.get(owner).zip(member.offset).and_then(|(place, offset)| match ours {
                     OTHER_STATICS => Some(StaticAt::Address(place.plus(offset))),
                     GC_STATICS => Some(StaticAt::InBlock { slot: *place, offset }),
-                    // Their symbol is the number of the type.
+                    // The symbol of thread statics is the type index.
                     _ => None,
                 });
                 class.members.push(Member { offset: None, own, ..member });

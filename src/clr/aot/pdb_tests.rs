@@ -1,4 +1,4 @@
-//! Tests of the reader of PDBs, on one that clang and lld wrote: `tests/it/pdb/program.cpp`.
+//! Tests of the PDB reader, with a PDB written by clang and lld: `tests/it/pdb/program.cpp`.
 
 use proptest::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::clr::aot::{DebugField, FieldKind, StaticKind, TypeSymbol};
 use crate::memory::{DataPages, ImageFormat, PeHeaders, fill_module};
 
 const BASE: Addr = Addr(0x1_8000_0000);
-/// Where the linker put the sections.
+/// Addresses at which the linker placed the sections.
 const CODE: u64 = 0x1000;
 const CONSTANTS: u64 = 0x2000;
 const DATA: u64 = 0x3000;
@@ -21,7 +21,7 @@ fn pdb() -> Vec<u8> {
     unpacked(include_bytes!("../../../tests/it/pdb/program.pdb.zst"))
 }
 
-/// The program as a process had loaded it, and the folder with its files.
+/// The program as a process loaded it, and the folder with its files.
 struct Loaded {
     folder: tempfile::TempDir,
     memory: Memory,
@@ -55,7 +55,7 @@ impl Loaded {
         FileSearch { modules: vec![folder.path().into()], ..FileSearch::default() }
     }
 
-    /// What is told with this file beside the program.
+    /// The debug information with this file beside the program.
     fn with(&self, pdb: &[u8]) -> Debugging {
         std::fs::write(self.folder.path().join("program.pdb"), pdb).unwrap();
         let search = Loaded::search(&self.folder);
@@ -117,7 +117,7 @@ fn names_fields_and_places_come_from_the_pdb() {
     ];
     assert_eq!(fields.iter().map(seen).collect::<Vec<_>>(), wanted);
     assert_eq!((&*fields[0].declared_by, &*fields[2].declared_by), ("lab_Lab_Animal", "lab_Lab_Dog"));
-    // A boxed structure has its fields behind the method table.
+    // In a boxed structure, the fields follow the method table.
     let boxed = debugging.fields_of(at(CONSTANTS + 32), 8).unwrap();
     assert_eq!(boxed.iter().map(|f| f.offset).collect::<Vec<_>>(), [8, 16]);
     let list = types.fields_of("S_P_CoreLib_System_Collections_Generic_List_1<Object>").unwrap();
@@ -150,17 +150,17 @@ fn only_the_pdb_that_the_module_names_is_used() {
         let [(path, refused)] = debugging.refused.as_slice() else { panic!("{:?}", debugging.refused) };
         assert!(path.ends_with("program.pdb") && refused.starts_with(why), "{refused}");
     }
-    // A minidump names it where the pages of the image are absent; if it does not, no PDB is believed.
+    // If the pages of the image are absent, a minidump identifies the PDB; if it does not, no PDB is used.
     let mut loaded = loaded;
     loaded.memory = Memory::empty(Shape::LE64);
     assert!(loaded.with(&whole).refused[0].1.starts_with("neither the dump nor"));
     loaded.module.build_id = Some(named.id);
     let debugging = loaded.with(&whole);
-    // Without section headers nothing has an address, and the types are the same.
+    // Without section headers, symbols have no addresses; types are still read.
     assert!(debugging.symbols.is_none() && debugging.types.unwrap().fields_of("lab_Lab_Dog").is_some());
 }
 
-/// Reads everything from these bytes.
+/// Reads everything from these bytes as a PDB.
 fn read_all(bytes: Vec<u8>) {
     let debugging = read(bytes, &[CODE, CONSTANTS, DATA], BASE.0);
     if let Some(types) = debugging.types {
@@ -177,7 +177,7 @@ fn read_all(bytes: Vec<u8>) {
 fn a_page_in_many_streams_is_refused_before_it_is_copied() {
     let mut bytes = vec![0; 0x4000];
     bytes[..32].copy_from_slice(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0");
-    // Page size, free page map, pages, bytes of the stream table; the page with the numbers of its pages.
+    // Page size, free page map, number of pages, size of the stream directory, page with the list of its pages.
     for (at, n) in [(32, 0x1000u32), (36, 1), (40, 4), (44, 0x10_0000), (52, 2)] {
         bytes[at..at + 4].copy_from_slice(&n.to_le_bytes());
     }
@@ -193,7 +193,7 @@ proptest! {
         let mut bytes = pdb();
         let len = bytes.len();
         for (place, value) in places {
-            // Most pages are empty: four of five mutations hit what is not.
+            // Most pages are empty, so four of five mutations change nonempty bytes.
             let used: Vec<usize> = (0..len).step_by(16).filter(|at| bytes[*at..at + 16].iter().any(|b| *b != 0)).collect();
             let at = if place % 5 == 0 { place % len } else { used[place % used.len()] + place / 7 % 16 };
             bytes[at] = value;

@@ -1,4 +1,4 @@
-//! A NativeAOT program: its tables, and what its files tell, found at first use.
+//! A NativeAOT program: its tables, and the contents of its files, which are read at first use.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -12,7 +12,7 @@ use crate::contract::{Descriptor, Site};
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, Memory};
 
-/// What is known of a NativeAOT program beside its method tables. Shared between threads.
+/// The data of a NativeAOT program besides its method tables. Shared between threads.
 #[derive(Debug)]
 pub(crate) struct Program {
     blobs: Option<Blobs>,
@@ -21,7 +21,7 @@ pub(crate) struct Program {
     search: Option<FileSearch>,
     os: Os,
     limits: Limits,
-    /// The release that it was built with.
+    /// The release of .NET that the program was built with.
     release: Option<String>,
     debugging: OnceLock<Kept<Debugging>>,
     by_symbol: OnceLock<Map<String, Addr>>,
@@ -40,7 +40,7 @@ impl Program {
         let image = site.image.as_ref();
         let find = |image| Blobs::find(memory, None, image, has_pointers(descriptor), limits);
         Program {
-            // What is not in the dump is told by [`Program::note`].
+            // [`Program::note`] reports missing tables.
             blobs: image.and_then(|image| tried(|| find(image))),
             memory: Arc::clone(memory),
             module: site.module.clone().zip(image.cloned()),
@@ -54,17 +54,17 @@ impl Program {
         }
     }
 
-    /// What the compiler left in the image. `None` if it is not in the dump.
+    /// The compiler-generated tables in the image. `None` if they are not in the dump.
     pub(crate) fn blobs(&self) -> Option<&Blobs> {
         self.blobs.as_ref()
     }
 
-    /// The release of .NET whose measured layouts its structures have: `10.0`.
+    /// The release of .NET whose measured layouts are used for the program: `10.0`.
     pub(crate) fn release(&self) -> Option<&str> {
         self.release.as_deref()
     }
 
-    /// Symbols and debug information of the program's file, or of the one beside it.
+    /// Symbols and debug information from the program's file, or the separate debug file.
     pub(crate) fn debugging(&self) -> &Debugging {
         let read = || {
             let (module, image) = self.module.as_ref()?;
@@ -74,14 +74,14 @@ impl Program {
         self.debugging.get_or_init(|| Kept::of(|| read().unwrap_or_default())).get()
     }
 
-    /// Whether the value of a static field at `place` is the process's: not that of the program's file, which supplies pages that the
-    /// dump does not have.
+    /// Whether the value of a static field at `place` is that of the process, and not the initial value from the program's file, which
+    /// supplies missing pages.
     pub(crate) fn is_current(&self, place: Addr) -> bool {
         let in_image = self.module.as_ref().is_some_and(|(_, image)| image.range.contains(place));
         !in_image || self.memory.is_from_dump(place)
     }
 
-    /// The method table of the type with this mangled name; of structures that of their boxes.
+    /// The method table of the type with this mangled name; for a structure, that of its boxed form.
     pub(crate) fn type_of(&self, mangled: &str) -> Option<Addr> {
         let by_symbol = self.by_symbol.get_or_init(|| {
             let symbols = self.debugging().symbols.iter();
@@ -91,49 +91,49 @@ impl Program {
         by_symbol.get(mangled).copied()
     }
 
-    /// Names and values of the enum whose boxes have the method table at `method_table`.
+    /// Names and values of the enum whose boxed form has the method table at `method_table`.
     pub(in crate::clr) fn literals_of(&self, method_table: Addr) -> Option<&[(String, i64)]> {
         let debugging = self.debugging();
         debugging.types.as_ref()?.literals_of(debugging.symbols.as_ref()?.type_at(method_table)?.name)
     }
 
-    /// The type whose static fields the slot at `slot` leads to.
+    /// The type whose block of static fields the slot at `slot` points to.
     pub(crate) fn statics_owner(&self, slot: Addr) -> Option<Addr> {
         let symbols = self.debugging().symbols.as_ref()?;
         self.type_of(symbols.statics_at(slot, StaticKind::Gc)?)
     }
 
-    /// Whether names that the program has are not in the dump.
+    /// Whether names of the program are missing from the dump.
     pub(in crate::clr) fn lacks_names(&self) -> bool {
         self.blobs.as_ref().is_none_or(|blobs| !blobs.incomplete().is_empty())
     }
 
-    /// The method that `code` lies in: `Lab.Program.Main`, or its mangled name where only a symbol tells.
+    /// The method that contains `code`: `Lab.Program.Main`, or its mangled name if only a symbol identifies it.
     pub(crate) fn method_at(&self, code: Addr) -> Option<Name> {
         let named = self.blobs.as_ref().and_then(|blobs| blobs.method_at(code));
         let symbol = || self.debugging().symbols.as_ref()?.function_at(code).map(|(name, _)| Name::from(name));
         named.map(|method| self.named(&method)).or_else(symbol)
     }
 
-    /// `method` with what it is in the source. Which local functions have equal names is not known.
+    /// The source form of `method`. Local functions with equal names cannot be distinguished.
     fn named(&self, method: &Method) -> Name {
         let raw = format!("{}.{}", method.owner, method.name);
         let source = generated::method(&raw, || method.name != "MoveNext" || self.shares_name(&method.owner));
         Name::shown_as(raw, source.map(|source| source.with("")))
     }
 
-    /// Whether the state machine of this name is one of several that have the same name in the source.
+    /// Whether several state machines have the source name of `machine`.
     pub(in crate::clr) fn shares_name(&self, machine: &str) -> bool {
         let names = || self.blobs.iter().flat_map(Blobs::definitions).map(|(_, definition)| definition.name.as_str());
         self.shared_names.get_or_init(|| Kept::of(|| SharedNames::of(names()))).get().has(machine)
     }
 
-    /// Files that were found but are not the program's, with the reason.
+    /// Candidate files that do not belong to the program, with the reason.
     fn refused(&self) -> &[(PathBuf, String)] {
         self.debugging.get().map_or(&[], |d| &d.get().refused)
     }
 
-    /// Adds notes about what cannot be read.
+    /// Adds notes about data that cannot be read.
     pub(crate) fn note(&self, notes: &Collector) {
         let path = self.module.as_ref().map_or("the program", |(module, _)| module.path.as_str());
         match &self.blobs {

@@ -1,7 +1,7 @@
 //! Symbols of a NativeAOT module: names of method tables, of static fields and of functions, by address.
 //!
-//! The compiler mangles names with a loss: `.`, `+` and other characters all become `_`. So they are used where the module's own tables
-//! say nothing, and to look types up in debug information, which mangles them the same. Source: `NativeAotNameMangler.cs`,
+//! Mangling loses information: `.`, `+` and other characters all become `_`. So symbols are used only where the module's own tables have no
+//! name, and to look types up in debug information, which has the same mangled names. Source: `NativeAotNameMangler.cs`,
 //! `UnixNodeMangler.cs`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,39 +14,39 @@ use super::types::BYTES_OF_AN_ITEM;
 use crate::base::{Addr, Budget, PtrSize, len64};
 use crate::memory::Image;
 
-/// Method tables: this, the length of the name, the name.
+/// Prefix of method tables, followed by the length of the name and the name.
 pub(super) const METHOD_TABLE: &str = "_ZTV";
-/// In front of the name of a structure, for the method table of its boxed form.
+/// Prefix of a structure's name in the symbol of its boxed method table.
 const BOXED: &str = "Boxed_";
-/// Method tables of blocks of static fields.
+/// Prefix of the method tables of blocks of static fields.
 #[cfg(feature = "internals")]
 const GC_STATIC_TYPE: &str = "__GCStaticEEType_";
 pub(super) const GC_STATICS: &str = "__GCSTATICS";
 pub(super) const OTHER_STATICS: &str = "__NONGCSTATICS";
 pub(super) const THREAD_STATICS: &str = "__TypeThreadStaticIndex";
-/// Behind the name of the slot, for the initial contents of its block.
+/// Suffix of a slot's name for the initial contents of its block.
 const CONTENTS: &str = "__PreInitData";
 const FUNCTION: u8 = 2;
-/// Memory that a symbol takes here, beside its name.
+/// Memory for a symbol, in addition to its name, in bytes.
 const BYTES_OF_A_SYMBOL: u64 = 24;
-/// Most symbols that are looked at: the table of a sparse file has no end.
+/// Maximum number of symbols that are read: the table of a sparse file may be arbitrarily large.
 const MAX_SYMBOLS: usize = 1 << 24;
 
-/// What a symbol says of a type.
+/// The type that a symbol of a method table names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TypeSymbol<'a> {
-    /// Its mangled name: `lab_Lab_Program_Entry`, `S_P_CoreLib_System_Collections_Generic_List_1<String>`.
+    /// Mangled name: `lab_Lab_Program_Entry`, `S_P_CoreLib_System_Collections_Generic_List_1<String>`.
     pub name: &'a str,
-    /// Whether the method table is that of a boxed structure.
+    /// Whether the method table is for the boxed form of a structure.
     pub boxed: bool,
 }
 
-/// Where names are that symbols tell by their offset, each ended by a NUL.
+/// Storage of the names, which symbols refer to by offset. Each name ends with a NUL.
 #[derive(Debug)]
 enum Names {
-    /// In this string table of an ELF file.
+    /// The string table of an ELF file.
     Elf(ElfFile, SectionHeader),
-    /// In a copy of those of a PDB.
+    /// A copy of the names of a PDB.
     #[cfg(feature = "minidump")]
     Copied(Vec<u8>),
 }
@@ -61,21 +61,21 @@ pub struct NativeSymbols {
     objects: Vec<(u64, u32)>,
     /// Functions by address: value, size, and offset of the name.
     functions: Vec<(u64, u64, u32)>,
-    /// For names of objects, many of which may be at one address, and overlap.
+    /// Budget for the names of objects, many of which may be at one address and overlap.
     budget: Budget,
-    /// Whether a symbol was left out: there are too many, or its name is too long.
+    /// Whether a symbol was omitted: there are too many, or its name is too long.
     cut: AtomicBool,
 }
 
 impl NativeSymbols {
-    /// Reads the symbol table of a module's file. `None` if it has none.
+    /// Reads the symbol table of a module's file. `None` if the file has none.
     pub(super) fn read(file: ElfFile, image: &Image, bounds: Bounds) -> Option<NativeSymbols> {
         let (table, strings) = file.linked(".symtab")?;
         let strings = strings.clone();
         let budget = Budget::of_types(bounds.counted(file.len()), bounds.max_memory);
         let (mut objects, mut functions) = (Vec::new(), Vec::new());
         let shape = file.shape();
-        // Name, value, size, kind, visibility, section; in another order on 64 bits.
+        // Entry size, then offsets of value, size, info and section index; 64-bit files have another order.
         let (entry, value, size, info, section, word) = match shape.ptr {
             PtrSize::Four => (16, 4, 8, 12, 14, 4),
             PtrSize::Eight => (24, 8, 16, 4, 6, 8),
@@ -100,8 +100,8 @@ impl NativeSymbols {
         NativeSymbols::sorted((Names::Elf(file, strings), budget, cut), image.bias(), objects, functions)
     }
 
-    /// The symbols of a PDB, named as on Unix: value and offset of the name of objects; value, size and offset of the name of functions.
-    /// The names were copied within the budget.
+    /// Builds the symbols of a PDB, with names as on Unix: value and offset of the name for objects; value, size and offset of the name for
+    /// functions. The names were copied within the budget.
     #[cfg(feature = "minidump")]
     pub(super) fn of_pdb(
         (names, budget): (Vec<u8>, Budget),
@@ -136,7 +136,7 @@ impl NativeSymbols {
         })
     }
 
-    /// The name of an object; `None` once too many were asked for.
+    /// The name of an object; `None` once the budget is exhausted.
     fn name(&self, offset: u32) -> Option<&str> {
         self.budget.steps(1).then_some(())?;
         let name = self.bytes_of(offset)?;
@@ -144,12 +144,12 @@ impl NativeSymbols {
         std::str::from_utf8(name).ok()
     }
 
-    /// Takes the memory of a copy of `name`. Returns whether it was left.
+    /// Charges the memory of a copy of `name`. Returns whether it was available.
     pub(super) fn afford(&self, name: &str) -> bool {
         self.budget.memory(len64(name.len()).saturating_add(BYTES_OF_AN_ITEM))
     }
 
-    /// Whether all that was asked for could be read, within the memory and time that it may take.
+    /// Whether everything requested was read within the budget.
     pub(super) fn is_whole(&self) -> bool {
         !self.cut.load(Ordering::Relaxed) && !self.budget.met()
     }
@@ -166,7 +166,7 @@ impl NativeSymbols {
         self.objects(method_table).find_map(type_symbol)
     }
 
-    /// All types with their method tables, in the order of these.
+    /// All types with their method tables, by address.
     pub fn types(&self) -> impl Iterator<Item = (TypeSymbol<'_>, Addr)> {
         self.objects.iter().filter_map(|(value, name)| Some((type_symbol(self.name(*name)?)?, Addr(value.wrapping_add(self.bias)))))
     }
@@ -177,8 +177,8 @@ impl NativeSymbols {
         self.objects(method_table).any(|name| name.starts_with(GC_STATIC_TYPE))
     }
 
-    /// The mangled name of the type whose static fields of this kind are at `place`: the slot of references, the block of others, the
-    /// cell with the number of a type with thread statics. Blocks without fields share a place, and the first name is told.
+    /// The mangled name of the type whose static fields of this kind are at `place`: the slot for references, the block for other fields,
+    /// the cell with the type index for thread statics. Empty blocks share a location; then the first name is returned.
     pub fn statics_at(&self, place: Addr, kind: StaticKind) -> Option<&str> {
         let prefix = match kind {
             StaticKind::Gc => GC_STATICS,
@@ -188,20 +188,20 @@ impl NativeSymbols {
         self.objects(place).find_map(|name| name.strip_prefix(prefix)).filter(|name| !name.ends_with(CONTENTS))
     }
 
-    /// The places of static fields whose symbols begin with `prefix`, with the mangled names of their types.
+    /// The locations of static fields whose symbols begin with `prefix`, with the mangled names of their types.
     #[cfg(feature = "minidump")]
     pub(super) fn statics_with(&self, prefix: &'static str) -> impl Iterator<Item = (&str, Addr)> {
         let place = move |(value, name): &(u64, u32)| Some((self.name(*name)?.strip_prefix(prefix)?, Addr(value.wrapping_add(self.bias))));
         self.objects.iter().filter_map(place)
     }
 
-    /// Name and start of the function that `code` lies in. Names of methods are mangled: their type's, `__`, their own.
+    /// Name and start of the function that contains `code`. The mangled name of a method is that of its type, `__`, and its own.
     pub fn function_at(&self, code: Addr) -> Option<(&str, Addr)> {
         let value = code.0.wrapping_sub(self.bias);
         let last = self.functions.partition_point(|f| f.0 <= value).checked_sub(1)?;
         let start = self.functions.get(last)?.0;
         let first = self.functions.partition_point(|f| f.0 < start);
-        // Functions of equal code share their start; they are sorted by size.
+        // Identical functions share their start; they are sorted by size.
         let same = self.functions.get(first..=last)?;
         let found = same.get(same.partition_point(|(_, size, _)| *size <= value.wrapping_sub(start)))?;
         let name = std::str::from_utf8(self.bytes_of(found.2)?).ok()?;
@@ -209,11 +209,11 @@ impl NativeSymbols {
     }
 }
 
-/// What a symbol of a method table says.
+/// Parses the symbol of a method table.
 fn type_symbol(symbol: &str) -> Option<TypeSymbol<'_>> {
     let rest = symbol.strip_prefix(METHOD_TABLE)?;
     let name = rest.trim_start_matches(|c: char| c.is_ascii_digit());
-    // C++ has symbols of that form as well, with names in parts.
+    // C++ has symbols of this form as well, but with names of several parts.
     let len: usize = rest.strip_suffix(name)?.parse().ok()?;
     (len == name.len()).then_some(())?;
     let unboxed = name.strip_prefix(BOXED);
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn method_tables_are_told_from_their_symbols() {
+    fn method_tables_are_recognized_by_their_symbols() {
         let symbol = |name, boxed| Some(TypeSymbol { name, boxed });
         assert_eq!(type_symbol("_ZTV12lab_Lab_Node"), symbol("lab_Lab_Node", false));
         assert_eq!(type_symbol("_ZTV17Boxed_System_Guid"), symbol("System_Guid", true));

@@ -1,6 +1,6 @@
-//! Types of a NativeAOT module as its debug information has them: fields, and places of static fields.
+//! Types of a NativeAOT module from its debug information: fields, and locations of static fields.
 //!
-//! Their names are the mangled ones that symbols have; structures have the fields of their unboxed form.
+//! Types have the same mangled names as symbols. Structures have the fields of their unboxed form.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,42 +8,42 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::base::hash::Map;
 use crate::base::{Addr, Budget, CorElementType, len64};
 
-/// Most base types of a type.
+/// Maximum number of base types of a type.
 const MAX_BASES: usize = 64;
-/// Most instances of a generic type that are compared.
+/// Maximum number of instances of a generic type that are compared.
 const MAX_INSTANCES: usize = 256;
-/// Mangled name of the type of all references.
+/// Mangled name of `System.Object`, for references of different types.
 const OBJECT: &str = "Object";
-/// Most bytes of the fields of a type with its base types, the names of their types included: whoever asks copies these.
+/// Maximum size of the fields of a type and its base types, including the names of their types, in bytes: callers copy them.
 const MAX_FIELD_BYTES: u64 = 16 << 20;
-/// Memory that an item of debug information takes here, beside its name.
+/// Memory for an item of debug information, in addition to its name, in bytes.
 pub(super) const BYTES_OF_AN_ITEM: u64 = 64;
 
-/// What a field holds.
+/// The kind of value in a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FieldKind {
     /// A primitive.
     Primitive(CorElementType),
-    /// An enum, by mangled name, and the element type of its values.
+    /// An enum: its mangled name, and the element type of its values.
     Enum(Arc<str>, CorElementType),
-    /// A structure, by mangled name: its fields are within.
+    /// A structure: its mangled name. Its fields are inside the field.
     Structure(Arc<str>),
-    /// A reference to an object, by mangled name of its static type.
+    /// A reference to an object: the mangled name of its static type.
     Reference(Arc<str>),
-    /// A pointer that is no reference.
+    /// An unmanaged or byref pointer.
     Pointer,
 }
 
 /// A field of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugField {
-    /// As in metadata: `_size`, `<Name>k__BackingField`.
+    /// Name as in metadata: `_size`, `<Name>k__BackingField`.
     pub name: String,
-    /// Offset in bytes: in objects from their method table, in structures from their start.
+    /// Offset in bytes: from the method table in objects, from the start in structures.
     pub offset: u64,
-    /// What it holds.
+    /// Kind of the value.
     pub kind: FieldKind,
-    /// Mangled name of the type that declares it.
+    /// Mangled name of the declaring type.
     pub declared_by: Arc<str>,
 }
 
@@ -57,12 +57,12 @@ impl DebugField {
     }
 }
 
-/// Where a static field is.
+/// Location of a static field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaticAt {
-    /// At this address.
+    /// An address.
     Address(Addr),
-    /// At an offset in the block that the slot leads to.
+    /// An offset in the block to which a slot points.
     InBlock {
         /// Address of the slot.
         slot: Addr,
@@ -74,15 +74,15 @@ pub enum StaticAt {
 /// A static field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugStatic {
-    /// As in metadata.
+    /// Name as in metadata.
     pub name: String,
-    /// What it holds.
+    /// Kind of the value.
     pub kind: FieldKind,
-    /// Where it is; `None` for thread statics.
+    /// Location of the field; `None` for thread statics.
     pub at: Option<StaticAt>,
 }
 
-/// A type, as others refer to it.
+/// A type, as referred to by others.
 #[derive(Clone, Debug)]
 pub(super) enum Entry {
     Primitive(CorElementType),
@@ -98,26 +98,26 @@ pub(super) struct Member {
     /// Offset in bytes; `None` for static fields.
     pub(super) offset: Option<u64>,
     pub(super) entry: usize,
-    /// What its place is known by.
+    /// Key of the location in [`DebugTypes::places`].
     pub(super) own: usize,
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Class {
     pub(super) base: Option<usize>,
-    /// Bytes of an object without its header, or of a structure.
+    /// Size of an object without its header, or of a structure, in bytes.
     pub(super) size: u64,
     pub(super) members: Vec<Member>,
 }
 
-/// What instances of a generic type have in common.
+/// The layout that instances of a generic type share.
 #[derive(Clone, Debug)]
 enum Agreed {
-    /// None of them has fields.
+    /// No instance has fields.
     None,
-    /// They differ.
+    /// The instances differ.
     Not,
-    /// Fields, and the entry of the base type.
+    /// The fields, and the entry of the base type.
     On(Arc<[DebugField]>, Option<usize>),
 }
 
@@ -126,22 +126,22 @@ enum Agreed {
 pub struct DebugTypes {
     pub(super) entries: Map<usize, Entry>,
     pub(super) classes: Map<Arc<str>, Class>,
-    /// Names of the instances of generic types by that of their definition.
+    /// Names of the instances of generic types, by the name of the definition.
     instances: Map<String, Vec<Arc<str>>>,
     /// Names and values of enums.
     pub(super) literals: Map<Arc<str>, Vec<(String, i64)>>,
-    /// Places of static fields, by what their members are known by.
+    /// Locations of static fields, by the key in [`Member`].
     pub(super) places: Map<usize, StaticAt>,
-    /// By the definition of a generic type, and the size of its instances.
+    /// Shared layouts, by the definition of a generic type and the size of its instances.
     agreed: Mutex<Map<(String, Option<u64>), Agreed>>,
     pub(super) budget: Budget,
     pub(super) whole: bool,
-    /// Whether a type has more fields than are told.
+    /// Whether fields of a type were omitted.
     cut: AtomicBool,
 }
 
 impl DebugTypes {
-    /// None yet, of a file with `bytes` of debug information.
+    /// An empty collection for a file with `bytes` of debug information.
     pub(super) fn empty(bytes: u64, max_memory: Option<u64>) -> DebugTypes {
         DebugTypes {
             entries: Map::default(),
@@ -156,7 +156,7 @@ impl DebugTypes {
         }
     }
 
-    /// Adds a type; `None` if that takes more memory than there is.
+    /// Adds a type; `None` if the memory budget is exhausted.
     pub(super) fn insert(&mut self, name: Arc<str>, class: Class) -> Option<()> {
         if let Some((definition, _)) = name.split_once('<') {
             self.budget.memory(len64(name.len())).then_some(())?;
@@ -166,34 +166,34 @@ impl DebugTypes {
         Some(())
     }
 
-    /// Adds what another type refers to as `own`; `None` if that takes more memory than there is.
+    /// Adds the entry to which other types refer by `own`; `None` if the memory budget is exhausted.
     pub(super) fn add(&mut self, own: usize, entry: Entry) -> Option<()> {
         self.budget.memory(BYTES_OF_AN_ITEM).then_some(())?;
         self.entries.insert(own, entry);
         Some(())
     }
 
-    /// Whether all of it could be read, within the memory that it may take.
+    /// Whether all debug information was read within the budget.
     pub fn is_whole(&self) -> bool {
         self.whole && !self.cut.load(Ordering::Relaxed) && !self.budget.met()
     }
 
-    /// Mangled names of the types with fields known.
+    /// Mangled names of the types whose fields are known.
     #[cfg(feature = "internals")]
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.classes.keys().map(|name| &**name)
     }
 
-    /// Number of types with fields known.
+    /// Number of types whose fields are known.
     #[cfg(feature = "internals")]
     pub fn len(&self) -> usize {
         self.classes.len()
     }
 
-    /// The instance fields of a type, those of its base types first. `None` if it is not described. Arrays and strings have fields for
-    /// their length and first element.
+    /// The instance fields of a type, those of its base types first. `None` if the type is not described. Arrays and strings have fields
+    /// for their length and first element.
     ///
-    /// Of a generic type's instances over references, the compiler describes one; its fields hold for the others.
+    /// The compiler describes only one of a generic type's instances over references; its fields apply to the others.
     pub fn fields_of(&self, mangled: &str) -> Option<Vec<DebugField>> {
         let (mut fields, mut room) = (Vec::new(), MAX_FIELD_BYTES);
         let mut name = mangled;
@@ -202,7 +202,7 @@ impl DebugTypes {
             let bytes = own.iter().map(DebugField::bytes).fold(0, u64::saturating_add);
             let Some(left) = room.checked_sub(bytes) else { break };
             room = left;
-            // Those of base types first.
+            // Fields of base types come first.
             fields.splice(0..0, own);
             match base.and_then(|at| self.entries.get(&at)) {
                 Some(Entry::Class { name: base }) => name = base,
@@ -213,7 +213,7 @@ impl DebugTypes {
         None
     }
 
-    /// The instance fields that a type itself declares, and the entry of its base type.
+    /// The instance fields that a type declares, and the entry of its base type.
     fn own_fields(&self, name: &str) -> Option<(Vec<DebugField>, Option<usize>)> {
         let declared_by: Arc<str> = name.into();
         let fields = |class: &Class| {
@@ -230,7 +230,7 @@ impl DebugTypes {
         let known = || self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (definition.to_string(), size);
         let found = known().get(&key).cloned();
-        // Of all instances of a size the answer is the same.
+        // The result is the same for all instances of a size.
         let found = found.unwrap_or_else(|| known().entry(key).or_insert(self.agree(definition, size, fields)).clone());
         match found {
             Agreed::None => own.map(|class| (Vec::new(), class.base)),
@@ -243,12 +243,12 @@ impl DebugTypes {
         }
     }
 
-    /// What the instances of a generic type, those of this size, have in common.
+    /// The layout that the instances of a generic type with this size share.
     fn agree(&self, definition: &str, size: Option<u64>, fields: impl Fn(&Class) -> Vec<DebugField>) -> Agreed {
         let same_size = |class: &&Class| !class.members.is_empty() && size.is_none_or(|size| size == class.size);
         let all = self.instances.get(definition).into_iter().flatten().take_while(|_| self.budget.steps(1));
         let others = all.filter_map(|i| self.classes.get(i)).filter(same_size);
-        // Before they are copied: a list may have the same instance again and again.
+        // Charged before the fields are copied: a forged list may contain the same instance many times.
         let others = others.take(MAX_INSTANCES).take_while(|class| self.budget.steps(len64(class.members.len())));
         let mut others = others.map(|class| (fields(class), class.base));
         let Some((mut agreed, base)) = others.next() else { return Agreed::None };
@@ -270,10 +270,11 @@ impl DebugTypes {
         Agreed::On(agreed.into(), base)
     }
 
-    /// The static fields of a type itself.
+    /// The static fields that a type declares.
     ///
-    /// The compiler lists them by kind, those without references first and thread statics last, but writes their places in the order
-    /// of declaration. So each kind takes its own places in turn. Where a reference would lie outside of a block, no place is told.
+    /// The compiler lists the fields by kind, those without references first and thread statics last, but writes the locations in the order
+    /// of declaration. So the locations of each kind are assigned in turn. If a field's kind contradicts its location, no locations are
+    /// returned.
     pub fn statics_of(&self, mangled: &str) -> Option<Vec<DebugStatic>> {
         let class = self.classes.get(mangled)?;
         let members = || class.members.iter().filter(|m| m.offset.is_none());
@@ -312,7 +313,7 @@ impl DebugTypes {
             Entry::Class { name } => FieldKind::Structure(Arc::clone(name)),
             Entry::Reference(to) => match self.entries.get(to) {
                 Some(Entry::Class { name }) => FieldKind::Reference(Arc::clone(name)),
-                // A `ref` field leads into an object.
+                // A `ref` field points into an object.
                 _ => FieldKind::Pointer,
             },
             Entry::Pointer => FieldKind::Pointer,

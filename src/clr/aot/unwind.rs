@@ -1,21 +1,22 @@
-//! Where the method begins that an address of code belongs to, from the unwind information of the module.
+//! Finds the start of the method to which a code address belongs, from the module's unwind information.
 //!
-//! Handlers (`catch`, `finally`, filters) are functions of their own; their language-specific data tells how far behind the method they
-//! are. Sources: Linux Standard Base, ".eh_frame_hdr"; `UnixNativeCodeManager.cpp`, `CoffNativeCodeManager.cpp` of the runtime.
+//! Handlers (`catch`, `finally`, filters) are separate functions (funclets), whose language-specific data (LSDA) has their distance from
+//! the method. Sources: Linux Standard Base, ".eh_frame_hdr"; `UnixNativeCodeManager.cpp`, `CoffNativeCodeManager.cpp` of the runtime.
 
 use gimli::{BaseAddresses, EhFrame, EhFrameOffset, LittleEndian, Pointer, UnwindSection as _};
 
 use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, ImageFormat, Memory};
 
-/// Most bytes of an entry. Methods have some hundred.
+/// Maximum size of a CFI entry in bytes. Those of methods have some hundred.
 const MAX_ENTRY: u32 = 1 << 16;
-/// Form of the table: four bytes each, relative to the table.
+/// Encodings of the table's count and entries: 4-byte count, 4-byte values relative to the table.
 const ENTRIES: [u8; 2] = [0x03, 0x3b];
-/// Bits of the flags in front of a function's data: its kind, 0 for the method itself.
+/// Bits of the flags in a function's LSDA with its kind; 0 is the method itself.
 const KIND: u8 = 3;
 
-/// The start of the method that the code at `code` belongs to. `None` if it belongs to none, or the unwind information is absent.
+/// The start of the method to which the code at `code` belongs. `None` if it does not belong to a method, or the unwind information is
+/// absent.
 pub(super) fn method_start(memory: &Memory, image: &Image, code: Addr) -> Option<Addr> {
     let table = image.unwind_table(memory).ok()??;
     match image.format {
@@ -48,15 +49,15 @@ fn of_elf(memory: &Memory, table: AddrRange, code: Addr) -> Option<Addr> {
     if flags & KIND == 0 {
         return Some(function.range.start);
     }
-    // A handler: where the data of the method is, then how many bytes of code lie between.
+    // The LSDA of a funclet has the offset of the method's LSDA, then the distance in bytes from the start of the method.
     let distance = i64::from(memory.i32(data.plus(5)).ok()?);
     function.range.start.0.checked_add_signed(distance.checked_neg()?).map(Addr)
 }
 
-/// A function as its frame description entry has it.
+/// A function, as described by its frame description entry (FDE).
 struct Function {
     range: AddrRange,
-    /// Its language-specific data.
+    /// Address of the LSDA.
     data: Option<Addr>,
 }
 
@@ -66,14 +67,14 @@ impl Function {
         let pointer = at.plus(4);
         let distance = u64::from(memory.u32(pointer).ok()?);
         let common = pointer.minus(distance).filter(|_| distance != 0)?;
-        // A section of the common part and this entry alone, which says so.
+        // Build a section with only the CIE and this FDE, and adjust the FDE's CIE pointer.
         let mut section = memory.bytes(common, len(common)?).ok()?.into_owned();
         let fde = section.len();
         section.extend_from_slice(&memory.bytes(at, len(at)?).ok()?);
         let field = fde.checked_add(4)?;
         let distance = u32::try_from(field).ok()?;
         section.iter_mut().skip(field).zip(distance.to_le_bytes()).for_each(|(to, from)| *to = from);
-        // Addresses relative to a field have to be those of the entry.
+        // PC-relative values in the FDE must be relative to its original address.
         let bases = BaseAddresses::default().set_eh_frame(at.minus(len64(fde))?.0);
         let frames = EhFrame::new(&section, LittleEndian);
         let fde = frames.fde_from_offset(&bases, EhFrameOffset(fde), EhFrame::cie_from_offset).ok()?;
@@ -87,9 +88,10 @@ impl Function {
     }
 }
 
-/// `RUNTIME_FUNCTION`s, sorted by address. Only a method of one function is told: where the data of handlers is was not measured.
+/// Looks `code` up in the `RUNTIME_FUNCTION`s, sorted by address. Returns the start of the function: the layout of the data that links
+/// funclets to their method was not measured.
 fn of_pe(memory: &Memory, image: &Image, table: AddrRange, code: Addr) -> Option<Addr> {
-    /// Start, end and unwind information, each relative to the image.
+    /// Size of an entry: start, end and unwind information, each an RVA.
     const ENTRY: u64 = 12;
     let rva = code.since(image.base)?;
     let start = |i: u64| memory.u32(table.start.element(i, ENTRY)).ok().map(u64::from);

@@ -1,4 +1,4 @@
-//! Tests with handmade versions of code: lists that contradict themselves, hash tables with collisions.
+//! Tests with handmade code versions: contradictory lists, hash tables with collisions.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::base::Shape;
 use crate::memory;
 
 const BASE: u64 = 0x1_0000;
-/// The MethodDesc.
+/// Address of the MethodDesc.
 const DESC: u64 = BASE + 0x100;
 const CODE_DATA: u64 = BASE + 0x200;
 const STATE: u64 = BASE + 0x300;
@@ -17,7 +17,7 @@ const ALLOCATOR: u64 = BASE + 0x540;
 const MANAGER: u64 = BASE + 0x580;
 const TABLE: u64 = BASE + 0x600;
 const INFOS: [u64; 2] = [BASE + 0x700, BASE + 0x740];
-/// Where the code of the two later versions starts, and that of the first one.
+/// Start of the code of the two later versions, and of the default version.
 const CODE: [u64; 3] = [0x9000, 0x9100, 0x9200];
 
 struct Image(Vec<u8>);
@@ -45,7 +45,7 @@ impl Image {
         image
     }
 
-    /// The state of call counting, in a table of five slots: the method's own is two steps behind its place, behind that of a node
+    /// Adds call counting state in a table of five slots. The method's own entry is two probes after its home slot, after that of a node
     /// and a deleted one.
     fn counting(&mut self, stage: u8) -> &mut Image {
         self.word(MODULE + 16, ALLOCATOR).word(ALLOCATOR + 8, MANAGER).word(MANAGER, TABLE).bytes(MANAGER + 8, &5u32.to_le_bytes());
@@ -95,15 +95,15 @@ impl Image {
 }
 
 #[test]
-fn later_code_has_the_tier_of_its_node_and_first_code_none() {
+fn later_code_has_the_tier_of_its_node_and_first_code_has_no_node() {
     let image = Image::new();
     assert_eq!(CODE.map(|start| image.node(start)), [Node::Of(1), Node::Of(4), Node::None]);
     assert_eq!([0, 1, 2, 3, 4, 5, 6, u32::MAX].map(tier_of).iter().flatten().count(), 6);
 }
 
 #[test]
-fn lists_that_contradict_themselves_tell_nothing() {
-    // A state, a node of another method; a cycle.
+fn contradictory_lists_have_no_result() {
+    // A state or a node of another method; a cycle.
     for (at, value) in [(STATE, DESC + 8), (NODES[0] + 8, DESC + 8), (NODES[1] + 24, NODES[0])] {
         let mut image = Image::new();
         image.word(at, value);
@@ -118,14 +118,14 @@ fn methods_without_later_versions_have_first_code_only() {
         image.word(at, 0);
         assert_eq!(image.node(CODE[2]), Node::None, "{at:#x}");
     }
-    // What is not in the dump is not absent from the process.
+    // A node that is not in the dump may exist in the process.
     let mut image = Image::new();
     image.word(STATE + 16, 0x77_0000);
     assert!(image.versions().node(Addr(DESC), Addr(CODE[2])).is_err());
 }
 
 #[test]
-fn call_counting_is_looked_up_behind_collisions() {
+fn call_counting_is_found_after_collisions() {
     let mut image = Image::new();
     assert_eq!(image.counting(DISABLED).is_counting_disabled(), Some(true));
     assert_eq!(image.counting(1).is_counting_disabled(), Some(false));

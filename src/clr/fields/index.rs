@@ -7,7 +7,7 @@ use crate::clr::loader::Loader;
 use crate::clr::method_table::{Category, Generics};
 use crate::clr::type_names::TypeNames;
 
-/// Maximum instances in the index.
+/// Maximum number of instances in the index.
 const MAX_INSTANCES: usize = 1 << 21;
 
 /// Generic instances and modules of a process.
@@ -15,7 +15,7 @@ const MAX_INSTANCES: usize = 1 << 21;
 pub(super) struct Index {
     /// Modules, in load order.
     pub(super) modules: Vec<Addr>,
-    /// Whether none is missing.
+    /// Whether the list of modules is complete.
     pub(super) whole: bool,
     /// Method tables by definition and arguments.
     pub(super) instances: Map<(Definition, Vec<Addr>), Addr>,
@@ -30,7 +30,7 @@ impl Index {
         let tables = names.method_tables();
         let listed = loader.listed();
         let mut out = Index { modules: listed.modules, whole: listed.whole, ..Index::default() };
-        // System.Private.CoreLib is loaded in every process; keep it even if the list is corrupt.
+        // System.Private.CoreLib is loaded in every process, so add it even if the list is corrupt.
         let core = tables.object.and_then(|o| tables.module(&tables.read(o).ok()?).ok());
         if let Some(core) = core.filter(|c| !out.modules.contains(c)) {
             out.modules.push(core);
@@ -66,8 +66,8 @@ impl Index {
     }
 }
 
-/// Whether the process may have unloaded an assembly: what can be unloaded has an object of the type `LoaderAllocator`
-/// (`vm/loaderallocator.cpp`). 88 of 100 dumps have not loaded the type.
+/// Whether the process may have unloaded an assembly: a collectible assembly has a managed `LoaderAllocator` object
+/// (`vm/loaderallocator.cpp`). The type is not loaded in 88 of 100 dumps.
 fn unloads(names: &TypeNames, loader: &Loader, core: Addr) -> bool {
     let rid = names.module(core).type_def_named("System.Reflection.LoaderAllocator");
     rid.is_some_and(|rid| loader.type_def(core, rid).is_some())

@@ -30,15 +30,15 @@ pub use crate::model::Storage;
 use net8::Net8;
 use net9::Net9;
 
-// Bits of DWord1 above the row of the field in the metadata.
+// Bits of DWord1 above the metadata row of the field.
 const IS_STATIC: u32 = 0x0100_0000;
 const IS_THREAD_STATIC: u32 = 0x0200_0000;
 const IS_RVA: u32 = 0x0400_0000;
-/// Offset from the end of the method table pointer, or from the base of statics.
+/// Mask of the offset, from the end of the method table pointer or from the base of the statics.
 const OFFSET_MASK: u32 = 0x07ff_ffff;
-/// First bit of the element type, which has the five bits left.
+/// Shift of the element type, which is in the five high bits.
 const TYPE_SHIFT: u32 = 27;
-/// Maximum fields declared by a type; more indicate corruption: the runtime counts in 16 bits since .NET 9.
+/// Maximum number of fields that a type declares; more indicate corruption. Since .NET 9 the runtime has 16-bit counts.
 const MAX_FIELDS: u32 = 65_535;
 
 /// A decoded field descriptor.
@@ -47,7 +47,7 @@ pub(super) struct FieldDesc {
     /// Token in the defining module.
     pub(super) token: Token,
     pub(super) storage: Storage,
-    /// Offset as stored: without the method table pointer.
+    /// Offset as stored, which excludes the method table pointer.
     pub(super) offset: u64,
     /// `Class` for references, the underlying type for enums.
     pub(super) element: CorElementType,
@@ -73,7 +73,7 @@ impl Counts {
     }
 }
 
-/// Finds fields.
+/// Reader of FieldDescs.
 #[derive(Clone, Debug)]
 pub struct Fields {
     memory: Arc<Memory>,
@@ -88,7 +88,8 @@ impl Fields {
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` is advertised, or the descriptor does not have the
-    /// layouts: .NET 9 and 10 do not publish FieldDesc; the overlays add it.
+    /// layouts.
+    /// .NET 9 and 10 do not publish FieldDesc; the overlays add it.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Result<Fields, ContractError> {
         use data::FieldDesc as Desc;
         MethodTables::CONTRACT.require(d)?;
@@ -101,7 +102,7 @@ impl Fields {
         })
     }
 
-    /// Number of instance fields of a type, including inherited ones, and of its own static fields.
+    /// Number of instance fields of a type, including inherited ones, and number of static fields that it declares.
     fn counts(&self, class: Addr) -> Option<(u32, u32)> {
         match self.counts.as_ref()? {
             Counts::Net8(net8) => net8.counts(&self.memory, class),
@@ -109,7 +110,7 @@ impl Fields {
         }
     }
 
-    /// Element type of the type as a value: the underlying type of an enum, `ValueType` for structures.
+    /// Element type of the type as a value: the underlying type of an enum, `ValueType` for other structures.
     pub(super) fn element_type(&self, class: Addr) -> Option<CorElementType> {
         CorElementType::of(self.class.get(&self.memory, class, EEClass::InternalCorElementType)?)
     }
@@ -131,7 +132,7 @@ impl Fields {
         })
     }
 
-    /// The fields declared by a type, instance fields first, as stored by the runtime.
+    /// The fields that a type declares, instance fields first, as stored by the runtime.
     pub(super) fn own(&self, names: &TypeNames, info: &MethodTableInfo) -> Option<OwnFields> {
         let tables = names.method_tables();
         let class = tables.class(info.address).ok()?;
@@ -145,7 +146,7 @@ impl Fields {
             places.map_while(|i| self.desc(list.element(i, self.desc_bytes))).collect::<Vec<_>>()
         };
         let instance = read(list, 0, own);
-        // .NET 8: generic instances have their own copy of the static field descriptors.
+        // .NET 8: generic instances have their own copies of the FieldDescs of static fields.
         let statics = match tables.generic_statics(info) {
             Some((list, _)) => read(list, 0, statics),
             None => read(list, own, statics),
@@ -153,7 +154,7 @@ impl Fields {
         Some(OwnFields { instance, statics })
     }
 
-    /// Offset from the start of the object of the field `name` declared by the type itself.
+    /// Offset from the start of the object of the field `name` that the type itself declares.
     pub fn offset(&self, names: &TypeNames, mt: Addr, name: &str) -> Option<u64> {
         let tables = names.method_tables();
         let info = tables.read(mt).ok()?;

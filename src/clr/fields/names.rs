@@ -1,4 +1,4 @@
-//! Names of the types in signatures, in the style of [`crate::clr::type_names`].
+//! Names of types in signatures, in the style of [`crate::clr::type_names`].
 
 use super::resolve::{Context, Types};
 use crate::base::{Addr, Token, TokenTable};
@@ -9,10 +9,10 @@ use crate::clr::render::{Level, levels, split_arity};
 const MAX_DEPTH: u32 = 32;
 /// Maximum length of a name in bytes.
 const LONGEST: usize = 4096;
-/// Placeholder for parts cut by a limit.
+/// Placeholder for parts that exceed a limit.
 const CUT: &str = "…";
 
-/// Names the types of one signature.
+/// Formats the types of a signature.
 pub(super) struct SignatureNames<'t> {
     types: &'t Types,
     context: &'t Context,
@@ -72,7 +72,7 @@ impl<'t> SignatureNames<'t> {
         }
     }
 
-    /// Type variable `n`: its argument, or without that its number behind `mark`.
+    /// Writes type variable `n`: its argument, or without one its number after `mark`.
     fn variable(&mut self, mark: &str, n: u32, arguments: &[Addr]) {
         let argument = usize::try_from(n).ok().and_then(|n| arguments.get(n));
         let name = argument.map_or_else(|| format!("{mark}{n}"), |a| self.types.names().handle_name(*a).name.clone());

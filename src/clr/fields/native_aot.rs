@@ -1,7 +1,7 @@
 //! Fields in NativeAOT programs, which have no field descriptors.
 //!
-//! By name where debug information is at hand, or where a type of the library has them at the places where gcdump's own table says: its
-//! references must be where the GC finds some. All other references go by their offset: `+0x10`.
+//! Fields have names if debug information is available, or if the type is in gcdump's table of library types and its references are where
+//! the GC finds them. All other references are named by their offset: `+0x10`.
 //!
 //! Source: `docs/internals/native-aot.md#fields`.
 
@@ -12,9 +12,9 @@ use crate::clr::aot::{DebugField, Definition as Compiled, FieldKind, LibraryFiel
 use crate::clr::gcdesc::GcDesc;
 use crate::clr::method_table::{Category, MethodTableInfo};
 
-/// Bytes of an object whose references are listed.
+/// Size of the part of an object whose references are listed, in bytes.
 const LISTED: u64 = 1 << 15;
-/// What references without a type of their own refer to.
+/// Declared type of references whose type is unknown.
 const OBJECT: &str = "System.Object";
 
 impl Types {
@@ -27,13 +27,13 @@ impl Types {
         Some(Definition { module, rid: self.type_named(module, name)? })
     }
 
-    /// The method table of the generic definition of an instance; that of any other type.
+    /// The method table of the generic definition of an instance; for any other type, its own method table.
     pub(super) fn generic_definition(&self, info: &MethodTableInfo) -> Addr {
         let instance = self.names().method_tables().instance(info);
         instance.and_then(Result::ok).map_or(info.address, |(definition, _)| definition)
     }
 
-    /// What the compiler left of the definition of a type in a NativeAOT program.
+    /// The definition of a type in the compiler-generated tables of a NativeAOT program.
     pub(super) fn compiled(&self, mt: Addr) -> Option<&Compiled> {
         let blobs = self.names().native_aot()?.blobs()?;
         blobs.definition(self.generic_definition(&self.names().method_tables().read(mt).ok()?))
@@ -46,7 +46,7 @@ impl Types {
         }
         let debugged = program.debugging().fields_of(info.address, self.pointer_bytes());
         let mut fields: Vec<Field> = match debugged {
-            // The method table pointer is no field.
+            // The method table pointer is not a field.
             Some(list) => {
                 let own = list.into_iter().filter(|f| f.offset >= self.pointer_bytes());
                 own.map(|f| self.of_debug(program, info, f)).collect()
@@ -57,7 +57,7 @@ impl Types {
         let references = GcDesc::offsets(&self.memory, info, LISTED);
         let known = fields.len();
         for offset in references {
-            // A field that begins there, or a structure around it.
+            // Skip offsets where a field starts, and those inside a structure.
             let before = fields.get(..known).unwrap_or_default().iter().rfind(|f| f.offset <= offset);
             if !before.is_some_and(|f| f.offset == offset || f.is_structure()) {
                 fields.push(self.by_offset(info, offset));
@@ -67,13 +67,13 @@ impl Types {
         fields
     }
 
-    /// Whether a type may have instance fields that only debug information, which is not at hand, would name. Arrays have none.
+    /// Whether a type may have instance fields that only unavailable debug information names. Arrays have no fields.
     pub(super) fn lacks_compiled_fields(&self, program: &Program, mt: Addr) -> bool {
         let info = self.names().method_tables().read(mt);
         info.is_ok_and(|info| !info.is_array && !info.is_free) && program.debugging().fields_of(mt, self.pointer_bytes()).is_none()
     }
 
-    /// The static fields of a type, with their addresses for offsets.
+    /// The static fields of a type, with their addresses as offsets.
     pub(super) fn compiled_statics(&self, program: &Program, info: &MethodTableInfo) -> Option<Vec<Field>> {
         let debugging = program.debugging();
         let symbol = debugging.symbols.as_ref()?.type_at(info.address)?;
@@ -132,7 +132,7 @@ impl Types {
         }
     }
 
-    /// Element type, name and, of values, method table of what a field holds.
+    /// Element type, type name and, for values, method table of a field of this kind.
     fn of_kind(&self, program: &Program, kind: &FieldKind) -> (CorElementType, String, Option<Addr>) {
         let named = |mangled: &str| {
             let table = program.type_of(mangled);
@@ -149,7 +149,7 @@ impl Types {
                 (CorElementType::ValueType, name, table)
             }
             FieldKind::Reference(mangled) => {
-                // The type of the field may have no method table: that of the object has.
+                // The declared type may have no method table, unlike the type of the object.
                 let (name, table) = named(mangled);
                 (CorElementType::Class, if table.is_some() { name } else { OBJECT.into() }, None)
             }
@@ -157,7 +157,7 @@ impl Types {
         }
     }
 
-    /// The fields that the table of the library has for a type or one of its base types, the nearest that fits.
+    /// The fields in the library table of a type or its nearest base type whose entry fits.
     fn of_library(&self, program: &Program, info: &MethodTableInfo) -> Option<Vec<Field>> {
         let release = program.release()?;
         let tables = self.names().method_tables();
@@ -166,7 +166,7 @@ impl Types {
         for _ in 0..MAX_BASES {
             let name = self.compiled(at.address).map(|d| d.name.as_str());
             let fields = name.and_then(|name| library_fields(name, self.memory.shape().ptr, release));
-            // Fields of structures count from their start, those of their boxes from the method table.
+            // Offsets are relative to the start of a structure, but to the method table of its boxed form.
             let of_box = at.category == Category::ValueType;
             if let Some(fields) = fields {
                 let fields: Vec<LibraryField> = fields.iter().map(|f| if of_box { f.boxed(word) } else { f.clone() }).collect();
@@ -199,7 +199,7 @@ impl Types {
         }
     }
 
-    /// The oldest base type whose objects are large enough to have a field at `offset`.
+    /// The topmost base type whose objects are large enough to have a field at `offset`.
     fn declaring(&self, info: &MethodTableInfo, offset: u64) -> Addr {
         let tables = self.names().method_tables();
         let (mut found, mut parent) = (info.address, info.parent);
@@ -208,8 +208,8 @@ impl Types {
                 break;
             }
             let Ok(base) = tables.read(parent) else { break };
-            // The base size counts the header word, which lies before the object. That of `System.Object` is the least that an object
-            // takes; it has no fields.
+            // The base size includes the header word, which is before the object. The base size of `System.Object`, which has no fields, is
+            // the minimum size of an object.
             if base.parent.is_null() || offset >= u64::from(base.base_size).saturating_sub(self.pointer_bytes()) {
                 break;
             }

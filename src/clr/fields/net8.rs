@@ -1,4 +1,4 @@
-//! Field counts of .NET 8: after the fixed part of the EEClass, packed or not.
+//! Field counts of .NET 8, which follow the fixed part of the EEClass and may be packed.
 
 use crate::base::Addr;
 use crate::contract::Descriptor;
@@ -19,7 +19,7 @@ impl Net8 {
 
     /// Number of instance and static fields of the EEClass at `class`.
     pub(super) fn counts(&self, memory: &Memory, class: Addr) -> Option<(u32, u32)> {
-        // Packed counts have variable width; none of 738 classes seen was packed.
+        // Packed counts have variable width. None of the 738 classes seen was packed.
         if self.class.get(memory, class, EEClass::FieldsArePacked).is_some_and(|packed| packed != 0) {
             return None;
         }

@@ -20,23 +20,23 @@ use crate::clr::type_names::TypeNames;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 
-/// Maximum base types.
+/// Maximum number of base types.
 pub(super) const MAX_BASES: usize = 256;
-/// Maximum fields of a type, including inherited ones.
+/// Maximum number of fields of a type, including inherited ones.
 const MAX_FIELDS: usize = 1 << 17;
-/// Maximum nesting of type references: enclosing types and arguments.
+/// Maximum nesting of type references: enclosing types and generic arguments.
 const MAX_DEPTH: u32 = 32;
-/// Maximum cached field lists.
+/// Maximum number of cached field lists.
 const MAX_CACHED: usize = 1 << 20;
 /// The module of System.Object.
 pub(crate) const CORE: &str = "System.Private.CoreLib";
-/// Context of a signature: module of its tokens, and generic arguments.
+/// Context of a signature: the module of its tokens, and the generic arguments.
 #[derive(Clone, Debug)]
 pub(super) struct Context {
     pub(super) module: Addr,
-    /// Arguments of the declaring type, as type handles.
+    /// Generic arguments of the declaring type, as type handles.
     pub(super) arguments: Vec<Addr>,
-    /// Those of the method, in its signature.
+    /// Generic arguments of the method, as type handles.
     pub(super) of_method: Vec<Addr>,
 }
 
@@ -49,7 +49,7 @@ type References = Map<(Addr, u32), Kept<Option<Definition>>>;
 pub struct Types {
     pub(in crate::clr) memory: Arc<Memory>,
     names: Arc<TypeNames>,
-    /// `None` in NativeAOT programs, which have no field descriptors.
+    /// Reader of FieldDescs; `None` in NativeAOT programs, which have none.
     fields: Option<Fields>,
     objects: Objects,
     strings: Strings,
@@ -89,22 +89,22 @@ impl Types {
         self.memory.ptr_bytes()
     }
 
-    /// The process's memory.
+    /// The memory of the process.
     pub(crate) fn memory(&self) -> &Memory {
         &self.memory
     }
 
-    /// The type names.
+    /// Reader of type names.
     pub fn names(&self) -> &TypeNames {
         &self.names
     }
 
-    /// The reader of field descriptors; `None` in NativeAOT programs.
+    /// Reader of FieldDescs; `None` in NativeAOT programs.
     pub fn fields(&self) -> Option<&Fields> {
         self.fields.as_ref()
     }
 
-    /// Offset from the start of the object of the field `name` declared by the type itself.
+    /// Offset from the start of the object of the field `name` that the type itself declares.
     pub fn own_offset(&self, mt: Addr, name: &str) -> Option<u64> {
         match &self.fields {
             Some(fields) => fields.offset(&self.names, mt, name),
@@ -112,17 +112,17 @@ impl Types {
         }
     }
 
-    /// The reader of method table pointers.
+    /// Reader of method table pointers.
     pub fn objects(&self) -> &Objects {
         &self.objects
     }
 
-    /// The reader of strings.
+    /// Reader of strings.
     pub fn strings(&self) -> &Strings {
         &self.strings
     }
 
-    /// The loader's tables.
+    /// Reader of the loader's tables.
     pub fn loader(&self) -> &Loader {
         &self.loader
     }
@@ -136,12 +136,12 @@ impl Types {
         &self.index().modules
     }
 
-    /// Why not all types are known, if so.
+    /// The reason why types are missing, if any are.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
-        (!self.knows_all()).then_some("the list of loaded modules is not whole")
+        (!self.knows_all()).then_some("the list of loaded modules is incomplete")
     }
 
-    /// Whether the list of modules is there and whole, so that all types are known.
+    /// Whether the list of modules is available and complete, so that all types are known.
     pub(crate) fn knows_all(&self) -> bool {
         self.names.native_aot().and_then(|p| p.blobs()).is_some_and(|blobs| blobs.definitions().next().is_some())
             || (self.index().whole && self.modules().len() > 1)
@@ -176,7 +176,7 @@ impl Types {
         Some(Definition { module: tables.module(&info).ok()?, rid })
     }
 
-    /// Whether the type has its own element type: `System.Int32` and the like.
+    /// Whether the type has its own element type, like `System.Int32`.
     pub fn is_primitive_definition(&self, definition: Definition) -> bool {
         if definition.is_compiled() {
             let tables = self.names.method_tables();
@@ -208,7 +208,7 @@ impl Types {
         self.cached(&self.instance, mt, || self.read_instance_fields(mt))
     }
 
-    /// Whether the type at `mt` may have instance fields, or names of them, that the dump does not have.
+    /// Whether the type at `mt` may have instance fields that are missing from the dump, or whose names are.
     pub(crate) fn lacks_fields(&self, mt: Addr) -> bool {
         let Some(list) = self.instance_fields(mt) else { return true };
         match self.names.native_aot() {
@@ -217,7 +217,7 @@ impl Types {
         }
     }
 
-    /// The static fields declared by the type at `mt`, of all kinds of storage. Constants have no storage and are omitted.
+    /// The static fields that the type at `mt` declares, of all kinds of storage. Constants have no storage and are omitted.
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
             let info = self.names.method_tables().read(mt).ok()?;
@@ -249,13 +249,13 @@ impl Types {
         list
     }
 
-    /// The fields declared by a type, a step for each.
+    /// The fields that a type declares. Charges a step for each.
     fn own(&self, info: &MethodTableInfo) -> Option<OwnFields> {
         let own = self.fields.as_ref()?.own(&self.names, info)?;
         self.names.afford_steps(len64(own.instance.len().saturating_add(own.statics.len()))).then_some(own)
     }
 
-    /// Method table of a value type in a signature. References are not resolved: their objects have the exact type.
+    /// Method table of a value type in a signature. References are not resolved, since the objects themselves have the exact type.
     pub(super) fn resolve(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Addr> {
         if depth > MAX_DEPTH {
             return None;
@@ -273,7 +273,7 @@ impl Types {
             TypeSig::Var(n) => return context.arguments.get(usize::try_from(*n).ok()?).copied(),
             TypeSig::Generic { token, arguments, .. } => {
                 let definition = self.token(*token, context, inner)?;
-                // The layout is the same for all reference types.
+                // All reference types share a layout.
                 let shared = |a: &TypeSig| if may_share(a) { self.canon() } else { None };
                 let argument = |a: &TypeSig| self.resolve(a, context, inner).or_else(|| shared(a));
                 let arguments = arguments.iter().map(argument).collect::<Option<Vec<_>>>()?;
@@ -293,7 +293,7 @@ impl Types {
         self.index().arrays.get(&(element, rank)).copied()
     }
 
-    /// A generic instance, or the one with shared layout if the exact one is not loaded.
+    /// A generic instance. If the exact one is not loaded, the one with shared layout.
     fn instance_of(&self, definition: Definition, arguments: Vec<Addr>) -> Option<Addr> {
         let tables = self.names.method_tables();
         let key = (definition, arguments);
@@ -327,7 +327,7 @@ impl Types {
         Some(Definition { module, rid: self.type_named(module, element.type_name()?)? })
     }
 
-    /// The method table of a type that is not generic, if it is loaded.
+    /// The method table of a nongeneric type, if it is loaded.
     pub(crate) fn loaded(&self, definition: Definition) -> Option<Addr> {
         if definition.is_compiled() {
             return Some(definition.module);
@@ -335,12 +335,12 @@ impl Types {
         self.loader.type_def(definition.module, definition.rid)
     }
 
-    /// A TypeRef as resolved by the runtime.
+    /// The type of a TypeRef, if the runtime has resolved it.
     fn reference_map(&self, token: Token, context: &Context) -> Option<Addr> {
         (token.table() == Some(TokenTable::TypeRef)).then(|| self.loader.type_ref(context.module, token.rid()))?
     }
 
-    /// The definition of a type by token.
+    /// The definition of the type with a token.
     pub(super) fn token(&self, token: Token, context: &Context, depth: u32) -> Option<Definition> {
         match token.table()? {
             TokenTable::TypeDef => Some(Definition { module: context.module, rid: token.rid() }),
@@ -371,8 +371,8 @@ impl Types {
         *locked(&self.references).entry((module, row)).or_insert(found).get()
     }
 
-    /// Resolves a TypeRef, not yet resolved by the runtime, by name: in its assembly, in CoreLib, or elsewhere if the name is
-    /// unique to one module (many assemblies forward types).
+    /// Resolves a TypeRef by name, if the runtime has not: in its assembly, in CoreLib, or elsewhere if only one module has the name, since
+    /// many assemblies forward types.
     fn find_by_name(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
         let name = self.reference_name(module, row, depth)?;
         let own = self.names.module(module);
@@ -403,7 +403,7 @@ impl Types {
         Some(if reference.namespace.is_empty() { reference.name } else { format!("{}.{}", reference.namespace, reference.name) })
     }
 
-    /// The module with this simple name, the first of them. Looking does not count as use of the others.
+    /// The first module with this simple name. The search does not count as use of the other modules.
     pub(crate) fn module_named(&self, name: &str) -> Option<Addr> {
         if name == CORE {
             return self.core();
@@ -412,13 +412,13 @@ impl Types {
         self.modules().iter().copied().find(|m| modules.is_named(*m, name))
     }
 
-    /// The row of TypeDef with this full name in `module`.
+    /// The row in TypeDef with this full name in `module`.
     pub(super) fn type_named(&self, module: Addr, name: &str) -> Option<u32> {
         self.names.module(module).type_def_named(name)
     }
 }
 
-/// Whether a signature is a reference type for any generic arguments.
+/// Whether the type in a signature is a reference type for any generic arguments.
 fn may_share(sig: &TypeSig) -> bool {
     match sig {
         TypeSig::Primitive(element) => element.is_reference(),
@@ -428,7 +428,7 @@ fn may_share(sig: &TypeSig) -> bool {
     }
 }
 
-/// Name of the assembly referenced by a TypeRef or its enclosing type.
+/// Name of the assembly to which a TypeRef or its enclosing type refers.
 fn assembly_of(metadata: &crate::clr::metadata::Metadata, row: u32, depth: u32) -> Option<String> {
     let reference = metadata.type_ref(row)?;
     match reference.scope & 3 {

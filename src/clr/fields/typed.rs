@@ -1,4 +1,4 @@
-//! Fields and parameters with the names of their types.
+//! Fields and parameters, with the names of their types.
 
 use super::definition::Definition;
 use super::list::Field;
@@ -14,25 +14,25 @@ use crate::clr::render::TYPE_DESC;
 /// The type of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Typed {
-    /// Its name.
+    /// Name of the type.
     pub(crate) name: String,
-    /// Element type of its values; `None` if it cannot be determined.
+    /// Element type of values; `None` if it cannot be determined.
     pub(crate) element: Option<CorElementType>,
-    /// Method table, of values.
+    /// Method table, for values.
     pub(crate) method_table: Option<Addr>,
-    /// Definition, of values.
+    /// Definition, for values.
     pub(crate) definition: Option<Definition>,
 }
 
 impl Typed {
-    /// A type of which the element type says all, without a name.
+    /// A nameless type that is completely determined by its element type.
     fn plain(element: CorElementType) -> Typed {
         Typed { name: String::new(), element: Some(element), method_table: None, definition: None }
     }
 }
 
 impl Types {
-    /// Adds names and types to descriptors.
+    /// Adds names and types to FieldDescs.
     pub(super) fn complete(&self, info: &MethodTableInfo, own: &[FieldDesc]) -> Option<Vec<Field>> {
         if own.is_empty() {
             return Some(Vec::new());
@@ -69,7 +69,7 @@ impl Types {
         Some(own.iter().map(complete).collect())
     }
 
-    /// The types of `parameters`, and of `this` before them.
+    /// The types of `parameters`, preceded by that of `this`.
     pub(crate) fn parameters(&self, parameters: &Parameters) -> Vec<Typed> {
         let context = Context {
             module: parameters.home.unwrap_or_default(),
@@ -78,7 +78,7 @@ impl Types {
         };
         let this = parameters.this.map(|mt| {
             let own = self.typed_handle(self.names().name(mt).name.clone(), mt);
-            // A method of a structure gets its address.
+            // A method of a structure receives the address of the structure.
             let is_value = own.element.is_some_and(|e| !e.is_reference());
             if is_value { Typed { name: format!("{}&", own.name), ..Typed::plain(CorElementType::ByRef) } } else { own }
         });

@@ -1,18 +1,18 @@
-//! Fields of library types, bound once per type.
+//! Fields of library types, bound once for each type.
 
 use std::fmt;
 
 use crate::base::{Addr, Collector, CorElementType, NoteKind};
 use crate::clr::fields::{Field, Storage, Types};
 
-/// Where an instance field is.
+/// Location of an instance field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FieldAt {
     /// Offset in bytes from the start of the object.
     pub(crate) offset: u64,
     /// Element type as stored by the runtime.
     pub(crate) element: CorElementType,
-    /// Method table of its type, for structures.
+    /// Method table of the field's type, for structures.
     pub(crate) method_table: Option<Addr>,
 }
 
@@ -21,27 +21,27 @@ impl FieldAt {
         FieldAt { offset: field.offset, element: field.element, method_table: field.method_table }
     }
 
-    /// Its address in the object at `object`.
+    /// Address of the field in the object at `object`.
     pub(crate) fn of_object(self, object: Addr) -> Addr {
         object.plus(self.offset)
     }
 
-    /// The field `inner` of this structure, from the start of the outer object.
+    /// The field `inner` of this structure, with an offset from the start of the outer object.
     pub(crate) fn then(self, inner: FieldAt, types: &Types) -> FieldAt {
-        // Offsets within a structure are those of its box.
+        // Offsets within a structure are those in its boxed form.
         let within = inner.offset.saturating_sub(types.pointer_bytes());
         FieldAt { offset: self.offset.saturating_add(within), ..inner }
     }
 }
 
-/// A field that was not found: what reads it is left out.
+/// Reason why a field was not found. What depends on the field is omitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoSuchField {
-    /// The type of this runtime does not have it.
+    /// The type does not have the field in this runtime.
     Absent {
         /// Full name of the type.
         type_name: String,
-        /// The names looked for, separated by `|`.
+        /// The names that were looked for, separated by `|`.
         field: &'static str,
     },
     /// The fields of the type cannot be read: its metadata is not in the dump.
@@ -49,7 +49,7 @@ pub(crate) enum NoSuchField {
         /// Full name of the type.
         type_name: String,
     },
-    /// The static fields of the type have no places: a NativeAOT program has these in its symbols only.
+    /// The locations of the type's static fields are unknown: in a NativeAOT program, only symbols have them.
     Unplaced {
         /// Full name of the type.
         type_name: String,
@@ -57,7 +57,7 @@ pub(crate) enum NoSuchField {
 }
 
 impl NoSuchField {
-    /// That the type at `method_table` has no field with one of these `names`, of all those that `fields` tells.
+    /// The error for the type at `method_table` without a field of these `names`; `fields` are its fields, if known.
     pub(crate) fn of<F>(types: &Types, method_table: Addr, fields: Option<F>, names: &'static str) -> NoSuchField {
         let type_name = types.names().name(method_table).name.clone();
         match fields {
@@ -77,20 +77,20 @@ impl fmt::Display for NoSuchField {
             NoSuchField::Unread { type_name } => write!(f, "the fields of {type_name} are not in the dump"),
             NoSuchField::Unplaced { type_name } => write!(
                 f,
-                "where the static fields of {type_name} are is told by the symbols of the program only: in its file, or in the .dbg or \
+                "the static fields of {type_name} can be located only with the symbols of the program: in its file, or in the .dbg or \
                  PDB beside it (--modules, --symbols)"
             ),
         }
     }
 }
 
-/// What was bound; notes that `what` cannot be told where it does not have a field.
+/// The bound fields. If binding failed, adds a note that `what` is unavailable because of the missing field.
 pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collector) -> Option<T> {
     bound.map_err(|missing| notes.add(NoteKind::Missing, None, format!("{what}: {missing}"))).ok()
 }
 
 impl Types {
-    /// The instance field of the type at `method_table` with one of these `names`, separated by `|`. A field of the type itself hides
+    /// The instance field of the type at `method_table` with one of these `names`, separated by `|`. A field that the type declares hides
     /// those of base types.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Types {
         found.ok_or_else(|| NoSuchField::of(self, method_table, fields.as_ref(), names))
     }
 
-    /// Where the field of [`Types::field_named`] is.
+    /// Location of the field that [`Types::field_named`] finds.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -111,7 +111,7 @@ impl Types {
     }
 }
 
-/// Makes a structure of instance fields of a type.
+/// Defines a structure of instance fields of a type.
 ///
 /// ```text
 /// fields_of! {
@@ -122,8 +122,8 @@ impl Types {
 /// }
 /// ```
 ///
-/// gives the structure and `bind(types, method_table)`, which fails with [`NoSuchField`] where a required field is missing. Several
-/// names for one field are separated by `|`.
+/// This defines the structure and `bind(types, method_table)`, which fails with [`NoSuchField`] if a required field is missing. Several names
+/// for a field are separated by `|`.
 macro_rules! fields_of {
     (
         $(#[$meta:meta])*

@@ -1,8 +1,8 @@
-//! Types of .NET's own libraries that analyses know, and the fields that they read.
+//! Types of .NET's own libraries that analyses use, and the fields that they read.
 //!
-//! A type is known by module, namespace and name, never by name alone: users have classes called `Task` and `Lock`. The types that an
-//! analysis knows are an enum ([`library_types!`]); a [`Classifier`] tells which of them a method table is or derives from, once per
-//! method table, as a set of bits. The fields that it reads are a structure ([`fields_of!`]), bound once per type.
+//! A type is identified by module, namespace and name, never only by name: programs have their own classes called `Task` and `Lock`. The
+//! types that an analysis uses are an enum ([`library_types!`]). A [`Classifier`] determines, once for each method table, which of them the
+//! type is or derives from, as a bit set. The fields that the analysis reads are a structure ([`fields_of!`]), bound once for each type.
 
 mod fields;
 
@@ -17,20 +17,20 @@ use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
 
-/// Maximum base types.
+/// Maximum number of base types.
 const MAX_BASES: usize = 64;
 
-/// Enums made by [`library_types!`].
+/// An enum defined by [`library_types!`].
 pub(crate) trait LibraryType: Copy + fmt::Debug + 'static {
-    /// Every type, with its module and full name, both as in metadata: `System.Threading.SemaphoreSlim+TaskNode`,
+    /// All types, with module and full name as in metadata: `System.Threading.SemaphoreSlim+TaskNode`,
     /// ``System.Collections.Generic.List`1``. There are at most 64.
     const ALL: &'static [(Self, &'static str, &'static str)];
 
-    /// Its bit.
+    /// The bit of this type in a set.
     fn bit(self) -> u64;
 }
 
-/// Makes an enum of library types.
+/// Defines an enum of library types.
 ///
 /// ```text
 /// library_types! {
@@ -84,23 +84,23 @@ impl<E: LibraryType> Kinds<E> {
         Kinds { bits, of: PhantomData }
     }
 
-    /// Whether it is a `kind` or derives from it.
+    /// Whether the type is a `kind` or derives from it.
     pub(crate) fn is(self, kind: E) -> bool {
         self.bits & kind.bit() != 0
     }
 
-    /// Whether it is none of them.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(self) -> bool {
         self.bits == 0
     }
 
-    /// All of them, in the order of the enum.
+    /// All library types that the type is or derives from, in the order of the enum.
     pub(crate) fn iter(self) -> impl Iterator<Item = E> {
         E::ALL.iter().map(|(kind, _, _)| *kind).filter(move |kind| self.is(*kind))
     }
 }
 
-/// Tells library types apart.
+/// Determines which library types a type is or derives from.
 #[derive(Debug)]
 pub(crate) struct Classifier<E> {
     types: Arc<Types>,
@@ -110,7 +110,7 @@ pub(crate) struct Classifier<E> {
 }
 
 impl<E: LibraryType> Classifier<E> {
-    /// Looks the types up in the modules of the process. A module that it has not loaded has none.
+    /// Looks the types up in the modules of the process. Types of modules that are not loaded are never found.
     pub(crate) fn bind(types: &Arc<Types>) -> Classifier<E> {
         let mut by_definition = Map::default();
         for definition in E::ALL {
@@ -121,7 +121,7 @@ impl<E: LibraryType> Classifier<E> {
         Classifier { types: Arc::clone(types), by_definition, known: Mutex::default(), of: PhantomData }
     }
 
-    /// What the type at `method_table` is or derives from.
+    /// The library types that the type at `method_table` is or derives from.
     pub(crate) fn of(&self, method_table: Addr) -> Kinds<E> {
         let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let found = known().get(&method_table).map(|bits| *bits.get());
@@ -139,12 +139,12 @@ impl<E: LibraryType> Classifier<E> {
         definitions.fold(0, |bits, d| bits | self.by_definition.get(&d).copied().unwrap_or(0))
     }
 
-    /// What the object at `address` is.
+    /// The library types that the object at `address` is an instance of.
     pub(crate) fn object(&self, address: Addr) -> Kinds<E> {
         self.types.objects().method_table(address).map_or(Kinds::new(0), |mt| self.of(mt))
     }
 
-    /// The method table of a type that is not generic, if it is loaded.
+    /// The method table of a nongeneric type, if it is loaded.
     pub(crate) fn table(&self, kind: E) -> Option<Addr> {
         let (definition, _) = self.by_definition.iter().find(|(_, bits)| **bits & kind.bit() != 0)?;
         self.types.loaded(*definition)

@@ -1,7 +1,7 @@
-//! A lazy reader of ECMA-335 metadata (II.22 to II.24): names of types, fields and methods; the assembly row.
+//! A lazy reader of ECMA-335 metadata (II.22 to II.24): names of types, fields and methods; the Assembly row.
 //!
-//! Opening reads only headers, and a name only its row. The input is untrusted: absent or invalid bytes yield `None`, never
-//! a panic, and allocations are bounded by the size of the blob.
+//! Opening reads only the headers, and reading a name only its row. The input is untrusted: absent or invalid bytes yield `None`, never a
+//! panic, and allocations are bounded by the size of the blob.
 
 mod rows;
 mod schema;
@@ -22,22 +22,22 @@ use schema::{
     PARAM_PTR, SCHEMA, TABLES, TYPE_DEF, TYPE_REF, Widths,
 };
 
-/// Maximum streams of a blob: there are five or six kinds.
+/// Maximum number of streams of a blob; there are five or six kinds.
 const MAX_STREAMS: u16 = 32;
-/// Maximum rows scanned in an unsorted table.
+/// Maximum number of rows scanned in an unsorted table.
 const MAX_SCAN: u32 = 1 << 20;
-/// Tables in which rows are searched by a key, always the same column.
+/// Tables whose rows are looked up by a key, which is always in the same column.
 const SEARCHED: [usize; 4] = [NESTED_CLASS, GENERIC_PARAM, CONSTANT, FIELD_RVA];
-/// Maximum length of a name in bytes. The runtime's limit for types is 1 023.
+/// Maximum length of a name in bytes. The runtime's limit for types is 1,023.
 const MAX_NAME: u64 = 4096;
 
-/// Why a blob is not metadata.
+/// Reason why a blob is not metadata.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MetadataError {
-    /// It does not begin with `BSJB`.
+    /// The signature `BSJB` is missing.
     #[error("no metadata: the signature BSJB is missing")]
     Signature,
-    /// Its headers are truncated, absent from the dump, or inconsistent.
+    /// The headers are truncated, absent from the dump, or inconsistent.
     #[error("the metadata headers are corrupt or not in the dump")]
     Headers,
     /// There is no `#~` or `#-` stream.
@@ -57,7 +57,7 @@ struct Table {
 /// A column of a table.
 #[derive(Clone, Copy, Debug, Default)]
 struct Column {
-    /// Offset in the row, in bytes.
+    /// Offset in the row in bytes.
     at: u8,
     /// Width in bytes.
     width: u8,
@@ -66,9 +66,9 @@ struct Column {
 /// A range of the blob.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Heap {
-    /// Its start.
+    /// Offset in the blob.
     pub(super) at: u64,
-    /// Its size in bytes.
+    /// Size in bytes.
     pub(super) len: u64,
 }
 
@@ -80,9 +80,9 @@ pub struct Metadata {
     guids: Heap,
     blobs: Heap,
     tables: [Table; TABLES],
-    /// Columns of the tables read, by table and column.
+    /// Columns of the tables that are read, by table and column.
     columns: [[Column; 9]; TABLES],
-    /// Rows of the tables that are searched, by key, where they are not sorted: built on first use.
+    /// Rows of the tables with lookups, by key, if they are not sorted. Built on first use.
     unsorted: [OnceLock<Kept<Map<u32, u32>>>; SEARCHED.len()],
 }
 
@@ -106,7 +106,7 @@ pub struct AssemblyRow {
     pub version: [u16; 4],
 }
 
-/// Row counts of some tables: a fingerprint to compare with the tables allocated by the runtime for the module.
+/// Row counts of some tables: a fingerprint that is compared with the maps that the runtime allocated for the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RowCounts {
     /// Rows of TypeDef.
@@ -148,7 +148,7 @@ impl Metadata {
         self.tables.get(table).copied().unwrap_or_default()
     }
 
-    /// Column `column` of row `rid` (from 1).
+    /// Value of column `column` in row `rid` (from 1).
     fn cell(&self, table: usize, rid: u32, column: usize) -> Option<u32> {
         let t = self.table(table);
         if rid == 0 || rid > t.rows {
@@ -179,12 +179,12 @@ impl Metadata {
         Some(TypeDef { flags: self.cell(TYPE_DEF, rid, 0)?, name: self.name(TYPE_DEF, rid, 1)?, namespace: self.name(TYPE_DEF, rid, 2)? })
     }
 
-    /// First row (from 1) whose `column` equals `wanted`.
+    /// The first row (from 1) whose `column` equals `wanted`.
     fn find(&self, table: usize, column: usize, wanted: u32) -> Option<u32> {
         let t = self.table(table);
         if !t.sorted {
             let index = self.unsorted.get(SEARCHED.iter().position(|s| *s == table)?)?;
-            // One scan for all lookups: one for each would take hours for a malicious blob. Of equal keys the first row counts.
+            // One scan serves all lookups, since one for each would take hours for a malicious blob. Of equal keys, the first row wins.
             let rows = (1..=t.rows.min(MAX_SCAN)).rev();
             let keys = || rows.filter_map(|row| Some((self.cell(table, row, column)?, row))).collect();
             return index.get_or_init(|| Kept::of(keys)).get().get(&wanted).copied();
@@ -201,24 +201,24 @@ impl Metadata {
         (self.cell(table, low, column)? == wanted).then_some(low)
     }
 
-    /// Rows of the tables that are indexed because they are not sorted.
+    /// Number of rows of the tables that are indexed because they are not sorted.
     pub(crate) fn indexed(&self) -> u64 {
         let tables = SEARCHED.iter().map(|table| self.table(*table)).filter(|t| !t.sorted);
         tables.map(|t| u64::from(t.rows.min(MAX_SCAN))).sum()
     }
 
-    /// The type that encloses the nested type `rid`.
+    /// The enclosing type of the nested type `rid`.
     pub fn enclosing(&self, rid: u32) -> Option<u32> {
         self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1)
     }
 
-    /// The nested types, each with the type that encloses it.
+    /// The nested types, each with its enclosing type.
     pub fn nested_types(&self) -> impl Iterator<Item = (u32, u32)> {
         let rows = 1..=self.table(NESTED_CLASS).rows.min(MAX_SCAN);
         rows.filter_map(|row| Some((self.cell(NESTED_CLASS, row, 0)?, self.cell(NESTED_CLASS, row, 1)?)))
     }
 
-    /// Number of generic parameters of type `rid`, including those of the enclosing types.
+    /// Number of generic parameters of type `rid`, including those of enclosing types.
     pub fn generic_params(&self, rid: u32) -> u32 {
         const MOST: u32 = 65_535;
         let Some(owner) = rid.checked_mul(2) else { return 0 };
@@ -242,17 +242,17 @@ impl Metadata {
         self.name(METHOD_DEF, rid, 3)
     }
 
-    /// Rows of Field of type `rid`.
+    /// Rows in Field of the fields of type `rid`.
     pub fn fields_of(&self, rid: u32) -> Vec<u32> {
         self.list(rid, 4, FIELD, FIELD_PTR)
     }
 
-    /// Rows of MethodDef of type `rid`.
+    /// Rows in MethodDef of the methods of type `rid`.
     pub fn methods_of(&self, rid: u32) -> Vec<u32> {
         self.list(rid, 5, METHOD_DEF, METHOD_PTR)
     }
 
-    /// Names of the parameters of the method `rid`, with their positions: 1 is the first, 0 the returned value.
+    /// Names of the parameters of the method `rid`, with their positions: 1 is the first parameter, 0 the return value.
     pub fn parameter_names(&self, rid: u32) -> Vec<(u32, String)> {
         let rows = self.list_of(METHOD_DEF, rid, 5, PARAM, PARAM_PTR);
         rows.into_iter().filter_map(|row| Some((self.cell(PARAM, row, 1)?, self.name(PARAM, row, 2)?))).collect()
@@ -262,9 +262,9 @@ impl Metadata {
         self.list_of(TYPE_DEF, rid, column, table, pointers)
     }
 
-    /// The rows of `table` that row `rid` of `owner` has, from the one in its `column` to that of the next row.
+    /// The rows of `table` that belong to row `rid` of `owner`: from the one in its `column` up to that of the next row.
     fn list_of(&self, owner: usize, rid: u32, column: usize, table: usize, pointers: usize) -> Vec<u32> {
-        // The runtime allows 65 535 fields and as many methods per type.
+        // The runtime allows 65,535 fields and as many methods for each type.
         const MOST: usize = 65_535;
         let indirect = self.table(pointers).rows > 0;
         let rows = self.table(if indirect { pointers } else { table }).rows;
@@ -318,7 +318,7 @@ impl Metadata {
     }
 }
 
-/// The streams read.
+/// The streams that are read.
 #[derive(Default)]
 pub(super) struct Streams {
     /// `#Strings`.
@@ -328,15 +328,15 @@ pub(super) struct Streams {
     pub(super) blobs: Heap,
     /// `#~` or `#-`.
     pub(super) tables: Option<Heap>,
-    /// `#Pdb`, in debug information only.
+    /// `#Pdb`, which only debug information has.
     pub(super) pdb: Option<Heap>,
     minimal_delta: bool,
 }
 
 impl Streams {
-    /// Reads the headers of the streams; `None` if they are cut.
+    /// Reads the stream headers; `None` if they are truncated.
     pub(super) fn read(source: &Source) -> Option<Streams> {
-        // Signature 4, version 2 + 2, reserved 4, length of the version text, text.
+        // Signature (4 bytes), version (2 + 2), reserved (4), length of the version text (4), text.
         let version = u64::from(source.u32(12)?).checked_add(3)? & !3;
         let flags = version.checked_add(16)?;
         let count = source.u16(flags.checked_add(2)?)?.min(MAX_STREAMS);
@@ -348,7 +348,7 @@ impl Streams {
             let name = source.text(at.checked_add(8)?, 32)?;
             let padded = u64::try_from(name.len()).ok()?.checked_add(4)? & !3;
             at = at.checked_add(8)?.checked_add(padded)?;
-            // Truncate streams that extend beyond the end: the rest is still readable.
+            // Truncate streams that extend past the end, since their rest is still readable.
             let heap = Heap { at: start, len: len.min(source.len().saturating_sub(start)) };
             match name.as_str() {
                 "#Strings" => out.strings = heap,
@@ -378,7 +378,7 @@ fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tab
             at = at.checked_add(4)?;
         }
     }
-    // Bit 0x40: four bytes of extra data after the row counts.
+    // Bit 0x40: four bytes of extra data follow the row counts.
     if heaps & 0x40 != 0 {
         at = at.checked_add(4)?;
     }
@@ -388,7 +388,7 @@ fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tab
     for (i, (table, column)) in tables.iter_mut().zip(columns.iter_mut()).enumerate() {
         let width = widths.row(i);
         let rows = widths.rows.get(i).copied()?;
-        // Ignore rows beyond the end of the stream.
+        // Ignore rows past the end of the stream.
         let room = end.saturating_sub(at).checked_div(width).unwrap_or(0);
         let there = rows.min(u32::try_from(room).unwrap_or(u32::MAX));
         *table = Table { at, rows: there, width, sorted: sorted >> i & 1 != 0 };

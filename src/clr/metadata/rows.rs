@@ -5,7 +5,7 @@ use super::schema::{ASSEMBLY_REF, CONSTANT, FIELD, FIELD_RVA, METHOD_DEF, STAND_
 use super::signature::{self, MethodSig, TypeSig, compressed, type_def_or_ref};
 use crate::base::{CorElementType, Token};
 
-/// Maximum blob size in bytes. Signatures take a few dozen; constants as many as the literal.
+/// Maximum size of a blob in bytes. Signatures have a few dozen; constants as many as the literal.
 const MAX_BLOB: u32 = 1 << 16;
 
 /// A row of the Field table.
@@ -44,14 +44,14 @@ pub struct TypeRef {
 /// The value of a literal field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Constant {
-    /// Type of the value; `None` if its number is not one.
+    /// Type of the value; `None` if the element type is invalid.
     pub kind: Option<CorElementType>,
-    /// The value, little endian.
+    /// The value in little-endian order.
     pub bytes: Vec<u8>,
 }
 
 impl Metadata {
-    /// The blob at `offset` of `#Blob`.
+    /// The blob at `offset` in `#Blob`.
     fn blob(&self, offset: u32) -> Option<Vec<u8>> {
         let offset = u64::from(offset);
         let room = self.blobs.len.checked_sub(offset).filter(|n| *n > 0)?;
@@ -79,7 +79,7 @@ impl Metadata {
         self.cell(METHOD_DEF, rid, 1)
     }
 
-    /// RVA of the body of the method in row `rid` of MethodDef; 0 without one.
+    /// RVA of the body of the method in row `rid` of MethodDef; 0 if it has none.
     pub(crate) fn method_body(&self, rid: u32) -> Option<u32> {
         self.cell(METHOD_DEF, rid, 0)
     }
@@ -104,14 +104,14 @@ impl Metadata {
         self.name(ASSEMBLY_REF, rid, 6)
     }
 
-    /// Token of the base type of TypeDef `rid`: TypeDef, TypeRef or TypeSpec; `None` for those without one.
+    /// Token of the base type of TypeDef `rid`: a TypeDef, TypeRef or TypeSpec; `None` if there is no base type.
     pub fn base_type(&self, rid: u32) -> Option<Token> {
         type_def_or_ref(self.cell(TYPE_DEF, rid, 3)?).filter(|token| !token.is_nil())
     }
 
     /// The value of the literal field `rid`.
     pub fn constant(&self, rid: u32) -> Option<Constant> {
-        // HasConstant: two bits of tag, 0 for Field.
+        // HasConstant has two tag bits, which are 0 for Field.
         let row = self.find(CONSTANT, 1, rid.checked_mul(4)?)?;
         let kind = u8::try_from(self.cell(CONSTANT, row, 0)? & 0xff).ok().and_then(CorElementType::of);
         Some(Constant { kind, bytes: self.blob(self.cell(CONSTANT, row, 2)?)? })

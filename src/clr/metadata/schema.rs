@@ -1,5 +1,5 @@
 //! Schema of the metadata tables (ECMA-335 II.22, II.24.2.6; the pointer and edit-and-continue tables from the runtime's
-//! `metamodelcolumndefs.h`). All are needed: the offset of a table depends on the sizes of those before it.
+//! `metamodelcolumndefs.h`). All tables are needed, because the offset of a table depends on the sizes of those before it.
 
 /// Kind of a column.
 #[derive(Clone, Copy)]
@@ -14,11 +14,11 @@ pub(super) enum Column {
     Guid,
     /// An offset into `#Blob`.
     Blob,
-    /// A row of one table.
+    /// A row index of a table.
     Row(usize),
-    /// First row of a list in the first table, or in the second one (pointers to rows) if it has rows.
+    /// The first row of a list in the first table, or in the second one (pointers to rows) if that has rows.
     List(usize, usize),
-    /// A coded index: a row of one of several tables, selected by the low bits.
+    /// A coded index: a row of one of several tables, which the low bits select.
     Coded(u32, &'static [usize]),
 }
 
@@ -97,7 +97,7 @@ const CUSTOM_ATTRIBUTE_TYPE: Column = Coded(3, &[METHOD_DEF, MEMBER_REF]);
 const RESOLUTION_SCOPE: Column = Coded(2, &[MODULE, MODULE_REF, ASSEMBLY_REF, TYPE_REF]);
 const TYPE_OR_METHOD_DEF: Column = Coded(1, &[TYPE_DEF, METHOD_DEF]);
 
-/// Columns of every table, by number.
+/// Columns of each table, by table number.
 pub(super) const SCHEMA: [&[Column]; TABLES] = [
     &[U16, Strings, Guid, Guid, Guid],     // 00 Module
     &[RESOLUTION_SCOPE, Strings, Strings], // 01 TypeRef
@@ -146,13 +146,13 @@ pub(super) const SCHEMA: [&[Column]; TABLES] = [
     &[Row(GENERIC_PARAM), TYPE_DEF_OR_REF], // 2c GenericParamConstraint
 ];
 
-/// What determines the width of an index.
+/// Parameters that determine the widths of indices.
 pub(super) struct Widths {
-    /// Rows of all 64 tables.
+    /// Row counts of all 64 tables.
     pub rows: [u32; 64],
-    /// Bits 0, 1, 2: `#Strings`, `#GUID`, `#Blob` take four bytes.
+    /// Bits 0, 1, 2: indices into `#Strings`, `#GUID`, `#Blob` have four bytes.
     pub heaps: u8,
-    /// Whether there is a `#JTD` stream (edit and continue, minimal delta): all indexes take four bytes.
+    /// Whether there is a `#JTD` stream (edit and continue, minimal delta), so that all indices have four bytes.
     pub all_large: bool,
 }
 

@@ -1,14 +1,14 @@
 //! Signatures: types of fields and method parameters (ECMA-335 II.23.2).
 //!
-//! Signatures are untrusted: nesting and counts are bounded by the blob and a depth limit.
+//! Signatures are untrusted. The blob bounds counts, and a depth limit bounds nesting.
 
 use crate::base::{CorElementType, Token, TokenTable};
 
 /// Maximum nesting of types in a signature.
 const MAX_DEPTH: u32 = 32;
-/// Maximum parameters or generic arguments of a signature.
+/// Maximum number of parameters or generic arguments of a signature.
 const MAX_ITEMS: u32 = 4096;
-/// Maximum dimensions of an array, as in the runtime.
+/// Maximum number of dimensions of an array, as in the runtime.
 const MAX_RANK: u32 = 32;
 
 /// A type in a signature. Tokens are TypeDef, TypeRef or TypeSpec tokens of the module of the signature.
@@ -28,9 +28,9 @@ pub enum TypeSig {
     Generic {
         /// Token of the generic type.
         token: Token,
-        /// Whether it is a structure.
+        /// Whether the generic type is a structure.
         value_type: bool,
-        /// Its arguments.
+        /// Generic arguments.
         arguments: Vec<TypeSig>,
     },
     /// A one-dimensional, zero-based array.
@@ -52,7 +52,7 @@ pub enum TypeSig {
 pub struct MethodSig {
     /// Number of generic parameters.
     pub generic_parameters: u32,
-    /// Whether it has a `this`, not listed in the parameters.
+    /// Whether there is a `this`, which `parameters` does not include.
     pub has_this: bool,
     /// Return type.
     pub result: TypeSig,
@@ -77,7 +77,7 @@ pub fn type_spec(blob: &[u8]) -> Option<TypeSig> {
     Reader { rest: blob }.type_sig(0)
 }
 
-/// Reads the types of the locals of a method (II.23.2.6). The marks of pinned ones are not kept.
+/// Reads the types of a method's locals (II.23.2.6), without the pinned modifiers.
 pub(crate) fn locals(blob: &[u8]) -> Option<Vec<TypeSig>> {
     let mut reader = Reader { rest: blob };
     (reader.byte()? == 0x07).then_some(())?;
@@ -96,19 +96,19 @@ impl Reader<'_> {
         Some(*first)
     }
 
-    /// A compressed number (II.23.2): one, two or four bytes.
+    /// Reads a compressed number (II.23.2) of one, two or four bytes.
     fn number(&mut self) -> Option<u32> {
         let (n, used) = compressed(self.rest)?;
         self.rest = self.rest.get(used..)?;
         Some(n)
     }
 
-    /// An element type, or a part of a signature that has the number of one.
+    /// Reads an element type, or another byte of a signature with the value of one.
     fn element(&mut self) -> Option<CorElementType> {
         CorElementType::of(self.byte()?)
     }
 
-    /// The token of a type, from its compressed form.
+    /// Reads the token of a type in its compressed form.
     fn token(&mut self) -> Option<Token> {
         type_def_or_ref(self.number()?)
     }
@@ -157,7 +157,7 @@ impl Reader<'_> {
     fn array(&mut self, depth: u32) -> Option<TypeSig> {
         let element = self.type_sig(depth)?;
         let rank = self.number().filter(|r| *r <= MAX_RANK)?;
-        // Sizes, then lower bounds: not part of the name.
+        // The sizes and the lower bounds are not part of the name.
         for _ in 0..2 {
             let count = self.number().filter(|n| *n <= MAX_RANK)?;
             for _ in 0..count {
@@ -171,7 +171,7 @@ impl Reader<'_> {
         if count > MAX_ITEMS {
             return None;
         }
-        // Each takes at least a byte of the blob, which bounds the memory.
+        // Each item has at least one byte in the blob, which bounds the memory.
         (0..count).map(|_| self.type_sig(depth)).collect()
     }
 
@@ -200,7 +200,7 @@ pub(super) fn type_def_or_ref(coded: u32) -> Option<Token> {
     Token::new(table, coded >> 2)
 }
 
-/// A compressed number at the start of `bytes`, and its length in bytes.
+/// The compressed number at the start of `bytes`, and its length in bytes.
 pub(in crate::clr) fn compressed(bytes: &[u8]) -> Option<(u32, usize)> {
     let at = |i: usize| bytes.get(i).map(|b| u32::from(*b));
     let first = at(0)?;
@@ -223,12 +223,12 @@ mod tests {
     fn fields_and_methods_are_read() {
         assert_eq!(field(&[6, 8]), Some(TypeSig::Primitive(CorElementType::I4)));
         assert_eq!(field(&[6, 0x1d, 0x0e]), Some(TypeSig::SzArray(Box::new(TypeSig::Primitive(CorElementType::String)))));
-        // Dictionary<string, T[]> of TypeRef row 5.
+        // `Dictionary<string, T[]>` of TypeRef row 5.
         let generic = field(&[6, 0x15, 0x12, 0x15, 2, 0x0e, 0x1d, 0x13, 0]);
         let arguments = vec![TypeSig::Primitive(CorElementType::String), TypeSig::SzArray(Box::new(TypeSig::Var(0)))];
         let token = Token::new(TokenTable::TypeRef, 5).unwrap();
         assert_eq!(generic, Some(TypeSig::Generic { token, value_type: false, arguments }));
-        // A token of a row that tokens have no room for.
+        // A row number that does not fit into a token.
         assert_eq!(field(&[6, 0x12, 0xc4, 0, 0, 0]), None);
         // static void Main(string[])
         let main = method(&[0, 1, 1, 0x1d, 0x0e]).unwrap();
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_gives_no_answer() {
+    fn malformed_signatures_are_rejected() {
         assert_eq!(field(&[]), None);
         assert_eq!(field(&[6]), None);
         assert_eq!(field(&[7; 1000]), None);

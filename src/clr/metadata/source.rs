@@ -1,4 +1,4 @@
-//! Sources of metadata blobs: target memory or a file.
+//! Sources of metadata blobs: memory of the process, or a file.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,25 +7,25 @@ use crate::base::{Addr, Shape, len64};
 use crate::dump::Bytes;
 use crate::memory::{Memory, utf8};
 
-/// A metadata blob. Any byte may be absent.
+/// A metadata blob. Any of its bytes may be absent.
 #[derive(Clone, Debug)]
 pub enum Source {
-    /// In target memory. Individual pages may be absent.
+    /// A blob in memory. Individual pages may be absent.
     Memory {
-        /// The address space.
+        /// The memory of the process.
         memory: Arc<Memory>,
-        /// Start of the blob.
+        /// Start address of the blob.
         base: Addr,
-        /// Its size in bytes.
+        /// Size of the blob in bytes.
         len: u64,
     },
-    /// In a file.
+    /// A blob in a file.
     File {
         /// The file.
         bytes: Arc<Bytes>,
-        /// Start of the blob.
+        /// Offset of the blob in the file.
         offset: u64,
-        /// Its size in bytes.
+        /// Size of the blob in bytes.
         len: u64,
     },
 }
@@ -43,7 +43,7 @@ impl Source {
         self.len() == 0
     }
 
-    /// The `count` bytes at `at`; `None` beyond the end, or if any is absent.
+    /// The `count` bytes at `at`; `None` past the end, or if any of them is absent.
     pub fn bytes(&self, at: u64, count: u64) -> Option<Cow<'_, [u8]>> {
         if at.checked_add(count)? > self.len() {
             return None;
@@ -54,7 +54,7 @@ impl Source {
         }
     }
 
-    /// A little-endian number of `N` bytes, at most 8: metadata is little endian on all targets.
+    /// A little-endian number of `N` bytes, at most 8. Metadata is little endian on all targets.
     fn number<const N: usize>(&self, at: u64) -> Option<u64> {
         let count = len64(N);
         if at.checked_add(count)? > self.len() {
@@ -69,27 +69,27 @@ impl Source {
         }
     }
 
-    /// A byte.
+    /// The byte at `at`.
     pub fn u8(&self, at: u64) -> Option<u8> {
         self.number::<1>(at).and_then(|n| u8::try_from(n).ok())
     }
 
-    /// A 16-bit number.
+    /// The 16-bit number at `at`.
     pub fn u16(&self, at: u64) -> Option<u16> {
         self.number::<2>(at).and_then(|n| u16::try_from(n).ok())
     }
 
-    /// A 32-bit number.
+    /// The 32-bit number at `at`.
     pub fn u32(&self, at: u64) -> Option<u32> {
         self.number::<4>(at).and_then(|n| u32::try_from(n).ok())
     }
 
-    /// A 64-bit number.
+    /// The 64-bit number at `at`.
     pub fn u64(&self, at: u64) -> Option<u64> {
         self.number::<8>(at)
     }
 
-    /// The NUL-terminated UTF-8 text at `at`, at most `cap` bytes; `None` if unterminated or absent.
+    /// The NUL-terminated UTF-8 text at `at`, of at most `cap` bytes; `None` if it is not terminated or absent.
     pub fn text(&self, at: u64, cap: u64) -> Option<String> {
         let most = cap.min(self.len().checked_sub(at)?);
         let (text, ended) = match self {

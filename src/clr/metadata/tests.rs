@@ -1,4 +1,4 @@
-//! Tests of the metadata reader: a handmade blob, and mutations of it and of a real one.
+//! Tests of the metadata reader with a handmade blob, and with mutations of that and of a real one.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -13,7 +13,7 @@ fn source(bytes: Vec<u8>) -> Source {
     Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len }
 }
 
-/// A blob with the types `<Module>`, `N.Outer`1` and `Inner` in it, in table stream `stream`.
+/// A blob with the types `<Module>`, `N.Outer`1` and, nested in that, `Inner`. `stream` is the name of the table stream.
 fn small(stream: &str, extra_data: bool) -> Vec<u8> {
     let mut strings = vec![0u8];
     let mut string = |text: &str| {
@@ -23,7 +23,7 @@ fn small(stream: &str, extra_data: bool) -> Vec<u8> {
         at.to_le_bytes()
     };
     let mut rows: Vec<u8> = Vec::new();
-    // Module: generation, name, mvid, two more ids.
+    // Module: generation, name, MVID, two more ids.
     rows.extend([0, 0]);
     rows.extend(string("small.dll"));
     rows.extend([1, 0, 0, 0, 0, 0]);
@@ -39,13 +39,13 @@ fn small(stream: &str, extra_data: bool) -> Vec<u8> {
         rows.extend(field.to_le_bytes());
         rows.extend(method.to_le_bytes());
     }
-    // Field: flags, name, signature; two of them.
+    // Field: flags, name, signature. Two rows.
     for name in ["first", "second"] {
         rows.extend([0, 0]);
         rows.extend(string(name));
         rows.extend([0, 0]);
     }
-    // MethodDef: rva, flags, flags, name, signature, parameters.
+    // MethodDef: RVA, implementation flags, flags, name, signature, parameters.
     rows.extend([0; 8]);
     rows.extend(string("Run"));
     rows.extend([0, 0, 1, 0]);
@@ -61,9 +61,9 @@ fn small(stream: &str, extra_data: bool) -> Vec<u8> {
     rows.extend([0, 0]);
     rows.extend(string("small"));
     rows.extend([0, 0]);
-    // NestedClass: 3 in 2.
+    // NestedClass: 3 is in 2.
     rows.extend([3, 0, 2, 0]);
-    // GenericParam: number, flags, owner, name; of types 2 and 3.
+    // GenericParam: number, flags, owner, name. The owners are types 2 and 3.
     for owner in [2u16 << 1, 3 << 1] {
         rows.extend([0; 4]);
         rows.extend(owner.to_le_bytes());
@@ -119,7 +119,7 @@ fn a_small_blob_is_read_in_both_forms() {
 }
 
 #[test]
-fn tables_that_are_not_sorted_give_the_same_rows() {
+fn unsorted_tables_have_the_same_rows() {
     let mut blob = small("#~", false);
     let sorted = (1u64 << NESTED_CLASS | 1 << GENERIC_PARAM).to_le_bytes();
     let at = memchr::memmem::find(&blob, &sorted).unwrap();
@@ -128,13 +128,13 @@ fn tables_that_are_not_sorted_give_the_same_rows() {
     for rid in 0..5 {
         assert_eq!((m.enclosing(rid), m.generic_params(rid)), (whole.enclosing(rid), whole.generic_params(rid)));
     }
-    // Each table is read once, whatever is searched for.
+    // Each table is scanned once, however many lookups there are.
     assert_eq!(m.unsorted.iter().filter(|i| i.get().is_some()).count(), 2);
     assert!(whole.unsorted.iter().all(|i| i.get().is_none()));
 }
 
 #[test]
-fn every_cut_is_survived() {
+fn truncated_blobs_never_panic() {
     let blob = small("#~", false);
     for len in 0..blob.len() {
         visit(&blob[..len]);
@@ -143,7 +143,7 @@ fn every_cut_is_survived() {
     assert_eq!(Metadata::open(source(b"BSJB".to_vec())).unwrap_err(), MetadataError::Headers);
 }
 
-/// Reads everything.
+/// Reads everything from the blob.
 fn visit(blob: &[u8]) {
     let Ok(m) = Metadata::open(source(blob.to_vec())) else { return };
     let most = 40;
@@ -154,7 +154,7 @@ fn visit(blob: &[u8]) {
     let _ = (m.assembly(), m.module_name(), m.mvid(), m.row_counts());
 }
 
-/// A small generator of pseudo-random numbers (xorshift64*).
+/// A pseudo-random number generator (xorshift64*).
 struct Random(u64);
 
 impl Random {

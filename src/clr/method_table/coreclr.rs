@@ -1,4 +1,4 @@
-//! Method tables of CoreCLR. What differs by release is in modules of its own.
+//! Method tables of CoreCLR. Release-specific parts are in separate modules.
 //!
 //! Source: contract `RuntimeTypeSystem` 1.
 
@@ -11,7 +11,7 @@ use crate::data::{Bound, EEClass, MethodTable, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 
-// Bits of MTFlags.
+// Bits of `MTFlags`.
 const CATEGORY: u32 = 0x000f_0000;
 const CATEGORY_VALUE_TYPE: u32 = 0x0004_0000;
 const CATEGORY_NULLABLE: u32 = 0x0005_0000;
@@ -40,10 +40,10 @@ impl Release {
     }
 }
 
-/// Reads method tables of CoreCLR.
+/// Reader of CoreCLR's method tables.
 #[derive(Clone, Debug)]
 pub(super) struct CoreClr {
-    /// The fields that all releases have.
+    /// The fields that exist in all releases.
     table: Bound<MethodTable>,
     class: Bound<EEClass>,
     release: Release,
@@ -51,12 +51,12 @@ pub(super) struct CoreClr {
     continuations: Option<Continuations>,
 }
 
-/// The types of continuations, which the runtime makes for the methods that it suspends (.NET 11): one EEClass serves all of them.
+/// The types of continuations (.NET 11), which the runtime creates for suspended methods. All of them share one EEClass.
 #[derive(Clone, Copy, Debug)]
 struct Continuations {
-    /// Their base type, `System.Runtime.CompilerServices.Continuation`.
+    /// The base type, `System.Runtime.CompilerServices.Continuation`.
     base: Addr,
-    /// Their EEClass; null until the first of them is made.
+    /// The shared EEClass; null until the first of these types is created.
     class: Addr,
 }
 
@@ -121,12 +121,12 @@ impl CoreClr {
         self.table.read(memory, canonical, MethodTable::EEClassOrCanonMT)
     }
 
-    /// The method table that the EEClass at `class` names; not checked.
+    /// The method table to which the EEClass at `class` points; not validated.
     pub(super) fn of_class(&self, memory: &Memory, class: Addr) -> Result<Addr, ReadError> {
         self.class.read(memory, class, EEClass::MethodTable)
     }
 
-    /// The base type of continuations, if `mt` is the type of one that the runtime made for a method.
+    /// The base type of continuations, if `mt` is a continuation type that the runtime created for a method.
     pub(super) fn continuation(&self, memory: &Memory, mt: Addr) -> Result<Option<Addr>, ReadError> {
         let Some(Continuations { base, class }) = self.continuations else { return Ok(None) };
         if mt == base || self.table.read(memory, mt, MethodTable::ParentMethodTable)? != base {
@@ -201,7 +201,7 @@ impl CoreClr {
         flags & CATEGORY == CATEGORY_NULLABLE
     }
 
-    /// The primitive type that this is (`enum_flag_Category_TruePrimitive`).
+    /// The primitive type of the method table, if it is one (`enum_flag_Category_TruePrimitive`).
     pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
         if info.flags & CATEGORY != CATEGORY_PRIMITIVE {
             return None;

@@ -1,9 +1,9 @@
-//! What a method table says, whoever made it.
+//! A decoded method table, of CoreCLR or NativeAOT.
 
 use crate::base::Addr;
 use crate::model::Generics;
 
-/// Flag of CoreCLR: the lower half of the flags is the size of a component.
+/// Flag of CoreCLR: the lower half of the flags is the component size.
 pub(super) const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 
 /// Category of a type (`enum_flag_Category_…`).
@@ -11,7 +11,7 @@ pub(super) const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 pub enum Category {
     /// A class.
     Class,
-    /// A structure, an enum, `Nullable`, a primitive.
+    /// A structure, an enum, `Nullable` or a primitive.
     ValueType,
     /// An interface.
     Interface,
@@ -24,15 +24,15 @@ pub enum Category {
 /// A decoded method table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MethodTableInfo {
-    /// Its address.
+    /// Address of the method table.
     pub address: Addr,
     /// Raw `MTFlags`.
     pub flags: u32,
-    /// Base size in bytes: header word included, elements excluded.
+    /// Base size in bytes, which includes the header word but not the elements.
     pub base_size: u32,
     /// Component size in bytes; 0 for fixed-size objects.
     pub component_size: u32,
-    /// Whether objects contain references: a CGCDesc precedes the method table.
+    /// Whether objects contain references, so that a CGCDesc precedes the method table.
     pub contains_pointers: bool,
     /// Whether the type is collectible.
     pub is_collectible: bool,
@@ -42,11 +42,11 @@ pub struct MethodTableInfo {
     pub category: Category,
     /// Whether the type is generic.
     pub generics: Generics,
-    /// Whether this is an array of any kind.
+    /// Whether the type is an array of any kind.
     pub is_array: bool,
-    /// Whether this is `System.String`.
+    /// Whether the type is `System.String`.
     pub is_string: bool,
-    /// Whether this is the method table of free space.
+    /// Whether this is the method table of free objects.
     pub is_free: bool,
     /// Raw `EEClassOrCanonMT`: bit 0 marks a pointer to the canonical method table.
     pub class_or_canonical: Addr,
@@ -54,7 +54,7 @@ pub struct MethodTableInfo {
     pub parent: Addr,
 }
 
-/// Method tables that the runtime's globals name.
+/// Method tables that the runtime's globals point to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WellKnown {
     pub(super) string: Option<Addr>,

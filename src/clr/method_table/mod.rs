@@ -1,6 +1,6 @@
 //! Method tables: the type structure that every object points to.
 //!
-//! Source: contract `RuntimeTypeSystem`: version 1 of CoreCLR, version n1 of NativeAOT.
+//! Source: contract `RuntimeTypeSystem`: version 1 for CoreCLR, version n1 for NativeAOT.
 
 mod coreclr;
 mod info;
@@ -19,21 +19,21 @@ use info::WellKnown;
 pub use info::{Category, MethodTableInfo};
 use native_aot::NativeAot;
 
-/// Who made the method tables.
+/// The flavor of the runtime, which determines the layout of method tables.
 #[derive(Clone, Debug)]
-enum Maker {
+enum Flavor {
     CoreClr(CoreClr),
     NativeAot(NativeAot),
 }
 
-/// Reads method tables.
+/// Reader of method tables.
 #[derive(Clone, Debug)]
 pub struct MethodTables {
     memory: Arc<Memory>,
-    maker: Maker,
+    flavor: Flavor,
     /// Method table of `System.String`.
     pub string: Option<Addr>,
-    /// Method table of free space.
+    /// Method table of free objects.
     pub free: Option<Addr>,
     /// Method table of `System.Object`.
     pub object: Option<Addr>,
@@ -42,7 +42,7 @@ pub struct MethodTables {
 }
 
 impl MethodTables {
-    /// The contract read.
+    /// The contract that is read.
     pub const CONTRACT: Contract = Contract::needed("RuntimeTypeSystem", &["1", "n1", "1001"]);
 
     /// Binds to a runtime.
@@ -51,15 +51,15 @@ impl MethodTables {
     /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have an offset.
     pub fn bind(memory: &Arc<Memory>, descriptor: &Descriptor) -> Result<MethodTables, ContractError> {
         Self::CONTRACT.require(descriptor)?;
-        let maker = if descriptor.is_native_aot() {
-            Maker::NativeAot(NativeAot::bind(descriptor)?)
+        let flavor = if descriptor.is_native_aot() {
+            Flavor::NativeAot(NativeAot::bind(descriptor)?)
         } else {
-            Maker::CoreClr(CoreClr::bind(memory, descriptor)?)
+            Flavor::CoreClr(CoreClr::bind(memory, descriptor)?)
         };
         let well_known = |name| descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
         Ok(MethodTables {
             memory: Arc::clone(memory),
-            maker,
+            flavor,
             string: well_known("StringMethodTable"),
             free: well_known("FreeObjectMethodTable"),
             object: well_known("ObjectMethodTable"),
@@ -70,23 +70,23 @@ impl MethodTables {
     /// Reads the method table at `mt` without validation; see [`MethodTables::is_valid`].
     ///
     /// # Errors
-    /// [`ReadError`] if a part of it is absent.
+    /// [`ReadError`] if a part of the method table is absent.
     pub fn read(&self, mt: Addr) -> Result<MethodTableInfo, ReadError> {
         let known = WellKnown { string: self.string, free: self.free };
-        match &self.maker {
-            Maker::CoreClr(m) => m.read(&self.memory, &known, mt),
-            Maker::NativeAot(m) => m.read(&self.memory, &known, mt),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.read(&self.memory, &known, mt),
+            Flavor::NativeAot(m) => m.read(&self.memory, &known, mt),
         }
     }
 
-    /// The canonical method table, with which `mt` shares code and EEClass; itself for most types.
+    /// The canonical method table, with which `mt` shares its code and EEClass. For most types it is `mt` itself.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn canonical(&self, mt: Addr) -> Result<Addr, ReadError> {
-        match &self.maker {
-            Maker::CoreClr(m) => m.canonical(&self.memory, mt),
-            Maker::NativeAot(_) => Ok(mt),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.canonical(&self.memory, mt),
+            Flavor::NativeAot(_) => Ok(mt),
         }
     }
 
@@ -95,41 +95,41 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`].
     pub fn class(&self, mt: Addr) -> Result<Addr, ReadError> {
-        match &self.maker {
-            Maker::CoreClr(m) => m.class(&self.memory, mt),
-            Maker::NativeAot(_) => Ok(Addr::NULL),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.class(&self.memory, mt),
+            Flavor::NativeAot(_) => Ok(Addr::NULL),
         }
     }
 
-    /// The canonical method table of the EEClass at `class`; `None` if there is no EEClass.
+    /// The canonical method table of the EEClass at `class`; `None` if it cannot be read, and in NativeAOT programs.
     pub fn of_class(&self, class: Addr) -> Option<Addr> {
-        let Maker::CoreClr(m) = &self.maker else { return None };
+        let Flavor::CoreClr(m) = &self.flavor else { return None };
         let aligned = !class.is_null() && class.is_aligned(self.memory.ptr_bytes());
         let mt = m.of_class(&self.memory, class).ok().filter(|_| aligned)?;
         (self.is_valid(mt) == Ok(true) && self.class(mt) == Ok(class)).then_some(mt)
     }
 
-    /// Whether there is a method table at `mt`. CoreCLR: its EEClass points back to the canonical method table. NativeAOT: its base
-    /// types lead to `System.Object`.
+    /// Whether a method table is at `mt`. In CoreCLR, its EEClass must point back to the canonical method table. In NativeAOT, its chain of
+    /// base types must end at `System.Object`.
     ///
     /// # Errors
-    /// [`ReadError`] if the structures to check are not in the dump.
+    /// [`ReadError`] if the structures to validate are not in the dump.
     pub fn is_valid(&self, mt: Addr) -> Result<bool, ReadError> {
         if mt.is_null() || !mt.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
-        // The method table of free space has no EEClass, and those in the runtime's globals need no proof: a mini dump contains
-        // the method table of strings but not its EEClass.
+        // The method table of free objects has no EEClass, and those in the runtime's globals need no validation: a mini dump contains the
+        // method table of strings but not its EEClass.
         if [self.free, self.string, self.object].contains(&Some(mt)) {
             return Ok(true);
         }
-        match &self.maker {
-            Maker::CoreClr(m) => m.is_valid(&self.memory, mt),
-            Maker::NativeAot(m) => m.is_valid(&self.memory, mt),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.is_valid(&self.memory, mt),
+            Flavor::NativeAot(m) => m.is_valid(&self.memory, mt),
         }
     }
 
-    /// The base type of continuations, if `mt` is the type of one that the runtime made for the variables of a suspended method.
+    /// The base type of continuations, if `mt` is a type that the runtime created for the variables of a suspended method.
     pub(crate) fn continuation(&self, mt: Addr) -> Option<Addr> {
         self.coreclr()?.continuation(&self.memory, mt).ok().flatten()
     }
@@ -139,9 +139,9 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`].
     pub fn element_type(&self, mt: Addr) -> Result<Addr, ReadError> {
-        match &self.maker {
-            Maker::CoreClr(m) => m.per_inst_info(&self.memory, mt),
-            Maker::NativeAot(m) => m.related(&self.memory, mt),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.per_inst_info(&self.memory, mt),
+            Flavor::NativeAot(m) => m.related(&self.memory, mt),
         }
     }
 
@@ -150,21 +150,21 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`].
     pub fn per_inst_info(&self, mt: Addr) -> Result<Addr, ReadError> {
-        match &self.maker {
-            Maker::CoreClr(m) => m.per_inst_info(&self.memory, mt),
-            Maker::NativeAot(_) => Ok(Addr::NULL),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.per_inst_info(&self.memory, mt),
+            Flavor::NativeAot(_) => Ok(Addr::NULL),
         }
     }
 
-    /// The module that defines a type; for arrays, the module of the loader, not of the element type. Null in NativeAOT programs,
-    /// whose types do not tell.
+    /// The module that defines a type. For arrays, it is the loader's module, not that of the element type. Null in NativeAOT programs,
+    /// whose method tables do not have it.
     ///
     /// # Errors
     /// [`ReadError`].
     pub fn module(&self, info: &MethodTableInfo) -> Result<Addr, ReadError> {
-        match &self.maker {
-            Maker::CoreClr(m) => m.module(&self.memory, info),
-            Maker::NativeAot(_) => Ok(Addr::NULL),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.module(&self.memory, info),
+            Flavor::NativeAot(_) => Ok(Addr::NULL),
         }
     }
 
@@ -173,108 +173,107 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`].
     pub fn rid(&self, info: &MethodTableInfo) -> Result<u32, ReadError> {
-        match &self.maker {
-            Maker::CoreClr(m) => m.rid(&self.memory, info),
-            Maker::NativeAot(_) => Ok(0),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.rid(&self.memory, info),
+            Flavor::NativeAot(_) => Ok(0),
         }
     }
 
-    /// .NET 9 and later: the auxiliary data of a type with statics, preceded by the structures of the statics.
+    /// .NET 9 and later: the auxiliary data of a type with statics. The structures of the statics precede it.
     pub fn statics_end(&self, mt: Addr) -> Option<Addr> {
         self.coreclr()?.statics_end(&self.memory, mt)
     }
 
-    /// .NET 8: for a generic instance with statics, its copy of the field descriptors and its index in the tables of statics.
+    /// .NET 8: for a generic instance with statics, its copy of the FieldDescs and its index in the tables of statics.
     pub fn generic_statics(&self, info: &MethodTableInfo) -> Option<(Addr, u64)> {
         self.coreclr()?.generic_statics(&self.memory, info)
     }
 
-    /// The loader module of the type: for an instance over a collectible type, that of an argument. In .NET 8, its tables
+    /// The loader module of the type. For an instance over a collectible type, it is the module of an argument. In .NET 8, its tables
     /// contain the statics of the type.
     pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
         self.coreclr()?.loader_module(&self.memory, mt)
     }
 
-    /// Number of interfaces implemented by a type.
+    /// Number of interfaces that a type implements.
     pub fn interfaces(&self, mt: Addr) -> Option<u16> {
-        match &self.maker {
-            Maker::CoreClr(m) => m.interfaces(&self.memory, mt),
-            Maker::NativeAot(m) => m.interfaces(&self.memory, mt),
+        match &self.flavor {
+            Flavor::CoreClr(m) => m.interfaces(&self.memory, mt),
+            Flavor::NativeAot(m) => m.interfaces(&self.memory, mt),
         }
     }
 
     /// Whether a type is an enum (CoreCLR: `enum_flag_Category_PrimitiveValueType`).
     pub fn is_enum(&self, info: &MethodTableInfo) -> bool {
-        match &self.maker {
-            Maker::CoreClr(_) => CoreClr::is_enum(info.flags),
-            Maker::NativeAot(m) => m.is_enum(&self.memory, info),
+        match &self.flavor {
+            Flavor::CoreClr(_) => CoreClr::is_enum(info.flags),
+            Flavor::NativeAot(m) => m.is_enum(&self.memory, info),
         }
     }
 
     /// Whether a type is a primitive (CoreCLR: `enum_flag_Category_TruePrimitive`).
     pub fn is_primitive(&self, info: &MethodTableInfo) -> bool {
-        match &self.maker {
-            Maker::CoreClr(_) => CoreClr::is_primitive(info.flags),
-            Maker::NativeAot(m) => m.primitive(&self.memory, info).is_some(),
+        match &self.flavor {
+            Flavor::CoreClr(_) => CoreClr::is_primitive(info.flags),
+            Flavor::NativeAot(m) => m.primitive(&self.memory, info).is_some(),
         }
     }
 
-    /// The name of a type that the runtime itself knows: those of its globals, and the primitives, by their element type. Needs no
-    /// metadata.
+    /// The name of a type that is known without metadata: a type in the runtime's globals, or a primitive, which has its own element type.
     pub fn known_name(&self, info: &MethodTableInfo) -> Option<&'static str> {
         let mt = Some(info.address);
         match mt {
             _ if mt == self.object => Some("System.Object"),
             _ if mt == self.string => Some("System.String"),
             _ if mt == self.exception => Some("System.Exception"),
-            _ => match &self.maker {
-                Maker::CoreClr(m) => m.primitive(&self.memory, info)?.type_name(),
-                Maker::NativeAot(m) => m.known_name(&self.memory, info),
+            _ => match &self.flavor {
+                Flavor::CoreClr(m) => m.primitive(&self.memory, info)?.type_name(),
+                Flavor::NativeAot(m) => m.known_name(&self.memory, info),
             },
         }
     }
 
     /// Whether a type is `System.Nullable` (CoreCLR: `enum_flag_Category_Nullable`).
     pub fn is_nullable(&self, info: &MethodTableInfo) -> bool {
-        match &self.maker {
-            Maker::CoreClr(_) => CoreClr::is_nullable(info.flags),
-            Maker::NativeAot(_) => NativeAot::is_nullable(info.flags),
+        match &self.flavor {
+            Flavor::CoreClr(_) => CoreClr::is_nullable(info.flags),
+            Flavor::NativeAot(_) => NativeAot::is_nullable(info.flags),
         }
     }
 
-    /// The definition and the arguments of a generic instance. `None` for other types, and in CoreCLR, where dictionaries have them.
+    /// The definition and the arguments of a generic instance. `None` for other types, and in CoreCLR, where dictionaries contain them.
     pub(crate) fn instance(&self, info: &MethodTableInfo) -> Option<Result<(Addr, Vec<Addr>), ReadError>> {
-        match &self.maker {
-            Maker::NativeAot(m) if info.generics == Generics::Instance => Some(m.instance(&self.memory, info.address)),
+        match &self.flavor {
+            Flavor::NativeAot(m) if info.generics == Generics::Instance => Some(m.instance(&self.memory, info.address)),
             _ => None,
         }
     }
 
     /// Element type of the values of a primitive or an enum in a NativeAOT program.
     pub(crate) fn value_type(&self, info: &MethodTableInfo) -> Option<CorElementType> {
-        match &self.maker {
-            Maker::CoreClr(_) => None,
-            Maker::NativeAot(_) => NativeAot::value_type(info.flags),
+        match &self.flavor {
+            Flavor::CoreClr(_) => None,
+            Flavor::NativeAot(_) => NativeAot::value_type(info.flags),
         }
     }
 
-    /// Whether objects of a type hold the static fields of another one: only in NativeAOT programs.
+    /// Whether objects of a type contain the static fields of another type, which occurs only in NativeAOT programs.
     pub(crate) fn holds_statics(&self, mt: Addr) -> bool {
-        match &self.maker {
-            Maker::CoreClr(_) => false,
-            Maker::NativeAot(m) => m.holds_statics(&self.memory, mt).unwrap_or(false),
+        match &self.flavor {
+            Flavor::CoreClr(_) => false,
+            Flavor::NativeAot(m) => m.holds_statics(&self.memory, mt).unwrap_or(false),
         }
     }
 
     /// Whether these are the method tables of a NativeAOT program.
     pub(crate) fn is_native_aot(&self) -> bool {
-        matches!(self.maker, Maker::NativeAot(_))
+        matches!(self.flavor, Flavor::NativeAot(_))
     }
 
     fn coreclr(&self) -> Option<&CoreClr> {
-        match &self.maker {
-            Maker::CoreClr(m) => Some(m),
-            Maker::NativeAot(_) => None,
+        match &self.flavor {
+            Flavor::CoreClr(m) => Some(m),
+            Flavor::NativeAot(_) => None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Method tables of NativeAOT ("EEType"): made by the compiler, or at run time for types that only reflection asks for.
+//! Method tables of NativeAOT ("EEType"). The compiler generates them, and the runtime creates those of types that only reflection needs.
 //!
 //! Source: contract `RuntimeTypeSystem` n1; `MethodTable.h`, `MethodTable.cs`; measured on .NET 8.0.31, 9.0.20, 10.0.12 and 11.0.0.
 
@@ -11,21 +11,21 @@ use crate::data::{Bound, MethodTable, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 
-// Bits of Flags; the runtime asserts that its debug header's readers know these.
+// Bits of `Flags`; the runtime asserts that readers of its debug header know these.
 const KIND: u32 = 0x0003_0000;
 const KIND_DEFINITION: u32 = 0x0003_0000;
 const DISPATCH_MAP: u32 = 0x0004_0000;
 const DYNAMIC: u32 = 0x0008_0000;
 const FINALIZER: u32 = 0x0010_0000;
 const SEALED_SLOTS: u32 = 0x0040_0000;
-/// Of .NET 8, where another flag says whether there are references.
+/// Flag of .NET 8, where another flag indicates references.
 const OPTIONAL_FIELDS: u32 = 0x0100_0000;
 const GENERIC: u32 = 0x0200_0000;
 const ELEMENT_SHIFT: u32 = 26;
 const ELEMENT_MASK: u32 = 0x1f;
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 
-// Element types (`EETypeElementType`): up to 0x0f those of CoreCLR without one for strings.
+// Element types (`EETypeElementType`). Up to 0x0f they are those of CoreCLR, without one for strings.
 const ELEMENT_VALUE_TYPE: u32 = 0x10;
 const ELEMENT_NULLABLE: u32 = 0x12;
 const ELEMENT_CLASS: u32 = 0x14;
@@ -35,18 +35,18 @@ const ELEMENT_ARRAY: u32 = 0x17;
 const ELEMENT_SZ_ARRAY: u32 = 0x18;
 const ELEMENT_LAST: u32 = 0x1b;
 
-/// Longest chain of base types followed.
+/// Maximum length of a chain of base types.
 const MAX_BASES: usize = 256;
-/// More virtual slots or interfaces than any type has.
+/// Upper limit of the number of vtable slots and of interfaces.
 const MAX_SLOTS: u16 = 0x4000;
-/// Most arguments of a generic type.
+/// Maximum number of arguments of a generic type.
 const MAX_ARGUMENTS: u32 = 64;
 
-/// Reads method tables of NativeAOT.
+/// Reader of NativeAOT's method tables.
 #[derive(Clone, Debug)]
 pub(super) struct NativeAot {
     table: Bound<MethodTable>,
-    /// Flag of types whose objects hold references.
+    /// The flag of types whose objects contain references.
     has_pointers: u32,
 }
 
@@ -62,7 +62,7 @@ impl NativeAot {
         let is_free = known.free == Some(mt);
         let component_size = if flags & HAS_COMPONENT_SIZE != 0 { flags & 0xffff } else { 0 };
         let category = match element(flags) {
-            // The free object is an array of bytes without an element type.
+            // A free object is an array of bytes without an element type.
             _ if is_free => Category::Class,
             ELEMENT_SZ_ARRAY => Category::SzArray,
             ELEMENT_ARRAY => Category::Array,
@@ -95,7 +95,7 @@ impl NativeAot {
         })
     }
 
-    /// The base type; for arrays and pointers the element type.
+    /// The base type, or for arrays and pointers the element type.
     pub(super) fn related(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
         self.table.read(memory, mt, MethodTable::RelatedType)
     }
@@ -104,11 +104,11 @@ impl NativeAot {
         self.table.get(memory, mt, MethodTable::NumInterfaces)
     }
 
-    /// Whether the related types of `mt` lead, through element types first, to the type without a base.
+    /// Whether the chain of related types from `mt`, element types first, ends at a type without a base.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let mut at = mt;
         if self.holds_statics(memory, mt)? {
-            // Nothing is behind its base type.
+            // The method table of a block of statics ends after its base type.
             at = self.related(memory, mt)?;
         }
         for _ in 0..MAX_BASES {
@@ -137,11 +137,11 @@ impl NativeAot {
         Ok(false)
     }
 
-    /// Whether objects with this method table hold the static fields of a type (`__GCStaticEEType_…`): a method table cut off behind
-    /// the base type, without an element type.
+    /// Whether objects with this method table contain the static fields of a type (`__GCStaticEEType_…`). Such a method table is truncated
+    /// after the base type, and has no element type.
     pub(super) fn holds_statics(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let word = memory.ptr_bytes();
-        // Those of a type without references are in one block with others'.
+        // Only the flag for references may be set. A block without references is shared with other types.
         if self.table.read(memory, mt, MethodTable::Flags)? & !self.has_pointers != 0 {
             return Ok(false);
         }
@@ -150,17 +150,17 @@ impl NativeAot {
         Ok(base.is_aligned(word) && !base.is_null() && is_root()?)
     }
 
-    /// The primitive type that this is: of that element type, and no enum, whose base type is not `System.ValueType` but
-    /// `System.Enum`.
+    /// The primitive type of the method table, if it is one. Enums have the same element types, but the base type `System.Enum` instead of
+    /// `System.ValueType`.
     pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
         let element = NativeAot::value_type(info.flags)?;
         (!self.is_enum(memory, info)).then_some(element)
     }
 
-    /// Element type, in metadata, of the values of a primitive or an enum.
+    /// Element type, as in metadata, of the values of a primitive or an enum.
     pub(super) fn value_type(flags: u32) -> Option<CorElementType> {
         match element(flags) {
-            // From `void` to `ulong` those of metadata.
+            // From `void` to `ulong`, the values are those of metadata.
             n @ 1..=0xb => CorElementType::of(u8::try_from(n).ok()?),
             0xc => Some(CorElementType::I),
             0xd => Some(CorElementType::U),
@@ -170,7 +170,7 @@ impl NativeAot {
         }
     }
 
-    /// An enum has the element type of its values, and two base types below `System.Object` more than a primitive has.
+    /// Whether the type is an enum: its chain of base types has one more type than that of a primitive.
     pub(super) fn is_enum(&self, memory: &Memory, info: &MethodTableInfo) -> bool {
         let base = |mt: Addr| self.related(memory, mt).ok().filter(|b| !b.is_null());
         let depth = std::iter::successors(base(info.address), |mt| base(*mt)).take(MAX_BASES).count();
@@ -181,7 +181,7 @@ impl NativeAot {
         element(flags) == ELEMENT_NULLABLE
     }
 
-    /// The name of a type that its element type tells.
+    /// The name of a type that its element type determines.
     pub(super) fn known_name(&self, memory: &Memory, info: &MethodTableInfo) -> Option<&'static str> {
         let is_object = || self.related(memory, info.address) == Ok(Addr::NULL) && element(info.flags) == ELEMENT_CLASS;
         match element(info.flags) {
@@ -193,7 +193,7 @@ impl NativeAot {
         }
     }
 
-    /// Number of parameters of a generic definition: in place of the base size or, in .NET 8, of the component size.
+    /// Number of parameters of a generic definition. It replaces the base size or, in .NET 8, the component size.
     fn parameters(&self, memory: &Memory, definition: Addr) -> Result<u32, ReadError> {
         let flags = self.table.read(memory, definition, MethodTable::Flags)?;
         if flags & HAS_COMPONENT_SIZE != 0 { Ok(flags & 0xffff) } else { self.table.read(memory, definition, MethodTable::BaseSize) }
@@ -205,11 +205,11 @@ impl NativeAot {
         let flags = table.read(memory, mt, MethodTable::Flags)?;
         let slots = u64::from(table.read(memory, mt, MethodTable::NumVtableSlots)?);
         let slots = slots.saturating_add(u64::from(table.read(memory, mt, MethodTable::NumInterfaces)?));
-        // Types that the compiler made hold relative addresses of four bytes, those made at run time full ones.
+        // Compiler-generated types contain 32-bit relative addresses; types created at run time contain full pointers.
         let dynamic = flags & DYNAMIC != 0;
         let width = if dynamic { memory.ptr_bytes() } else { 4 };
         let tail = table.at(mt, MethodTable::VTable)?.element(slots, memory.ptr_bytes());
-        // Type manager and writable data first.
+        // The type manager and the writable data come first.
         let optional_fields = if self.has_pointers == OPTIONAL_FIELDS { 0 } else { OPTIONAL_FIELDS };
         let optional = [DISPATCH_MAP, FINALIZER, optional_fields, SEALED_SLOTS].iter().filter(|f| flags & **f != 0).count();
         let before = u64::try_from(optional).unwrap_or(0).saturating_add(2);
@@ -222,7 +222,7 @@ impl NativeAot {
             return Ok((definition, vec![list]));
         }
         let plausible = |a: Addr| a.is_aligned(memory.ptr_bytes()) && table.read(memory, a, MethodTable::Flags).is_ok();
-        // A full pointer read as a distance leads anywhere.
+        // A full pointer that is read as a relative address points anywhere.
         let near = tried(|| relative(memory, list).is_ok_and(|a| plausible(a) && self.is_valid(memory, a).unwrap_or(false)));
         let arguments = (0..u64::from(count)).map(|i| match near {
             true => relative(memory, list.element(i, 4)),
@@ -236,7 +236,7 @@ fn element(flags: u32) -> u32 {
     flags >> ELEMENT_SHIFT & ELEMENT_MASK
 }
 
-/// The address that the 32-bit number at `at` leads to from its own place.
+/// The address to which the 32-bit relative address at `at` points.
 fn relative(memory: &Memory, at: Addr) -> Result<Addr, ReadError> {
     let distance = i64::from(memory.i32(at)?);
     Ok(Addr(at.0.wrapping_add_signed(distance)))

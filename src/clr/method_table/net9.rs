@@ -1,4 +1,4 @@
-//! Method tables of .NET 9 and later: TypeDef row in 32-bit flags, everything else in the auxiliary data.
+//! Method tables of .NET 9 and later: the TypeDef row is in the 32-bit flags, other data in the auxiliary data.
 //!
 //! Source: contract `RuntimeTypeSystem`.
 
@@ -7,10 +7,10 @@ use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, MethodTable, MethodTableAuxiliaryData, bind};
 use crate::memory::{Memory, ReadError};
 
-/// In flags2: statics precede the auxiliary data (`enum_flag_HasDynamicStatics`).
+/// Bit of flags2: statics precede the auxiliary data (`enum_flag_HasDynamicStatics`).
 const DYNAMIC_STATICS: u32 = 0x2;
 
-/// Parts specific to .NET 9 and later.
+/// Offsets specific to .NET 9 and later.
 #[derive(Clone, Debug)]
 pub(super) struct Net9 {
     table: Bound<MethodTable>,
@@ -32,13 +32,13 @@ impl Net9 {
         Ok(self.table.read(memory, mt, MethodTable::MTFlags2)? >> 8)
     }
 
-    /// The auxiliary data of a type with statics, preceded by the structures of the statics.
+    /// The auxiliary data of a type with statics. The structures of the statics precede it.
     pub(super) fn statics_end(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
         let flags2 = self.table.get(memory, mt, MethodTable::MTFlags2)?;
         (flags2 & DYNAMIC_STATICS != 0).then(|| self.auxiliary(memory, mt))?
     }
 
-    /// Address of the loader module pointer.
+    /// Address of the pointer to the loader module.
     pub(super) fn loader_module(&self, memory: &Memory, mt: Addr) -> Option<Addr> {
         Some(self.auxiliary(memory, mt)?.plus(self.loader_module?))
     }

@@ -1,4 +1,4 @@
-//! Tests with handmade method tables: rare forms of .NET 8 that the available dumps lack.
+//! Tests with handmade method tables: rare forms of .NET 8 that do not occur in the available dumps.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ fn table(flags: u32, flags2: u16, rid: u16, virtuals: u16, words: &[u64]) -> Vec
     for n in [flags2, rid, virtuals, 0] {
         out.extend(n.to_le_bytes());
     }
-    // Base type, loader module, writeable data, EEClass, first and second optional pointer.
+    // Base type, loader module, writable data, EEClass, first and second optional pointer.
     for n in [0u64, 0xaaaa, 0, 0x2_0000, 0x5101, 0x5102] {
         out.extend(n.to_le_bytes());
     }
@@ -69,10 +69,10 @@ const GENERIC: u32 = 0x10;
 
 #[test]
 fn rows_of_net8_that_do_not_fit_16_bits() {
-    // 4 virtual methods: one chunk. All pointers fit in the fixed part.
+    // Four virtual methods are one chunk, and all pointers fit in the fixed part.
     assert_eq!(rid_and_module(table(0, 0, 7, 4, &[])).0, 7);
     assert_eq!(rid_and_module(table(0, 3, 0xffff, 4, &[1, 0x101d1])).0, 0x101d1);
-    // 9 virtual methods: two chunks; three pointers, one of them after the chunks.
+    // Nine virtual methods are two chunks; of three pointers, one is after the chunks.
     assert_eq!(rid_and_module(table(0, 7, 0xffff, 9, &[1, 2, 3, 0xffff])).0, 0xffff);
     // A generic type with static fields has two words of statics before the row.
     assert_eq!(rid_and_module(table(GENERIC | GENERIC_STATICS, 7, 0xffff, 9, &[1, 2, 3, 4, 5, 0x101d4])).0, 0x101d4);
@@ -81,23 +81,23 @@ fn rows_of_net8_that_do_not_fit_16_bits() {
 }
 
 #[test]
-fn the_module_of_an_instance_over_a_collectible_type_in_net8() {
+fn instances_over_collectible_types_of_net8_have_their_module() {
     let module = |flags, flags2, words: &[u64]| rid_and_module(table(flags, flags2, 7, 4, words)).1;
     assert_eq!(module(GENERIC, 3, &[]), Addr(0xaaaa));
-    // After instance info and interface map: the first word after the vtable.
+    // The first word after the vtable, after instance info and interface map.
     assert_eq!(module(GENERIC, 0x13, &[1, 0xbbbb]), Addr(0xbbbb));
     assert_eq!(module(GENERIC, 0x1f, &[1, 2, 3, 0xbbbb]), Addr(0xbbbb));
-    // Instance info alone leaves the second slot free; the interface map alone the first.
+    // With only instance info, the second slot is free; with only the interface map, the first.
     assert_eq!(module(GENERIC, 0x11, &[]), Addr(0x5102));
     assert_eq!(module(GENERIC, 0x12, &[]), Addr(0x5101));
-    // Only generic types have another canonical method table.
+    // Only generic types have a different canonical method table.
     assert_eq!(module(0, 0x13, &[1, 0xbbbb]), Addr(0xaaaa));
 }
 
 #[test]
-fn a_round_trip_that_goes_nowhere_is_no_method_table() {
+fn a_round_trip_to_itself_is_not_a_method_table() {
     let mut bytes = table(0, 0, 7, 4, &[]);
-    // EEClass = the table itself, whose word at 16 points back: a structure full of pointers to itself.
+    // The EEClass is the table itself, whose word at 16 points back: a structure full of pointers to itself.
     bytes[40..48].copy_from_slice(&BASE.0.to_le_bytes());
     bytes[16..24].copy_from_slice(&BASE.0.to_le_bytes());
     let memory = memory_of(bytes);
@@ -110,7 +110,7 @@ fn a_round_trip_that_goes_nowhere_is_no_method_table() {
 
 #[test]
 fn categories_of_real_types() {
-    // MTFlags of a class, System.Int32, an enum, an interface, Int32[], Int32[,].
+    // `MTFlags` of a class, System.Int32, an enum, an interface, Int32[], Int32[,].
     assert_eq!(category(0x0020_0200), Category::Class);
     assert_eq!(category(0x0007_0000), Category::ValueType);
     assert_eq!(category(0x0006_0000), Category::ValueType);

@@ -1,4 +1,4 @@
-//! Headers of methods' IL: which signature the types of their locals have (ECMA-335 II.25.4).
+//! Headers of IL method bodies, which have the signature of the locals (ECMA-335 II.25.4).
 
 use std::sync::Arc;
 
@@ -8,23 +8,23 @@ use crate::base::{Addr, Token, TokenTable, len64};
 use crate::clr::metadata::Source;
 use crate::clr::pe::Headers;
 
-/// The two lowest bits of a header's first byte: a method without locals, and one with a token for them.
+/// Values of the two lowest bits of a header: a tiny header, without locals, or a fat one with a token for them.
 const TINY: u8 = 2;
 const FAT: u8 = 3;
-/// Where a fat header has the token.
+/// Offset of the token in a fat header.
 const LOCALS: u64 = 8;
 
-/// Flag of a module that can be edited while it runs (`IS_EDIT_AND_CONTINUE`, ceeload.h).
+/// Flag of a module that can be edited at run time (`IS_EDIT_AND_CONTINUE`, ceeload.h).
 const EDITABLE: u32 = 8;
 
 impl Modules {
-    /// Row of StandAloneSig with the types of the locals of the method whose IL begins at `rva` of the module at `address`, in the dump or in
-    /// the module's file; 0 without locals.
+    /// The row in StandAloneSig with the types of a method's locals; 0 if there are no locals. The IL body is at `rva` in the module at
+    /// `address`, in the dump or in the module's file.
     pub(crate) fn local_signature(&self, address: Addr, rva: u32) -> Option<u32> {
         self.reader.local_signature(address, rva)
     }
 
-    /// Whether edits of the running process (hot reload) may have replaced IL of the module at `address`.
+    /// Whether hot reload may have replaced IL of the module at `address`.
     pub(crate) fn is_editable(&self, address: Addr) -> bool {
         let reader = &self.reader;
         let flags = reader.module.as_ref().and_then(|fields| fields.get(&reader.memory, address, crate::data::Module::Flags));

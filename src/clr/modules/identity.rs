@@ -1,4 +1,4 @@
-//! Identities of the files of modules, and which files were found.
+//! Identities of module files, and the files that were found.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl Modules {
         tried(|| reader.image_id(reader.image_of(address)?))
     }
 
-    /// The image of the module: its extent, from its loader or its headers.
+    /// The address range of the module's image, from its loader or its headers.
     pub(crate) fn extent(&self, address: Addr) -> Option<AddrRange> {
         let base = self.image_base(address)?;
         let by_headers = || match self.file_id(address)? {
@@ -28,14 +28,14 @@ impl Modules {
         tried(|| self.image_range(address)).or_else(by_headers)
     }
 
-    /// The file of the module that was found, and is known to be the one that the process had loaded, or given as such.
+    /// The module's file, if one was found that is proven to be the loaded one, or that the user specified.
     pub(crate) fn file(&self, address: Addr) -> Option<ModuleFile> {
         let reader: &Reader = &self.reader;
         tried(|| reader.usable_file(address, reader.image_of(address)?))
     }
 }
 
-/// The module version id of a managed image, in file layout; `None` if it is not one.
+/// The MVID of a managed image in file layout; `None` if `bytes` is not such an image.
 #[cfg_attr(not(feature = "fetch"), allow(dead_code))]
 pub(crate) fn mvid_of(bytes: &Arc<Bytes>) -> Option<[u8; 16]> {
     let file = Source::File { bytes: Arc::clone(bytes), offset: 0, len: crate::base::len64(bytes.len()) };
@@ -43,7 +43,7 @@ pub(crate) fn mvid_of(bytes: &Arc<Bytes>) -> Option<[u8; 16]> {
     Metadata::open(Source::File { bytes: Arc::clone(bytes), offset: place.offset, len: place.len }).ok()?.mvid()
 }
 
-/// The id of a portable PDB; `None` if it is not one.
+/// The id of a portable PDB; `None` if `bytes` is not such a file.
 #[cfg_attr(not(feature = "fetch"), allow(dead_code))]
 pub(crate) fn pdb_id_of(bytes: &Arc<Bytes>) -> Option<[u8; 20]> {
     let file = Source::File { bytes: Arc::clone(bytes), offset: 0, len: crate::base::len64(bytes.len()) };

@@ -1,4 +1,4 @@
-//! The images of modules: where they are, and their files.
+//! The images of modules: their addresses, and their files.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use crate::base::{Addr, AddrRange, len64};
 use crate::dump::Bytes;
 use crate::memory::{Loaded, PeHeaders};
 
-/// The file of a module, laid out as in memory.
+/// The file of a module, mapped as in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct ImageFile {
-    /// The image in memory.
+    /// Address range of the image.
     pub(crate) range: AddrRange,
-    /// Parts that the process cannot have modified.
+    /// Read-only parts.
     parts: Vec<Loaded>,
-    /// Parts that it may have modified.
+    /// Parts that the process may have modified.
     writable: Vec<Loaded>,
     headers: PeHeaders,
     bytes: Arc<Bytes>,
 }
 
 impl ImageFile {
-    /// Copies the bytes at `address` into `to`. Whether the file has them all.
+    /// Copies the bytes at `address` into `to`. Returns whether the file has all of them.
     pub(crate) fn read(&self, address: Addr, to: &mut [u8]) -> bool {
         let range = AddrRange::new(address, address.plus(len64(to.len())));
         let around = self.parts.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end);
         around.map(|part| part.read(&self.bytes, range, to)).is_some()
     }
 
-    /// The pointer of `size` bytes that was at `address` of writable data when the process began, for data that nothing writes to. `None`
-    /// if it is neither null nor leads into this image.
+    /// The initial value of the pointer of `size` bytes at `address`, which is in writable data that nothing writes to. `None` if it is
+    /// neither null nor an address in this image.
     pub(crate) fn initial_pointer(&self, address: Addr, size: u64) -> Option<Addr> {
         let range = AddrRange::new(address, address.plus(size));
         let around = self.writable.iter().find(|p| p.range.start <= range.start && range.end <= p.range.end)?;
@@ -54,8 +54,7 @@ impl Reader {
 }
 
 impl Modules {
-    /// The file of the module at `address`, as it lies in memory: parts that the process cannot have modified. `None` if no file
-    /// is known to be the one that the process had loaded, nor given as such.
+    /// The file of the module at `address`, mapped as in memory. `None` if no file is proven to be the loaded one or specified by the user.
     pub(crate) fn image_file(&self, address: Addr) -> Option<ImageFile> {
         self.reader.image_file(address)
     }
@@ -65,12 +64,12 @@ impl Modules {
         self.reader.image_of(module).map(|i| i.base)
     }
 
-    /// Path of the module's file in the process, or its name.
+    /// Path of the module's file in the process, or the module's name.
     pub(crate) fn path(&self, module: Addr) -> Option<String> {
         self.reader.path_of(module).filter(|p| !p.is_empty()).or_else(|| self.reader.simple_name(module))
     }
 
-    /// The module's image in memory, where the runtime tells its size.
+    /// Address range of the module's image, if the runtime has its size.
     pub(crate) fn image_range(&self, module: Addr) -> Option<AddrRange> {
         let image = self.reader.image_of(module)?;
         image.size.map(|size| AddrRange::new(image.base, image.base.plus(u64::from(size))))

@@ -1,7 +1,7 @@
-//! Modules: name and metadata of a `Module` of the runtime.
+//! Modules: names and metadata of the runtime's `Module` structures.
 //!
-//! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is searched in the saved blob
-//! of dynamic modules, then in the image in the dump, then in the module file.
+//! Source: contracts `Loader` and `EcmaMetadata`; `docs/internals/types.md#metadata`. Metadata is taken from the saved blob of dynamic
+//! modules, the image in the dump, or the module file, in this order.
 
 mod bodies;
 mod identity;
@@ -36,16 +36,16 @@ pub(crate) use symbols::Symbols;
 #[cfg(feature = "internals")]
 pub use symbols::try_symbols;
 
-/// Maximum image size: RVAs have 32 bits.
+/// Maximum size of an image, because RVAs have 32 bits.
 const MAX_IMAGE: u64 = 1 << 32;
-/// An image in the target.
+/// An image in the memory of the process.
 #[derive(Clone, Copy, Debug)]
 struct LoadedImage {
     base: Addr,
     size: Option<u32>,
 }
 
-/// Location of the metadata saved for debuggers of emitted modules.
+/// Location of the metadata that the runtime saves for debuggers of dynamic modules.
 #[derive(Clone, Debug)]
 enum Saved {
     Net8(Net8),
@@ -65,11 +65,11 @@ type Cache = Mutex<Map<Addr, Arc<Module>>>;
 pub struct Modules {
     reader: Arc<Reader>,
     seen: Cache,
-    /// Whether a module would have taken too much that was only looked at.
+    /// Whether a module that was read without being marked as used exceeded the budget.
     cut: AtomicBool,
 }
 
-/// Opens modules, each once per session.
+/// Reads modules, each once per session.
 #[derive(Debug)]
 struct Reader {
     memory: Arc<Memory>,
@@ -84,21 +84,22 @@ struct Reader {
     path: Option<Bound<PEImagePath>>,
     map: Option<Bound<ModuleLookupMap>>,
     most: usize,
-    /// What PDBs within assemblies may take.
+    /// Budget for PDBs embedded in assemblies.
     room: Room,
-    /// What all modules together may take: they may share all bytes.
+    /// Budget for all modules together, since forged modules may share their bytes.
     budget: Arc<Budget>,
     cache: Cache,
     symbols: Mutex<Map<Addr, Arc<Symbols>>>,
 }
 
 impl Modules {
-    /// The contract of saved metadata; .NET 8 does not advertise it. Version 2 differs in metadata that is being edited, which is
-    /// not read: "Version 2 retains the read-only and saved-copy behavior of version 1" (contract `EcmaMetadata`).
+    /// The contract of saved metadata; .NET 8 does not advertise it. Version 2 differs only in metadata that is being edited, which is not
+    /// read:
+    /// "Version 2 retains the read-only and saved-copy behavior of version 1" (contract `EcmaMetadata`).
     pub const METADATA: Contract = Contract::optional("EcmaMetadata", &["1", "2"]);
 
-    /// Binds to a runtime. `search`: where to find module files; `None` for nowhere. Offsets missing from the descriptor leave
-    /// the corresponding data absent.
+    /// Binds to a runtime. `search` determines where to find module files; `None` means nowhere. Data whose offset is missing from the
+    /// descriptor is absent.
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of contract `Loader` is advertised.
@@ -109,7 +110,7 @@ impl Modules {
         search: Option<FileSearch>,
         limits: &Limits,
     ) -> Result<Modules, ContractError> {
-        // NativeAOT programs have no modules of the runtime.
+        // NativeAOT programs have no `Module` structures.
         if !descriptor.is_native_aot() {
             Loader::CONTRACT.require(descriptor)?;
         }
@@ -138,7 +139,7 @@ impl Modules {
         Ok(Modules { reader: Arc::new(reader), seen: Mutex::default(), cut: AtomicBool::new(false) })
     }
 
-    /// The same modules, with an empty record of use.
+    /// A view of these modules with an empty record of use.
     pub fn for_answer(&self) -> Modules {
         Modules { reader: Arc::clone(&self.reader), seen: Mutex::default(), cut: AtomicBool::new(false) }
     }
@@ -158,16 +159,16 @@ impl Modules {
         module
     }
 
-    /// Adds notes about modules that would have taken too much.
+    /// Adds notes about modules that exceeded the budget.
     pub fn note(&self, notes: &Collector) {
-        // Of those that this answer has used.
+        // Only the modules that this answer has used.
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if self.cut.load(Ordering::Relaxed) || seen.values().any(|m| m.is_cut()) {
             self.reader.budget.note("reading modules", notes);
         }
     }
 
-    /// Every module used so far that has a name or metadata, by address.
+    /// The modules used so far that have a name or metadata, by address.
     pub fn seen(&self) -> Vec<Arc<Module>> {
         let cache = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen: Vec<_> = cache.values().filter(|m| m.name.is_some() || m.metadata.is_some()).map(Arc::clone).collect();
@@ -175,24 +176,24 @@ impl Modules {
         seen
     }
 
-    /// Whether the metadata of the module at `address` is in the dump. Does not count as use.
+    /// Whether the metadata of the module at `address` is in the dump. Does not mark the module as used.
     pub fn has_image(&self, address: Addr) -> bool {
         self.look(address).origin == MetadataOrigin::Image
     }
 
-    /// How many types the module at `address` defines, unless it is being emitted or nothing is known of it. Does not count as use.
+    /// Number of types that the module at `address` defines; `None` if it is dynamic, or has no metadata. Does not mark the module as used.
     pub(crate) fn type_rows(&self, address: Addr) -> Option<u32> {
         let module = self.look(address);
         let metadata = module.metadata.as_ref().filter(|_| module.origin != MetadataOrigin::Dynamic)?;
         Some(metadata.type_defs())
     }
 
-    /// Whether the module at `address` has this simple name. Does not count as use.
+    /// Whether the module at `address` has this simple name. Does not mark the module as used.
     pub(crate) fn is_named(&self, address: Addr, name: &str) -> bool {
         self.look(address).simple_name() == Some(name)
     }
 
-    /// The module at `address`, which is not used by that.
+    /// Reads the module at `address` without marking it as used.
     fn look(&self, address: Addr) -> Arc<Module> {
         let module = self.reader.get(address);
         self.cut.fetch_or(module.is_cut(), Ordering::Relaxed);
@@ -206,7 +207,7 @@ impl Reader {
         if let Some(module) = known {
             return module;
         }
-        // Without the lock, since this may open files. Two threads may both do it; the first result wins.
+        // Without the lock, since this may open files. Two threads may both read the module; the first result is kept.
         let refused = || Module { cut: AtomicBool::new(true), ..self.blank(address) };
         let (module, missed) = watched(|| if self.budget.met() { refused() } else { self.read(address) });
         let module = if self.budget.memory(module.bytes()) && self.budget.steps(module.steps()) { module } else { refused() };
@@ -218,7 +219,7 @@ impl Reader {
         Arc::clone(cache.entry(address).or_insert(module))
     }
 
-    /// A module that nothing is known of.
+    /// A module without any data.
     fn blank(&self, address: Addr) -> Module {
         Module {
             address,
@@ -242,7 +243,7 @@ impl Reader {
             let file = path.as_deref().map(file_name).filter(|n| !n.is_empty()).map(Into::into);
             (path, file.or_else(|| self.simple_name(address)))
         });
-        // Path and name of an emitted module are empty literals of the runtime, whose pages heap dumps lack.
+        // Path and name of a dynamic module are empty literals in pages of the runtime that heap dumps do not have.
         if image.is_some() {
             missed.tell();
         }
@@ -255,7 +256,7 @@ impl Reader {
             module.metadata = Some(Box::new(metadata));
             module.origin = MetadataOrigin::Image;
         } else {
-            // That names are missing is told by who asks for them.
+            // Missing names are reported by the caller.
             tried(|| self.search_files(&mut module, image));
         }
         module.edited = image.is_some() && module.origin != MetadataOrigin::Dynamic && tried(|| self.is_edited(address));
@@ -312,10 +313,10 @@ impl Reader {
         }
     }
 
-    /// The metadata blob saved by the runtime for an emitted module.
+    /// The metadata blob that the runtime saved for a dynamic module.
     fn saved(&self, module: Addr) -> Option<Metadata> {
         let (base, len) = match self.saved.as_ref()? {
-            // For modules with an image, the field is beyond the end of the structure.
+            // In modules with an image, the field is past the end of the structure.
             Saved::Net8(_) if self.pe_image(module).is_some() => return None,
             Saved::Net8(net8) => net8.blob(&self.memory, module)?,
             Saved::Net9(net9) => net9.blob(&self.memory, module)?,
@@ -331,7 +332,7 @@ impl Reader {
 
     /// Files that may be the module's, best first.
     fn candidates(&self, module: &Module) -> Vec<ModuleFile> {
-        // Single-file programs record the assembly name but no path.
+        // Single-file programs record the assembly name, but no path.
         let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });
         let recorded = module.path.clone().or_else(by_name);
         let id = || self.image_id(self.image_of(module.address)?);
@@ -339,14 +340,14 @@ impl Reader {
         found.map_or_else(Vec::new, |(search, recorded)| search.candidates(&recorded, tried(id).as_ref(), self.os))
     }
 
-    /// The identity of an image: as its headers say, or else the container of the dump.
+    /// The identity of an image from its headers, or otherwise from the container of the dump.
     fn image_id(&self, image: LoadedImage) -> Option<FileId> {
         let loaded = Source::Memory { memory: Arc::clone(&self.memory), base: image.base, len: MAX_IMAGE };
         let headers = pe::Headers::read(&loaded).map(|h| FileId::Stamp { timestamp: h.timestamp, size: h.size_of_image });
         headers.or_else(|| self.search.as_ref()?.stamp_at(image.base).cloned())
     }
 
-    /// The file of the module at `address`: known to be the one that the process had loaded, or given as such.
+    /// The file of the module at `address`, if it is proven to be the loaded one, or the user specified it.
     fn usable_file(&self, address: Addr, image: LoadedImage) -> Option<ModuleFile> {
         let usable = |file: &ModuleFile| match tried(|| self.try_file(address, Some(image), file)) {
             Ok((_, proof)) => proof == Proof::Proven || file.place().is_given(),
@@ -368,7 +369,7 @@ impl Reader {
                     };
                     return;
                 }
-                // Files of other programs are there as well.
+                // Shared folders contain files of other programs as well.
                 _ if file.place().is_shared() => {}
                 Ok(_) => {
                     let why = "the dump cannot prove that it is the same file; use it anyway with --modules FOLDER";
@@ -393,7 +394,7 @@ impl Reader {
         if proof == Proof::None
             && let Some((what, have, file)) = self.other_rows(module, metadata.row_counts())
         {
-            return Err(format!("it has {file} rows of {what}, the process had loaded one with {have}"));
+            return Err(format!("it has {file} rows of {what}; the module in the process has {have}"));
         }
         Ok((metadata, proof))
     }
@@ -403,9 +404,9 @@ impl Reader {
         let loaded = Source::Memory { memory: Arc::clone(&self.memory), base: image.base, len: MAX_IMAGE };
         if let Some(id) = self.image_id(image) {
             let same = id == FileId::Stamp { timestamp: file.timestamp, size: file.size_of_image };
-            return if same { Ok(Proof::Proven) } else { Err("its time stamp and size are not those that the process had loaded".into()) };
+            return if same { Ok(Proof::Proven) } else { Err("its time stamp or size differs from that of the loaded image".into()) };
         }
-        // Without the first page: compare the MVID, if its page is captured, at either of two offsets.
+        // Without the first page, compare the MVID at either of two offsets, if its page is captured.
         let mvid = metadata.mvid().zip(metadata.mvid_offset());
         if let Some((wanted, within)) = mvid {
             let places = [place.offset, u64::from(place.rva)].map(|o| o.checked_add(within));
@@ -414,17 +415,17 @@ impl Reader {
                 return Ok(Proof::Proven);
             }
         }
-        // A mapped image has the image size, a flat one the file size.
+        // A mapped image has the image size; a flat one has the file size.
         match image.size {
             Some(size) if size != file.size_of_image && u64::from(size) != len => {
-                Err(format!("it has {len} bytes and takes {} when mapped, the process had loaded one with {size}", file.size_of_image))
+                Err(format!("it has {len} bytes, or {} when mapped; the loaded image has {size}", file.size_of_image))
             }
             _ => Ok(Proof::None),
         }
     }
 }
 
-/// Whether the dump proves that a file is the one loaded.
+/// Whether the dump proves that a file is the loaded one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
     Proven,

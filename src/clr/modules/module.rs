@@ -1,4 +1,4 @@
-//! A module, with the indices of its metadata.
+//! A module, with indices of its metadata.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -10,10 +10,10 @@ use crate::base::{Addr, Budget, len64};
 use crate::clr::metadata::Metadata;
 use crate::clr::render::counted_levels;
 
-/// Maximum types of a module that are found by name.
+/// Maximum number of types of a module in the index of names.
 pub(super) const MAX_NAMES: u32 = 1 << 20;
 
-/// Bytes of an entry of a hash table, about.
+/// Approximate size of a hash table entry in bytes.
 pub(super) const BYTES_OF_AN_ENTRY: u64 = 64;
 
 /// Source of a module's metadata.
@@ -21,13 +21,13 @@ pub(super) const BYTES_OF_AN_ENTRY: u64 = 64;
 pub enum MetadataOrigin {
     /// The image in the dump.
     Image,
-    /// The metadata blob saved by the runtime for an emitted module.
+    /// The metadata blob that the runtime saved for a dynamic module.
     Dynamic,
-    /// A file proven to be the one loaded by the process.
+    /// A file that is proven to be the loaded one.
     File(PathBuf),
-    /// A matching file supplied by the user, not proven by the dump.
+    /// A file that the user specified, which does not contradict the dump but is not proven.
     UnverifiedFile(PathBuf),
-    /// None: types of the module have tokens but no names.
+    /// None: the module's types have tokens but no names.
     None,
 }
 
@@ -36,28 +36,28 @@ pub enum MetadataOrigin {
 pub struct Module {
     /// Address of the `Module`.
     pub address: Addr,
-    /// Path of its file in the process. Empty for emitted modules and in single-file programs.
+    /// Path of the module's file in the process. Empty for dynamic modules and in single-file programs.
     pub path: Option<String>,
-    /// Name for display: file name, or assembly name without a file.
+    /// Name to display: the file name, or the assembly name if there is no file.
     pub name: Option<String>,
-    /// Its metadata.
+    /// Metadata of the module.
     pub metadata: Option<Box<Metadata>>,
     /// Source of the metadata.
     pub origin: MetadataOrigin,
-    /// Files found but rejected as not the one loaded by the process, with the reason.
+    /// Files that were found but rejected, with the reason.
     pub rejected: Vec<(PathBuf, String)>,
-    /// Whether edits of a running process (hot reload) added rows to its metadata, which its image does not have.
+    /// Whether hot reload added rows to the metadata that the image does not have.
     pub(crate) edited: bool,
-    /// Reads that failed when it was opened, and that no file makes up for.
+    /// Failed reads of the module's data that no file compensates for.
     pub(super) missed: Option<Box<Missed>>,
-    /// Indices of its metadata. A forged dump may have a hundred thousand modules without metadata.
+    /// Indices of the metadata, boxed because a forged dump may have a hundred thousand modules without metadata.
     pub(super) found: OnceLock<Box<Found>>,
     pub(super) budget: Arc<Budget>,
-    /// Whether it, or its index, would have taken too much.
+    /// Whether the module or its index exceeded the budget.
     pub(super) cut: AtomicBool,
 }
 
-/// Indices of a module's metadata, each made when it is needed.
+/// Indices of a module's metadata, each built when it is needed.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     /// Types by full name.
@@ -66,14 +66,14 @@ pub(super) struct Found {
 }
 
 impl Module {
-    /// The name without `.dll` or `.exe`, as used before `!` in debuggers.
+    /// The name without `.dll` or `.exe`, which debuggers write before `!`.
     pub fn simple_name(&self) -> Option<&str> {
         let name = self.name.as_deref()?;
         let stem = name.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
         Some(stem.map_or(name, |(s, _)| s))
     }
 
-    /// The row of TypeDef with this full name: `Namespace.Outer+Inner`.
+    /// The row in TypeDef with this full name: `Namespace.Outer+Inner`.
     pub fn type_def_named(&self, name: &str) -> Option<u32> {
         let metadata = self.metadata.as_ref()?;
         let by_name = self.found().by_name.get_or_init(|| Kept::of(|| self.named_type_defs(metadata)));
@@ -84,7 +84,7 @@ impl Module {
         self.found.get_or_init(Box::default)
     }
 
-    /// The memory that it takes, in bytes, with the indices of its metadata.
+    /// Memory used by the module and the index of its metadata, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         let text = [&self.name, &self.path]
             .into_iter()
@@ -95,7 +95,7 @@ impl Module {
         len64(text).saturating_add(indices)
     }
 
-    /// Rows that its metadata may be searched for.
+    /// Cost of indexing the metadata, in steps.
     pub(super) fn steps(&self) -> u64 {
         self.metadata.as_ref().map_or(0, |m| m.indexed()).saturating_add(1)
     }
@@ -125,10 +125,10 @@ impl Module {
     }
 }
 
-/// Names that several things in a type share.
+/// Source names that several members of a type share.
 pub(super) type Shared = Arc<Set<String>>;
 
-/// Findings of a module, by row of the type.
+/// Results for a module, by row of the type.
 #[derive(Debug, Default)]
 pub(super) struct Siblings {
     pub(super) nested: OnceLock<Kept<Map<u32, Vec<u32>>>>,

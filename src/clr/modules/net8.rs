@@ -1,4 +1,4 @@
-//! Saved metadata of emitted modules in .NET 8: in `ReflectionModule`, a class derived from `Module`.
+//! Saved metadata of dynamic modules in .NET 8. It is in `ReflectionModule`, a class derived from `Module`.
 
 use crate::base::Addr;
 use crate::contract::Descriptor;

@@ -1,4 +1,4 @@
-//! Saved metadata of emitted modules in .NET 9 and later.
+//! Saved metadata of dynamic modules in .NET 9 and later.
 //!
 //! Source: contract `EcmaMetadata`.
 

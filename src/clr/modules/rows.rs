@@ -1,4 +1,4 @@
-//! Rows of metadata, as the maps that the loader keeps for the tables of a module count them.
+//! Numbers of metadata rows, from the maps that the loader allocates for the tables of a module.
 
 use super::Reader;
 use crate::base::Addr;
@@ -6,8 +6,9 @@ use crate::clr::metadata::RowCounts;
 use crate::data::{Module, ModuleLookupMap};
 
 impl Reader {
-    /// Whether the maps of types, fields or methods of the module at `module` have grown. The loader makes them for the rows of the image, and
-    /// only edits of the running process add some.
+    /// Whether the maps of types, fields or methods of the module at `module` have grown. The loader allocates them for the rows of the
+    /// image;
+    /// only hot reload adds rows.
     pub(super) fn is_edited(&self, module: Addr) -> bool {
         let (Some(fields), Some(map)) = (&self.module, &self.map) else { return false };
         let place = |field| fields.place(module, field);
@@ -15,13 +16,13 @@ impl Reader {
         [Module::TypeDefToMethodTableMap, Module::FieldDefToDescMap, Module::MethodDefToDescMap].map(place).into_iter().any(grown)
     }
 
-    /// The runtime allocates a map per table, with one entry more than the table has rows (measured: every module, .NET 8 to
-    /// 10). Returns the first table that proves the file to be another one: name, rows in the process, rows in the file.
+    /// Returns the first table that proves the file to be another one: its name, number of rows in the process and in the file. The runtime
+    /// allocates a map for each table with one entry more than the table has rows (measured on all modules of .NET 8 to 10).
     pub(super) fn other_rows(&self, module: Addr, file: RowCounts) -> Option<(&'static str, u32, u32)> {
         let (fields, map) = (self.module.as_ref()?, self.map.as_ref()?);
         let places = |field| {
             let at = fields.place(module, field)?;
-            // A grown map does not reveal the original number of rows.
+            // A grown map does not show the original number of rows.
             let grown = map.get(&self.memory, at, ModuleLookupMap::Next)? != Addr::NULL;
             map.get(&self.memory, at, ModuleLookupMap::Count).filter(|n| !grown && *n != 0)
         };

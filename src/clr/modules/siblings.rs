@@ -1,5 +1,4 @@
-//! Which names of the source the compiler made several things of, in one type: state machines of overloads, local functions of equal
-//! names.
+//! Source names that several compiler-generated members of a type share: state machines of overloads, local functions of equal names.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -11,28 +10,28 @@ use crate::base::missed::Kept;
 use crate::clr::generated::{is_closure, shared_part};
 use crate::clr::metadata::Metadata;
 
-/// Maximum enclosing types of a nested type.
+/// Maximum number of enclosing types of a nested type.
 const MAX_NESTING: usize = 64;
-/// Bytes of a name that are read in a step.
+/// Number of bytes of a name that are read in a step.
 const BYTES_OF_A_STEP: u64 = 64;
 
 impl Module {
-    /// Whether the state machine in row `rid` of TypeDef is one of several that have the same name in the source.
+    /// Whether the state machine in row `rid` of TypeDef shares its source name with another one.
     pub(crate) fn machine_shares_name(&self, rid: u32) -> bool {
         let Some(metadata) = self.metadata.as_ref() else { return false };
         let Some((outer, def)) = metadata.enclosing(rid).zip(metadata.type_def(rid)) else { return false };
         self.shares_name(metadata, outer, &def.name)
     }
 
-    /// Whether the local function in row `rid` of MethodDef, which the type in row `of` declares, is one of several that have the same name in
-    /// the source.
+    /// Whether the local function in row `rid` of MethodDef, which the type in row `of` declares, shares its source name with another one.
     pub(crate) fn function_shares_name(&self, of: u32, rid: u32) -> bool {
         let Some(metadata) = self.metadata.as_ref() else { return false };
         metadata.method_name(rid).is_some_and(|name| self.shares_name(metadata, of, &name))
     }
 
-    /// Whether the compiler made several things of the source name of `name`, which is declared in the type in row `rid`. That is so if it takes
-    /// too much to determine.
+    /// Whether several compiler-generated members have the source name of `name`, which the type in row `rid` declares. Also true if the
+    /// answer exceeds the budget.
+    /// does not allow finding out.
     fn shares_name(&self, metadata: &Metadata, rid: u32, name: &str) -> bool {
         let Some(part) = shared_part(name) else { return false };
         let mut of = rid;
@@ -50,13 +49,13 @@ impl Module {
         shared.get().contains(part) || self.is_cut()
     }
 
-    /// The parts of names that several state machines or local functions of the type in row `rid` have in common.
+    /// The parts of names that several state machines or local functions of the type in row `rid` share.
     fn shared_in(&self, metadata: &Metadata, rid: u32) -> Option<Set<String>> {
         let nested = self.found().siblings.nested.get_or_init(|| Kept::of(|| self.nested_types(metadata))).get();
         shared_in(metadata, nested, rid, |name| self.afford_name(name))
     }
 
-    /// Records that it would have taken too much.
+    /// Records that the budget was exceeded.
     pub(super) fn cut(&self) {
         self.cut.store(true, Ordering::Relaxed);
     }
@@ -65,7 +64,7 @@ impl Module {
         self.cut.load(Ordering::Relaxed)
     }
 
-    /// The types in each type.
+    /// The nested types of each type.
     fn nested_types(&self, metadata: &Metadata) -> Map<u32, Vec<u32>> {
         let mut out: Map<u32, Vec<u32>> = Map::default();
         for (rid, outer) in metadata.nested_types() {
@@ -89,8 +88,8 @@ impl Module {
     }
 }
 
-/// The parts of names that several state machines or local functions of the type in row `rid` have in common. `None` if a name cannot be
-/// read, or `afford` refuses it.
+/// The parts of names that several state machines or local functions of the type in row `rid` share. `None` if a name cannot be read, or
+/// `afford` refuses it.
 fn shared_in(metadata: &Metadata, nested: &Map<u32, Vec<u32>>, rid: u32, afford: impl Fn(&str) -> Option<()>) -> Option<Set<String>> {
     let (mut seen, mut shared) = (Set::default(), Set::default());
     let mut add = |name: &str| {
@@ -100,7 +99,7 @@ fn shared_in(metadata: &Metadata, nested: &Map<u32, Vec<u32>>, rid: u32, afford:
             shared.insert(part.to_string());
         }
     };
-    // Closure classes have local functions, and may be in closure classes.
+    // Closure classes contain local functions, and may be nested in closure classes.
     let (mut open, mut visited) = (vec![rid], Set::default());
     while let Some(of) = open.pop() {
         if !visited.insert(of) {
@@ -124,7 +123,7 @@ fn shared_in(metadata: &Metadata, nested: &Map<u32, Vec<u32>>, rid: u32, afford:
     Some(shared)
 }
 
-/// Whether `name` may be the state machine of a method: those of local functions are counted by their methods.
+/// Whether `name` may be the state machine of a method. Those of local functions need not be counted, because their methods are.
 fn is_of_method(name: &str) -> bool {
     name.starts_with('<') && !name.starts_with("<<")
 }
@@ -135,7 +134,7 @@ mod tests {
     use crate::clr::metadata::Source;
     use crate::dump::Bytes;
 
-    /// Metadata with these types: name, row of the enclosing type, methods.
+    /// Metadata with these types, each with its name, row of the enclosing type, and methods.
     fn metadata(types: &[(&str, Option<u16>, &[&str])]) -> Metadata {
         let mut strings = vec![0u8];
         let mut string = |text: &str| {
@@ -179,7 +178,7 @@ mod tests {
             ("<>c__DisplayClass4_0", Some(1), &["<Go>g__Local|1", "<Run>b__0"]),
             ("<<Go>g__Other|3_1>d", Some(1), &["MoveNext"]),
             ("Nested", Some(1), &["<Go>g__Other|0_0"]),
-            // A cycle, which only damage makes.
+            // A cycle, which occurs only in corrupt data.
             ("<>c", Some(8), &[]),
         ]);
         let mut nested: Map<u32, Vec<u32>> = Map::default();

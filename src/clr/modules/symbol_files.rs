@@ -1,4 +1,4 @@
-//! Finds the debug information of a module: in its image, in its file, in files beside it.
+//! Finds the debug information of a module: in its image, in its file, or in files beside it.
 
 use std::sync::{Arc, PoisonError};
 
@@ -11,13 +11,13 @@ use crate::clr::pe::Headers;
 use crate::memory::{FileId, ModuleFile};
 
 impl Modules {
-    /// The debug information of the module at `address`. Never fails: what is missing is absent.
+    /// The debug information of the module at `address`. Never fails; missing parts are absent.
     pub(crate) fn symbols(&self, address: Addr) -> Arc<Symbols> {
         let reader = &self.reader;
         if let Some(known) = reader.symbols.lock().unwrap_or_else(PoisonError::into_inner).get(&address) {
             return Arc::clone(known);
         }
-        // That lines are missing is told by who asks for them.
+        // Missing lines are reported by the caller.
         let found = Arc::new(tried(|| reader.find_symbols(address)));
         let mut known = reader.symbols.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= reader.most {
@@ -28,7 +28,7 @@ impl Modules {
 }
 
 impl Modules {
-    /// The portable PDB that the module at `address` names, in the dump or in its file: its identity and its name.
+    /// The identity and the name of the portable PDB to which the module at `address` refers, in the dump or in its file.
     pub(crate) fn pdb_named(&self, address: Addr) -> Option<(FileId, String)> {
         let reader = &self.reader;
         tried(|| {

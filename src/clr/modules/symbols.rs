@@ -1,6 +1,6 @@
-//! Portable PDBs of modules: within the assembly, or files of their own.
+//! Portable PDBs of modules: embedded in the assembly, or separate files.
 //!
-//! An assembly names its PDB by a GUID and a stamp, in the CodeView entry of its debug directory. Only a PDB with this identity is
+//! An assembly identifies its PDB by a GUID and a stamp, in the CodeView record of its debug directory. Only a PDB with this identity is
 //! used. Source: the runtime's specification of PE/COFF.
 
 use std::io::Read;
@@ -17,16 +17,16 @@ use crate::clr::pe::{DebugEntry, Headers};
 use crate::dump::Bytes;
 use crate::memory::{ModuleFile, hex};
 
-/// Types of entries of the debug directory: the identity of the PDB, the PDB itself.
+/// Types of debug directory entries: the CodeView record and the embedded PDB.
 const CODE_VIEW: u32 = 2;
 const EMBEDDED: u32 = 17;
-/// Minor version of a CodeView entry that names a portable PDB.
+/// Minor version of the CodeView entry of a portable PDB.
 const PORTABLE: u16 = 0x504d;
-/// Most bytes of a CodeView entry: a path.
+/// Maximum size of a CodeView record in bytes; it contains a path.
 const MAX_CODE_VIEW: u64 = 4096;
-/// Bytes that a PDB within an assembly may have for each byte of its packed form; real ones have two or three.
+/// Maximum expansion of a compressed embedded PDB; real ones expand two to three times.
 const MAX_RATIO: u64 = 16;
-/// Bytes that all of them together may have, or as many as the dump.
+/// Maximum size of all embedded PDBs, or the size of the dump if that is larger.
 const MAX_UNPACKED: u64 = 256 << 20;
 
 /// The debug information of a module.
@@ -34,16 +34,16 @@ const MAX_UNPACKED: u64 = 256 << 20;
 pub(crate) struct Symbols {
     /// The module's portable PDB.
     pub(crate) pdb: Option<Pdb>,
-    /// Files found but not used, with the reason.
+    /// Files that were found but rejected, with the reason.
     pub(crate) refused: Vec<(PathBuf, String)>,
-    /// Where the assembly holds a PDB that is not in the dump, nor the assembly's file found.
+    /// Address of the embedded PDB, if neither the dump nor a file has its contents.
     pub(crate) absent: Option<Addr>,
 }
 
-/// What an assembly says of its PDB.
+/// The identity of an assembly's PDB.
 pub(super) struct Named {
     pub(super) id: PdbId,
-    /// File name when it was compiled.
+    /// File name of the PDB at compile time.
     pub(super) name: String,
 }
 
@@ -62,7 +62,7 @@ impl Assembly {
         Some(Assembly { source, flat, entries })
     }
 
-    /// Where the data of `entry` is; `None` if it is not mapped.
+    /// Offset of the data of `entry`; `None` if the data is not mapped.
     pub(super) fn place(&self, entry: &DebugEntry) -> Option<u64> {
         let at = if self.flat { entry.raw } else { entry.rva };
         (at != 0).then_some(u64::from(at))
@@ -72,20 +72,19 @@ impl Assembly {
         let entry = self.entries.iter().find(|e| e.kind == CODE_VIEW && e.minor == PORTABLE)?;
         let bytes = self.source.bytes(self.place(entry)?, u64::from(entry.size).min(MAX_CODE_VIEW))?;
         let (guid, rest) = bytes.strip_prefix(b"RSDS")?.split_first_chunk::<16>()?;
-        // The age, 1 for all portable PDBs, then the path.
+        // The age, which is 1 for all portable PDBs, and then the path.
         let path = rest.get(4..)?.split(|b| *b == 0).next()?;
         let mut id = [0; 20];
         id.iter_mut().zip(guid.iter().chain(&entry.stamp.to_le_bytes())).for_each(|(to, from)| *to = *from);
         Some(Named { id, name: file_name(&String::from_utf8_lossy(path)).to_string() })
     }
 
-    /// The entry with the PDB within the assembly.
+    /// The debug directory entry of the embedded PDB.
     pub(super) fn embedded(&self) -> Option<&DebugEntry> {
         self.entries.iter().find(|e| e.kind == EMBEDDED)
     }
 
-    /// The PDB within the assembly, unpacked if `afford` allows its size; `None` if there is none, a part of it is absent, or it is
-    /// corrupt.
+    /// Decompresses the embedded PDB, if `afford` accepts its size. `None` if there is none, a part of it is absent, or it is corrupt.
     pub(super) fn unpack(&self, afford: impl FnOnce(u64) -> bool) -> Option<Pdb> {
         let entry = self.embedded()?;
         let packed = self.source.bytes(self.place(entry)?, u64::from(entry.size))?;
@@ -93,7 +92,7 @@ impl Assembly {
         let size = u64::from(u32::from_le_bytes(*size));
         (size <= len64(stream.len()).saturating_mul(MAX_RATIO) && afford(size)).then_some(())?;
         let mut bytes = Vec::new();
-        // One byte more would show a wrong size.
+        // One byte more reveals a wrong size.
         DeflateDecoder::new(stream).take(size.checked_add(1)?).read_to_end(&mut bytes).ok()?;
         (len64(bytes.len()) == size).then_some(())?;
         let pdb = Pdb::open(Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len: size }).ok()?;
@@ -101,12 +100,12 @@ impl Assembly {
     }
 }
 
-/// What may yet be taken for PDBs within assemblies, in bytes.
+/// Remaining budget for embedded PDBs, in bytes.
 #[derive(Debug)]
 pub(super) struct Room(AtomicU64);
 
 impl Room {
-    /// That of a session whose dump has `dump` bytes, under the user's limit `most`.
+    /// The budget for a dump of `dump` bytes, under the user's limit `most`.
     pub(super) fn new(dump: u64, most: Option<u64>) -> Room {
         Room(AtomicU64::new(dump.max(MAX_UNPACKED).min(most.unwrap_or(u64::MAX))))
     }
@@ -116,22 +115,22 @@ impl Room {
     }
 }
 
-/// Opens the PDB in `file`, which must be the one that the assembly names.
+/// Opens the PDB in `file`, which must have the identity `named`.
 pub(super) fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, String> {
     let bytes = file.open()?;
     let len = len64(bytes.len());
     let pdb = Pdb::open(Source::File { bytes, offset: 0, len }).map_err(|_| "it is not a portable PDB")?;
     let Some(named) = named else {
-        return Err("neither the dump nor a file of the module (--modules PATH) tells which PDB is its own".into());
+        return Err("neither the dump nor a file of the module (--modules PATH) identifies its PDB".into());
     };
     if pdb.id() != named.id {
-        return Err(format!("its id is {}, the module's is {}", hex(&pdb.id()), hex(&named.id)));
+        return Err(format!("its id is {}; the module's is {}", hex(&pdb.id()), hex(&named.id)));
     }
     Ok(pdb)
 }
 
-/// Reads `bytes` as a portable PDB, and as an assembly with one in it, and everything in it about the first `rows` methods and documents: for fuzz
-/// targets. The bytes of the names of documents.
+/// Reads `bytes` as a portable PDB and as an assembly with an embedded one, and all data of the first `rows` methods and documents. Returns
+/// the total length of the document names. For fuzz targets.
 #[cfg(feature = "internals")]
 pub fn try_symbols(bytes: Vec<u8>, rows: u32) -> usize {
     let len = len64(bytes.len());

@@ -1,4 +1,4 @@
-//! Tests of what an assembly says of its PDB, on images built by hand.
+//! Tests of PDB identities in assemblies, with handmade images.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::clr::pdb::tests::build;
 
 const ID: PdbId = [7; 20];
-/// Where the debug directory and its data are: at the same offset in the file and in memory.
+/// Offsets of the debug directory and its data, which are the same in the file and in memory.
 const DIRECTORY: u32 = 0x300;
 const CODE_VIEW_AT: u32 = 0x400;
 const PACKED_AT: u32 = 0x500;
@@ -27,14 +27,14 @@ fn packed(bytes: &[u8], size: usize) -> Vec<u8> {
     [b"MPDB".to_vec(), u32::try_from(size).unwrap().to_le_bytes().to_vec(), encoder.finish().unwrap()].concat()
 }
 
-/// A PE image with a CodeView entry for `id` whose minor version is `minor`, and the data `within` as embedded PDB.
+/// A PE image with a CodeView entry for `id` with this minor version, and the embedded PDB `within`.
 fn image(id: PdbId, minor: u16, within: &[u8]) -> Vec<u8> {
     let mut out = vec![0u8; 0x500];
     let mut put = |at: u32, bytes: &[u8]| out[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
     put(0, b"MZ");
     put(0x3c, &0x80u32.to_le_bytes());
     put(0x80, b"PE\0\0");
-    // One section, optional header of 0xe0 bytes.
+    // One section, and an optional header of 0xe0 bytes.
     put(0x86, &1u16.to_le_bytes());
     put(0x94, &0xe0u16.to_le_bytes());
     put(0x98, &0x10bu16.to_le_bytes());
@@ -60,19 +60,19 @@ fn assembly(bytes: Vec<u8>) -> Option<Assembly> {
 }
 
 #[test]
-fn an_assembly_names_its_pdb() {
+fn an_assembly_identifies_its_pdb() {
     let named = assembly(image(ID, PORTABLE, &[])).unwrap().named().unwrap();
     assert_eq!((named.id, named.name.as_str()), (ID, "Name.pdb"));
-    assert!(assembly(image(ID, 0, &[])).unwrap().named().is_none(), "that of a Windows PDB");
+    assert!(assembly(image(ID, 0, &[])).unwrap().named().is_none(), "the version of a Windows PDB");
     assert!(assembly(vec![0; 0x500]).is_none());
 }
 
 #[test]
-fn a_pdb_within_the_assembly_is_unpacked_within_limits() {
+fn an_embedded_pdb_is_decompressed_within_limits() {
     let bytes = pdb(ID);
     let unpack = |within: &[u8]| assembly(image(ID, PORTABLE, within)).unwrap().unpack(|_| true);
     assert_eq!(unpack(&packed(&bytes, bytes.len())).and_then(|p| p.line(1, 0)), Some((1, 10)));
-    assert!(unpack(&packed(&bytes, bytes.len() - 1)).is_none(), "not of the size that it says");
+    assert!(unpack(&packed(&bytes, bytes.len() - 1)).is_none(), "not of the announced size");
     assert!(unpack(&packed(&bytes, bytes.len() + 1)).is_none());
     let whole = packed(&bytes, bytes.len());
     assert!(unpack(&whole[..whole.len() / 2]).is_none() && unpack(b"MPDB").is_none() && unpack(b"").is_none());
@@ -82,7 +82,7 @@ fn a_pdb_within_the_assembly_is_unpacked_within_limits() {
     let bomb = assembly(image(ID, PORTABLE, &packed(&zeros, zeros.len()))).unwrap();
     assert!(bomb.unpack(|_| asked.replace(true)).is_none() && !asked.get(), "no PDB is so small");
     let other = pdb([8; 20]);
-    assert!(unpack(&packed(&other, other.len())).is_none(), "the assembly names another one");
+    assert!(unpack(&packed(&other, other.len())).is_none(), "the assembly has the identity of another one");
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn a_file_with_another_identity_is_refused() {
     stamp[19] = 8;
     std::fs::write(&path, pdb(stamp)).unwrap();
     let why = try_file(&file, Some(&named)).unwrap_err();
-    assert!(why.contains("0708, the module's is 0707"), "{why}");
+    assert!(why.contains("0708; the module's is 0707"), "{why}");
     std::fs::write(&path, b"Microsoft C/C++ MSF 7.00\r\n").unwrap();
     assert_eq!(try_file(&file, Some(&named)).unwrap_err(), "it is not a portable PDB");
 }

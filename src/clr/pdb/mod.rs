@@ -1,6 +1,6 @@
-//! Portable PDBs: which line of which source file an IL instruction comes from, and what local variables are called.
+//! Portable PDBs: source lines of IL instructions, and names of local variables.
 //!
-//! Source: the runtime's specification of portable PDBs. The format is metadata with separate tables; only Document,
+//! Source: the runtime's specification of portable PDBs. The format is metadata with separate tables, of which only Document,
 //! MethodDebugInformation, LocalScope and LocalVariable are read. The input is untrusted: invalid bytes yield `None`, never a panic.
 
 mod points;
@@ -17,24 +17,24 @@ use super::metadata::signature::compressed;
 use super::metadata::{Heap, MetadataError, Source, Streams};
 use crate::base::len64;
 
-/// Tables read: their numbers.
+/// Numbers of the tables that are read.
 const DOCUMENT: usize = 0x30;
 const METHOD_DEBUG_INFORMATION: usize = 0x31;
 const LOCAL_SCOPE: usize = 0x32;
 const LOCAL_VARIABLE: usize = 0x33;
-/// Tables whose number of rows determines widths.
+/// Tables whose row counts determine widths of indices.
 const METHOD_DEF: usize = 0x06;
 const LOCAL_CONSTANT: usize = 0x34;
 const IMPORT_SCOPE: usize = 0x35;
-/// Bits of the heap sizes in the table stream: `#Strings`, `#GUID` and `#Blob` take indexes of four bytes.
+/// Bits of the heap sizes in the table stream: indices into `#Strings`, `#GUID` and `#Blob` have four bytes.
 const LARGE_STRINGS: u8 = 1;
 const LARGE_GUIDS: u8 = 2;
 const LARGE_BLOBS: u8 = 4;
-/// Most parts and bytes of a document's name.
+/// Maximum number of parts of a document name, and its maximum length in bytes.
 const MAX_PARTS: usize = 1024;
 const MAX_NAME: usize = 4096;
 
-/// Identity of a portable PDB: GUID and stamp, as the assembly's CodeView entry has them.
+/// Identity of a portable PDB: GUID and stamp, as in the assembly's CodeView entry.
 pub(crate) type PdbId = [u8; 20];
 
 /// A table.
@@ -73,11 +73,11 @@ impl Pdb {
         Pdb::read(source, (streams.strings, streams.blobs), (id, methods), tables).ok_or(MetadataError::Headers)
     }
 
-    /// `methods`: rows of the assembly's MethodDef.
+    /// Reads the table stream. `methods` is the number of rows in the assembly's MethodDef.
     fn read(source: Source, (strings, blobs): (Heap, Heap), (id, methods): (PdbId, u32), stream: Heap) -> Option<Pdb> {
         let heaps = source.u8(stream.at.checked_add(6)?)?;
         let valid = source.u64(stream.at.checked_add(8)?)?;
-        // Rows of the assembly's tables would have widths that only the assembly tells.
+        // The rows of tables of the assembly would have widths that are unknown here.
         (valid & 1u64.checked_shl(0x30)?.checked_sub(1)? == 0).then_some(())?;
         let mut at = stream.at.checked_add(24)?;
         let mut rows = [0u32; 64];
@@ -91,15 +91,15 @@ impl Pdb {
         let end = stream.at.checked_add(stream.len)?;
         let mut table = |number: usize, width: u64| {
             let rows = rows(number);
-            // Ignore rows beyond the end of the stream.
+            // Ignore rows past the end of the stream.
             let room = end.saturating_sub(at).checked_div(width)?;
             let table = Table { at, rows: rows.min(u32::try_from(room).unwrap_or(u32::MAX)), width };
             at = at.checked_add(width.checked_mul(u64::from(rows))?)?;
             Some(table)
         };
-        // Name, hash algorithm, hash, language.
+        // Columns: name, hash algorithm, hash, language.
         let documents = table(DOCUMENT, blob.checked_mul(2)?.checked_add(guid.checked_mul(2)?)?)?;
-        // Document, sequence points.
+        // Columns: document, sequence points.
         let points = table(METHOD_DEBUG_INFORMATION, index(rows(DOCUMENT) > 0xffff).checked_add(blob)?)?;
         let row_index = |rows: u32| index(rows > 0xffff);
         let widths = scopes::Widths {
@@ -114,25 +114,25 @@ impl Pdb {
         Some(Pdb { source, blobs, id, documents, methods: points, blob_width: blob, scopes })
     }
 
-    /// Its identity.
+    /// Identity of the PDB.
     pub(crate) fn id(&self) -> PdbId {
         self.id
     }
 
-    /// The line of the instruction at `il` of the method in row `method` of MethodDef, with the row of its document; `None` if the
-    /// compiler recorded none.
+    /// The document (as a row) and the line of the instruction at `il` in the method in row `method` of MethodDef; `None` if the compiler
+    /// recorded none.
     pub(crate) fn line(&self, method: u32, il: u32) -> Option<(u32, u32)> {
         let (document, blob) = self.points(method)?;
         points::line_at(&blob, document, il)
     }
 
-    /// Size in bytes of what the compiler recorded on lines of the method in row `method` of MethodDef; 0 if there are none.
+    /// Size in bytes of the sequence points of the method in row `method` of MethodDef; 0 if there are none.
     pub(crate) fn lines_bytes(&self, method: u32) -> u64 {
         self.points(method).map_or(0, |(_, blob)| len64(blob.len()))
     }
 
-    /// Row of StandAloneSig in the assembly with the types of the locals of the method in row `method` of MethodDef; 0 without locals,
-    /// `None` if the compiler recorded nothing of the method.
+    /// Row in the assembly's StandAloneSig with the types of the locals of the method in row `method` of MethodDef; 0 if there are no
+    /// locals, `None` if the compiler recorded nothing for the method.
     pub(crate) fn local_signature(&self, method: u32) -> Option<u32> {
         compressed(&self.points(method).filter(|(_, blob)| !blob.is_empty())?.1).map(|(row, _)| row)
     }
@@ -149,11 +149,11 @@ impl Pdb {
         Some((document, self.blob(self.number(at.checked_add(document_width)?, self.blob_width)?)?))
     }
 
-    /// Path of the document in row `document`, as it was when it was compiled.
+    /// Path of the document in row `document`, at compile time.
     pub(crate) fn document(&self, document: u32) -> Option<String> {
         let name = self.number(row(self.documents, document)?, self.blob_width)?;
         let blob = self.blob(name)?;
-        // A separator, and the parts between: each an offset of a text in the heap.
+        // A separator, and the parts as offsets of texts in the heap.
         let (separator, mut rest) = blob.split_first()?;
         let mut out = String::new();
         for i in 0..MAX_PARTS {
@@ -177,7 +177,7 @@ impl Pdb {
         scopes::number(&self.source, at, width)
     }
 
-    /// The blob at `offset` of the heap.
+    /// The blob at `offset` in `#Blob`.
     fn blob(&self, offset: u32) -> Option<Cow<'_, [u8]>> {
         let offset = u64::from(offset);
         let room = self.blobs.len.checked_sub(offset).filter(|n| *n > 0)?;
@@ -189,9 +189,9 @@ impl Pdb {
     }
 }
 
-/// Rows of table `wanted` of the assembly, as the stream `#Pdb` has them.
+/// Number of rows of the assembly's table `wanted`, from the stream `#Pdb`.
 fn rows_of_assembly(source: &Source, pdb: Heap, wanted: usize) -> Option<u32> {
-    // After the identity and the entry point: which tables, and the rows of each.
+    // The identity and the entry point are followed by a mask of the tables, and their row counts.
     let mask = source.u64(pdb.at.checked_add(24)?)?;
     if mask >> wanted & 1 == 0 {
         return Some(0);
@@ -200,7 +200,7 @@ fn rows_of_assembly(source: &Source, pdb: Heap, wanted: usize) -> Option<u32> {
     source.u32(pdb.at.checked_add(32)?.checked_add(u64::from(before).checked_mul(4)?)?)
 }
 
-/// Where row `number` (from 1) of `table` is.
+/// Offset of row `number` (from 1) of `table`.
 fn row(table: Table, number: u32) -> Option<u64> {
     (number <= table.rows).then_some(())?;
     table.at.checked_add(u64::from(number.checked_sub(1)?).checked_mul(table.width)?)

@@ -1,8 +1,8 @@
-//! Sequence points: which IL offset begins which line (portable PDB specification, "Sequence Points Blob").
+//! Sequence points, which map IL offsets to lines (portable PDB specification, "Sequence Points Blob").
 
 use crate::clr::metadata::signature::compressed;
 
-/// Reads compressed numbers one after the other.
+/// Reader of consecutive compressed numbers.
 struct Numbers<'b> {
     rest: &'b [u8],
 }
@@ -12,7 +12,7 @@ impl Numbers<'_> {
         self.take().map(|(n, _)| n)
     }
 
-    /// A number with its sign in the lowest bit; how many bits it has follows from its length in bytes.
+    /// Reads a number with the sign in the lowest bit. Its length in bytes determines its number of bits.
     fn signed(&mut self) -> Option<i32> {
         let (n, len) = self.take()?;
         let magnitude = (n >> 1).cast_signed();
@@ -31,17 +31,17 @@ impl Numbers<'_> {
     }
 }
 
-/// Adds `delta` to what is 0 or greater, and stays so.
+/// Adds `delta` to `from`; `None` if the result is negative.
 fn moved(from: u32, delta: i32) -> Option<u32> {
     from.checked_add_signed(delta)
 }
 
-/// The document (row of the Document table) and line of the code at `il` of the method with the sequence points `blob`: those of
-/// the last point at or before it that is not hidden. `document` is that of the method's row, 0 if its points are in several.
-/// `None` if no point precedes it, or the points before it cannot be decoded.
+/// The document (row of the Document table) and line of the code at `il` in the method with the sequence points `blob`: those of the last
+/// point at or before `il` that is not hidden. `document` is the one in the method's row, or 0 if its points are in several. `None` if no
+/// point precedes `il`, or the points before it cannot be decoded.
 pub(super) fn line_at(blob: &[u8], document: u32, il: u32) -> Option<(u32, u32)> {
     let mut numbers = Numbers { rest: blob };
-    // Token of the signature of the locals.
+    // Token of the locals' signature.
     numbers.unsigned()?;
     let mut document = if document == 0 { numbers.unsigned()? } else { document };
     let mut found = None;
@@ -107,7 +107,7 @@ pub(super) mod tests {
         }
     }
 
-    /// The blob of `points`, whose document the method's row tells if `single`.
+    /// Encodes `points`. If `single`, the method's row has their document.
     pub(in crate::clr::pdb) fn encode(points: &[Point], single: bool) -> Vec<u8> {
         let mut out = unsigned(0);
         let mut document = points.first().map_or(1, |p| p.1);
@@ -126,7 +126,7 @@ pub(super) mod tests {
                 out.extend([0, 0]);
                 continue;
             };
-            // Over one line, or over several and back in columns.
+            // The point spans one line, or several lines with a smaller end column.
             out.extend(if line % 2 == 0 { [unsigned(0), unsigned(9)] } else { [unsigned(2), signed(-3)] }.concat());
             match last {
                 None => out.extend([unsigned(*line), unsigned(13)].concat()),
@@ -139,7 +139,7 @@ pub(super) mod tests {
 
     #[test]
     fn signed_numbers_of_every_length() {
-        // The examples of ECMA-335 II.23.2.
+        // The examples in ECMA-335 II.23.2.
         let examples: [(i32, &[u8]); 8] = [
             (3, &[0x06]),
             (-3, &[0x7b]),

@@ -1,26 +1,26 @@
-//! Local variables: the names of a method's slots, and where in its IL each name holds (portable PDB specification, "LocalScope Table").
+//! Local variables: names of a method's slots, with the IL ranges where they apply (portable PDB specification, "LocalScope Table").
 
 use super::{Heap, Source, Table, row};
 
-/// Most local variables of a method that are read; compilers reach some hundred.
+/// Maximum number of local variables of a method; compilers reach some hundred.
 const MOST: usize = 4096;
-/// Most bytes of a name.
+/// Maximum length of a name in bytes.
 const MAX_NAME: u64 = 1024;
-/// Attribute of a variable that debuggers do not show.
+/// Attribute of a variable that debuggers hide.
 const HIDDEN: u16 = 1;
 
 /// A named local variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Local {
-    /// Its number among the method's locals.
+    /// Index among the method's locals.
     pub(crate) slot: u32,
-    /// Its name in the source; `None` for one that debuggers do not show.
+    /// Name in the source; `None` for a variable that debuggers hide.
     pub(crate) name: Option<String>,
-    /// First IL offset of its scope, and the one after the last.
+    /// First IL offset of the scope, and the offset after the last.
     pub(crate) scope: (u32, u32),
 }
 
-/// Widths of indexes, in bytes.
+/// Widths of indices in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Widths {
     pub(super) method: u64,
@@ -31,22 +31,22 @@ pub(super) struct Widths {
 }
 
 impl Widths {
-    /// Bytes of a scope before its first variable.
+    /// Offset in a LocalScope row of the first variable.
     fn variables(self) -> u64 {
         self.method.saturating_add(self.import)
     }
 
-    /// Bytes of a scope before its range.
+    /// Offset in a LocalScope row of the IL range.
     fn range(self) -> u64 {
         self.variables().saturating_add(self.variable).saturating_add(self.constant)
     }
 
-    /// Bytes of a scope: method, imports, first variable, first constant, start, length.
+    /// Size of a LocalScope row: method, imports, first variable, first constant, start, length.
     pub(super) fn scope(self) -> u64 {
         self.range().saturating_add(8)
     }
 
-    /// Bytes of a variable: attributes, slot, name.
+    /// Size of a LocalVariable row: attributes, slot, name.
     pub(super) fn local(self) -> u64 {
         self.string.saturating_add(4)
     }
@@ -62,7 +62,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// The named variables of the method in row `method`, by scope: those of a method follow each other, outer ones first.
+    /// The named variables of the method in row `method`, by scope. The scopes of a method are consecutive, outer ones first.
     pub(super) fn locals(&self, source: &Source, method: u32) -> Vec<Local> {
         let mut out = Vec::new();
         let mut scope = self.first(source, method);
@@ -80,9 +80,9 @@ impl Scopes {
         let start = source.u32(range)?;
         let end = start.checked_add(source.u32(range.checked_add(4)?)?)?;
         let first = self.first_variable(source, scope)?;
-        // Up to those of the next scope, or all.
-        let behind = self.variables.rows.saturating_add(1);
-        let last = if scope < self.scopes.rows { self.first_variable(source, scope.checked_add(1)?)?.min(behind) } else { behind };
+        // The list ends before that of the next scope, or at the end of the table.
+        let limit = self.variables.rows.saturating_add(1);
+        let last = if scope < self.scopes.rows { self.first_variable(source, scope.checked_add(1)?)?.min(limit) } else { limit };
         for variable in (first..last).take(MOST.saturating_sub(out.len())) {
             let at = row(self.variables, variable)?;
             let (attributes, slot) = (source.u16(at)?, u32::from(source.u16(at.checked_add(2)?)?));
@@ -93,7 +93,7 @@ impl Scopes {
         Some(())
     }
 
-    /// The first scope that is not of a method before `method`: they are sorted.
+    /// The first scope that does not belong to a method before `method`; scopes are sorted by method.
     fn first(&self, source: &Source, method: u32) -> u32 {
         let (mut low, mut high) = (1u32, self.scopes.rows.saturating_add(1));
         while low < high {
@@ -117,7 +117,7 @@ impl Scopes {
     }
 }
 
-/// The number of `width` bytes at `at`.
+/// Reads the number of `width` bytes at `at`.
 pub(super) fn number(source: &Source, at: u64, width: u64) -> Option<u32> {
     if width == 2 { source.u16(at).map(u32::from) } else { source.u32(at) }
 }
@@ -136,7 +136,7 @@ mod tests {
     /// A scope: method, start, length, variables (attributes, slot, name).
     type Scope<'s> = (u32, u32, u32, &'s [(u16, u16, &'s str)]);
 
-    /// A PDB of an assembly with `methods` methods, and the scopes.
+    /// A PDB of an assembly with `methods` methods, and with these scopes.
     fn build(methods: u32, scopes: &[Scope<'_>]) -> Vec<u8> {
         let (mut strings, mut variables, mut rows) = (vec![0u8], Vec::new(), Vec::new());
         let mut number = 1u16;
@@ -155,7 +155,7 @@ mod tests {
         tables.extend([0; 8]);
         tables.extend([scopes.len() as u32, u32::from(number) - 1, 1].map(u32::to_le_bytes).concat());
         tables.extend([rows, variables, vec![0; 4]].concat());
-        // Identity, entry point, tables of the assembly with their rows: one before MethodDef, and that.
+        // Identity, entry point, mask and row counts of the assembly's tables: one table before MethodDef, and MethodDef.
         let mask = 1u64 << 2 | 1 << METHOD_DEF;
         let pdb = [&[7; 20][..], &[0; 4], &mask.to_le_bytes(), &3u32.to_le_bytes(), &methods.to_le_bytes()].concat();
         let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x0c\0\0\0PDB v1.0\0\0\0\0\0\0\x03\0".to_vec();

@@ -1,4 +1,4 @@
-//! Tests of the reader of portable PDBs: files built by hand, and mutations of them.
+//! Tests of the portable PDB reader, with handmade files and mutations of them.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -10,7 +10,7 @@ use super::points::tests::{Point, encode};
 use super::*;
 use crate::dump::Bytes;
 
-/// A portable PDB with one document, `/src/NAME` for each of `documents`, and the sequence points of `methods`, by row.
+/// A portable PDB with the documents `/src/NAME` for each of `documents`, and the sequence points of `methods`, by row.
 pub(crate) fn build(id: PdbId, documents: &[&str], methods: &[Vec<Point>]) -> Vec<u8> {
     let mut blobs = vec![0u8];
     let mut blob = |bytes: &[u8]| {
@@ -34,7 +34,7 @@ pub(crate) fn build(id: PdbId, documents: &[&str], methods: &[Vec<Point>]) -> Ve
         })
         .collect();
     let points: Vec<u32> = methods.iter().map(|m| if m.is_empty() { 0 } else { blob(&encode(m, false)) }).collect();
-    // Heaps: large blobs. Tables: Document, MethodDebugInformation.
+    // Heap sizes: large blobs. Tables: Document, MethodDebugInformation.
     let mut tables = vec![0, 0, 0, 0, 2, 0, LARGE_BLOBS, 1];
     tables.extend((1u64 << DOCUMENT | 1 << METHOD_DEBUG_INFORMATION).to_le_bytes());
     tables.extend([0; 8]);
@@ -48,7 +48,7 @@ pub(crate) fn build(id: PdbId, documents: &[&str], methods: &[Vec<Point>]) -> Ve
         tables.extend([0, 0]);
         tables.extend(points.to_le_bytes());
     }
-    // Identity, entry point, the assembly's tables: none.
+    // Identity, entry point, and no tables of the assembly.
     let pdb = [&id[..], &[0; 12]].concat();
     let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x0c\0\0\0PDB v1.0\0\0\0\0\0\0\x03\0".to_vec();
     let mut at = (out.len() + 16 + 12 + 16) as u32;
@@ -86,7 +86,7 @@ fn lines_and_documents_are_read() {
 fn other_files_are_refused() {
     assert!(matches!(open(b"Microsoft C/C++ MSF 7.00\r\n\x1aDS\0\0\0".to_vec()), Err(MetadataError::Signature)));
     assert!(matches!(open(vec![]), Err(MetadataError::Headers)));
-    // Metadata of an assembly has no `#Pdb`.
+    // The metadata of an assembly has no `#Pdb` stream.
     let mut assembly = small();
     let at = memchr::memmem::find(&assembly, b"#Pdb").unwrap();
     assembly[at + 1] = b'p';

@@ -1,4 +1,4 @@
-//! Names of the types of continuations.
+//! Names of continuation types.
 
 use super::Renderer;
 use super::places::{Home, Place};
@@ -6,16 +6,17 @@ use crate::base::Addr;
 use crate::clr::gcdesc::GcDesc;
 use crate::clr::method_table::MethodTableInfo;
 
-/// Most bytes of a continuation whose references are named: a method has a few hundred bytes of variables.
+/// Maximum size in bytes of the part of a continuation whose references are in the name; the variables of a method have a few hundred
+/// bytes.
 const MAX_CONTINUATION: u64 = 1 << 12;
 
 impl Renderer<'_> {
-    /// The type of a continuation, which has no metadata: the bytes of the method's variables in it, and of each run of references the
-    /// offset among them and the number. The runtime's own debugging interface names it so (`Continuation_56_0_3_32_2`).
+    /// Formats a continuation type, which has no metadata, like the runtime's debugging interface (`Continuation_56_0_3_32_2`): the size of
+    /// the method's variables in bytes, then for each run of references its offset among the variables and its length.
     pub(super) fn continuation(&mut self, info: &MethodTableInfo, base: Addr) -> Option<Home> {
         let base = self.tables.read(base).ok()?;
         let word = self.memory.ptr_bytes();
-        // Base sizes have the object header, which offsets do not count.
+        // Base sizes include the object header, but offsets do not.
         let first = u64::from(base.base_size).saturating_sub(word);
         self.push(&format!("Continuation_{}", info.base_size.saturating_sub(base.base_size)));
         let mut run: Option<(u64, u64)> = None;

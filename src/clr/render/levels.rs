@@ -1,17 +1,17 @@
-//! The chain of types that a type is nested in.
+//! The chain of enclosing types of a type.
 
 use crate::base::len64;
 use crate::clr::metadata::Metadata;
 
-/// Maximum enclosing types of a nested type.
+/// Maximum number of enclosing types of a nested type.
 const MAX_NESTING: usize = 64;
 
-/// `TypeAttributes`: visibility values above this denote nested types.
+/// Mask of the visibility in `TypeAttributes`. Values above 1 denote nested types.
 const VISIBILITY: u32 = 7;
 
 const LAST_NOT_NESTED: u32 = 1;
 
-/// One type of a chain of nested types, outermost first.
+/// A type in a chain of nested types.
 pub(in crate::clr) struct Level {
     pub(in crate::clr) name: String,
     pub(in crate::clr) arity: usize,
@@ -39,7 +39,7 @@ pub(in crate::clr) fn levels(metadata: &Metadata, rid: u32) -> Option<Vec<Level>
     counted_levels(metadata, rid, &mut 0)
 }
 
-/// The same, with the bytes of the names that were read.
+/// Like [`levels`], but adds the bytes of the names to `read`.
 pub(in crate::clr) fn counted_levels(metadata: &Metadata, rid: u32, read: &mut u64) -> Option<Vec<Level>> {
     let mut out = Vec::new();
     let mut row = rid;

@@ -1,25 +1,25 @@
-//! Where a type is defined.
+//! The module that defines a type.
 
 use std::sync::Arc;
 
 use crate::base::Token;
 use crate::clr::modules::Module;
 
-/// Definition of a type.
+/// Defining module and token of a type.
 pub(super) struct Home {
     pub(super) module: Place,
     pub(super) token: Option<Token>,
 }
 
-/// Where a type is defined.
+/// The module that defines a type.
 pub(super) enum Place {
     Module(Arc<Module>),
-    /// In a module that was compiled into a NativeAOT program: its simple name.
+    /// A module that was compiled into a NativeAOT program, by its simple name.
     Compiled(Arc<str>),
 }
 
 impl Home {
-    /// Name of the module for display.
+    /// Name of the module, for display.
     pub(super) fn name(&self) -> Option<&str> {
         match &self.module {
             Place::Module(module) => module.name.as_deref(),

@@ -1,4 +1,4 @@
-//! Bases of statics, wherever a release keeps them.
+//! The base of a type's statics, common to all releases.
 
 use crate::base::Addr;
 use crate::memory::Memory;
@@ -6,7 +6,7 @@ use crate::memory::Memory;
 /// The base of a type's statics.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base {
-    /// Null if not yet allocated.
+    /// Address; null if not allocated yet.
     pub(super) address: Addr,
     /// Whether the class constructor has run.
     pub(super) initialized: bool,
@@ -16,8 +16,8 @@ impl Base {
     pub(super) const NONE: Base = Base { address: Addr::NULL, initialized: false };
 }
 
-/// The object of the handle stored at `at`; null without a handle.
-pub(super) fn behind_handle(memory: &Memory, at: Addr) -> Option<Addr> {
+/// The object of the handle stored at `at`; null if there is no handle.
+pub(super) fn object_of_handle(memory: &Memory, at: Addr) -> Option<Addr> {
     let handle = memory.link_or_null(at)?;
     if handle.is_null() { Some(Addr::NULL) } else { memory.link_or_null(handle) }
 }

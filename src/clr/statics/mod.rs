@@ -1,10 +1,9 @@
 //! Locations of static fields.
 //!
-//! Source: `docs/internals/types.md#statics`; every rule is measured. Structures are boxed: the slot of a static structure
-//! is a reference to its box.
+//! Source: `docs/internals/types.md#statics`; every rule is measured. Static structures are boxed: their slot is a reference to the box.
 //!
-//! The offset of a field is relative to the *base* of its kind (references or not, process or thread). The location of
-//! bases depends on the release: see `Bases`.
+//! The offset of a field is relative to the *base* of its kind (references or other, process or thread). The location of the base depends
+//! on the release: see `Bases`.
 
 mod base;
 mod net8;
@@ -25,20 +24,19 @@ use base::Base;
 use net8::Net8;
 use net9::Net9;
 
-/// Maximum bytes of a box examined.
+/// Maximum number of bytes of a boxed structure that are examined.
 const MAX_BOX: u64 = 4096;
-/// Row of a metadata token.
-/// Marks the offset of an RVA field as too large for its 27 bits: it is in the metadata.
+/// Value of an RVA field's offset that does not fit in 27 bits. The RVA is then in the metadata.
 const BIG_RVA: u64 = 0x07ff_ffff;
 
 /// Location of a static field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StaticPlace {
-    /// Its address; for structures, that of the data in the box.
+    /// The address of the field; for a structure, that of the data in its box.
     At(Addr),
-    /// The class is uninitialized and the field still zero, or the thread has never accessed it.
+    /// The class is uninitialized and the field is still zero, or the thread has never accessed the field.
     NotInitialized,
-    /// Not in the dump, or of unknown layout.
+    /// The location is not in the dump, or the layout is unknown.
     Unknown,
 }
 
@@ -49,14 +47,14 @@ enum Bases {
     Net9(Net9),
 }
 
-/// Where a thread static is in the block of each thread.
+/// Index of a thread static, which is the same in each thread's block.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     Net8(net8::ThreadSlot),
     Net9(u32),
 }
 
-/// Where a thread static is in the block of each thread; unknown, or in none yet.
+/// Index of a thread static in each thread's block: unknown, not assigned yet, or known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadSlot(Option<Option<Slot>>);
 
@@ -67,18 +65,18 @@ impl ThreadSlot {
     }
 }
 
-/// The place of the thread statics of a thread: an address, and a length; unknown, or null without any.
+/// Address and length of the thread statics of a thread; `None` if unknown, null if there are none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadBlock(Option<(Addr, u64)>);
 
 impl ThreadBlock {
-    /// Its address; null without one, `None` if unknown.
+    /// Address of the block; null if there is none, `None` if unknown.
     pub(crate) fn address(self) -> Option<Addr> {
         self.0.map(|(at, _)| at)
     }
 }
 
-/// Locates static fields.
+/// Locator of static fields.
 #[derive(Debug)]
 pub struct Statics {
     memory: Arc<Memory>,
@@ -87,9 +85,9 @@ pub struct Statics {
 }
 
 impl Statics {
-    /// Binds to a runtime; fields whose layouts the descriptor does not have are [`StaticPlace::Unknown`].
+    /// Binds to a runtime. Fields whose layouts are missing from the descriptor are [`StaticPlace::Unknown`].
     pub fn new(memory: &Arc<Memory>, d: &Descriptor, types: &Arc<Types>) -> Statics {
-        // Offset of the first element of an `Object[]`.
+        // Offset of the first element of an `object[]`.
         let array_data = d.number("PtrArrayOffsetToDataArray").ok().or_else(|| types.objects().array_bytes());
         let threads = Threads::CONTRACT.require(d).is_ok();
         let net8 = || Net8::bind(memory, d, threads, array_data).map(Bases::Net8);
@@ -97,12 +95,12 @@ impl Statics {
         Statics { memory: Arc::clone(memory), types: Arc::clone(types), bases }
     }
 
-    /// Whether the descriptor says where static fields are.
+    /// Whether the descriptor has the layouts of statics.
     pub fn is_described(&self) -> bool {
         self.bases.is_some() || self.types.names().native_aot().is_some()
     }
 
-    /// Notes what may be missing among the locations that were asked for.
+    /// Adds notes about data that may be missing from the requested locations.
     pub(crate) fn note(&self, notes: &Collector) {
         if let Some(Bases::Net9(net9)) = &self.bases {
             net9.note(notes);
@@ -113,14 +111,14 @@ impl Statics {
     pub fn place(&self, info: &MethodTableInfo, field: &Field) -> StaticPlace {
         match field.storage {
             Storage::Rva => self.in_image(info, field).map_or(StaticPlace::Unknown, StaticPlace::At),
-            // The compiler's debug information gives addresses.
+            // Debug information from the compiler contains addresses.
             Storage::Static if let Some(program) = self.types.names().native_aot() => {
                 let at = Addr(field.offset);
                 if program.is_current(at) { StaticPlace::At(at) } else { StaticPlace::Unknown }
             }
             Storage::Static => {
                 let Some(base) = self.base(info, has_reference(field)) else { return StaticPlace::Unknown };
-                match self.behind(Some(base.address), field) {
+                match self.field_at(Some(base.address), field) {
                     StaticPlace::At(at) if !base.initialized && self.is_zero(at, field) => StaticPlace::NotInitialized,
                     place => place,
                 }
@@ -129,8 +127,8 @@ impl Statics {
         }
     }
 
-    /// The location of the static field of the type at `method_table` with one of these `names`, separated by `|`; of a thread
-    /// static, for the `Thread` at `thread`.
+    /// The location of the static field of the type at `method_table` with one of these `names`, separated by `|`. If it is a thread
+    /// static, the location for the `Thread` at `thread`.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -151,7 +149,7 @@ impl Statics {
         self.in_block(self.thread_block(thread), &self.thread_slot(info, field), (info, field), &|_| true)
     }
 
-    /// Where a thread static is in the block of each thread.
+    /// The index of a thread static in each thread's block.
     pub(crate) fn thread_slot(&self, info: &MethodTableInfo, field: &Field) -> ThreadSlot {
         let gc = has_reference(field);
         let slot = match self.bases.as_ref().filter(|_| field.storage == Storage::ThreadStatic) {
@@ -162,7 +160,7 @@ impl Statics {
         ThreadSlot(slot)
     }
 
-    /// The place of the thread statics of the `Thread` at `thread`.
+    /// The block of thread statics of the `Thread` at `thread`.
     pub(crate) fn thread_block(&self, thread: Addr) -> ThreadBlock {
         ThreadBlock(match &self.bases {
             Some(Bases::Net8(net8)) => net8.block(thread),
@@ -171,7 +169,7 @@ impl Statics {
         })
     }
 
-    /// The location of a thread static in the block of a thread. `afford` takes steps in the lists there.
+    /// The location of a thread static in the block of a thread. `afford` charges steps for reading lists.
     pub(crate) fn in_block(
         &self,
         block: ThreadBlock,
@@ -187,11 +185,11 @@ impl Statics {
             (Some(Bases::Net9(net9)), Some(Some(Slot::Net9(index))), Some((at, _))) => net9.in_block(at, *index, afford),
             _ => None,
         };
-        self.behind(base, field)
+        self.field_at(base, field)
     }
 
-    /// The array of thread statics of the `Thread` at `thread`: address of the reference, and the array. `None` for .NET 8,
-    /// which uses strong handles instead.
+    /// The array of thread statics of the `Thread` at `thread`, with the address of the reference to it. `None` for .NET 8, which uses
+    /// strong handles instead.
     pub fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         match self.bases.as_ref()? {
             Bases::Net8(_) => None,
@@ -199,8 +197,8 @@ impl Statics {
         }
     }
 
-    /// `base` is null if not yet allocated, `None` if unknown.
-    fn behind(&self, base: Option<Addr>, field: &Field) -> StaticPlace {
+    /// The location of a field relative to `base`, which is null if not allocated yet and `None` if unknown.
+    fn field_at(&self, base: Option<Addr>, field: &Field) -> StaticPlace {
         let Some(base) = base else { return StaticPlace::Unknown };
         if base.is_null() {
             return StaticPlace::NotInitialized;
@@ -216,7 +214,7 @@ impl Statics {
         }
     }
 
-    /// The size of the value of a field at `at`, in bytes; 0 for a structure whose box is not in the dump.
+    /// Size in bytes of the value of a field at `at`; 0 for a structure whose box is not in the dump.
     pub(crate) fn value_bytes(&self, at: Addr, field: &Field) -> u64 {
         let word = self.memory.ptr_bytes();
         let boxed = || {
@@ -230,7 +228,7 @@ impl Statics {
         field.element.primitive_bytes(word).unwrap_or(word)
     }
 
-    /// Whether a field is still zero: an uninitialized class with memory may be running its constructor.
+    /// Whether a field is still zero. An uninitialized class with allocated statics may be running its constructor.
     fn is_zero(&self, at: Addr, field: &Field) -> bool {
         let bytes = self.value_bytes(at, field);
         self.memory.bytes(at, bytes.min(MAX_BOX)).is_ok_and(|b| b.iter().all(|b| *b == 0))
@@ -243,7 +241,7 @@ impl Statics {
         }
     }
 
-    /// The initial value of a field in its module's image.
+    /// The address of the initial value of a field in its module's image.
     fn in_image(&self, info: &MethodTableInfo, field: &Field) -> Option<Addr> {
         let names = self.types.names();
         let address = names.method_tables().module(info).ok()?;
@@ -252,7 +250,7 @@ impl Statics {
         let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token.rid());
         let rva = in_desc().or_else(in_metadata)?;
         let mapped = base.plus(rva.into());
-        // IL-only assemblies are mapped flat, with packed sections as in the file.
+        // IL-only assemblies are mapped flat, with the section alignment of the file.
         let image = Source::Memory { memory: Arc::clone(&self.memory), base, len: 1 << 32 };
         let flat = || {
             let headers = pe::Headers::read(&image)?;
@@ -262,7 +260,7 @@ impl Statics {
     }
 }
 
-/// Whether the slot of a field is a reference: structures are boxed.
+/// Whether the slot of a field is a reference, which includes boxed structures.
 fn has_reference(field: &Field) -> bool {
     field.is_reference() || field.is_structure()
 }

@@ -1,10 +1,10 @@
-//! Statics of .NET 8: in tables of the module (`DomainLocalModule`) and of each thread (`ThreadLocalModule`).
+//! Statics of .NET 8, which are in tables of the module (`DomainLocalModule`) and of each thread (`ThreadLocalModule`).
 //!
 //! Source: `appdomain.hpp`, `threadstatics.h` of .NET 8; every rule is measured (`docs/internals/types.md#statics`).
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::base::{Base, behind_handle};
+use super::base::{Base, object_of_handle};
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::base::missed::contradiction;
@@ -16,38 +16,38 @@ use crate::data::{
 };
 use crate::memory::Memory;
 
-/// The class constructor has run.
-const CLASS_INITIALISED: u8 = 1;
+/// Flag of a class whose constructor has run.
+const CLASS_INITIALIZED: u8 = 1;
 
-/// The place of a type's thread statics in the tables of each thread.
+/// Index of a type's thread statics in the tables of each thread.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ThreadSlot {
     module: Addr,
-    /// Of the module, in the table of the thread.
+    /// Index of the module in the table of the thread.
     index: u64,
-    /// In the dynamic part: see [`Net8::dynamic_id`].
+    /// Index in the dynamic part: see [`Net8::dynamic_id`].
     dynamic: Option<Option<u64>>,
 }
 
-/// Finds the bases of statics. Ordinary types have a fixed offset in the tables; generic and collectible ones an entry in
-/// the *dynamic* part.
+/// Locator of the bases of statics. Ordinary types have a fixed offset in the tables; generic and collectible types have an entry in the
+/// *dynamic* part.
 #[derive(Clone, Debug)]
 pub(super) struct Net8 {
     memory: Arc<Memory>,
     domain: Bound<DomainLocalModule>,
     thread_module: Bound<ThreadLocalModule>,
     thread: Option<Bound<Thread>>,
-    /// `Module.DomainLocalModule`.
+    /// Offset of `Module.DomainLocalModule`.
     module: u64,
-    /// Offsets of the index of collectible types: `EEClass.OptionalFields`, and the field therein.
+    /// Offset of `EEClass.OptionalFields`, and the offset in it of the index of collectible types.
     optional: Option<(u64, u64)>,
     array_data: Option<u64>,
-    /// The thread of each table of blocks that was read.
+    /// Owners of the tables of blocks that were read.
     owners: Arc<Mutex<Map<Addr, Addr>>>,
 }
 
 impl Net8 {
-    /// `threads`: whether thread statics can be read.
+    /// Binds to a runtime. `threads` enables thread statics.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net8> {
         let optional = || Some((EEClass::OptionalFields.offset(d).ok()?, EEClassOptionalFields::ModuleDynamicID.offset(d).ok()?));
         Some(Net8 {
@@ -62,7 +62,7 @@ impl Net8 {
         })
     }
 
-    /// The base of statics; `gc` for references.
+    /// The base of statics: of references if `gc`, of other fields otherwise.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let module = types.names().method_tables().loader_module(info.address)?;
         let domain = self.memory.link_or_null(module.plus(self.module))?;
@@ -81,7 +81,7 @@ impl Net8 {
         }
     }
 
-    /// The place of the thread statics of a type in the tables of each thread; `Some(None)` if no thread has them yet.
+    /// The index of a type's thread statics in the tables of each thread; `Some(None)` if no thread has them yet.
     pub(super) fn thread_slot(&self, types: &Types, info: &MethodTableInfo) -> Option<Option<ThreadSlot>> {
         self.thread.as_ref()?;
         let module = types.names().method_tables().loader_module(info.address)?;
@@ -93,14 +93,14 @@ impl Net8 {
         Some(Some(ThreadSlot { module, index, dynamic: self.dynamic_id(types, info) }))
     }
 
-    /// The table of blocks of `thread`, and its length; null without one.
+    /// The table of blocks of `thread`, with its length; null if there is none.
     pub(super) fn block(&self, thread: Addr) -> Option<(Addr, u64)> {
         let fields = self.thread.as_ref()?;
         let at = fields.place(thread, Thread::ThreadLocalBlockTable)?;
         let blocks = self.memory.link_or_null(at)?;
         let count = u64::from(fields.get(&self.memory, thread, Thread::ThreadLocalBlockSize)?);
         if blocks.is_null() != (count == 0) {
-            contradiction(at, "the table of a thread's statics and its size do not fit");
+            contradiction(at, "the table of a thread's statics does not match its size");
         }
         if !blocks.is_null() && *self.owners.lock().unwrap_or_else(PoisonError::into_inner).entry(blocks).or_insert(thread) != thread {
             contradiction(at, "two threads have the same table of statics");
@@ -108,7 +108,7 @@ impl Net8 {
         Some((blocks, count))
     }
 
-    /// The base of the thread statics at `slot` of the table of a thread; `gc` for references. Null if not yet allocated.
+    /// The base of the thread statics at `slot` in the table of a thread: of references if `gc`. Null if not allocated yet.
     pub(super) fn in_block(
         &self,
         types: &Types,
@@ -124,7 +124,7 @@ impl Net8 {
             return Some(Addr::NULL);
         }
         match slot.dynamic? {
-            None if gc => self.elements_behind(self.thread_module.place(block, ThreadLocalModule::GCStaticsHandle)?),
+            None if gc => self.elements_of_handle(self.thread_module.place(block, ThreadLocalModule::GCStaticsHandle)?),
             None => Some(block),
             Some(id) => {
                 let entry =
@@ -134,17 +134,17 @@ impl Net8 {
         }
     }
 
-    /// Whether a class is initialized; the statics of a module are allocated earlier. Measured: agrees with ClrMD for all 204
-    /// classes on three dumps from Linux and Windows.
+    /// Whether a class is initialized; the statics of a module are allocated earlier. Measured: agrees with ClrMD for all 204 classes in
+    /// three dumps from Linux and Windows.
     fn is_initialized(&self, types: &Types, domain: Addr, info: &MethodTableInfo) -> bool {
         let read = || {
             let row = u64::from(types.names().method_tables().rid(info).ok()?).checked_sub(1)?;
             self.memory.u8(self.domain.place(domain, DomainLocalModule::DataBlob)?.plus(row)).ok()
         };
-        read().is_none_or(|flags| flags & CLASS_INITIALISED != 0)
+        read().is_none_or(|flags| flags & CLASS_INITIALIZED != 0)
     }
 
-    /// Index of a type in the dynamic part: `Some(None)` for ordinary types, which have none.
+    /// Index of a type in the dynamic part; `Some(None)` for ordinary types.
     fn dynamic_id(&self, types: &Types, info: &MethodTableInfo) -> Option<Option<u64>> {
         let method_tables = types.names().method_tables();
         if let Some((_, id)) = method_tables.generic_statics(info) {
@@ -158,7 +158,7 @@ impl Net8 {
         Some(Some(u64::from(self.memory.u32(optional.plus(id)).ok()?)))
     }
 
-    /// Entry `id` of a table of {pointer, flags}; null if not yet allocated.
+    /// Entry `id` in a table of {pointer, flags}; null if not allocated yet.
     fn entry<S: Structure>(
         &self,
         fields: &Bound<S>,
@@ -174,8 +174,8 @@ impl Net8 {
         self.memory.link_or_null(table.element(id, stride))
     }
 
-    /// The base in an entry: a pointer to the references, followed by the inline primitive fields; for collectible types, both
-    /// are in objects held by the managed `LoaderAllocator`.
+    /// The base in an entry: a pointer to the references, followed by the inline primitive fields. For collectible types, both are in
+    /// objects that the managed `LoaderAllocator` keeps alive.
     fn dynamic(&self, types: &Types, info: &MethodTableInfo, module: Addr, entry: Addr, gc: bool, of_thread: bool) -> Option<Addr> {
         if entry.is_null() {
             return Some(Addr::NULL);
@@ -194,17 +194,17 @@ impl Net8 {
         match (gc, of_thread) {
             (false, _) => Some(entry),
             (true, false) => self.memory.link_or_null(entry),
-            (true, true) => self.elements_behind(entry),
+            (true, true) => self.elements_of_handle(entry),
         }
     }
 
-    /// The elements of the array of the handle stored at `at`; null without an array.
-    fn elements_behind(&self, at: Addr) -> Option<Addr> {
-        let object = behind_handle(&self.memory, at)?;
+    /// The elements of the array whose handle is stored at `at`; null if there is no array.
+    fn elements_of_handle(&self, at: Addr) -> Option<Addr> {
+        let object = object_of_handle(&self.memory, at)?;
         Some(if object.is_null() { Addr::NULL } else { object.plus(self.array_data?) })
     }
 
-    /// An object held by the managed `LoaderAllocator` of a module, in slot `handle / 2`, from 1.
+    /// An object that the managed `LoaderAllocator` of a module keeps alive, in slot `handle / 2`, from 1.
     fn collectible_object(&self, types: &Types, module: Addr, handle: u64) -> Option<Addr> {
         if handle & 1 != 0 {
             // A handle with bit 0 set points to the reference itself.

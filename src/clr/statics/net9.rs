@@ -1,11 +1,11 @@
-//! Statics of .NET 9 and later: next to the method table; thread statics through an index into lists of the thread.
+//! Statics of .NET 9 and later, whose addresses are next to the method table. Thread statics have an index into lists of the thread.
 //!
 //! Source: contracts `RuntimeTypeSystem` and `Thread` of .NET 10; every rule is measured (`docs/internals/types.md#statics`).
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::base::{Base, behind_handle};
+use super::base::{Base, object_of_handle};
 use crate::base::hash::Map;
 use crate::base::missed::{contradiction, tried};
 use crate::base::{Addr, AddrRange, Collector, NoteKind};
@@ -16,16 +16,16 @@ use crate::contract::Descriptor;
 use crate::data::{Bound, DynamicStaticsInfo, InFlightTLSData, Structure, Thread, ThreadLocalData, ThreadStaticsInfo, bind};
 use crate::memory::Memory;
 
-/// Bit of a base pointer: the class constructor has not completed.
-const NOT_INITIALISED: u64 = 1;
-/// The thread statics of the type have no index yet.
+/// Flag in a base pointer: the class constructor has not completed.
+const NOT_INITIALIZED: u64 = 1;
+/// Index of thread statics that no thread has used yet.
 const NO_INDEX: u32 = u32::MAX;
-// Storage kinds of thread statics, in the high byte of an index.
+// Kinds of storage of thread statics, in the high byte of an index.
 const IN_ARRAY: u32 = 0;
 const COLLECTIBLE: u32 = 1;
 const DIRECT: u32 = 2;
 const INDEX_MASK: u32 = 0x00ff_ffff;
-/// Maximum entries of a thread's list of thread statics not yet in its array.
+/// Maximum number of entries in a thread's list of thread statics that are not in its array yet.
 const MAX_IN_FLIGHT: usize = 65_536;
 
 /// Layouts of thread statics.
@@ -37,7 +37,7 @@ struct ThreadStatics {
     locals: Bound<ThreadLocalData>,
     in_flight: Option<Bound<InFlightTLSData>>,
     locals_bytes: u64,
-    /// Unused slots at the start of the array.
+    /// Number of unused slots at the start of the array.
     skipped: u64,
 }
 
@@ -58,7 +58,7 @@ impl ThreadStatics {
     }
 }
 
-/// Finds the bases of statics.
+/// Locator of the bases of statics.
 #[derive(Clone, Debug)]
 pub(super) struct Net9 {
     memory: Arc<Memory>,
@@ -67,20 +67,20 @@ pub(super) struct Net9 {
     mask: u64,
     threads: Option<ThreadStatics>,
     array_data: Option<u64>,
-    /// The first list of thread statics that was not read to its end.
+    /// The first list of thread statics that was not read completely.
     unended: Arc<OnceLock<Addr>>,
-    /// The thread of each block of thread statics that was read.
+    /// Owners of the blocks of thread statics that were read.
     owners: Arc<Mutex<Map<Addr, Addr>>>,
 }
 
 impl Net9 {
-    /// `threads`: whether thread statics can be read.
+    /// Binds to a runtime. `threads` enables thread statics.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor, threads: bool, array_data: Option<u64>) -> Option<Net9> {
         Some(Net9 {
             memory: Arc::clone(memory),
             statics: bind!(d, DynamicStaticsInfo { GCStatics, NonGCStatics }).ok()?,
             statics_bytes: DynamicStaticsInfo::size(d).ok()?,
-            mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALISED),
+            mask: d.number("StaticsPointerMask").unwrap_or(!NOT_INITIALIZED),
             threads: if threads { ThreadStatics::bind(d) } else { None },
             array_data,
             unended: Arc::default(),
@@ -88,24 +88,24 @@ impl Net9 {
         })
     }
 
-    /// Notes a list that was not read to its end: what it does not have is not known to be unallocated.
+    /// Adds a note about a list that was not read completely: statics that were not found in it may be allocated.
     pub(super) fn note(&self, notes: &Collector) {
         if let Some(at) = self.unended.get() {
             notes.add(NoteKind::LimitHit, *at, format!("the list of thread statics in flight at {at} has a cycle or exceeds its limit"));
         }
     }
 
-    /// The base of statics; `gc` for references.
+    /// The base of statics: of references if `gc`, of other fields otherwise.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Base::NONE) };
         let statics = end.minus(self.statics_bytes)?;
         let field = if gc { DynamicStaticsInfo::GCStatics } else { DynamicStaticsInfo::NonGCStatics };
         let at = self.statics.place(statics, field)?;
         let word = self.memory.word(at).ok()?;
-        Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALISED == 0 })
+        Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALIZED == 0 })
     }
 
-    /// The index of the thread statics of a type, which is the same in all threads; `Some(None)` if none has them yet.
+    /// The index of a type's thread statics, which is the same in all threads; `Some(None)` if no thread has them yet.
     pub(super) fn thread_index(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Option<u32>> {
         let t = self.threads.as_ref()?;
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(None) };
@@ -114,25 +114,25 @@ impl Net9 {
         Some((index != NO_INDEX).then_some(index))
     }
 
-    /// The block of thread statics of `thread`; null for dead and unstarted threads, and those that never accessed a thread static.
+    /// The block of thread statics of `thread`; null for dead and unstarted threads, and for those that never accessed a thread static.
     pub(super) fn block(&self, thread: Addr) -> Option<Addr> {
         let t = self.threads.as_ref()?;
         let data = self.locals(t, thread)?;
         if !data.is_null() {
-            // In the storage of the thread.
+            // The block is in the storage of the OS thread.
             self.memory.spare(AddrRange::new(data, data.plus(t.locals_bytes)));
         }
         Some(data)
     }
 
-    /// The base of an index in the block at `data`; null if not yet allocated. `afford` takes steps in its lists.
+    /// The base at an index in the block at `data`; null if not allocated yet. `afford` charges steps for reading lists.
     pub(super) fn in_block(&self, data: Addr, index: u32, afford: &dyn Fn(u64) -> bool) -> Option<Addr> {
         let t = self.threads.as_ref()?;
         let base = self.indexed(t, data, index)?;
         if base.is_null() { self.in_flight(t, data, index, afford) } else { Some(base) }
     }
 
-    /// The array of thread statics of `thread`: address of the reference, and the array.
+    /// The array of thread statics of `thread`, with the address of the reference to it.
     pub(super) fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         let t = self.threads.as_ref()?;
         let data = self.locals(t, thread).filter(|data| !data.is_null())?;
@@ -140,7 +140,7 @@ impl Net9 {
         self.memory.link(at).map(|array| (at, array))
     }
 
-    /// The block of thread statics of `thread`; null for threads that have not started, and for those that end.
+    /// The block of thread statics of `thread`; null for threads that have not started or are ending.
     fn locals(&self, t: &ThreadStatics, thread: Addr) -> Option<Addr> {
         let fields = t.thread.as_ref()?;
         let at = fields.place(thread, Thread::ThreadLocalDataPtr)?;
@@ -159,7 +159,7 @@ impl Net9 {
         Some(data)
     }
 
-    /// The base of an index; null if not yet allocated.
+    /// The base at an index; null if not allocated yet.
     fn indexed(&self, t: &ThreadStatics, data: Addr, index: u32) -> Option<Addr> {
         let (kind, n) = (index >> 24, index & INDEX_MASK);
         let word = self.memory.ptr_bytes();
@@ -179,14 +179,14 @@ impl Net9 {
                 if handles.is_null() || !within(ThreadLocalData::CollectibleTlsDataCount)? {
                     return Some(Addr::NULL);
                 }
-                behind_handle(&self.memory, handles.element(u64::from(n), word))
+                object_of_handle(&self.memory, handles.element(u64::from(n), word))
             }
             _ => None,
         }
     }
 
-    /// While a class constructor runs, or if it ran when the array was created, the thread keeps the object in a separate list
-    /// (measured: agrees with ClrMD).
+    /// Looks an index up in the thread's separate list of objects. It contains an object while a class constructor runs, or if one ran when
+    /// the array was created (measured: agrees with ClrMD).
     fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32, afford: &dyn Fn(u64) -> bool) -> Option<Addr> {
         let head = t.locals.place(data, ThreadLocalData::InFlightData);
         let (Some(entry), Some(first)) = (&t.in_flight, head) else { return Some(Addr::NULL) };
@@ -201,7 +201,7 @@ impl Net9 {
                 return None;
             }
             if entry.get(&self.memory, at, InFlightTLSData::TlsIndex)? == index {
-                return behind_handle(&self.memory, entry.place(at, InFlightTLSData::TLSData)?);
+                return object_of_handle(&self.memory, entry.place(at, InFlightTLSData::TLSData)?);
             }
             at = entry.link_or_null(&self.memory, at, InFlightTLSData::Next)?;
         }

@@ -1,7 +1,7 @@
-//! Words of threads that other words of the runtime contradict.
+//! Consistency checks of threads.
 //!
-//! Every rule held for the 1,162 threads of 141 real dumps, among them dumps taken during collections, crashes, and while threads started and
-//! ended. A thread that is being set up or taken down is left out: its words change one after another.
+//! Every rule held for the 1,162 threads of 141 real dumps, among them dumps taken during collections, crashes, and thread start and end.
+//! Threads that are being set up or torn down are not checked, since their words change one after another.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::memory::Memory;
 #[derive(Debug)]
 pub(super) struct Ids {
     memory: Arc<Memory>,
-    /// The thread of each id.
+    /// Array of the threads by id.
     threads: Addr,
-    /// The highest id that it gave to a thread.
+    /// The highest id that was assigned.
     pub(super) highest: u32,
 }
 
 impl Ids {
-    /// Binds to a runtime. Dumps may miss it: it only confirms what threads say.
+    /// Binds to a runtime. The table may be missing from the dump; it only confirms the ids in threads.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<Ids> {
         let dispenser = bind!(d, IdDispenser { IdToThread, HighestId }).ok()?;
         let variable = d.pointer("ThinlockThreadIdDispenser").ok()?;
@@ -35,7 +35,7 @@ impl Ids {
         })
     }
 
-    /// The thread that has the id; null for none, `None` if it is not in the dump.
+    /// The thread with the id; null if there is none, `None` if the entry is not in the dump.
     fn owner(&self, id: u32) -> Option<Addr> {
         if id > self.highest {
             return Some(Addr::NULL);
@@ -45,19 +45,19 @@ impl Ids {
 }
 
 impl Thread {
-    /// Whether the runtime has set it up, and has not begun to take it down.
+    /// Whether the runtime has set the thread up, and has not begun to tear it down.
     fn runs(&self) -> bool {
         self.state.is_some_and(is_running)
     }
 }
 
 impl Threads {
-    /// The highest managed id that the runtime gave to a thread; `None` if it is not in the dump.
+    /// The highest managed id that the runtime assigned; `None` if it is not in the dump.
     pub(crate) fn highest_id(&self) -> Option<u32> {
         self.ids.as_ref().map(|ids| ids.highest)
     }
 
-    /// Notes ids of `threads` that cannot be theirs.
+    /// Adds notes about impossible ids of `threads`.
     pub(crate) fn note_ids(&self, threads: &[Thread], notes: &Collector) {
         let add = |at: Option<Addr>, thread: &Thread, what: &str| {
             notes.add(NoteKind::Invalid, at.unwrap_or(thread.address), format!("the thread at {}: {what}", thread.address));
@@ -69,29 +69,27 @@ impl Threads {
                 let other = *by_id.entry(id).or_insert(thread.address);
                 match self.ids.as_ref().and_then(|ids| ids.owner(id)).filter(|owner| *owner != thread.address) {
                     _ if id == 0 => add(at, thread, "its managed id is 0, which no thread has"),
-                    _ if other != thread.address => add(at, thread, &format!("the thread at {other} has its managed id {id} as well")),
+                    _ if other != thread.address => add(at, thread, &format!("its managed id {id} is also that of the thread at {other}")),
                     Some(owner) if owner.is_null() => {
-                        add(at, thread, &format!("its managed id is {id}, which the runtime gave to no thread"))
+                        add(at, thread, &format!("its managed id is {id}, which is not assigned to a thread"))
                     }
-                    Some(owner) => add(at, thread, &format!("its managed id is {id}, which the runtime gave to the thread at {owner}")),
+                    Some(owner) => add(at, thread, &format!("its managed id is {id}, which is assigned to the thread at {owner}")),
                     None => {}
                 }
             }
             let at = self.identity.place(thread.address, data::Thread::OSId);
             match (thread.os_id, thread.state) {
-                (Some(0), Some(state)) if is_running(state) => {
-                    add(at, thread, "it runs, and no thread of the operating system is given for it")
-                }
+                (Some(0), Some(state)) if is_running(state) => add(at, thread, "it runs but has no OS thread id"),
                 (Some(os), state) if os != 0 => {
                     let other = *by_os.entry(os).or_insert(thread.address);
                     if other != thread.address {
-                        add(at, thread, &format!("the thread at {other} is the thread {os} of the operating system as well"));
+                        add(at, thread, &format!("its OS thread id {os} is also that of the thread at {other}"));
                     }
                     if state.is_some_and(|state| state & (super::UNSTARTED | super::DEAD) != 0) {
                         add(
                             self.thread.place(thread.address, data::Thread::State),
                             thread,
-                            &format!("it has not started or has ended, and is the thread {os} of the operating system"),
+                            &format!("it has not started or has ended, but has the OS thread id {os}"),
                         );
                     }
                 }
@@ -100,7 +98,7 @@ impl Threads {
         }
     }
 
-    /// Notes threads of which the dump does not say whether they are in cooperative mode, as it has an impossible value.
+    /// Adds notes about threads whose GC mode is unknown because it has an impossible value.
     pub(crate) fn note_modes(&self, threads: &[Thread], notes: &Collector) {
         for thread in threads {
             if let Some(mode) = self.mode(thread.address).filter(|mode| *mode > 1) {
@@ -110,7 +108,7 @@ impl Threads {
         }
     }
 
-    /// Notes threads whose allocation contexts cannot be theirs.
+    /// Adds notes about impossible allocation contexts of `threads`.
     pub(crate) fn note_contexts(&self, threads: &[Thread], notes: &Collector) {
         let Some((ContextPlace::Net9 { locals, .. }, _)) = &self.context else { return };
         let mut owners: Map<Addr, Addr> = Map::default();
@@ -119,10 +117,10 @@ impl Threads {
             let Ok(locals) = tried(|| self.memory.ptr(at)) else { continue };
             let other = if locals.is_null() { thread.address } else { *owners.entry(locals).or_insert(thread.address) };
             if locals.is_null() && thread.runs() {
-                let what = format!("the thread at {}: it runs, and has no allocation context", thread.address);
+                let what = format!("the thread at {}: it runs but has no allocation context", thread.address);
                 notes.add(NoteKind::Invalid, at, what);
             } else if other != thread.address {
-                let what = format!("the thread at {}: the thread at {other} has its allocation context as well", thread.address);
+                let what = format!("the thread at {}: its allocation context is also that of the thread at {other}", thread.address);
                 notes.add(NoteKind::Invalid, at, what);
             }
         }
@@ -133,22 +131,23 @@ impl Threads {
         self.thread.get(&self.memory, thread.address, data::Thread::ExposedObject)
     }
 
-    /// Where the handle of the managed object of `thread` is.
+    /// Address of the handle to the managed object of `thread`.
     pub(crate) fn exposed_at(&self, thread: &Thread) -> Option<Addr> {
         self.thread.place(thread.address, data::Thread::ExposedObject)
     }
 
-    /// Notes threads of `threads` whose handles of managed objects cannot be theirs.
+    /// Adds notes about impossible handles to the managed objects of `threads`.
     pub(crate) fn note_handles(&self, threads: &[Thread], notes: &Collector) {
         let mut owners: Map<Addr, Addr> = Map::default();
         for thread in threads.iter().filter(|_| !self.descriptor.is_native_aot()) {
             let Some(handle) = tried(|| self.exposed_handle(thread)) else { continue };
             let other = if handle.is_null() { thread.address } else { *owners.entry(handle).or_insert(thread.address) };
             if handle.is_null() && thread.runs() {
-                let what = format!("the thread at {}: it runs, and has no handle for its object", thread.address);
+                let what = format!("the thread at {}: it runs but has no handle to its managed object", thread.address);
                 notes.add(NoteKind::Invalid, self.exposed_at(thread), what);
             } else if other != thread.address {
-                let what = format!("the thread at {}: the thread at {other} has the handle of its object as well", thread.address);
+                let what =
+                    format!("the thread at {}: the handle to its managed object is also that of the thread at {other}", thread.address);
                 notes.add(NoteKind::Invalid, self.exposed_at(thread), what);
             }
         }

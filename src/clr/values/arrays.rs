@@ -18,11 +18,11 @@ pub struct Dimension {
 pub struct ArrayShape {
     /// Address of the first element.
     pub data: Addr,
-    /// Element size in bytes.
+    /// Size of an element in bytes.
     pub element_bytes: u64,
     /// Total number of elements.
     pub length: u64,
-    /// Dimensions; one for simple arrays.
+    /// Dimensions; a single one for simple arrays.
     pub dimensions: Vec<Dimension>,
     /// The element type, as a type handle.
     pub element: Addr,
@@ -50,7 +50,7 @@ impl Values {
         info.is_array.then_some(())?;
         let word = self.memory.ptr_bytes();
         let length = self.component_count(address)?;
-        // The base size covers the header word before the object and everything up to the first element.
+        // The base size includes the header word, which is before the object, and everything up to the first element.
         let data = address.plus(u64::from(info.base_size).checked_sub(word)?);
         let dimensions = match info.category {
             Category::SzArray => vec![Dimension { length, lower_bound: 0 }],
@@ -62,7 +62,7 @@ impl Values {
         Some(ArrayShape { data, element_bytes: u64::from(info.component_size), length: u64::from(length), dimensions, element })
     }
 
-    /// Lengths of all dimensions, then their lower bounds, after the fixed part of an array object.
+    /// Reads the lengths of all dimensions, and their lower bounds, which follow the fixed part of an array object.
     fn dimensions(&self, info: &MethodTableInfo, address: Addr) -> Option<Vec<Dimension>> {
         let rank = u64::from(self.types.names().rank(info)?);
         let bounds = address.plus(self.types.objects().array_bytes()?);

@@ -17,13 +17,13 @@ use crate::model::{FieldValue, ValueKind};
 /// Address and type of a value.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Its address.
+    /// Address of the value.
     pub address: Addr,
-    /// Its element type.
+    /// Element type.
     pub element: CorElementType,
-    /// Method table of its type, for values.
+    /// Method table of the type, for values.
     pub method_table: Option<Addr>,
-    /// Definition of its type, for values.
+    /// Definition of the type, for values.
     pub definition: Option<Definition>,
     /// Size in bytes, if known from the surrounding layout.
     pub bytes: Option<u64>,
@@ -45,7 +45,7 @@ impl Decoded {
         Decoded { kind, text, truncated: false, object: None, object_type: None, fields: Vec::new() }
     }
 
-    /// A result without value.
+    /// A result without a value.
     pub(super) fn bare(kind: ValueKind, text: &str) -> Decoded {
         Decoded::new(kind, Text { value: Value::Null, text: text.into() })
     }
@@ -59,20 +59,20 @@ impl Decoded {
     }
 }
 
-/// Remaining limits while a value is decoded.
+/// Remaining limits while a value is being decoded.
 #[derive(Debug)]
 pub(super) struct Budget {
     depth: u32,
     fields: u32,
 }
 
-/// What people want to read of an object beside its address and type: what a delegate calls, the text of an address.
+/// Additional texts for objects, such as the target of a delegate or the text of an IP address.
 pub(crate) trait ObjectTexts: std::fmt::Debug + Send + Sync {
     /// The text for the object at `object` with this method table, if there is one.
     fn text(&self, method_table: Addr, object: Addr) -> Option<String>;
 }
 
-/// Reads values.
+/// Reader of values.
 #[derive(Debug)]
 pub struct Values {
     pub(super) types: Arc<Types>,
@@ -88,7 +88,7 @@ impl Values {
         Values { types: Arc::clone(types), memory: Arc::clone(&types.memory), limits, enums: Enums::default(), texts: None }
     }
 
-    /// The same with texts for references to objects.
+    /// Adds texts for references to objects.
     #[must_use]
     pub(crate) fn with_texts(self, texts: Arc<dyn ObjectTexts>) -> Values {
         Values { texts: Some(texts), ..self }
@@ -99,17 +99,17 @@ impl Values {
         &self.types
     }
 
-    /// The limits in force.
+    /// The limits.
     pub fn limits(&self) -> &ValueLimits {
         &self.limits
     }
 
-    /// The number of elements or characters of a variable-size object.
+    /// Number of elements or characters of an object of variable size.
     pub fn component_count(&self, address: Addr) -> Option<u32> {
         self.types.objects().component_count(address)
     }
 
-    /// Method table of the object at `address`, if any.
+    /// Method table of the object at `address`, if there is one.
     pub fn method_table(&self, address: Addr) -> Option<Addr> {
         let mt = self.types.objects().method_table(address)?;
         (self.types.names().method_tables().is_valid(mt) == Ok(true)).then_some(mt)
@@ -123,8 +123,8 @@ impl Values {
         Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, address, 0, end, &mut self.budget())).collect())
     }
 
-    /// The instance field with this number of the type at `mt`; `start` is an object's address, or so chosen that a
-    /// structure's data begins one pointer behind it.
+    /// The instance field with this index of the type at `mt`. `start` is the address of an object; for an unboxed structure, it is one
+    /// pointer before the data.
     pub fn nth_field(&self, mt: Addr, index: usize, start: Addr) -> Option<FieldValue> {
         let list = self.types.instance_fields(mt)?;
         let info = self.types.names().method_tables().read(mt).ok()?;
@@ -132,24 +132,23 @@ impl Values {
         Some(self.field_within(list.get(index)?, start, 0, end, &mut self.budget()))
     }
 
-    /// The constant named `name` of the enum that `definition` defines.
+    /// The value of the constant `name` of the enum with this `definition`.
     pub(crate) fn constant(&self, definition: Definition, name: &str) -> Option<u64> {
         self.enums.constant(&self.types, definition, name)
     }
 
-    /// Address and type of a field; `start` as in [`Values::field`].
+    /// Address and type of a field; `start` as in [`Values::nth_field`].
     pub fn place(field: &Field, start: Addr) -> Place {
         place_of(field, start.plus(field.offset), None)
     }
 
-    /// The value at `place`, with the given name.
+    /// The value at `place`, for a field with this name.
     pub fn value(&self, name: String, type_name: String, place: &Place) -> FieldValue {
         let decoded = self.decode(place, &mut self.budget());
         finish(name, type_name, None, None, Some(place.address), decoded)
     }
 
-    /// The value that a register holds, of the type at `place`, whose address does not count; `None` for structures, which are read
-    /// from memory only.
+    /// The value in a register, with the type of `place`, whose address is ignored. `None` for structures, which are only read from memory.
     pub fn in_register(&self, name: String, type_name: String, place: &Place, register: u64) -> Option<FieldValue> {
         let decoded = if place.element.is_reference() {
             self.reference_to(Addr(register))
@@ -161,7 +160,7 @@ impl Values {
         Some(finish(name, type_name, None, None, None, decoded))
     }
 
-    /// A static field with an unknown location, or not yet allocated.
+    /// The result for a static field whose location is unknown or not allocated yet.
     pub fn nowhere(&self, field: &Field, kind: ValueKind, text: &str) -> FieldValue {
         let declaring = Some(self.types.names().name(field.declaring).to_name());
         finish(field.name.clone(), field.type_name.clone(), declaring, None, None, Decoded::bare(kind, text))
@@ -179,7 +178,7 @@ impl Values {
         let type_name = self.types.names().handle_name(shape.element).name.clone();
         let place = self.element_place(shape);
         let range = start.min(shape.length)..start.saturating_add(count).min(shape.length);
-        // Texts of all encodings are arrays of numbers.
+        // Texts in any encoding are arrays of numbers.
         let hidden = self.memory.hides_contents() && self.width_of(place.element).is_some();
         let value = |n: u64| {
             let address = shape.data.element(n, shape.element_bytes);
@@ -192,7 +191,7 @@ impl Values {
         range.map(value).collect()
     }
 
-    /// Type of an array's elements, with the address of the first.
+    /// Type of an array's elements, with the address of the first element.
     pub fn element_place(&self, shape: &ArrayShape) -> Place {
         let plain =
             |element| Place { address: shape.data, element, method_table: None, definition: None, bytes: Some(shape.element_bytes) };
@@ -205,12 +204,12 @@ impl Values {
                 Place { method_table: Some(i.address), definition: self.types.definition(i.address), ..plain(element) }
             }
             Some((_, Some(element))) => plain(element),
-            // Unknown: shown as bytes.
+            // Elements of unknown type are shown as bytes.
             _ => plain(CorElementType::ValueType),
         }
     }
 
-    /// The value inside the box at `address`, for structures, enums and primitives.
+    /// The value in the box at `address`, for structures, enums and primitives.
     pub fn boxed(&self, info: &MethodTableInfo, address: Addr) -> Option<FieldValue> {
         let place = self.box_place(info, address)?;
         Some(self.value("value".into(), self.types.names().name(info.address).name.clone(), &place))
@@ -228,7 +227,7 @@ impl Values {
         })
     }
 
-    /// The text of the string object at `address` with its length in characters; `None` if absent.
+    /// The text of the string object at `address`, with its length in characters; `None` if it is absent.
     pub fn string(&self, address: Addr) -> Option<(String, u32)> {
         self.types.strings().text(address, self.limits.string_chars)
     }
@@ -237,12 +236,12 @@ impl Values {
         Budget { depth: self.limits.depth, fields: self.limits.fields }
     }
 
-    /// End of the fields of an object, from its start.
+    /// Offset of the end of an object's fields, from its start.
     pub(super) fn instance_end(&self, info: &MethodTableInfo) -> u64 {
         u64::from(info.base_size).saturating_sub(self.memory.ptr_bytes())
     }
 
-    /// `shift`: what to subtract from offsets in structures, which lack the method table pointer.
+    /// Decodes a field. `shift` is subtracted from the displayed offset: in structures it is the size of the method table pointer.
     fn field_within(&self, field: &Field, start: Addr, shift: u64, end: Option<u64>, budget: &mut Budget) -> FieldValue {
         let address = start.plus(field.offset);
         let bytes = end.and_then(|e| e.checked_sub(field.offset));
@@ -282,7 +281,7 @@ impl Values {
             Ok(true) => {}
             Ok(false) => {
                 out.kind = ValueKind::Invalid;
-                out.text.text = format!("{object} <no object there>");
+                out.text.text = format!("{object} <not an object>");
                 return out;
             }
             Err(_) => {
@@ -316,7 +315,7 @@ impl Values {
         u32::try_from(element.primitive_bytes(self.memory.ptr_bytes())?).ok()?.checked_mul(8)
     }
 
-    /// Zero-extended bytes of a primitive with its width in bits.
+    /// The bits of a primitive, zero-extended, with its width.
     fn bits(&self, at: Addr, element: CorElementType) -> Option<(u64, u32)> {
         let width = self.width_of(element)?;
         let bits = match width {
@@ -391,7 +390,7 @@ impl Values {
         let info = place.method_table.and_then(|mt| tables.read(mt).ok());
         let Some((info, list)) = info.and_then(|i| Some((i, self.types.instance_fields(i.address)?))) else { return self.raw(place) };
         let pointer = self.memory.ptr_bytes();
-        // Offsets are relative to the start of a box, one pointer before the data.
+        // Offsets are relative to the start of the box, one pointer before the data.
         let start = place.address.minus(pointer)?;
         if tables.is_nullable(&info) {
             return self.nullable(&list, start, budget);
@@ -424,13 +423,13 @@ impl Values {
         Some(out)
     }
 
-    /// Whether a structure is larger than its only field: inline arrays and fixed buffers, of which only the first element is
-    /// a field.
+    /// Whether a structure is larger than its only field. This is so for inline arrays and fixed buffers, which only have a field for the
+    /// first element.
     fn is_longer(&self, info: &MethodTableInfo, list: &[Field]) -> bool {
         let [one] = list else { return false };
         let word = self.memory.ptr_bytes();
         let bytes = one.element.primitive_bytes(word).or(one.is_reference().then_some(word));
-        // Less than a word can be padding.
+        // A difference of less than a word may be padding.
         bytes.is_some_and(|b| self.instance_end(info).saturating_sub(word).saturating_sub(b) >= word)
     }
 
@@ -465,7 +464,7 @@ fn place_of(field: &Field, address: Addr, bytes: Option<u64>) -> Place {
     Place { address, element: field.element, method_table: field.method_table, definition: field.definition, bytes }
 }
 
-/// Upper bound for the end of each field: the start of the next one, or the end of the object.
+/// Upper limit of the end of each field: the start of the next field, or the end of the object.
 fn ends(list: &[Field], end: u64) -> Vec<Option<u64>> {
     let mut starts: Vec<u64> = list.iter().map(|f| f.offset).collect();
     starts.sort_unstable();

@@ -9,9 +9,9 @@ use crate::clr::fields::{Definition, Types};
 
 /// `FieldAttributes.Literal`.
 const LITERAL: u32 = 0x40;
-/// Maximum cached names per enum.
+/// Maximum number of cached names per enum.
 const MAX_NAMES: usize = 1 << 16;
-/// Maximum names in a combined value.
+/// Maximum number of names in a combined value.
 const MAX_PARTS: usize = 64;
 
 type Literals = Vec<(u64, String)>;
@@ -32,12 +32,12 @@ impl Enums {
         Arc::clone(self.known.lock().unwrap_or_else(PoisonError::into_inner).entry(definition).or_insert(list).get())
     }
 
-    /// The constant of an enum with this name.
+    /// The value of the constant `name` of an enum.
     pub(super) fn constant(&self, types: &Types, definition: Definition, name: &str) -> Option<u64> {
         self.literals(types, definition).iter().find(|(_, own)| own == name).map(|(value, _)| *value)
     }
 
-    /// The name of the value `bits` of an enum of `width` bits, or its number if it has none.
+    /// The name of the value `bits` of an enum of `width` bits; its number if it has no name.
     pub(super) fn name(&self, types: &Types, definition: Definition, bits: u64, width: u32, number: &Text) -> Text {
         let literals = self.literals(types, definition);
         match combined(&literals, bits, mask(width)) {
@@ -70,7 +70,7 @@ fn read(types: &Types, definition: Definition) -> Option<Literals> {
     Some(named.collect())
 }
 
-/// The name of `bits`, or the names of flags that add up to it, as .NET prints `[Flags]` enums, but with ` | `.
+/// The name of `bits`, or the names of the flags that it consists of, as .NET prints `[Flags]` enums, but separated by ` | `.
 fn combined(literals: &[(u64, String)], bits: u64, mask: u64) -> Option<String> {
     if let Some((_, name)) = literals.iter().find(|(value, _)| value & mask == bits) {
         return Some(name.clone());

@@ -1,4 +1,5 @@
-//! CoreLib structures shown as one value. Their fields are found by name; if renamed, the structure is shown by field.
+//! CoreLib structures that are shown as a single value. Their fields are looked up by name; if one was renamed, the fields are shown
+//! instead.
 
 use super::decode::{Decoded, Values};
 use super::plain::{self, Text};
@@ -7,7 +8,7 @@ use crate::clr::fields::Field;
 use crate::model::ValueKind;
 
 impl Values {
-    /// The value of a structure with its own text form. `start` is one pointer before its data.
+    /// The value of a structure that has its own text form. `start` is one pointer before its data.
     pub(super) fn known(&self, name: &str, list: &[Field], start: Addr) -> Option<Decoded> {
         let at = |field: &str| list.iter().find(|f| f.name == field).map(|f| start.plus(f.offset));
         let u64_at = |field: &str| self.memory.u64(at(field)?).ok();

@@ -1,6 +1,6 @@
 //! Values of fields and array elements.
 //!
-//! Offsets within structures come from the fields of the type, found by name. Values of unknown layout are shown as bytes.
+//! Offsets within structures come from the type's fields. Values of unknown layout are shown as bytes.
 
 mod arrays;
 mod decode;
@@ -14,18 +14,18 @@ pub use decode::{Place, Values};
 pub use plain::Text;
 pub(crate) use plain::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 
-/// Limits per value; a value that exceeds one is `truncated`.
+/// Limits for a value; a value that exceeds one is `truncated`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueLimits {
-    /// Characters shown of a string.
+    /// Maximum number of characters of a string.
     pub string_chars: u32,
-    /// Depth of structure expansion.
+    /// Maximum depth of nested structures.
     pub depth: u32,
-    /// Total fields of all structures in a value.
+    /// Maximum number of fields of all structures in a value.
     pub fields: u32,
-    /// Bytes of a value of unknown layout.
+    /// Maximum number of bytes of a value of unknown layout.
     pub raw_bytes: u64,
-    /// Characters of the text of one structure.
+    /// Maximum number of characters of the text of a structure.
     pub text_chars: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Text forms of numbers, characters, dates and the like. Pure functions of the bytes.
+//! Text forms of numbers, characters, dates and similar values. Pure functions of the bytes.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::base::{CorElementType, escaped_unit};
 pub struct Text {
     /// Value for JSON.
     pub value: Value,
-    /// For display.
+    /// Text for display.
     pub text: String,
 }
 
@@ -22,16 +22,16 @@ impl Text {
 }
 
 const TICKS_PER_SECOND: u64 = 10_000_000;
-/// Ticks of `DateTime` in a millisecond.
+/// Number of `DateTime` ticks in a millisecond.
 pub(crate) const TICKS_PER_MILLISECOND: u64 = TICKS_PER_SECOND / 1_000;
 const SECONDS_PER_DAY: u64 = 86_400;
 const TICKS_PER_DAY: u64 = TICKS_PER_SECOND * SECONDS_PER_DAY;
 /// `DateTime.MaxValue.Ticks`.
 const MAX_TICKS: u64 = 3_155_378_975_999_999_999;
-/// Maximum scale of a decimal: digits after the point.
+/// Maximum scale of a decimal, its number of digits after the point.
 const MAX_SCALE: u32 = 28;
 
-/// An integer of the element type from its zero-extended bytes.
+/// An integer of this element type, from its zero-extended bits.
 pub(super) fn integer(element: CorElementType, bits: u64) -> Option<Text> {
     let signed = |width: u32| (bits << (64 - width)).cast_signed() >> (64 - width);
     let number = match element {
@@ -89,7 +89,7 @@ fn escape_char(c: char, quote: char) -> String {
         '\t' => "\\t".into(),
         '\\' => "\\\\".into(),
         c if c == quote => format!("\\{c}"),
-        // Control characters, and those that change the text direction.
+        // Control characters, and characters that change the text direction.
         c if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
             format!("\\u{:04x}", u32::from(c))
         }
@@ -97,7 +97,7 @@ fn escape_char(c: char, quote: char) -> String {
     }
 }
 
-/// A quoted string, escaped for terminals. Backslashes of the string itself are doubled, those of lone surrogates are not.
+/// A quoted string, escaped for terminals. Backslashes in the string are doubled, unlike those that escape lone surrogates.
 pub(super) fn quoted(units: &[u16], truncated: bool) -> String {
     let mut out = String::from('"');
     let parts = char::decode_utf16(units.iter().copied());
@@ -106,7 +106,7 @@ pub(super) fn quoted(units: &[u16], truncated: bool) -> String {
     out
 }
 
-/// Year, month and day of a number of days since 0001-01-01.
+/// Year, month and day from a number of days since 0001-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
     // Years start in March, so that the leap day is the last of its year (Howard Hinnant's civil_from_days).
     let z = days.saturating_add(306);
@@ -131,14 +131,14 @@ fn clock(ticks: u64) -> String {
     out
 }
 
-/// ISO 8601 of ticks (100 ns) since 0001-01-01; `None` beyond the year 9999.
+/// ISO 8601 form of ticks (100 ns) since 0001-01-01; `None` after the year 9999.
 pub(super) fn iso(ticks: u64) -> Option<String> {
     (ticks <= MAX_TICKS).then_some(())?;
     let (year, month, day) = date(ticks / TICKS_PER_DAY);
     Some(format!("{year:04}-{month:02}-{day:02}T{}", clock(ticks % TICKS_PER_DAY)))
 }
 
-/// A `DateTime` from its single word: ticks, and the kind in the two high bits (0 unspecified, 1 UTC, 2 and 3 local).
+/// A `DateTime` from its word: ticks, with the kind in the two high bits (0 unspecified, 1 UTC, 2 and 3 local).
 pub(super) fn date_time(word: u64) -> Option<Text> {
     let iso = iso(word & (u64::MAX >> 2))?;
     Some(match word >> 62 {
@@ -148,17 +148,17 @@ pub(super) fn date_time(word: u64) -> Option<Text> {
     })
 }
 
-/// ISO 8601 of ticks (100 ns) of UTC since 0001-01-01, to the millisecond; `None` beyond the year 9999.
+/// ISO 8601 form of UTC ticks (100 ns) since 0001-01-01, to the millisecond; `None` after the year 9999.
 pub(crate) fn utc(ticks: u64) -> Option<String> {
     iso(ticks.checked_sub(ticks % TICKS_PER_MILLISECOND)?).map(|text| format!("{text}Z"))
 }
 
-/// Ticks of a `DateTime` in UTC, from its word; `None` if it is not one.
+/// Ticks of a UTC `DateTime`, from its word; `None` for another kind.
 pub(crate) fn utc_ticks(word: u64) -> Option<u64> {
     (word >> 62 == 1).then_some(word & (u64::MAX >> 2)).filter(|ticks| *ticks <= MAX_TICKS)
 }
 
-/// A `DateTimeOffset`: its `DateTime` is in UTC.
+/// A `DateTimeOffset`, whose `DateTime` is in UTC.
 pub(super) fn date_time_offset(word: u64, minutes: i32) -> Option<Text> {
     (minutes.unsigned_abs() <= 14 * 60).then_some(())?;
     let ticks = (word & (u64::MAX >> 2)).checked_add_signed(i64::from(minutes).checked_mul(60 * 10_000_000)?)?;
@@ -166,14 +166,14 @@ pub(super) fn date_time_offset(word: u64, minutes: i32) -> Option<Text> {
     Some(Text::same(format!("{}{sign}{:02}:{:02}", iso(ticks)?, m / 60, m % 60)))
 }
 
-/// A `DateOnly`: days since 0001-01-01.
+/// A `DateOnly` from its days since 0001-01-01.
 pub(super) fn date_only(days: u64) -> Option<Text> {
     (days <= MAX_TICKS / TICKS_PER_DAY).then_some(())?;
     let (year, month, day) = date(days);
     Some(Text::same(format!("{year:04}-{month:02}-{day:02}")))
 }
 
-/// A `TimeOnly`: ticks since midnight.
+/// A `TimeOnly` from its ticks since midnight.
 pub(super) fn time_only(ticks: u64) -> Option<Text> {
     (ticks < TICKS_PER_DAY).then(|| Text::same(clock(ticks)))
 }
@@ -192,7 +192,7 @@ pub(super) fn time_span(ticks: i64) -> Text {
     Text::same(format!("{sign}{days}{time}"))
 }
 
-/// A `Guid` from its 16 bytes (the first three parts are little endian).
+/// A `Guid` from its 16 bytes, of which the first three parts are little endian.
 pub(super) fn guid(b: [u8; 16]) -> Text {
     let [a0, a1, a2, a3, b0, b1, c0, c1, rest @ ..] = b;
     let (a, b, c) = (u32::from_le_bytes([a0, a1, a2, a3]), u16::from_le_bytes([b0, b1]), u16::from_le_bytes([c0, c1]));
@@ -203,7 +203,7 @@ pub(super) fn guid(b: [u8; 16]) -> Text {
     Text::same(out)
 }
 
-/// A `Decimal`: 96 bits, a scale in bits 16 to 23 of the flags, the sign in bit 31.
+/// A `Decimal`: 96 bits, the scale in bits 16 to 23 of the flags, the sign in bit 31.
 pub(super) fn decimal(flags: u32, high: u32, low: u64) -> Option<Text> {
     let scale = flags >> 16 & 0xff;
     (scale <= MAX_SCALE && flags & 0x7f00_ffff == 0).then_some(())?;
@@ -220,7 +220,7 @@ pub(super) fn decimal(flags: u32, high: u32, low: u64) -> Option<Text> {
     Some(Text::same(format!("{sign}{digits}")))
 }
 
-/// Bytes in memory order.
+/// Bytes in hexadecimal, in memory order.
 pub(super) fn hex(bytes: &[u8]) -> Text {
     let mut out = String::with_capacity(bytes.len().saturating_mul(2));
     for b in bytes {

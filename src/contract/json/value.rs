@@ -1,4 +1,4 @@
-//! The JSON values that a descriptor is written in. Nothing that is valid JSON is an error here: the parser decides what it is.
+//! The JSON values of a descriptor. Any valid JSON is accepted here; the parser interprets it.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAcces
 pub(super) fn strict(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
-    // A comma is held back until something other than a closing bracket follows.
+    // A comma is held back until a character other than a closing bracket follows.
     let mut comma = false;
     while let Some(c) = chars.next() {
         match c {
@@ -54,7 +54,7 @@ pub(super) fn strict(text: &str) -> String {
     out
 }
 
-/// The sections of a descriptor. Of repeated ones, the last counts; unknown ones are skipped.
+/// The sections of a descriptor. Of repeated sections, the last one is used; unknown sections are skipped.
 #[derive(Default)]
 pub(super) struct File {
     pub(super) version: Option<Value>,
@@ -93,7 +93,7 @@ impl<'de> Deserialize<'de> for File {
     }
 }
 
-/// A dictionary with entries in order, including duplicates; or something else.
+/// A dictionary with entries in order, including duplicates, or another value.
 pub(super) enum Pairs<T> {
     Entries(Vec<(String, T)>),
     Other,
@@ -164,7 +164,7 @@ impl Scalar {
     }
 }
 
-/// A value in a descriptor: a scalar, or a list of at most two of them, nested at most once; or something else.
+/// A value in a descriptor: a scalar, a list of at most two values, nested at most once, or anything else.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Scalar(Scalar),
@@ -173,7 +173,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// The number that it is or spells.
+    /// The number, if the value is a number or a numeric string.
     pub(super) fn number(&self) -> Option<u64> {
         match self {
             Value::Scalar(s) => s.number(),
@@ -181,7 +181,7 @@ impl Value {
         }
     }
 
-    /// The text, where it was written as a string.
+    /// The text, if the value is a string.
     pub(super) fn text(&self) -> Option<&str> {
         match self {
             Value::Scalar(Scalar::Text(t)) => Some(t),
@@ -189,7 +189,7 @@ impl Value {
         }
     }
 
-    /// `[IDX]`
+    /// The index in `[IDX]`.
     pub(super) fn slot(&self) -> Option<u64> {
         match self {
             Value::List(items) => match items.as_slice() {
@@ -200,7 +200,7 @@ impl Value {
         }
     }
 
-    /// `V`, `[IDX]`, `[V,"type"]`, `[[IDX],"type"]` → the value and its type.
+    /// The value and the type in `V`, `[IDX]`, `[V,"type"]` or `[[IDX],"type"]`.
     pub(super) fn typed(&self) -> Option<(&Value, Option<String>)> {
         match self {
             Value::List(items) => match items.as_slice() {
@@ -214,7 +214,7 @@ impl Value {
     }
 }
 
-/// Skips what is left of a list.
+/// Skips the rest of a list.
 fn rest<'de, A: SeqAccess<'de>>(seq: &mut A) -> Result<(), A::Error> {
     while seq.next_element::<IgnoredAny>()?.is_some() {}
     Ok(())
@@ -268,7 +268,7 @@ impl<'de> Visitor<'de> for ItemVisitor {
                 None => return Ok(Value::List(items)),
             }
         }
-        // Two items end a list; where more come, or lists lie deeper, it is something else.
+        // A list of more than two items, or a deeper nesting, is not a value of a descriptor.
         let more = seq.next_element::<IgnoredAny>()?.is_some();
         rest(&mut seq)?;
         if more || self.depth >= 2 {

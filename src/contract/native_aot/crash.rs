@@ -1,7 +1,7 @@
 //! The crash report that a NativeAOT program leaves in its memory.
 //!
-//! Source: `CrashInfo.cs`, `g_CrashInfoBuffer`; measured on .NET 9.0.20 and 11.0.0. JSON, written before the program ends itself. Nothing leads
-//! to it in .NET 11: it is looked for in the program's own writable memory.
+//! Source: `CrashInfo.cs`, `g_CrashInfoBuffer`; measured on .NET 9.0.20 and 11.0.0. The report is JSON, written before the program
+//! terminates itself. In .NET 11 nothing points to it, so the program's writable memory is searched.
 
 use serde::Deserialize;
 
@@ -14,7 +14,7 @@ use crate::model::{CrashException, CrashFrame, CrashReport};
 const MAX_BYTES: u64 = 64 << 10;
 /// The first bytes of a report.
 const START: &[u8] = b"{\"version\":\"";
-/// Maximum inner exceptions followed.
+/// Maximum number of inner exceptions followed.
 const MAX_DEPTH: usize = 32;
 
 /// Fields whose values are names and numbers (`CrashInfo.cs`).
@@ -63,7 +63,7 @@ struct RawFrame {
     name: Option<String>,
 }
 
-/// The report, if the program wrote one.
+/// The crash report, if the program wrote one.
 pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor, image: Option<&Image>) -> Option<CrashReport> {
     let mut raw = match descriptor.pointer("CrashInfoBuffer") {
         Ok(at) => read(memory, at)?,
@@ -82,7 +82,7 @@ pub(in crate::contract) fn report(memory: &Memory, descriptor: &Descriptor, imag
     })
 }
 
-/// Overwrites the texts of a report other than names and numbers, and all of what cannot be read as a report.
+/// Overwrites the texts in a report, except names and numbers. Overwrites everything if the report cannot be parsed.
 pub(crate) fn redacted(mut text: Vec<u8>) -> Vec<u8> {
     if parsed(text.clone()).is_some() {
         overwrite(&mut text);
@@ -123,7 +123,7 @@ fn parsed(text: Vec<u8>) -> Option<Raw> {
     serde_json::from_str(&utf8(text)).ok()
 }
 
-/// The first report in the writable memory of `image` that the dump captured: what a file supplies is of before the start.
+/// The first report in the captured writable memory of `image`. Pages from the module file are excluded, since they predate the process.
 fn search(memory: &Memory, image: &Image) -> Option<Raw> {
     let afford = |r: &&AddrRange| memory.afford_bytes(memory.captured(**r));
     for range in image.writable.iter().take_while(afford) {
@@ -141,7 +141,7 @@ fn search(memory: &Memory, image: &Image) -> Option<Raw> {
     None
 }
 
-/// Takes the messages out of an exception and those within.
+/// Removes the messages of an exception and its inner exceptions.
 fn hide_messages(raw: &mut RawException) {
     let mut next: Vec<&mut RawException> = vec![raw];
     while let Some(e) = next.pop() {
@@ -150,7 +150,7 @@ fn hide_messages(raw: &mut RawException) {
     }
 }
 
-/// `RhFailFastReason`.
+/// The name of an `RhFailFastReason`.
 fn reason(number: &str) -> Option<&'static str> {
     Some(match number {
         "1" => "unhandled exception",

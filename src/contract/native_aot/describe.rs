@@ -1,4 +1,4 @@
-//! Turns the debug header into the descriptor that .NET 11 publishes for NativeAOT programs.
+//! Translates the debug header into the descriptor that .NET 11 publishes for NativeAOT programs.
 
 use super::DebugHeader;
 use crate::base::{Addr, PtrSize};
@@ -9,12 +9,12 @@ use crate::contract::overlay::{self, Overlay};
 use crate::memory::Memory;
 use crate::model::OriginKind;
 
-/// Types that no NativeAOT program of any release describes.
+/// Types that NativeAOT programs do not describe in any release.
 const FORMS: [&str; 4] = ["Object", "String", "Array", "ManagedObjectWrapperLayout"];
-/// Names of the thread's structure, newest first.
+/// Names of the thread structure, newest first.
 const THREAD: [&str; 3] = ["RuntimeThreadLocals", "runtime_thread_locals", "ThreadBuffer"];
 
-/// From a field of the header to one of the descriptor.
+/// Type and field in the header, and the corresponding type and field in the descriptor.
 const FIELDS: &[(&str, &str, &str, &str)] = &[
     ("gc_alloc_context", "alloc_ptr", "GCAllocContext", "Pointer"),
     ("gc_alloc_context", "alloc_limit", "GCAllocContext", "Limit"),
@@ -46,8 +46,8 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
     ("MethodTable", "m_VTable", "MethodTable", "VTable"),
 ];
 
-/// Adds what `header` tells to `descriptor`. Returns where the GC's variables are, and the overlay that adds what the
-/// header leaves out, if one agrees with it.
+/// Adds the content of `header` to `descriptor`. Returns the location of the GC's variables, and the overlay that supplies what the header
+/// omits, if one agrees with the header.
 pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHeader) -> (Option<GcDacVars>, Option<&'static Overlay>) {
     let mut used = None;
     if let Some(o) = release_of(header, memory) {
@@ -55,7 +55,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
         add_forms(descriptor, o, origin);
         descriptor.release.clone_from(&o.section.runtime);
         for (name, layout) in &o.raw.types {
-            // The thread's structure goes by one name here, whatever the release calls it.
+            // The descriptor uses one name for the thread structure, whatever its name in this release.
             let theirs = if THREAD.contains(&name.as_str()) { thread(header) } else { name.as_str() };
             let known = header.size(theirs);
             let agrees = known.is_none_or(|n| layout.size.is_none_or(|size| size == n))
@@ -84,7 +84,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
             descriptor.set_field(to_type, to_field, offset, origin);
         }
     }
-    // A global of the descriptor is the address of a variable. Where the header gives a value, its own table is the variable.
+    // A pointer global is the address of a variable. Where the header has a value instead, the slot in its table serves as the variable.
     if let Some(variable) = header.variable("g_pFreeObjectEEType") {
         descriptor.set_pointer("FreeObjectMethodTable", variable, origin);
     }
@@ -104,7 +104,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
     (vars, used)
 }
 
-/// The overlay for the release of the header: by its version or, without one, the one that agrees with the most of its entries.
+/// The overlay for the release of the header: by version, or without a version, the one that agrees with the most entries.
 fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay> {
     let agreeing = |o: &&Overlay| {
         let types = o.raw.types.iter().flat_map(|(name, layout)| layout.fields.iter().map(move |(field, at, _)| (name, field, at)));
@@ -112,20 +112,20 @@ fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay>
     };
     let of_header = |o: &&Overlay| o.section.debug_header.as_ref().is_none_or(|order| header.major.is_none_or(|n| n == order.major));
     let ptr = memory.shape().ptr;
-    // That for 32-bit targets has no order, nor has that of .NET 11, whose programs have no header.
+    // The overlay for 32-bit targets has no order of entries. Nor does the one for .NET 11, whose programs have no header.
     let candidates = overlay::native_aot(ptr).filter(|o| ptr == PtrSize::Four || o.section.debug_header.is_some());
     candidates.filter(of_header).max_by_key(agreeing)
 }
 
-/// Adds to the descriptor of a NativeAOT program of .NET 11 what it does not have: the forms of objects, strings and arrays, and fields
-/// that were measured on the release that agrees with it.
+/// Adds to the descriptor of a NativeAOT program of .NET 11 what it omits: the layouts of objects, strings and arrays, and fields that were
+/// measured on the release that agrees with it.
 pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     if !descriptor.is_native_aot() {
         return;
     }
     let ptr = memory.shape().ptr;
     let agrees = |o: &&Overlay| o.section.debug_header.is_none() && o.section.runtime.is_some() && agree(descriptor, o);
-    // The forms are the same in every release.
+    // These layouts are the same in every release.
     let release = overlay::native_aot(ptr).find(agrees);
     let Some(o) = release.or_else(|| overlay::native_aot(ptr).next()) else { return };
     let origin = add_origin(descriptor, o);
@@ -145,8 +145,8 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     }
 }
 
-/// Whether the threads of the descriptor are those that `overlay` was measured on: all fields that both have are at the same places, and
-/// one at least is in both.
+/// Whether `overlay` was measured on the descriptor's release: all fields of these structures that both have are at the same offsets, and
+/// at least two fields of the thread are in both.
 fn agree(descriptor: &Descriptor, overlay: &Overlay) -> bool {
     let ours = |name: &str| overlay.raw.types.iter().find(|t| t.0 == name).map(|t| &t.1);
     let of_both = |name: &str| -> Vec<bool> {

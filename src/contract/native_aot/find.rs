@@ -1,4 +1,4 @@
-//! Finds the debug header: by its export, by its cookie, or by the shape of its tables.
+//! Finds the debug header by its export, its cookie, or the shape of its tables.
 
 use super::header::{COOKIE, DebugHeader, DebugHeaderError, MAX_ENTRIES, MAX_GLOBALS, Tables};
 use crate::base::{Addr, AddrRange, PAGE, len64};
@@ -6,27 +6,27 @@ use crate::contract::overlay::{self, Overlay};
 use crate::dump::Module;
 use crate::memory::{Image, Memory};
 
-/// Exported by NativeAOT programs of .NET 8 to 10.
+/// Exported symbol of the debug header, in NativeAOT programs of .NET 8 to 10.
 const EXPORT: &str = "DotNetRuntimeDebugHeader";
-/// Fewer entries are no table of types: .NET 8 to 10 have about ninety.
+/// Minimum number of entries in a table of types: .NET 8 to 10 have about ninety.
 const MIN_ENTRIES: usize = 40;
-/// Fewer are no table of globals: .NET 9 has six.
+/// Minimum number of entries in a table of globals: .NET 9 has six.
 const MIN_GLOBALS: u64 = 4;
-/// No offset or size in the table is larger.
+/// Upper limit of offsets and sizes in the table.
 const MAX_VALUE: u64 = 0x1_0000;
 
-/// The header that `image` exports, if it does.
+/// The header that `image` exports, if any.
 pub fn by_export(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, DebugHeaderError>> {
     let export = image.export(memory, EXPORT)?;
     let read = DebugHeader::read(memory, export.address, "its export", &releases(memory));
-    // Heap dumps lack the page of the header, and have those of its tables.
+    // Heap dumps do not have the page of the header, but they have those of its tables.
     Some(read.or_else(|e| by_content(memory, image).unwrap_or(Err(e))))
 }
 
-/// A module that seems to be a program, its image and its header.
+/// A candidate module, its image and its header.
 type Found<'m> = (&'m Module, Image, Result<DebugHeader, DebugHeaderError>);
 
-/// The programs and libraries of NativeAOT among `modules`, at most `most`, by the content of their images: each is a separate runtime.
+/// The NativeAOT programs and libraries among `modules`, at most `most`, found by the content of their images. Each is a separate runtime.
 pub fn all_by_content<'m>(memory: &Memory, modules: &'m [Module], image: impl Fn(&Module) -> Option<Image>, most: usize) -> Vec<Found<'m>> {
     let found = modules.iter().filter_map(|module| {
         let image = image(module)?;
@@ -36,7 +36,7 @@ pub fn all_by_content<'m>(memory: &Memory, modules: &'m [Module], image: impl Fn
     found.take(most).collect()
 }
 
-/// The header, or else its tables, in the captured writable memory of `image`.
+/// The header, or otherwise its tables, in the captured writable memory of `image`.
 pub fn by_content(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, DebugHeaderError>> {
     let mut failure = None;
     for (start, bytes) in writable(memory, image) {
@@ -63,14 +63,15 @@ fn releases(memory: &Memory) -> Vec<&'static Overlay> {
     overlay::native_aot(memory.shape().ptr).filter(|o| o.section.debug_header.is_some()).collect()
 }
 
-/// The captured writable memory of an image, as far as the opening may read.
+/// The captured writable memory of an image, within the budget of the opening.
 fn writable<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let afford = |r: &&AddrRange| memory.afford_bytes(memory.captured(**r));
     image.writable.iter().take_while(afford).flat_map(|range| memory.stretches(*range))
 }
 
-/// The tables, if the header that leads to them is not in the dump. Types: a run of two pointers into the image and a small number,
-/// ended by a null name. Globals: pairs of a pointer into the image and an address.
+/// Finds the tables by their shape if the header that points to them is not in the dump. The table of types is a run of rows, each with two
+/// pointers into the image and a small number, ended by a null name. The table of globals has pairs of a pointer into the image and an
+/// address.
 fn tables_by_shape(memory: &Memory, image: &Image) -> Option<Tables> {
     let word = memory.ptr_bytes();
     let row = 2 * word + 8;
@@ -89,29 +90,29 @@ fn tables_by_shape(memory: &Memory, image: &Image) -> Option<Tables> {
                 continue;
             }
             let n = (0..MAX_ENTRIES).take_while(|i| memory.afford_steps(1) && is_row(at.plus(i * row)) == Some(true)).count();
-            let behind = at.plus(len64(n) * row);
-            if n >= MIN_ENTRIES && memory.ptr(behind).is_ok_and(Addr::is_null) {
-                let globals = globals_near(memory, image, at, behind)?;
+            let types_end = at.plus(len64(n) * row);
+            if n >= MIN_ENTRIES && memory.ptr(types_end).is_ok_and(Addr::is_null) {
+                let globals = globals_near(memory, image, at, types_end)?;
                 return Some(Tables { types: at, globals });
             }
-            // A run that is too short cannot become longer from its own next row on.
-            at = behind.max(at.plus(word));
+            // No suffix of a run that is too short is long enough, so skip the whole run.
+            at = types_end.max(at.plus(word));
         }
     }
     None
 }
 
-/// The table of globals around that of the types, from `types` to `behind`: .NET 9 has it in the page behind.
-fn globals_near(memory: &Memory, image: &Image, types: Addr, behind: Addr) -> Option<Addr> {
+/// The table of globals within a page of the table of types, which extends from `types` to `end`. In .NET 9 it is in the next page.
+fn globals_near(memory: &Memory, image: &Image, types: Addr, end: Addr) -> Option<Addr> {
     let word = memory.ptr_bytes();
     let pair = 2 * word;
     let inside = |at: Addr| memory.ptr(at).is_ok_and(|a| image.range.contains(a));
     let places = 0..=PAGE / word;
-    let after = places.clone().map(|i| behind.plus(i * word));
+    let after = places.clone().map(|i| end.plus(i * word));
     let before = places.filter_map(|i| types.minus(i * word));
     after.chain(before).find(|at| {
         let pairs = len64((0..MAX_GLOBALS).take_while(|i| inside(at.plus(i * pair))).count());
-        // The base address of the module is the value of one of them.
+        // One of the globals is the base address of the module.
         let names_base = || (0..pairs).any(|i| memory.ptr(at.plus(i * pair + word)) == Ok(image.base));
         (MIN_GLOBALS..MAX_GLOBALS).contains(&pairs) && memory.ptr(at.plus(pairs * pair)).is_ok_and(Addr::is_null) && names_base()
     })

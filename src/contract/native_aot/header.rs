@@ -1,6 +1,6 @@
-//! `DotNetRuntimeDebugHeader`: two tables of names, one with sizes and offsets, one with addresses.
+//! `DotNetRuntimeDebugHeader`: two tables with names, one of sizes and offsets, one of addresses.
 //!
-//! Source: `DebugHeader.cpp`; measured on .NET 8.0.31, 9.0.20 and 10.0.12. Both tables lie in `.bss`, their names in `.rodata`.
+//! Source: `DebugHeader.cpp`; measured on .NET 8.0.31, 9.0.20 and 10.0.12. Both tables are in `.bss`, their names in `.rodata`.
 
 use std::ops::RangeInclusive;
 
@@ -8,35 +8,35 @@ use crate::base::{Addr, Endian, PtrSize};
 use crate::contract::overlay::{DebugHeaderOrder, Overlay};
 use crate::memory::{Memory, ReadError};
 
-/// The first four bytes.
+/// The first four bytes of the header.
 pub(super) const COOKIE: [u8; 4] = *b"DNDH";
-/// Major versions of .NET 8, 9 and 10. Another one may mean anything.
+/// Major versions of .NET 8, 9 and 10. The meaning of others is unknown.
 const MAJORS: RangeInclusive<u16> = 3..=5;
 /// Capacity of the table of types (`DebugTypeEntriesArraySize`).
 pub(super) const MAX_ENTRIES: u64 = 128;
 /// Capacity of the table of globals (`GlobalEntriesArraySize`).
 pub(super) const MAX_GLOBALS: u64 = 8;
-/// Longest name read; the longest there is has 25 characters.
+/// Maximum length of a name; the longest existing name has 25 characters.
 const MAX_NAME: u64 = 64;
-/// In the flags: pointers of eight bytes, big endian.
+/// Header flags: 8-byte pointers, big endian.
 const EIGHT_BYTES: u32 = 1;
 const BIG_ENDIAN: u32 = 2;
-/// Field name of the size of a type.
+/// Pseudo-field that holds the size of a type.
 const SIZE: &str = "SIZEOF";
 
-/// Why there is no header that can be used.
+/// Reason why the debug header cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DebugHeaderError {
-    /// A part of it is not in the dump.
+    /// A part of the header is not in the dump.
     #[error("its debug header cannot be read: {0}; heap and full dumps have it")]
     Read(#[from] ReadError),
-    /// There is something else.
+    /// Something else is at the address.
     #[error("no debug header at {address}")]
     NoHeader {
-        /// The address.
+        /// Address of the expected header.
         address: Addr,
     },
-    /// A version that is not known.
+    /// The version is unknown.
     #[error("its debug header has version {major}.{minor}; versions {} to {} are read", MAJORS.start(), MAJORS.end())]
     Version {
         /// Major version.
@@ -44,25 +44,25 @@ pub enum DebugHeaderError {
         /// Minor version.
         minor: u16,
     },
-    /// For another pointer size or byte order.
+    /// The header is for another pointer size or byte order.
     #[error("its debug header is for another kind of process (flags {flags:#x})")]
     Shape {
-        /// Its flags.
+        /// Flags of the header.
         flags: u32,
     },
-    /// The tables are empty, or longer than any runtime writes them.
+    /// The tables are empty, or longer than any runtime writes.
     #[error("its debug header is not filled in")]
     Empty,
-    /// The names are in the program file, which is not at hand.
+    /// The names are in the program file, which was not found.
     #[error("the names in its debug header are not in the dump, and its tables are not those of a known release")]
     Nameless,
 }
 
-/// A size or an offset.
+/// An entry of the table of types: a size or an offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) type_name: String,
-    /// `None` for the size of the type.
+    /// Name of the field; `None` for the size of the type.
     pub(super) field: Option<String>,
     pub(super) value: u64,
 }
@@ -70,18 +70,18 @@ pub(super) struct Entry {
 /// The header of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DebugHeader {
-    /// Its address. `None` where only its tables are in the dump.
+    /// Address of the header; `None` if only its tables are in the dump.
     pub address: Option<Addr>,
-    /// How it was found.
+    /// How the header was found.
     pub found_by: &'static str,
-    /// Its major version, or the one of the release whose tables have the same entries. `None` where neither is known.
+    /// Major version, or that of the release whose tables have the same entries. `None` if neither is known.
     pub(super) major: Option<u16>,
     pub(super) entries: Vec<Entry>,
-    /// Name, and where its value is.
+    /// Name of each global, and the address of its value.
     pub(super) globals: Vec<(String, Addr)>,
 }
 
-/// Where the two tables are.
+/// Addresses of the two tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tables {
     pub(super) types: Addr,
@@ -89,7 +89,7 @@ pub(super) struct Tables {
 }
 
 impl DebugHeader {
-    /// Reads the header at `address`. `releases`: the order of the entries in known releases, for where their names are missing.
+    /// Reads the header at `address`. `releases` gives the order of the entries in known releases, in case the names are missing.
     ///
     /// # Errors
     /// [`DebugHeaderError`].
@@ -102,7 +102,7 @@ impl DebugHeader {
         if memory.bytes(address, 4)?.as_ref() != COOKIE {
             return Err(DebugHeaderError::NoHeader { address });
         }
-        // These are little endian everywhere.
+        // The version fields are little endian on every target.
         let little = |at: u64| memory.bytes(address.plus(at), 2).map(|b| b.iter().rev().fold(0u16, |n, b| n << 8 | u16::from(*b)));
         let (major, minor) = (little(4)?, little(6)?);
         if !MAJORS.contains(&major) {
@@ -154,31 +154,31 @@ impl DebugHeader {
         Ok(DebugHeader { address, found_by, major, entries: entries.collect(), globals: globals.collect() })
     }
 
-    /// The offset of a field.
+    /// Offset of a field in bytes.
     pub(super) fn offset(&self, type_name: &str, field: &str) -> Option<u64> {
         self.entries.iter().find(|e| e.type_name == type_name && e.field.as_deref() == Some(field)).map(|e| e.value)
     }
 
-    /// The size of a type.
+    /// Size of a type in bytes.
     pub(super) fn size(&self, type_name: &str) -> Option<u64> {
         self.entries.iter().find(|e| e.type_name == type_name && e.field.is_none()).map(|e| e.value)
     }
 
-    /// Where the value of a global is.
+    /// Address of the value of a global.
     pub(super) fn variable(&self, name: &str) -> Option<Addr> {
         self.globals.iter().find(|g| g.0 == name).map(|g| g.1)
     }
 
-    /// The value of a global.
+    /// Value of a global; `None` if it is null.
     pub(super) fn global(&self, memory: &Memory, name: &str) -> Option<Addr> {
         memory.ptr(self.variable(name)?).ok().filter(|a| !a.is_null())
     }
 }
 
-/// The rows of both tables, names as addresses.
+/// The rows of both tables, with the addresses of the names.
 struct Rows {
     types: Vec<(Addr, Addr, u64)>,
-    /// Name, and where the value is.
+    /// Address of the name, and address of the value.
     globals: Vec<(Addr, Addr)>,
 }
 
@@ -210,16 +210,16 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The order of the release that the tables can be of: of that with this major version, where it is known. Where two have as many
-    /// entries, the values decide.
+    /// The entry order of the release that matches the tables; only releases with this major version are considered if it is known. If the
+    /// entries of two releases match, the values decide.
     fn release<'o>(&self, releases: &[&'o Overlay], major: Option<u16>) -> Option<&'o DebugHeaderOrder> {
         let of_version = |o: &&DebugHeaderOrder| major.is_none_or(|n| o.major == n);
         let can_be = |o: &&'o Overlay| Some((*o, o.section.debug_header.as_ref().filter(of_version)?)).filter(|(_, o)| self.in_order(o));
-        // The last one of equals.
+        // `max_by_key` returns the last maximum, so the iteration is reversed.
         releases.iter().rev().filter_map(can_be).max_by_key(|(overlay, order)| self.agreeing(overlay, order)).map(|(_, order)| order)
     }
 
-    /// Number of rows that have the values that `overlay` has, in this order.
+    /// Number of rows whose values equal those of `overlay`, in this order.
     fn agreeing(&self, overlay: &Overlay, order: &DebugHeaderOrder) -> usize {
         let known = |entry: &str| {
             let (type_name, field) = entry.split_once('.')?;
@@ -229,7 +229,7 @@ impl Rows {
         order.entries.iter().zip(&self.types).filter(|(entry, row)| known(entry) == Some(row.2)).count()
     }
 
-    /// Whether the tables can be in `order`: entries of one type share the address of its name, and sizes hold the offsets.
+    /// Whether the tables may have this `order`: entries of one type share the address of its name, and offsets are within the size.
     fn in_order(&self, order: &DebugHeaderOrder) -> bool {
         if (self.types.len(), self.globals.len()) != (order.entries.len(), order.globals.len()) {
             return false;
@@ -238,7 +238,7 @@ impl Rows {
         let mut size = 0;
         for (entry, (type_at, field_at, value)) in order.entries.iter().zip(&self.types) {
             let Some((type_name, field)) = entry.split_once('.') else { return false };
-            // Linkers fold equal strings of one file.
+            // Linkers merge equal strings of an object file.
             if *names.entry(type_name).or_insert(type_at) != type_at || *names.entry(field).or_insert(field_at) != field_at {
                 return false;
             }

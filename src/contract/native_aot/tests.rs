@@ -1,4 +1,4 @@
-//! Handmade debug headers: every pointer size and byte order, and what no program writes.
+//! Tests with handmade debug headers, of every pointer size and byte order, and with malformed ones.
 
 use super::header::{DebugHeader, DebugHeaderError, Tables};
 use super::*;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 const BASE: Addr = Addr(0x40_0000);
-/// Places in the image: header, types, globals, names.
+/// Offsets in the image: header, types, globals, names.
 const HEADER: u64 = 0x1000;
 const TYPES: u64 = 0x2000;
 const GLOBALS: u64 = 0x3000;
@@ -61,7 +61,7 @@ impl Program {
         self.put(at, value, index(self.shape.ptr.bytes()));
     }
 
-    /// The address of a name; equal names share it.
+    /// The address of a name. Equal names share an address.
     fn name(&mut self, name: &str) -> u64 {
         if let Some(at) = self.names.get(name) {
             return *at;
@@ -99,7 +99,7 @@ impl Program {
         }
     }
 
-    /// The memory, of which only `ranges` of offsets were captured.
+    /// The memory of the program, of which only these ranges of offsets are captured.
     fn memory(&self, ranges: &[std::ops::Range<u64>]) -> Memory {
         let captured: Vec<_> = ranges.iter().map(|r| (self.base.0 + r.start, r.end - r.start, r.start)).collect();
         let mut memory = memory_of(self.bytes.clone(), &captured, self.shape);
@@ -149,17 +149,17 @@ fn a_header_of_any_shape_becomes_a_descriptor() {
         assert_eq!(d.offset("Thread", "LinkNext"), Ok(44), "the older name of the thread's structure, {shape:?}");
         assert_eq!(d.offset("Thread", "OSId"), Ok(60));
         assert_eq!(d.pointer("ThreadStore"), Ok(Addr(0x1234_5680)));
-        // The value in the table is the variable.
+        // The slot in the table serves as the variable.
         let free = d.pointer("FreeObjectMethodTable").unwrap();
         assert_eq!(memory.ptr(free), Ok(Addr(0x40_7100)));
-        // What the overlay says of the thread's structure is for another size of it.
+        // The overlay's layout of the thread structure is for another size of it.
         assert!(d.offset("Thread", "CachedStackBase").is_err());
         assert_eq!(d.offset("MethodTable", "VTable"), Ok(if shape.ptr == PtrSize::Eight { 24 } else { 20 }));
     }
 }
 
 #[test]
-fn what_the_descriptor_of_net_11_leaves_out_is_added_and_no_more() {
+fn only_what_the_net_11_descriptor_omits_is_added() {
     for shape in SHAPES {
         let memory = Program::new(shape).memory(&[ALL]);
         let json = br#"{"version": 2, "baseline": "empty", "types": {"String": {"m_StringLength": 40}}, "globals": {},
@@ -168,7 +168,7 @@ fn what_the_descriptor_of_net_11_leaves_out_is_added_and_no_more() {
         let origin = d.add_origin(Origin { kind: OriginKind::InMemory, name: "descriptor".into(), address: None, version: 2 });
         d.merge(&parse(json).unwrap(), origin, |_| None);
         complete(&mut d, &memory);
-        assert_eq!(d.offset("String", "m_StringLength"), Ok(40), "its own goes first");
+        assert_eq!(d.offset("String", "m_StringLength"), Ok(40), "the descriptor takes precedence");
         assert_eq!(d.size_of("Array"), Ok(2 * shape.ptr.bytes()));
         assert_eq!((d.number("SyncBlockValueToObjectOffset"), d.contract("Object")), (Ok(4), Some("1".into())));
         assert!(d.type_info("MethodTable").is_err() && d.type_info("Exception").is_err());
@@ -215,14 +215,14 @@ fn each_program_or_library_of_a_process_is_found_without_its_exports() {
     let places: Vec<_> = found.iter().map(|(module, image, header)| (module.base, image.base, header.as_ref().unwrap().address)).collect();
     assert_eq!(places, [BASE, second].map(|base| (base, base, Some(base.plus(HEADER)))));
     assert_eq!(all_by_content(&both, &modules, |m| Image::at(&both, m.base), 1).len(), 1);
-    // One of an unknown version does not hide the other.
+    // A header of an unknown version does not hide the other.
     let one = memory([library(BASE, 6), library(second, 4)]);
     let found = all_by_content(&one, &modules, |m| Image::at(&one, m.base), 8);
     assert!(matches!(found.as_slice(), [(module, _, Ok(_))] if module.base == second));
 }
 
 #[test]
-fn headers_that_are_none_are_refused() {
+fn invalid_headers_are_refused() {
     let shape = SHAPES[0];
     let read = |change: &dyn Fn(&mut Program)| {
         let mut program = Program::new(shape);
@@ -245,14 +245,14 @@ fn overlay_of(release: &str) -> &'static Overlay {
     overlay::native_aot(PtrSize::Eight).find(|o| o.section.runtime.as_deref() == Some(release)).unwrap()
 }
 
-/// The layouts of .NET 9 with another order.
+/// The overlay of .NET 9 with another order of entries.
 fn with(order: &DebugHeaderOrder) -> Overlay {
     let mut overlay = overlay_of("9.0").clone();
     overlay.section.debug_header = Some(order.clone());
     overlay
 }
 
-/// The tables of a release, with sizes and offsets that rise.
+/// The tables of a release, with increasing sizes and offsets.
 fn of_release(order: &DebugHeaderOrder) -> Program {
     let mut program = Program::new(SHAPES[0]);
     let entry = |(i, e): (usize, &String)| -> (String, String, u64) {
@@ -268,10 +268,10 @@ fn of_release(order: &DebugHeaderOrder) -> Program {
 }
 
 #[test]
-fn tables_without_header_and_names_are_those_of_a_known_release_or_refused() {
+fn tables_without_header_and_names_must_match_a_known_release() {
     let order = overlay_of("9.0").section.debug_header.as_ref().unwrap();
     let program = of_release(order);
-    // Neither header nor names.
+    // Neither the header nor the names are captured.
     let tables_only = program.memory(&[TYPES..GLOBALS, GLOBALS..NAMES]);
     let header = by_content(&tables_only, &program.image()).unwrap().unwrap();
     assert_eq!(header.address, None);
@@ -284,7 +284,7 @@ fn tables_without_header_and_names_are_those_of_a_known_release_or_refused() {
     );
     assert_eq!(whole.as_ref(), Ok(&header));
 
-    // One entry less is another release.
+    // With one entry less, the tables are those of another release.
     let shorter = DebugHeaderOrder { entries: order.entries[1..].to_vec(), ..order.clone() };
     let refused = DebugHeader::of_tables(
         &tables_only,
@@ -294,7 +294,7 @@ fn tables_without_header_and_names_are_those_of_a_known_release_or_refused() {
         &[&with(&shorter)],
     );
     assert_eq!(refused, Err(DebugHeaderError::Nameless));
-    // So is one in which equal names would have different addresses.
+    // An order in which equal names would have different addresses does not match either.
     let mut swapped = order.clone();
     swapped.entries.swap(3, 20);
     let refused = DebugHeader::of_tables(
@@ -307,7 +307,7 @@ fn tables_without_header_and_names_are_those_of_a_known_release_or_refused() {
     assert_eq!(refused, Err(DebugHeaderError::Nameless));
 }
 
-/// The tables of a release with the values that were measured on it.
+/// The tables of a release with the values of its overlay.
 fn measured(release: &str) -> Program {
     let overlay = overlay_of(release);
     let order = overlay.section.debug_header.as_ref().unwrap();
@@ -317,7 +317,7 @@ fn measured(release: &str) -> Program {
         if field == "SIZEOF" { layout.size } else { layout.fields.iter().find(|f| f.0 == field).map(|f| f.1) }
     };
     let split = |e: &'static String| e.split_once('.').unwrap();
-    // Types that are not described are large.
+    // The overlay does not describe these types; their sizes are large.
     let default = |field: &str| if field == "SIZEOF" { 4096 } else { 1 };
     let entries: Vec<_> = order.entries.iter().map(split).map(|(t, f)| (t, f, value(t, f).unwrap_or(default(f)))).collect();
     let globals: Vec<_> =
@@ -330,11 +330,12 @@ fn measured(release: &str) -> Program {
 #[allow(clippy::single_range_in_vec_init)]
 #[test]
 fn each_release_has_the_layouts_that_were_measured_on_it() {
-    // Release, next thread, thrown exception, thread statics, where the GC's context is in that of the VM, flag of references.
+    // Release, then the offsets of: next thread, exception tracker, thread statics, the GC's context in that of the VM; and the flag for
+    // references.
     let releases = [("8.0", 88, 128, 0, Some(0x20_0000)), ("9.0", 88, 128, 0, None), ("10.0", 96, 120, 8, None)];
     for (release, next, tracker, context, flag) in releases {
         let program = measured(release);
-        // With the header; without it; without it and the names; with the header only.
+        // With the header; without it; without it and the names; without the names only.
         let parts: [&[std::ops::Range<u64>]; 4] =
             [&[ALL], &[TYPES..END], &[TYPES..GLOBALS, GLOBALS..NAMES], &[HEADER..TYPES, TYPES..GLOBALS, GLOBALS..NAMES]];
         for captured in parts {
@@ -355,7 +356,7 @@ fn each_release_has_the_layouts_that_were_measured_on_it() {
 }
 
 #[test]
-fn the_descriptor_of_net_11_gets_fields_only_where_it_agrees_with_what_was_measured() {
+fn measured_fields_are_added_only_to_net_11_descriptors_that_agree() {
     let memory = Program::new(SHAPES[0]).memory(&[ALL]);
     let with_next = |next: u64| {
         let json = format!(
@@ -379,11 +380,11 @@ fn the_descriptor_of_net_11_gets_fields_only_where_it_agrees_with_what_was_measu
 }
 
 #[test]
-fn the_crash_report_is_found_where_nothing_leads_to_it() {
+fn the_crash_report_is_found_without_a_pointer_to_it() {
     let json = r#"{"version":"1.0.0","runtime_base":"0x400000","runtime_type":"4","runtime_version":"11.0.0","reason":"1","thread":"0xE4F","message":"m"}"#;
     let image = |text: &[u8]| {
         let mut program = Program::new(SHAPES[0]);
-        // Text that only begins like one comes before.
+        // Text that only begins like a report comes first.
         program.bytes[index(HEADER) + 0x10..][..13].copy_from_slice(b"{\"version\":\"x");
         program.bytes[index(HEADER) + 0x100..][..text.len()].copy_from_slice(text);
         (program.memory(&[ALL]), program.image())
@@ -400,7 +401,7 @@ fn the_crash_report_is_found_where_nothing_leads_to_it() {
 }
 
 #[test]
-fn the_version_is_one_that_two_attributes_agree_on() {
+fn the_version_is_confirmed_by_two_attributes() {
     let image = |text: &str| {
         let mut program = Program::new(SHAPES[0]);
         program.bytes[0x100..][..text.len()].copy_from_slice(text.as_bytes());
@@ -409,7 +410,7 @@ fn the_version_is_one_that_two_attributes_agree_on() {
     let commit = "3879076d9a06ce098d37c3882fb1845a6627335b";
     assert_eq!(image(&format!("\0^9.0.20+{commit}\0\09.0.2026.41315\0")), Some("9.0.20".into()));
     assert_eq!(image(&format!("\01.2.3+{commit}\0\0^9.0.20+{commit}\0 9.0.2026.41315\0")), Some("9.0.20".into()));
-    assert_eq!(image(&format!("\01.2.3+{commit}\0")), None, "that of the program alone");
+    assert_eq!(image(&format!("\01.2.3+{commit}\0")), None, "the version of the program only");
     assert_eq!(image("\09.0.2026.41315\0"), None);
 }
 
@@ -431,7 +432,7 @@ proptest::proptest! {
         }
         let undamaged = damage.is_empty();
         for (at, value) in damage {
-            // The header, both tables or the names.
+            // Damage the header, either table or the names.
             program.bytes[index([HEADER, TYPES, GLOBALS, NAMES][usize::from(at % 4)]) + usize::from(at / 4 % 256)] = value;
         }
         let memory = program.memory(&[ALL]);
@@ -439,7 +440,7 @@ proptest::proptest! {
         if let Some(Ok(header)) = &found {
             let _ = describe(&mut Descriptor::default(), &memory, header);
         }
-        // Names tell what each row is, in whatever order.
+        // Names identify the rows, in any order.
         if undamaged {
             let header = found.unwrap().unwrap();
             proptest::prop_assert_eq!((header.offset("ThreadBuffer", "m_threadId"), header.size("ThreadStore")), (Some(60), Some(56)));

@@ -1,15 +1,15 @@
-//! The version of the runtime that a NativeAOT program was built with: the attributes of its libraries are in the image.
+//! The version of the runtime that a NativeAOT program was built with, from the attributes of its libraries in the image.
 
 use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, Memory};
 
-/// Digits of a commit.
+/// Number of digits of a commit hash.
 const COMMIT: usize = 40;
-/// Longest version.
+/// Maximum length of a version.
 const MAX_VERSION: usize = 32;
 
-/// The version in an informational version (`9.0.20+3879076d…`) that a file version confirms (`9.0.2026.41315`): the program's own
-/// libraries have the first kind as well, those of .NET both.
+/// The version in an informational version (`9.0.20+3879076d…`) that a file version confirms (`9.0.2026.41315`). The program's own
+/// libraries have an informational version too, but only those of .NET have both.
 pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<String> {
     let mut candidates: Vec<(String, AddrRange)> = Vec::new();
     for (start, bytes) in text(memory, image) {
@@ -22,7 +22,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
             let starts =
                 before.iter().rev().take(MAX_VERSION).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-')).count();
             let found = before.get(before.len().saturating_sub(starts)..).and_then(|b| std::str::from_utf8(b).ok())?;
-            // A length in front of the text may look like a character of it.
+            // The length prefix before the text may look like one of its characters.
             let found = found.trim_start_matches(|c: char| !c.is_ascii_digit());
             if found.contains('.') && !candidates.iter().any(|(c, _)| c == found) {
                 let from = start.plus(len64(plus.saturating_sub(found.len())));
@@ -36,7 +36,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
         let file_version = text(memory, image).find_map(|(start, bytes)| {
             let mut places = memchr::memmem::find_iter(bytes, plain.as_bytes());
             let at = places.find(|at| {
-                // Two digits of the month, and the revision.
+                // The month has two digits; the revision follows.
                 let rest = bytes.get(at.saturating_add(plain.len())..).and_then(|b| b.get(..8)).unwrap_or_default();
                 let digits = |b: &[u8]| !b.is_empty() && b.iter().all(u8::is_ascii_digit);
                 matches!(rest.split_at_checked(2), Some((month, [b'.', revision @ ..])) if digits(month) && digits(revision))
@@ -44,13 +44,13 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
             let from = start.plus(len64(at));
             Some(AddrRange::new(from, from.plus(len64(plain.len()).saturating_add(8))))
         })?;
-        // The search itself is not recorded.
+        // Only these two reads are recorded, not the search itself.
         [place, file_version].into_iter().for_each(|range| memory.touch(range));
         Some(version)
     })
 }
 
-/// Read-only parts of the image, within the reads that the opening may take.
+/// The read-only parts of the image, within the budget of the opening.
 fn text<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let end = image.writable.iter().map(|r| r.start).min().unwrap_or(image.range.end);
     let range = AddrRange::new(image.range.start, end);

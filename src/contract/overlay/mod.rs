@@ -1,4 +1,4 @@
-//! Overlays: descriptors for runtimes without one, or whose own is not in the dump.
+//! Overlays: descriptors for runtimes without one, or whose descriptor is not in the dump.
 //!
 //! An overlay is a descriptor in the runtime's compact JSON plus an `"overlay"` section that identifies its target (see
 //! `docs/overlays.md`). Bundled ones are in `data/`; `--overlay FILE` adds more. An overlay is never trusted by name:
@@ -15,11 +15,11 @@ use crate::base::{Arch, Os, PtrSize};
 /// A parsed overlay.
 #[derive(Clone, Debug)]
 pub struct Overlay {
-    /// Its `"overlay"` section.
+    /// The `"overlay"` section.
     pub section: Section,
-    /// Its types, globals and contracts.
+    /// Types, globals and contracts.
     pub raw: RawDescriptor,
-    /// Whether it is user-supplied (`--overlay`) and therefore tried first.
+    /// Whether the overlay is user-supplied (`--overlay`) and therefore tried first.
     pub given: bool,
 }
 
@@ -36,45 +36,45 @@ pub struct Section {
     pub arch: Option<String>,
     /// Pointer size, for overlays that depend on nothing else.
     pub pointer_bytes: Option<u64>,
-    /// Minimum minor version of `GcDacVars` for fields added later.
+    /// The minor version of `GcDacVars` in which each of these fields was added.
     #[serde(default)]
     pub since_minor: BTreeMap<String, u64>,
-    /// How it was made.
+    /// Origin of the overlay's data.
     #[serde(default)]
     pub source: String,
-    /// The descriptor this overlay replicates; identifies it if only the header is in the dump.
+    /// The descriptor that this overlay replicates; its size identifies it if only the header is in the dump.
     pub descriptor: Option<Repeats>,
     /// The order of `g_dacTable`.
     pub dac_table: Option<DacTableOrder>,
-    /// The order of the tables of `DotNetRuntimeDebugHeader`.
+    /// The order of the tables in `DotNetRuntimeDebugHeader`.
     pub debug_header: Option<DebugHeaderOrder>,
-    /// File name of the module that publishes the descriptor, where several libraries have one.
+    /// File name of the module that publishes the descriptor, if several libraries have one.
     pub module: Option<String>,
-    /// Build ids of runtimes known to match, with their versions.
+    /// Build IDs of runtimes known to match, with their versions.
     #[serde(default)]
     pub build_ids: BTreeMap<String, String>,
 }
 
-/// Size of the descriptor replicated by an overlay.
+/// Size of the descriptor that an overlay replicates.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub struct Repeats {
-    /// Size of its JSON in bytes.
+    /// Size of the JSON in bytes.
     pub json_bytes: u64,
-    /// Number of its pointer data slots.
+    /// Number of pointer data slots.
     pub slots: u64,
 }
 
-/// Order of `g_dacTable`, an exported array of the addresses of all variables read by the DAC.
+/// Order of `g_dacTable`, an exported array of the addresses of all variables that the DAC reads.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DacTableOrder {
-    /// Table sizes this order is known for.
+    /// Numbers of entries for which this order is known.
     #[serde(default)]
     pub entries: Vec<u64>,
     /// Index by name of the global.
     pub index: BTreeMap<String, u64>,
 }
 
-/// Order of the two tables of a NativeAOT program's debug header, for dumps without their names.
+/// Order of the two tables in a NativeAOT program's debug header, for dumps without their names.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DebugHeaderOrder {
     /// Major version of the header.
@@ -86,7 +86,7 @@ pub struct DebugHeaderOrder {
     pub globals: Vec<String>,
 }
 
-/// Why an overlay could not be parsed.
+/// Reason why an overlay cannot be parsed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum OverlayError {
     /// Not a descriptor.
@@ -108,7 +108,7 @@ impl Overlay {
             overlay: Section,
         }
         let raw = json::parse(text)?;
-        // An overlay is written by hand: what cannot be used in it is a mistake, not news.
+        // An overlay is written by hand, so an unusable item in it is an error, not a newer format.
         let wrong = raw.unusable.iter().map(|(item, why)| format!("{item}: {why}")).chain(raw.irregular.iter().cloned()).next();
         if let Some(wrong) = wrong {
             return Err(JsonError::Malformed(wrong).into());
@@ -129,7 +129,7 @@ impl Overlay {
     }
 }
 
-/// An overlay that is part of the program, parsed on first use.
+/// An overlay that is embedded in the program and parsed on first use.
 struct Bundled {
     text: &'static str,
     parsed: OnceLock<Option<Overlay>>,
@@ -140,12 +140,13 @@ impl Bundled {
         Bundled { text, parsed: OnceLock::new() }
     }
 
-    /// `None` never happens: a test parses all of them.
+    /// The parsed overlay. Never `None`: a test parses all of them.
     fn get(&self) -> Option<&Overlay> {
         self.parsed.get_or_init(|| Overlay::parse(self.text.as_bytes(), false).ok()).as_ref()
     }
 
-    /// Whether it is for this operating system and architecture. The section is at the top of each file: no other one is parsed.
+    /// Whether the overlay is for this operating system and architecture. Its section is at the top of the file, so the rest need not be
+    /// parsed.
     fn is_for(&self, os: Os, arch: Arch) -> bool {
         let has = |key: &str, value: &str| self.text.contains(&format!("\"{key}\": \"{value}\""));
         has("os", os.name()) && has("arch", arch.name())
@@ -169,8 +170,8 @@ static RUNTIMES: [Bundled; 10] = bundled![
     "net8.0-win-x64",
 ];
 
-/// Copies of the descriptors of .NET 11, of the runtime and of the GC in each library, for dumps that have the header and the pointer data but
-/// not the text: kernels leave out what is in the file.
+/// Copies of the descriptors of .NET 11, for the runtime and for the GC in each library. They are for dumps that have the header and the
+/// pointer data but not the JSON, because kernels leave out file contents.
 static TEXTS: [Bundled; 20] = bundled![
     "net11.0-linux-x64",
     "net11.0-linux-x64-coreclr-wks",
@@ -207,7 +208,7 @@ pub fn bundled(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
     RUNTIMES.iter().filter(move |b| b.is_for(os, arch)).filter_map(Bundled::get).filter(move |o| o.fits(os, arch))
 }
 
-/// The copies of descriptors for this operating system and architecture.
+/// The bundled copies of descriptors for this operating system and architecture.
 pub fn texts(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
     TEXTS.iter().filter(move |b| b.is_for(os, arch)).filter_map(Bundled::get)
 }
@@ -220,20 +221,20 @@ pub fn gc_layouts(ptr: PtrSize) -> Option<&'static Overlay> {
     }
 }
 
-/// VM layouts missing from the descriptors of .NET 9 and 10, unchanged since .NET 8; `None` for 32-bit targets, for which they
-/// were not measured.
+/// VM layouts missing from the descriptors of .NET 9 and 10, unchanged since .NET 8. `None` for 32-bit targets, for which they were not
+/// measured.
 pub fn vm_layouts(ptr: PtrSize) -> Option<&'static Overlay> {
     VM_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
-/// The GC's records of its own collections, which no release publishes; `None` for 32-bit targets, for which they were not
-/// measured. Where they are is told by their contents (`gc::collections`).
+/// Layouts of the GC's records of its collections, which no release publishes. The records are found by their contents (`gc::collections`).
+/// `None` for 32-bit targets, for which they were not measured.
 pub fn gc_records(ptr: PtrSize) -> Option<&'static Overlay> {
     GC_RECORDS_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
-/// Layouts that the debug header or the descriptor of a NativeAOT program leaves out, newest release first. That for 32-bit targets is for any
-/// release.
+/// Layouts that the debug header or the descriptor of a NativeAOT program omits, newest release first. Those for 32-bit targets apply to
+/// any release.
 pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     let all: &[Bundled] = match ptr {
         PtrSize::Eight => &AOT_64,
@@ -242,8 +243,8 @@ pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     all.iter().filter_map(Bundled::get)
 }
 
-/// Fields of .NET's own types in NativeAOT programs: all that are known of .NET 9, and for each other release what differs in it from those
-/// nearer to .NET 9. A guess until a method table confirms it; none for 32-bit targets.
+/// Fields of .NET's own types in NativeAOT programs: all known ones for .NET 9, and for each other release the differences from the release
+/// next to it in the direction of .NET 9. They are guesses until a method table confirms them. None for 32-bit targets.
 pub fn aot_library(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     AOT_LIBRARY_64.iter().filter(move |_| ptr == PtrSize::Eight).filter_map(Bundled::get)
 }

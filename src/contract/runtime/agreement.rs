@@ -6,8 +6,8 @@ use crate::contract::json::RawValue;
 use crate::contract::overlay::{self, Overlay};
 use crate::memory::Memory;
 
-/// The first offset on which the runtime's descriptor and `overlay` disagree. A bundled overlay must also have every type of
-/// the descriptor; otherwise it is for another release.
+/// The first offset on which the runtime's descriptor and `overlay` disagree. A bundled overlay must also have every type of the
+/// descriptor; otherwise it is for another release.
 pub(super) fn disagreement(overlay: &Overlay, parts: &[Part]) -> Option<String> {
     for (name, own) in parts.iter().flat_map(|p| &p.raw.types) {
         let Some((_, theirs)) = overlay.raw.types.iter().find(|t| t.0 == *name) else {
@@ -25,8 +25,8 @@ pub(super) fn disagreement(overlay: &Overlay, parts: &[Part]) -> Option<String> 
     None
 }
 
-/// Shift of this process's table relative to the overlay's order, from variables whose addresses the runtime's descriptor
-/// gives (servicing has inserted entries: 8.0.0 differs from 8.0.29). `None` if they disagree.
+/// The number of entries by which this process's table is shifted relative to the overlay's order, from variables whose addresses the
+/// runtime's descriptor gives. Servicing releases have inserted entries: 8.0.0 differs from 8.0.29. `None` if the variables disagree.
 pub(super) fn shift(parts: &[Part], order: &overlay::DacTableOrder, memory: &Memory, table: DacTable) -> Option<i64> {
     let anchors = parts.iter().flat_map(|p| {
         p.raw.globals.iter().filter_map(move |(name, g)| match g.value {

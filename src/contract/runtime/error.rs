@@ -1,14 +1,14 @@
-//! Why no runtime can be read.
+//! The errors of opening runtimes.
 
 use crate::base::{be, plural};
 
-/// Why no runtime can be read.
+/// Reason why no runtime can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuntimeError {
     /// The file is a heap snapshot (`.gcdump`).
     #[error(
-        "a .gcdump file holds the types, sizes and references of a heap and nothing else of the process: stat, retained, objsize, path \
-         and diff answer from it, all else needs a dump"
+        "a .gcdump file holds only the types, sizes and references of a heap: stat, retained, objsize, path and diff can use it; all \
+         other commands need a dump"
     )]
     Snapshot,
     /// The process contains no .NET runtime.
@@ -20,13 +20,13 @@ pub enum RuntimeError {
     NoRuntime {
         /// Number of modules examined.
         modules: usize,
-        /// Why nothing is known of the program's exports, if nothing is.
+        /// Reason why the program's exports are unknown, if they are.
         program: Option<String>,
     },
-    /// createdump wrote the dump, of a process whose runtime can only be in the program itself.
+    /// The dump was written by createdump, and the runtime of the process can only be in the program itself.
     #[error("a single-file or NativeAOT program: {program}")]
     Unread {
-        /// Why nothing is known of the program's exports.
+        /// Reason why the program's exports are unknown.
         program: String,
     },
     /// Runtime index out of range.
@@ -37,7 +37,7 @@ pub enum RuntimeError {
         /// Number of readable runtimes.
         have: usize,
     },
-    /// The data that leads to the runtime cannot be read, and a part of what the dump announces is missing.
+    /// The data that locates the runtime cannot be read, and a part of the memory that the dump announces is missing.
     #[error(
         "no .NET runtime can be read because the dump is cut off: {} of the memory that it announces {} missing{}; copy it again, \
          or write a new one",
@@ -48,42 +48,42 @@ pub enum RuntimeError {
     Cut {
         /// Bytes that are missing.
         missing: u64,
-        /// The error that a whole dump would give.
+        /// The error without the cut.
         why: Box<RuntimeError>,
     },
-    /// Structures that lead to the runtime cannot be read, and the compressed data is damaged.
+    /// The data that locates the runtime cannot be read, and the compressed data is damaged.
     #[error("no .NET runtime can be read because {damage}; copy the dump again, or write a new one")]
     Damaged {
         /// The damage.
         damage: String,
-        /// The error that a whole dump would have.
+        /// The error without the damage.
         why: Box<RuntimeError>,
     },
-    /// Opening the dump ended at its limits, which a genuine one does not meet, before a runtime was read.
+    /// Opening the dump reached its limits, which a genuine dump does not, before a runtime was read.
     #[error("no .NET runtime was read before opening the dump reached its limits: {why}")]
     Bounded {
-        /// The result of the search so far.
+        /// The error of the search so far.
         why: Box<RuntimeError>,
     },
-    /// A NativeAOT program of .NET 8 to 10 whose debug header is of no use.
+    /// A NativeAOT program of .NET 8 to 10 whose debug header cannot be used.
     #[error("{path} is a NativeAOT program that gcdump cannot read: {why}")]
     NativeAot {
         /// Path of the program.
         path: String,
-        /// Why it cannot be read.
+        /// Reason why the program cannot be read.
         why: String,
-        /// Whether the file of the program has what is missing.
+        /// Whether the program's file contains the missing data.
         in_file: bool,
     },
-    /// .NET Framework or Mono.
+    /// The runtime is .NET Framework or Mono.
     #[error("the process runs {what} ({path}), which gcdump does not read; it reads .NET (CoreCLR) 8 and later")]
     Foreign {
-        /// Which runtime.
+        /// Name of the runtime.
         what: &'static str,
-        /// Path of its module.
+        /// Path of the runtime's module.
         path: String,
     },
-    /// CoreCLR is loaded, but nothing of its image is in the dump.
+    /// CoreCLR is loaded, but the dump contains nothing of its image.
     #[error(
         "{path} was loaded, but neither its headers nor its variables are in the dump{}; {TAKE}",
         left_out.as_ref().map(|why| format!(": {why}")).unwrap_or_default()
@@ -91,10 +91,10 @@ pub enum RuntimeError {
     Headless {
         /// Path of the module.
         path: String,
-        /// Memory that the dump was written without, if that is known.
+        /// Memory that the dump writer left out, if known.
         left_out: Option<String>,
     },
-    /// The dump has the stacks of the threads and little else.
+    /// The dump contains the stacks of the threads and little else.
     #[error("only stacks were captured ({}, {}): no managed memory; {TAKE}", plural(*bytes, "byte"), plural(*threads, "thread"))]
     OnlyStacks {
         /// Bytes of stacks.
@@ -102,38 +102,38 @@ pub enum RuntimeError {
         /// Number of threads.
         threads: u64,
     },
-    /// CoreCLR is loaded and has not been started.
+    /// CoreCLR is loaded but has not been started.
     #[error("the runtime had not been started yet when the dump was taken: {} ({path}) has no threads and no heap", named(version.as_deref()))]
     NotStarted {
         /// Path of the module.
         path: String,
-        /// Its version, if known.
+        /// Version, if known.
         version: Option<String>,
     },
-    /// The program that loads the runtime is loaded, the runtime is not.
-    #[error("the runtime had not been loaded yet when the dump was taken: {host}, which loads it, is there")]
+    /// The host that loads the runtime is loaded, but the runtime is not.
+    #[error("the runtime had not been loaded yet when the dump was taken: only its host {host} was")]
     NotLoaded {
         /// Path of the host.
         host: String,
     },
-    /// A release that is not read.
+    /// An unsupported older release.
     #[error("{} is not supported (8 to 11 are): {path}", named(Some(version)))]
     Old {
         /// Path of the module.
         path: String,
-        /// Its version.
+        /// Version of the runtime.
         version: String,
     },
-    /// CoreCLR is loaded, and neither its description of itself nor an overlay is of use.
+    /// CoreCLR is loaded, but neither its descriptor nor an overlay can be used.
     #[error("{path} is a CoreCLR runtime that gcdump cannot read: {}", unsupported(*undescribed, left_out.as_deref(), details))]
     Unsupported {
         /// Path of the module.
         path: String,
-        /// Whether it has a description of itself, which the dump does not have.
+        /// Whether the runtime has a descriptor that the dump does not contain.
         undescribed: bool,
-        /// Memory that the dump was written without, if that is known.
+        /// Memory that the dump writer left out, if known.
         left_out: Option<String>,
-        /// Build id, table size, and why each overlay was rejected.
+        /// Build ID, table size, and why each overlay was rejected.
         details: String,
     },
 }
@@ -141,13 +141,13 @@ pub enum RuntimeError {
 fn unsupported(undescribed: bool, left_out: Option<&str>, details: &str) -> String {
     let left_out = left_out.map(|why| format!("; {why}")).unwrap_or_default();
     if undescribed {
-        let what = "its description of itself is not in the dump, and no overlay matches";
+        let what = "its descriptor is not in the dump, and no overlay matches";
         return format!("{what}{left_out} ({details})");
     }
     format!("it has no usable descriptor, and no overlay matches ({details}); .NET 8, 9, 10 and 11 are supported{left_out}")
 }
 
-/// Advice about a dump without managed memory.
+/// Advice for dumps without managed memory.
 const TAKE: &str = "take a heap dump: createdump --withheap PID, or dotnet-dump collect --type Heap -p PID";
 
 /// The name of a release: .NET Core up to 3.1, .NET since 5.
@@ -167,7 +167,7 @@ fn no_runtime_among(modules: usize) -> String {
 }
 
 impl RuntimeError {
-    /// The parts that a cut dump does not have, if known.
+    /// The missing data of a cut dump, if known.
     fn lost(&self) -> String {
         match self {
             RuntimeError::Headless { path, .. } | RuntimeError::Unsupported { path, .. } | RuntimeError::NativeAot { path, .. } => {

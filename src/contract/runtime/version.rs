@@ -1,4 +1,4 @@
-//! The version of a runtime, from whatever tells it.
+//! The version of a runtime, from its descriptor, its crash report, its module or its read-only data.
 
 use super::Opener;
 use super::Vm;
@@ -53,7 +53,7 @@ impl Opener<'_> {
         (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() || b == b' ')).then_some(text)
     }
 
-    /// `@(#)Version 10.0.926.27113 @Commit: …` in the runtime's read-only data; not in heap dumps.
+    /// The version in `@(#)Version 10.0.926.27113 @Commit: …` in the runtime's read-only data, which is not in heap dumps.
     pub(super) fn version_text(&self) -> Option<String> {
         const MARK: &[u8] = b"@(#)Version ";
         let image = self.site.image.as_ref()?;
@@ -74,8 +74,8 @@ impl Opener<'_> {
     }
 }
 
-/// The release of a file version: 10.0.1226.42308 is 10.0.12. Up to .NET Core 3.1 the files have the versions of .NET Framework: 4.6 for
-/// releases 1 and 2, 4.700 for 3.
+/// The release of a file version: 10.0.1226.42308 is 10.0.12. Up to .NET Core 3.1, the files have versions like .NET Framework: 4.6 for
+/// releases 1 and 2, 4.700 for release 3.
 fn release(major: u32, minor: u32, build: u32) -> String {
     match (major, minor) {
         (4, 700) => "3".into(),

@@ -31,7 +31,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         PtrSize::Eight => (64, 56, 64),
     };
     let count = u64::try_from(ranges.len()).unwrap_or(u64::MAX).saturating_add(1);
-    // Too many for the 16-bit count: the actual one goes into a section header, as the kernel does.
+    // Too many for the 16-bit `e_phnum`: the count is stored in section header 0, as the kernel does.
     let extended = count >= u64::from(PN_XNUM);
     let table_end = u64::from(header_bytes).saturating_add(count.saturating_mul(u64::from(entry_bytes)));
     let notes_at = table_end.saturating_add(if extended { u64::from(section_bytes) } else { 0 });
@@ -117,7 +117,7 @@ fn note(out: &mut Out, owner: &[u8], kind: u32, desc: &[u8]) -> Result<(), Write
     Ok(())
 }
 
-/// Copies the notes that `elf_notes` reads: no vector registers, no notes of other tools.
+/// Copies the notes that `elf_notes` reads, without vector registers and notes of other tools.
 fn copy_notes(segment: &NoteSegment<'_>, shape: Shape, redact: Option<RedactRegisters<'_>>, out: &mut Out) -> Result<(), WriteError> {
     let wanted = |kind: u32| matches!(kind, NT_PRSTATUS | NT_PRPSINFO | NT_AUXV | NT_SIGINFO | NT_FILE);
     for raw in raw_notes(&segment.data, segment.align).filter(|n| n.core && wanted(n.kind)) {
@@ -130,8 +130,8 @@ fn copy_notes(segment: &NoteSegment<'_>, shape: Shape, redact: Option<RedactRegi
     Ok(())
 }
 
-/// Zeroes what readers do not need: of registers all but addresses, the command line, and of the auxiliary vector and of signals all but
-/// what is looked at.
+/// Zeroes what readers do not need: all register values except addresses, the command line, and everything in the auxiliary vector and in
+/// signals that readers do not use.
 fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegisters<'_>) {
     let len = u64::try_from(desc.len()).unwrap_or(u64::MAX);
     let from = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
@@ -154,7 +154,7 @@ fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegis
             let value = Fields::new(desc, shape.endian).word(at, shape.ptr);
             match value.is_some_and(|value| address(value) || has_no_text(value)) {
                 true => blank_but(desc, &[(0, 4), (code, 4), (at, word)]),
-                // Without its code, the signal has no address, which is not the same as 0.
+                // Without its code, the signal has no address, which differs from the address 0.
                 false => blank_but(desc, &[(0, 4)]),
             }
         }
@@ -170,7 +170,7 @@ fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegis
     }
 }
 
-/// Records what readers need to know about the original dump.
+/// Writes the facts about the original dump that readers need.
 fn trim_note(dump: &DumpFile, redacted: bool, out: &mut Out) -> Result<(), WriteError> {
     let mut desc = Out::new(out.endian);
     let before = dump.facts.trimmed.is_some_and(|t| t.redacted);

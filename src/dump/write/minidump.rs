@@ -7,11 +7,11 @@ use super::{Layout, Out, RedactRegisters, WriteError, blank_but, has_no_text, pl
 use crate::base::hash::Map;
 use crate::base::{AddrRange, Arch, Endian, Limits};
 
-/// Size in bytes of the largest processor context that is copied. With vector registers, a context takes a few kilobytes.
+/// Size in bytes of the largest processor context that is copied. A context with vector registers takes a few kilobytes.
 const MAX_CONTEXT: u64 = 64 << 10;
 /// Size in bytes of the system information.
 const SYSTEM_BYTES: u64 = 56;
-/// Size in bytes of the part of MiscInfo that is copied: process id and times, but not time zone and build names.
+/// Size in bytes of the part of MiscInfo that is copied: process ID and times, but not the time zone and build names.
 const MISC_BYTES: u64 = 24;
 
 /// A copy in progress.
@@ -21,10 +21,10 @@ struct Copy<'a, 'r> {
     redact: Option<RedactRegisters<'r>>,
     arch: Arch,
     strings: Map<(u64, bool), u32>,
-    /// Where other parts of the original are in the copy: by what they are, offset and length. What is redacted in one is not in
-    /// another.
+    /// Offsets in the copy of parts of the original, by their use, offset and length. The use is in the key because it decides how a part
+    /// is redacted.
     parts: Map<(&'static str, u32, u32), u32>,
-    /// Bytes of such parts, and of strings, that are still copied: as many as the original has. Where they overlap they would
+    /// Number of bytes of such parts, and of strings, that may still be copied: the size of the original. Overlapping parts would otherwise
     /// multiply.
     left: u64,
     strings_left: u64,
@@ -62,7 +62,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         (stream::EXCEPTION, Copy::exception),
         (stream::MEMORY_INFO, Copy::memory_info),
     ];
-    // Room for these, the trim marker and the memory list.
+    // Room for the directory entries of these streams, the trim marker and the memory list.
     let room = ENTRY.saturating_mul(9);
     copy.out.bytes.resize(usize::try_from(HEADER.saturating_add(room)).unwrap_or(0), 0);
     let mut directory = Out::new(endian);
@@ -97,7 +97,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         copy.out.u64(range.len);
     }
     for (at, stack) in &copy.stacks {
-        // Not representable beyond 4 GiB; readers use the memory list instead.
+        // Offsets past 4 GiB cannot be represented; readers then use the memory list.
         let last = placed.partition_point(|r| r.start.0 <= *stack).checked_sub(1).and_then(|i| placed.get(i));
         let inside = last.filter(|r| stack.saturating_sub(r.start.0) < r.len);
         let offset = inside.and_then(|r| u32::try_from(r.offset.saturating_add(stack.saturating_sub(r.start.0))).ok());
@@ -265,7 +265,7 @@ impl Copy<'_, '_> {
         Ok(place)
     }
 
-    /// Zeroes what the exception record at `at` has beside its code, addresses, and words that could not be text.
+    /// Zeroes the exception record at `at`, except for its code, addresses, and words that cannot be text.
     fn redact_exception(&mut self, at: u64) {
         const RECORD: (u64, u64) = (8, 160);
         const PARAMETERS: u64 = 40;
@@ -278,7 +278,7 @@ impl Copy<'_, '_> {
         let fields = Fields::new(record, endian);
         let (code, count) = (fields.u32(0).unwrap_or(0), fields.u32(24).unwrap_or(0));
         let first = fields.u64(PARAMETERS.saturating_sub(RECORD.0)).unwrap_or(0);
-        // Of a CLR exception, the first parameter is the HRESULT of a failure.
+        // The first parameter of a CLR exception is the HRESULT of a failure.
         let is_result = code == CLR_EXCEPTION && matches!(first >> 31, 1 | 0x1_ffff_ffff);
         let parameters = u64::from(count).saturating_mul(8);
         blank_but(record, &[(0, 28), (PARAMETERS.saturating_sub(RECORD.0), parameters)]);
@@ -290,13 +290,13 @@ impl Copy<'_, '_> {
         }
     }
 
-    /// Copies the string at `from` of the original, once even if it is shared. `secret` strings come from the program.
+    /// Copies the string at `from` of the original, once even if it is shared. `secret` strings come from the program and are redacted.
     fn string(&mut self, from: u64, secret: bool) -> Result<u32, WriteError> {
         if let Some(at) = self.strings.get(&(from, secret)) {
             return Ok(*at);
         }
         let declared = self.from.file.u32(from).unwrap_or(0);
-        // What lies beyond the bound is beyond that of the reader as well.
+        // The reader has the same limit.
         let most = u64::from(declared).min(self.from.limits.string_bytes).min(self.strings_left);
         let bytes = self.from.file.clamped(from.saturating_add(4), most & !1);
         self.strings_left = self.strings_left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
@@ -316,10 +316,10 @@ impl Copy<'_, '_> {
     }
 }
 
-/// Code of the exception that the runtime raises for a managed one.
+/// Exception code that the runtime raises for a managed exception.
 const CLR_EXCEPTION: u32 = 0xe043_4352;
 
-/// Zeroes what follows the path in a debug record of a PE image: signature, GUID and age, then the path of the PDB.
+/// Zeroes the bytes after the path in the debug record of a PE image, which consists of signature, GUID, age and the path of the PDB.
 fn end_path(record: &mut [u8]) {
     const PATH: usize = 24;
     if record.starts_with(b"RSDS") {
@@ -329,8 +329,8 @@ fn end_path(record: &mut [u8]) {
     }
 }
 
-/// Zeroes all of a processor context but its flags, which say what is in it, and the addresses in general registers: no reader looks at
-/// the registers for vectors, which hold parts of texts.
+/// Zeroes a processor context, except for its flags, which say what it contains, and the addresses in general-purpose registers. Vector
+/// registers hold parts of strings, and readers do not use them.
 fn redact_context(bytes: &mut [u8], arch: Arch, endian: Endian, address: RedactRegisters<'_>) {
     let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     // Size of a register, and the offsets of flags and registers (`CONTEXT` of `winnt.h`).

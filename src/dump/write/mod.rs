@@ -1,6 +1,6 @@
 //! Lays out trimmed dumps: everything but the memory itself, for a given set of ranges.
 //!
-//! The container format is kept. Only notes and streams that this floor reads are written.
+//! Keeps the container format, and writes only the notes and streams that this layer reads.
 
 mod elf;
 #[cfg(feature = "minidump")]
@@ -29,25 +29,25 @@ pub enum WriteError {
     /// The original dump could not be read.
     #[error(transparent)]
     Source(#[from] DumpError),
-    /// The original's headers lead to the same bytes again and again.
-    #[error("{0} overlap in the dump, which is not so in a genuine one: they are not copied")]
+    /// The original's headers lead to the same bytes many times.
+    #[error("{0} overlap in the dump, so they are not copied; in a genuine dump they do not overlap")]
     Overlapping(&'static str),
     /// The new dump's tables would exceed the limits of the format.
     #[error("{0} do not fit into a dump of this format")]
     TooLarge(&'static str),
 }
 
-/// Ranges of memory in a container.
+/// Limits of a container on ranges of memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranges {
-    /// Approximate bytes of a range's table entry: a shorter gap costs less than a second range.
+    /// Approximate size in bytes of a range's table entry: a shorter gap costs less than a second range.
     pub entry_bytes: u64,
-    /// The most ranges that other tools read.
+    /// The maximum number of ranges that other tools read.
     pub most: usize,
 }
 
 impl Ranges {
-    /// Those of `container`.
+    /// The limits of `container`.
     pub fn of(container: Container) -> Ranges {
         match container {
             // Some readers do not support more than 65,534 program headers (`PN_XNUM`).
@@ -57,8 +57,8 @@ impl Ranges {
     }
 }
 
-/// Lays out a dump with the memory `ranges` of `dump`, which must be sorted and disjoint. With `redact`, the dump is marked
-/// as redacted, and thread names, command line and registers are overwritten.
+/// Lays out a dump with the memory `ranges` of `dump`, which must be sorted and disjoint. With `redact`, the dump is marked as redacted,
+/// and thread names, the command line and registers are overwritten.
 ///
 /// # Errors
 /// Fails if the original's headers cannot be read again, or if the new tables exceed the limits of the format.
@@ -151,13 +151,13 @@ fn place(ranges: &[AddrRange], offset: u64) -> (Vec<CapturedRange>, u64) {
     (placed, at)
 }
 
-/// Whether a word that is not an address may stay in a redacted copy: at most one of its bytes could be a part of a text. Identifiers of
-/// frames, counts, flags and the ends of lists are such words.
+/// Whether a word that is not an address may stay in a redacted copy: at most one of its bytes could belong to a string. Frame identifiers,
+/// counts, flags and list terminators are such words.
 pub fn has_no_text(word: u64) -> bool {
     word.to_le_bytes().into_iter().filter(|byte| (0x20..0xff).contains(byte)).count() <= 1
 }
 
-/// Zeroes `bytes` but for the parts in `keep`: offset and length.
+/// Zeroes `bytes` except for the parts in `keep`: offset and length.
 fn blank_but(bytes: &mut [u8], keep: &[(u64, u64)]) {
     for (byte, at) in bytes.iter_mut().zip(0u64..) {
         if !keep.iter().any(|(from, len)| at.checked_sub(*from).is_some_and(|n| n < *len)) {

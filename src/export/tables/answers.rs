@@ -1,4 +1,4 @@
-//! Tables that are made from the answers of commands: they say the same.
+//! Tables that are made from the answers of commands and contain the same facts.
 
 use std::ops::ControlFlow;
 
@@ -18,12 +18,12 @@ use crate::model::{ExportTable, HandleModel, RootModel};
 use crate::session::Error;
 use crate::session::roots::RootOptions;
 
-/// Characters of a string that are looked at: longer ones have neither hash nor text.
+/// Longest string, in characters, that is read: longer ones get neither hash nor text.
 const MAX_CHARS: u32 = 1 << 16;
 
 /// Writes a table to `feed`.
 pub(super) fn table(context: &Context<'_>, table: ExportTable, tree: Option<&DominatorTree>, feed: &mut Feed) -> Result<(), Error> {
-    // Rows after a failure go nowhere; the thread that writes says why.
+    // Rows after a failure are dropped; the thread that writes reports the error.
     let _ = match table {
         ExportTable::Types => types(context, tree, feed)?,
         ExportTable::Roots => roots_of(context, feed)?,
@@ -31,12 +31,12 @@ pub(super) fn table(context: &Context<'_>, table: ExportTable, tree: Option<&Dom
         ExportTable::Handles => handles_of(context, feed)?,
         ExportTable::Suspects => suspects(context, feed)?,
         ExportTable::Strings => strings_of(context, feed)?,
-        ExportTable::Dumps | ExportTable::Objects | ExportTable::Refs => ControlFlow::Continue(()),
+        _ => ControlFlow::Continue(()),
     };
     Ok(())
 }
 
-/// Names that many rows share.
+/// Names that many rows share, stored once.
 #[derive(Default)]
 struct Names(Map<String, Name>);
 

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::base::{Addr, Name};
 
-/// What a column holds. Any value may be missing.
+/// Type of a column's values. Any value may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Signed numbers of 64 bits: Spark reads unsigned ones as decimals, three times slower.
@@ -22,20 +22,20 @@ pub enum Kind {
 /// How Parquet packs a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Differences to the row before: numbers that rise.
+    /// Differences between consecutive rows: for increasing numbers.
     Delta,
-    /// Indices into the distinct values: few of them.
+    /// Indices into the distinct values: for columns with few of them.
     Dictionary,
-    /// As they are.
+    /// Values stored as they are.
     Plain,
 }
 
 /// A column.
 #[derive(Clone, Debug)]
 pub struct Column {
-    /// Its name.
+    /// Name of the column.
     pub name: Cow<'static, str>,
-    /// What it holds.
+    /// Type of its values.
     pub kind: Kind,
     /// How Parquet packs it.
     pub packing: Packing,
@@ -44,7 +44,7 @@ pub struct Column {
 /// A cell.
 #[derive(Clone, Copy, Debug)]
 pub enum Value<'v> {
-    /// Not known, or without meaning for the row.
+    /// Unknown, or not applicable to the row.
     Null,
     /// A number.
     Int(i64),
@@ -59,7 +59,7 @@ pub enum Value<'v> {
 }
 
 impl From<u64> for Value<'_> {
-    /// Counts and sizes; nothing real has more than 63 bits.
+    /// Counts and sizes. Real ones fit in 63 bits.
     fn from(n: u64) -> Self {
         Value::Int(i64::try_from(n).unwrap_or(i64::MAX))
     }
@@ -72,7 +72,7 @@ impl From<u32> for Value<'_> {
 }
 
 impl From<Addr> for Value<'_> {
-    /// Addresses of user space are positive; others keep their bits.
+    /// User-space addresses are positive; other addresses keep their bits.
     fn from(at: Addr) -> Self {
         Value::Int(at.0.cast_signed())
     }
@@ -114,14 +114,14 @@ impl<'v, T: Into<Value<'v>>> From<Option<T>> for Value<'v> {
     }
 }
 
-/// Text of a column, each shared name once.
+/// The text of a column; each shared name is stored once.
 #[derive(Debug, Default)]
 pub struct Texts {
-    /// The texts.
+    /// The distinct texts.
     pub words: Vec<Name>,
-    /// By row with a value: its place in `words`.
+    /// For each row with a value: its index in `words`.
     pub rows: Vec<u32>,
-    /// Places of shared names, by where their text is: the names are kept in `words`.
+    /// Indices of shared names by the address of their text, which stays valid because `words` keeps the names.
     known: FxHashMap<usize, u32>,
     last: Option<(usize, u32)>,
 }
@@ -157,7 +157,7 @@ impl Texts {
     }
 }
 
-/// The values of a column that are there, in the order of rows.
+/// The values of a column without the missing ones, in row order.
 #[derive(Debug)]
 pub enum Values {
     /// See [`Kind::Int`].
@@ -170,12 +170,12 @@ pub enum Values {
     Text(Texts),
 }
 
-/// A column of a block.
+/// The cells of a column in a block.
 #[derive(Debug)]
 pub struct Cells {
-    /// Its values.
+    /// The values.
     pub values: Values,
-    /// By row: 1 with a value, 0 without, as Parquet has it.
+    /// Parquet definition level of each row: 1 with a value, 0 without.
     pub levels: Vec<i16>,
 }
 
@@ -233,10 +233,10 @@ impl Cells {
     }
 }
 
-/// A cell as it is read back.
+/// A cell, as read from a block.
 #[derive(Clone, Copy, Debug)]
 pub enum Cell<'c> {
-    /// Nothing.
+    /// No value.
     Null,
     /// A number.
     Int(i64),
@@ -251,19 +251,19 @@ pub enum Cell<'c> {
 /// Consecutive rows of a table.
 #[derive(Debug)]
 pub struct Block {
-    /// By column.
+    /// The cells, by column.
     pub cells: Vec<Cells>,
-    /// Their number.
+    /// Number of rows.
     pub rows: usize,
 }
 
 impl Block {
-    /// No rows of a table with these columns.
+    /// Creates a block without rows for these columns.
     pub fn new(columns: &[Column]) -> Block {
         Block { cells: columns.iter().map(|c| Cells::new(c.kind)).collect(), rows: 0 }
     }
 
-    /// Adds a row: a value for each column.
+    /// Adds a row with one value for each column.
     #[inline]
     pub fn row<const N: usize>(&mut self, values: [Value<'_>; N]) {
         debug_assert_eq!(N, self.cells.len(), "a row has a value for each column");
@@ -271,13 +271,13 @@ impl Block {
         self.rows = self.rows.saturating_add(1);
     }
 
-    /// Adds a row, as [`Block::row`] does.
+    /// Adds a row from an iterator, like [`Block::row`].
     pub fn values<'v>(&mut self, values: impl Iterator<Item = Value<'v>>) {
         self.cells.iter_mut().zip(values).for_each(|(cells, value)| cells.push(value));
         self.rows = self.rows.saturating_add(1);
     }
 
-    /// Adds a row: a value for each of the first columns, and those of `more`.
+    /// Adds a row: `values` for the first columns, `more` for the rest.
     #[inline]
     pub fn wider<'v, const N: usize>(&mut self, values: [Value<'_>; N], more: impl Iterator<Item = Value<'v>>) {
         let (first, rest) = self.cells.split_at_mut_checked(N).unwrap_or_default();
@@ -286,13 +286,13 @@ impl Block {
         self.rows = self.rows.saturating_add(1);
     }
 
-    /// Takes out all rows; keeps the memory.
+    /// Removes all rows but keeps the memory.
     pub fn clear(&mut self) {
         self.cells.iter_mut().for_each(Cells::clear);
         self.rows = 0;
     }
 
-    /// Hands out the rows, for formats that write row by row.
+    /// Calls `row` for each row, for formats that write row by row.
     pub fn each<E>(&self, mut row: impl FnMut(&[Cell<'_>]) -> Result<(), E>) -> Result<(), E> {
         let mut next: Vec<usize> = vec![0; self.cells.len()];
         let mut cells: Vec<Cell<'_>> = Vec::with_capacity(self.cells.len());

@@ -1,4 +1,4 @@
-//! What is asked for, and what the tables of a dump have in common.
+//! Options for writing tables, and the state that the tables of a dump share.
 
 use super::block::Value;
 use crate::base::{Addr, Collector, IndexVec, Name};
@@ -6,7 +6,7 @@ use crate::gc::{ObjectStarts, TypeIndex};
 use crate::model::{ExportFormat, ExportTable, Stacks, StatReport};
 use crate::session::{Heap, Namer};
 
-/// What to write.
+/// Options for writing tables.
 #[derive(Clone, Debug)]
 pub struct Tables {
     /// The format.
@@ -17,9 +17,9 @@ pub struct Tables {
     pub retained: bool,
     /// Which stack values count as roots.
     pub stacks: Stacks,
-    /// Also the contents of strings.
+    /// Whether to include the contents of strings.
     pub contents: bool,
-    /// Fields that are columns of `objects`: names, or paths of names with dots.
+    /// Fields to add as columns of `objects`: names, or dotted paths of names.
     pub fields: Vec<String>,
 }
 
@@ -31,12 +31,12 @@ impl Tables {
 
 /// A type on the heap.
 pub(super) struct HeapType {
-    /// Its number: types are numbered by method table.
+    /// Number of the type: types are numbered in method table order.
     pub(super) id: u32,
     pub(super) name: Name,
 }
 
-/// What the tables of a dump have in common.
+/// State that the tables of a dump share.
 pub(super) struct Context<'c> {
     pub(super) heap: &'c Heap,
     pub(super) namer: &'c Namer,
@@ -48,7 +48,7 @@ pub(super) struct Context<'c> {
 }
 
 impl Context<'_> {
-    /// The number of the object at an address; nothing for those that the heap does not have.
+    /// Returns the number of the object at an address, or null if there is no such object on the heap.
     pub(super) fn object(&self, at: Addr) -> Value<'static> {
         self.starts.id_of(at).map(crate::base::Index::as_u32).into()
     }

@@ -1,4 +1,4 @@
-//! Tables in CSV: a line of titles, then one for each row. What is missing is empty.
+//! Tables in CSV: a header line, then one line per row. Missing values are empty.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -1,4 +1,4 @@
-//! The table `dumps`: one row, what the dump is.
+//! The table `dumps`: one row that describes the dump.
 
 use super::block::{Block, Value};
 use super::context::Context;
@@ -10,12 +10,12 @@ use crate::dump::DumpFacts;
 use crate::model::{ExportTable, GcKind, GcLayout, HandleKind};
 use crate::session::{Dump, Error};
 
-/// What the dump's own file tells.
+/// The dump with facts about its file.
 #[derive(Clone, Debug)]
 pub struct About {
     /// The dump.
     pub dump: Dump,
-    /// When the file was last written, in seconds since 1970: cores do not tell when they were.
+    /// When the file was last written, in seconds since 1970. ELF cores do not record when they were written.
     pub file_time: Option<u64>,
 }
 
@@ -53,7 +53,7 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     let facts: &DumpFacts = &runtime.file().facts;
     let gc = notes.with(runtime.gc()?).facts();
     let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;
-    // Each of these may be unknown while the heap is not.
+    // Each of these may be unknown even if the heap is known.
     let counts = or_noted(handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }), "handles", notes);
     let of_kind = |kind| counts.as_ref().map(|c| total(c.counts.iter().filter(|s| s.kind == kind).map(|s| s.count)));
     let queue = or_noted(finalizers(runtime, &FinalizersQuery { top: 1, ..FinalizersQuery::default() }), "finalizers", notes);
@@ -90,8 +90,9 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     ]);
     Ok(())
 }
-/// The answer, or a note that there is none.
-fn or_noted<T>(answer: Result<Answer<T>, Error>, what: &str, notes: &Collector) -> Option<T> {
+
+/// Returns the answer, or `None` with a note that gives the error.
+pub(super) fn or_noted<T>(answer: Result<Answer<T>, Error>, what: &str, notes: &Collector) -> Option<T> {
     match answer {
         Ok(answer) => Some(notes.take(answer)),
         Err(e) => {

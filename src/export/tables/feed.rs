@@ -1,4 +1,4 @@
-//! Hands the rows of tables to the threads that write them.
+//! Passes the rows of tables to the threads that write them.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use crate::base::Count;
 use crate::base::threads::start;
 use crate::model::ExportTable;
 
-/// Takes the rows of a table and hands them to the thread that writes it.
+/// Collects the rows of a table and passes them to the thread that writes it.
 pub(super) struct Feed {
     pub(super) table: ExportTable,
     columns: Vec<Column>,
@@ -21,14 +21,14 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// Adds a row. Breaks once the file cannot be written any more.
+    /// Adds a row. Breaks once writing has failed.
     #[inline]
     pub(super) fn row<const N: usize>(&mut self, values: [Value<'_>; N]) -> ControlFlow<()> {
         self.block.row(values);
         self.counted()
     }
 
-    /// Adds a row of a table that has more columns than its own.
+    /// Adds a row to a table with additional columns.
     #[inline]
     pub(super) fn wider<'v, const N: usize>(&mut self, values: [Value<'_>; N], more: impl Iterator<Item = Value<'v>>) -> ControlFlow<()> {
         self.block.wider(values, more);
@@ -58,7 +58,7 @@ impl Feed {
         if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Ends the file, where no thread does.
+    /// Finishes the file if no thread does.
     fn finish(self) -> io::Result<()> {
         match self.to {
             To::Thread { .. } => Ok(()),
@@ -67,31 +67,31 @@ impl Feed {
     }
 }
 
-/// The writer of a table.
+/// Where the blocks of a table are sent.
 enum To {
-    /// A thread.
+    /// A writer thread.
     Thread {
-        /// Takes blocks.
+        /// Sends filled blocks to the thread.
         to: SyncSender<Block>,
-        /// Blocks that are written, to be filled again.
+        /// Returns written blocks for reuse.
         back: Receiver<Block>,
     },
-    /// This thread, where the system starts no other; and whether all blocks could be written.
+    /// The current thread, if the system cannot start another; with the result of writing so far.
     Here(Box<dyn Sink>, io::Result<()>),
 }
 
-/// Writes blocks as they come, and hands them back.
+/// Writes blocks as they arrive and returns them for reuse.
 fn encode(mut sink: Box<dyn Sink>, blocks: &Receiver<Block>, back: &Sender<Block>) -> io::Result<()> {
     for mut block in blocks {
         sink.block(&block)?;
         block.clear();
-        // Nobody takes the last ones.
+        // The receiver no longer exists after the last rows.
         let _ = back.send(block);
     }
     sink.finish()
 }
 
-/// A table with its columns and the file that it goes to.
+/// A table with its columns and its output file.
 pub(super) struct Opened {
     pub(super) table: ExportTable,
     pub(super) columns: Vec<Column>,
@@ -105,7 +105,7 @@ pub(super) fn fed<T>(tables: Vec<Opened>, done: &mut Vec<(ExportTable, u64)>, pr
         let made = produce(&mut feeds);
         for feed in &mut feeds {
             if feed.block.rows > 0 {
-                // What is wrong with the file, its thread says.
+                // The writer thread reports errors of the file.
                 let _ = feed.send();
             }
             done.push((feed.table, feed.rows));
@@ -126,7 +126,7 @@ fn feed<'s>(scope: &'s Scope<'s, '_>, opened: Opened) -> (Feed, Option<ScopedJoi
     let work = move || handed.recv().map_or(Ok(()), |sink| encode(sink, &blocks, &give));
     let (to, thread) = match start(scope, None, work) {
         Ok(thread) => {
-            // It has not ended: it waits for this.
+            // The thread cannot have ended: it waits for the sink.
             let _ = hand.send(sink);
             (To::Thread { to, back }, Some(thread))
         }

@@ -1,4 +1,4 @@
-//! Chosen fields as columns of the table `objects`: the values of `objects --fields`, typed.
+//! Selected fields as typed columns of the table `objects`: the values of `objects --fields`.
 
 use std::ops::ControlFlow;
 
@@ -9,10 +9,10 @@ use crate::managed::BoundField;
 use crate::model::{FieldValue, ValueKind};
 use crate::session::Heap;
 
-/// Before the name of a field that is called as another column.
+/// Prefix for a field whose name is already that of another column.
 const PREFIX: &str = "field_";
 
-/// Numbers of which half have no signed one.
+/// The unsigned type whose upper half does not fit a signed column.
 const UNSIGNED: &str = "System.UInt64";
 
 /// The value of a field.
@@ -37,7 +37,7 @@ impl Read {
             serde_json::Value::Bool(is) => Read::Flag(is),
             serde_json::Value::Number(n) => match (kind, n.as_i64(), n.as_f64()) {
                 (ValueKind::Float, _, Some(n)) => Read::Real(n),
-                // Columns have signed numbers, and what a column is must not depend on how large its numbers happen to be.
+                // Columns are signed, and the type of a column must not depend on how large its values happen to be.
                 (_, Some(n), _) if !type_name.contains(UNSIGNED) => Read::Int(n),
                 _ => Read::Text(n.to_string()),
             },
@@ -57,7 +57,7 @@ impl Read {
         })
     }
 
-    /// The same for a column of `kind`: text where types do not agree.
+    /// Converts the value to a column of type `kind`; the column is text if types disagree.
     fn fit(self, kind: Kind) -> Read {
         let text = match &self {
             _ if self.kind().is_none_or(|own| own == kind) => return self,
@@ -80,7 +80,7 @@ impl Read {
     }
 }
 
-/// What a column holds as far as is known: of types that do not agree, text.
+/// Type of a column as determined so far: text if the types disagree.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct ColumnKind(Option<Kind>);
 
@@ -93,30 +93,30 @@ impl ColumnKind {
     }
 }
 
-/// What values of a declared type are; `None` where only values tell.
+/// Returns the column type for values of a declared type; `None` if it depends on the values.
 fn kind_of(type_name: &str) -> Option<Kind> {
     Some(match type_name {
         "System.Boolean" => Kind::Flag,
         "System.SByte" | "System.Byte" | "System.Int16" | "System.UInt16" | "System.Int32" | "System.UInt32" | "System.Int64" => Kind::Int,
         "System.Single" | "System.Double" => Kind::Real,
-        // The values of a nullable type are those of another.
+        // The value of a nullable type has the type of its argument.
         _ if type_name.starts_with("System.Nullable<") => return None,
         _ => Kind::Text,
     })
 }
 
-/// A chosen field.
+/// A selected field.
 struct Chosen {
     path: Vec<String>,
-    /// By type: the field, if the type has it.
+    /// The field in each type, if the type has it.
     bound: IndexVec<TypeIndex, Option<Option<BoundField>>>,
-    /// By type: whether only its objects tell.
+    /// For each type: whether its column type can only be determined from its objects.
     open: IndexVec<TypeIndex, bool>,
     known: ColumnKind,
 }
 
 impl Chosen {
-    /// Takes in what `ty` declares.
+    /// Merges the column type that `ty` declares.
     fn declare(&mut self, heap: &Heap, ty: &ObjectType) {
         let Some(field) = self.field(heap, ty) else { return };
         match field.declared(heap).as_deref().and_then(kind_of) {
@@ -129,7 +129,7 @@ impl Chosen {
         }
     }
 
-    /// Whether objects may tell more.
+    /// Whether objects may change the column type.
     fn is_open(&self) -> bool {
         self.known.0 != Some(Kind::Text) && self.open.iter().any(|open| *open)
     }
@@ -150,7 +150,7 @@ impl Chosen {
     }
 }
 
-/// The fields that are columns.
+/// The fields to write as columns.
 pub(super) struct Fields<'h> {
     heap: &'h Heap,
     chosen: Vec<Chosen>,
@@ -159,8 +159,9 @@ pub(super) struct Fields<'h> {
 }
 
 impl<'h> Fields<'h> {
-    /// The fields at `paths`, for a table that has `columns`. What a column holds is what all types declare that have the field; where
-    /// declared types do not tell, behind references, it is what all objects have, which takes a walk.
+    /// Resolves the fields at `paths`, for a table that already has `columns`. The type of a column follows from the declarations of all
+    /// types that have the field. If declared types do not determine it, as past a reference, it follows from the objects, which requires a
+    /// heap walk.
     pub(super) fn of(heap: &'h Heap, paths: &[String], columns: &[Column]) -> Fields<'h> {
         let mut names: Vec<String> = Vec::new();
         let mut chosen = Vec::new();
@@ -192,7 +193,7 @@ impl<'h> Fields<'h> {
         if !self.chosen.iter().any(Chosen::is_open) {
             return;
         }
-        // The walk of the rows says what cannot be read.
+        // The later walk that writes the rows reports unreadable objects.
         let look = |object: &Object<'_>| {
             for chosen in self.chosen.iter_mut().filter(|c| c.is_open() && c.open.get(object.ty.index) == Some(&true)) {
                 if let Some(kind) = chosen.read(heap, object.ty, object.address).kind() {
@@ -204,7 +205,7 @@ impl<'h> Fields<'h> {
         heap.walker().visit(heap.progress(), |_, _| true, look);
     }
 
-    /// The columns.
+    /// Returns the columns.
     pub(super) fn columns(&self) -> impl Iterator<Item = Column> {
         let packed = |kind| if matches!(kind, Kind::Int | Kind::Text) { Packing::Dictionary } else { Packing::Plain };
         let column = move |(name, chosen): (&String, &Chosen)| Column {
@@ -215,7 +216,7 @@ impl<'h> Fields<'h> {
         self.names.iter().zip(&self.chosen).map(column)
     }
 
-    /// The values that `object` has.
+    /// Returns the field values of `object`.
     pub(super) fn values(&mut self, object: &Object<'_>) -> impl Iterator<Item = Value<'_>> {
         let heap = self.heap;
         self.row.clear();
@@ -248,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn declared_types_tell_what_values_are() {
+    fn declared_types_determine_the_column_type() {
         assert_eq!(kind_of("System.Int32"), Some(Kind::Int));
         assert_eq!(kind_of("System.UInt64"), Some(Kind::Text), "half of them have no signed number");
         assert_eq!(kind_of("System.Double"), Some(Kind::Real));

@@ -1,5 +1,5 @@
-//! Tables of a heap for databases: rows are made in blocks by one thread and encoded by another per table, so that neither the heap nor
-//! a table is ever in memory as a whole. A format is a [`Sink`], one file of this folder.
+//! Tables of a heap for databases. One thread builds rows in blocks and one thread per table encodes them, so that neither the heap nor a
+//! table is ever entirely in memory. A format is a [`Sink`], one file of this folder.
 
 mod answers;
 mod block;
@@ -11,6 +11,7 @@ mod fields;
 mod ndjson;
 mod objects;
 mod parquet;
+mod process;
 mod schema;
 mod signature;
 mod write;
@@ -27,10 +28,10 @@ use std::io;
 
 use crate::model::{ExportFormat, ExportTable};
 
-/// Rows of a block, and of a row group of Parquet: what DuckDB reads at once.
+/// Rows per block, and per Parquet row group: DuckDB's row group size.
 pub const BLOCK_ROWS: usize = 122_880;
 
-/// Takes the rows of a table.
+/// Consumes the rows of a table.
 pub trait Sink: Send {
     /// Writes a block of at most [`BLOCK_ROWS`] rows.
     ///
@@ -38,14 +39,14 @@ pub trait Sink: Send {
     /// Errors of the file.
     fn block(&mut self, block: &Block) -> io::Result<()>;
 
-    /// Ends the file.
+    /// Finishes the file.
     ///
     /// # Errors
     /// Errors of the file.
     fn finish(self: Box<Self>) -> io::Result<()>;
 }
 
-/// A writer of `table`, which has `columns`, to `file`. `None` for formats without tables.
+/// Creates a writer of `table`, which has `columns`, to `file`. Returns `None` for formats without tables.
 ///
 /// # Errors
 /// Errors of the file.
@@ -63,10 +64,10 @@ mod tests {
     use super::block::Value;
     use super::*;
 
-    /// What a full disk says comes through every format, at the latest when the file ends.
+    /// Every format reports a full disk, at the latest when the file is finished.
     #[cfg(target_os = "linux")]
     #[test]
-    fn a_full_disk_is_told() {
+    fn a_full_disk_is_reported() {
         for format in ExportFormat::ALL.into_iter().filter(|f| f.is_tables()) {
             let file = File::options().write(true).open("/dev/full").unwrap();
             let mut to = sink(format, ExportTable::Strings, columns(ExportTable::Strings), file).unwrap().unwrap();
@@ -77,6 +78,46 @@ mod tests {
         }
     }
 
+    /// Words reserved in DuckDB or PostgreSQL: a column with such a name would have to be quoted in every query.
+    const RESERVED: [&str; 36] = [
+        "all",
+        "and",
+        "any",
+        "array",
+        "as",
+        "asc",
+        "case",
+        "cast",
+        "check",
+        "column",
+        "default",
+        "desc",
+        "distinct",
+        "do",
+        "else",
+        "end",
+        "false",
+        "for",
+        "from",
+        "group",
+        "having",
+        "in",
+        "into",
+        "limit",
+        "not",
+        "null",
+        "offset",
+        "on",
+        "or",
+        "order",
+        "references",
+        "table",
+        "to",
+        "user",
+        "using",
+        "where",
+    ];
+
     #[test]
     fn every_table_has_columns_of_different_names() {
         for table in ExportTable::ALL {
@@ -84,6 +125,7 @@ mod tests {
             names.sort_unstable();
             names.dedup();
             assert!(!names.is_empty() && names.len() == columns(table).len() && !names.contains(&"dump"), "{table}");
+            assert!(!names.iter().any(|name| RESERVED.contains(name)), "{table}: {names:?}");
         }
     }
 }

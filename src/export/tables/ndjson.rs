@@ -1,4 +1,4 @@
-//! Tables in files of JSON objects, one a line. What is missing is `null`.
+//! Tables as NDJSON: one JSON object per line. Missing values are `null`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use super::Sink;
 use super::block::{Block, Cell, Column};
 
-/// Such a file.
+/// An NDJSON file.
 pub(super) struct Ndjson {
     out: BufWriter<File>,
     /// The names of the columns, quoted.

@@ -1,4 +1,4 @@
-//! The tables `objects` and `refs`, in one walk.
+//! The tables `objects` and `refs`, written in one heap walk.
 
 use std::ops::ControlFlow;
 
@@ -15,18 +15,18 @@ use crate::heapgraph::{DominatorTree, Extra, HeapGraph};
 use crate::model::{Generation, SegmentModel};
 use crate::session::{FieldNames, FieldPlace};
 
-/// Retained sizes and what goes with them.
+/// Retained sizes, dominators and distances.
 pub(super) struct Retention<'h> {
     pub(super) tree: &'h DominatorTree,
-    /// By object: references from the nearest root, or [`FAR`].
+    /// For each object: number of references from the nearest root, or [`FAR`].
     distances: IndexVec<ObjectId, u32>,
 }
 
-/// The distance of what no root reaches.
+/// Distance of objects that no root reaches.
 const FAR: u32 = u32::MAX;
 
 impl<'h> Retention<'h> {
-    /// With `starts` as rooted objects.
+    /// Computes distances from the rooted objects `starts`.
     pub(super) fn new(graph: &HeapGraph, tree: &'h DominatorTree, starts: Vec<ObjectId>) -> Retention<'h> {
         let mut distances: IndexVec<ObjectId, u32> = graph.ids().map(|_| FAR).collect();
         let (mut level, mut next, mut distance) = (starts, Vec::new(), 0u32);
@@ -45,7 +45,7 @@ impl<'h> Retention<'h> {
         Retention { tree, distances }
     }
 
-    /// Retained size, dominator, distance, and whether a root reaches the object.
+    /// Returns the retained size, dominator and distance, and whether a root reaches the object.
     fn of(&self, id: ObjectId) -> [Value<'static>; 4] {
         if !self.tree.is_reachable(id) {
             return [Value::Null, Value::Null, Value::Null, Value::Flag(false)];
@@ -56,13 +56,13 @@ impl<'h> Retention<'h> {
     }
 }
 
-/// The dominator of objects that nothing but roots dominate.
+/// Dominator number of objects that are dominated only by the roots.
 const HELD_BY_ROOTS: i64 = -1;
 
-/// Names of the places of references. Elements of an array have one name: the offset tells which it is.
+/// Names of the fields that hold references. All elements of an array share one name; the offset identifies the element.
 struct Places<'h> {
     names: FieldNames<'h, TypeIndex>,
-    /// `[]` and what is behind it in an element.
+    /// `[]` followed by the field within the element.
     elements: Map<Name, Name>,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn stream(
                 return ControlFlow::Continue(());
             };
             if let Some(feed) = &mut objects {
-                // Objects arrive by segment.
+                // Objects arrive in segment order, so the segment is cached.
                 if segment.is_none_or(|s| object.address < s.start || object.address >= s.allocated) {
                     segment = heap.walker().segment_of(object.address).map(|(_, s)| s);
                 }

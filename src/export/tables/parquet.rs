@@ -1,4 +1,4 @@
-//! Tables in Parquet: a row group for each block, zstd, and for each column the encoding that suits it.
+//! Tables in Parquet: one row group per block, zstd, and a suitable encoding for each column.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -15,7 +15,7 @@ use super::Sink;
 use super::block::{Block, Column, Kind, Packing, Values};
 use crate::model::ExportTable;
 
-/// zstd level: 1 packs almost as well as 3 and takes half as long.
+/// zstd level: 1 compresses almost as well as 3 in half the time.
 const LEVEL: i32 = 1;
 
 /// A Parquet file.
@@ -25,7 +25,7 @@ pub(super) struct Parquet {
 
 fn failed(e: ParquetError) -> io::Error {
     match e {
-        // What the file said is behind it.
+        // Unwraps the error of the file.
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(e) => *e,
             Err(e) => io::Error::other(e),
@@ -48,7 +48,7 @@ impl Parquet {
                 Packing::Dictionary => properties.set_column_dictionary_enabled(path, true),
                 Packing::Plain => properties.set_column_dictionary_enabled(path, false),
                 Packing::Delta => {
-                    // Rising numbers: a reader finds the page of an address by the bounds.
+                    // For increasing numbers, page bounds let a reader find the page that contains an address.
                     let properties = properties.set_column_statistics_enabled(path.clone(), EnabledStatistics::Page);
                     let properties = properties.set_column_dictionary_enabled(path.clone(), false);
                     properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED)

@@ -1,4 +1,4 @@
-//! The columns of the tables. Names stand beside ids: joins are what people get wrong, and a dictionary makes names cheap.
+//! The columns of the tables. Names are stored next to ids: users get joins wrong, and dictionary encoding makes names cheap.
 
 use std::borrow::Cow;
 
@@ -9,12 +9,12 @@ const fn column(name: &'static str, kind: Kind, packing: Packing) -> Column {
     Column { name: Cow::Borrowed(name), kind, packing }
 }
 
-/// Numbers that rise from row to row.
+/// A column of numbers that increase from row to row.
 const fn rising(name: &'static str) -> Column {
     column(name, Kind::Int, Packing::Delta)
 }
 
-/// Numbers of which there are few.
+/// A column with few distinct numbers.
 const fn few(name: &'static str) -> Column {
     column(name, Kind::Int, Packing::Dictionary)
 }
@@ -35,7 +35,7 @@ const fn real(name: &'static str) -> Column {
     column(name, Kind::Real, Packing::Plain)
 }
 
-/// The columns of a table, in their order.
+/// Returns the columns of a table, in order.
 pub const fn columns(table: ExportTable) -> &'static [Column] {
     match table {
         ExportTable::Dumps => DUMPS,
@@ -47,6 +47,14 @@ pub const fn columns(table: ExportTable) -> &'static [Column] {
         ExportTable::Handles => HANDLES,
         ExportTable::Suspects => SUSPECTS,
         ExportTable::Strings => STRINGS,
+        ExportTable::Statics => STATICS,
+        ExportTable::Threads => THREADS,
+        ExportTable::Frames => FRAMES,
+        ExportTable::Exceptions => EXCEPTIONS,
+        ExportTable::Tasks => TASKS,
+        ExportTable::Requests => REQUESTS,
+        ExportTable::Locks => LOCKS,
+        ExportTable::Modules => MODULES,
     }
 }
 
@@ -111,7 +119,7 @@ const OBJECTS: &[Column] = &[
     int("hash_code"),
 ];
 
-const REFS: &[Column] = &[rising("from"), int("to"), few("offset"), text("field")];
+const REFS: &[Column] = &[rising("from_object"), int("to_object"), few("field_offset"), text("field")];
 
 const ROOTS: &[Column] =
     &[text("kind"), int("address"), int("object"), int("object_address"), text("name"), text("label"), few("thread"), text("flags")];
@@ -121,7 +129,7 @@ const SEGMENTS: &[Column] = &[
     few("heap"),
     text("generation"),
     int("start"),
-    int("end"),
+    int("allocated_end"),
     int("committed_end"),
     int("reserved_end"),
     int("allocated"),
@@ -166,3 +174,122 @@ const SUSPECTS: &[Column] = &[
 ];
 
 const STRINGS: &[Column] = &[text("hash"), int("length"), int("count"), int("bytes"), int("waste"), int("address"), text("text")];
+
+const STATICS: &[Column] = &[
+    text("declaring_type"),
+    text("name"),
+    text("type"),
+    text("module"),
+    text("storage"),
+    few("thread"),
+    int("address"),
+    text("kind"),
+    text("value"),
+    int("object"),
+    int("object_address"),
+    text("object_type"),
+];
+
+const THREADS: &[Column] = &[
+    int("managed_id"),
+    int("os_id"),
+    int("address"),
+    text("name"),
+    text("state"),
+    text("gc_mode"),
+    flag("crashed"),
+    flag("finalizer"),
+    int("exception_address"),
+    text("exception"),
+    text("waits_for"),
+    int("waits_for_address"),
+    text("waits_for_type"),
+    int("locks_held"),
+];
+
+const FRAMES: &[Column] = &[
+    few("managed_id"),
+    few("os_id"),
+    few("frame"),
+    text("kind"),
+    text("method"),
+    few("method_desc"),
+    text("module"),
+    few("code_offset"),
+    text("file"),
+    few("line"),
+    int("ip"),
+    int("sp"),
+    text("frame_type"),
+];
+
+const EXCEPTIONS: &[Column] = &[
+    int("object"),
+    int("address"),
+    text("name"),
+    text("message"),
+    few("hresult"),
+    int("inner_address"),
+    few("thread"),
+    text("thread_role"),
+    text("thrown_by"),
+    few("frames"),
+];
+
+const TASKS: &[Column] = &[
+    int("object"),
+    int("address"),
+    text("name"),
+    text("status"),
+    text("method"),
+    int("exception_address"),
+    text("exception"),
+    flag("unobserved"),
+];
+
+const REQUESTS: &[Column] = &[
+    text("direction"),
+    int("object"),
+    int("address"),
+    text("state"),
+    text("method"),
+    text("uri"),
+    text("protocol"),
+    text("start_utc"),
+    int("age_ms"),
+    text("connection_id"),
+    text("remote"),
+    text("endpoint"),
+    few("thread"),
+    text("waits_for"),
+    int("waits_for_address"),
+];
+
+const LOCKS: &[Column] = &[
+    text("kind"),
+    int("object"),
+    int("address"),
+    text("name"),
+    few("owner"),
+    few("owner_os_id"),
+    flag("orphaned"),
+    few("recursion"),
+    few("readers"),
+    few("waiters"),
+    few("waiting"),
+    few("count"),
+    int("sync_block"),
+];
+
+const MODULES: &[Column] = &[
+    text("name"),
+    text("kind"),
+    text("path"),
+    text("version"),
+    int("base"),
+    int("size"),
+    text("mvid"),
+    text("build_id"),
+    flag("collectible"),
+    flag("needed"),
+];

@@ -1,9 +1,9 @@
-//! What a suspect has in common with those of other dumps.
+//! Signatures that identify the same suspect in several dumps.
 
 use crate::model::Suspect;
 
-/// A hash of what holds a suspect and what accumulates, without anything that differs between processes: kind and label of its first root,
-/// its type, the type in which it accumulates, and of what. The same leak has the same signature in every dump.
+/// Hashes what holds a suspect and what accumulates, without anything that differs between processes: kind and label of its first root, its
+/// type, and the types of the accumulating container and its elements. The same leak has the same signature in every dump.
 pub fn signature(suspect: &Suspect) -> String {
     let root = suspect.roots.first();
     let parts = [
@@ -22,13 +22,14 @@ pub fn signature(suspect: &Suspect) -> String {
     hash.finalize().to_hex().chars().take(16).collect()
 }
 
-/// A label without addresses, offsets and numbers of threads: `Main() thread 3 [rbp-0x48]` becomes `Main() thread # [rbp-#]`.
+/// Normalizes a label: replaces addresses, offsets and thread numbers, so that `Main() thread 3 [rbp-0x48]` becomes `Main() thread #
+/// [rbp-#]`.
 fn lasting(label: &str) -> String {
     let mut out = String::with_capacity(label.len());
     let mut rest = label;
     let mut before = ' ';
     while let Some(c) = rest.chars().next() {
-        // Digits of names stay: `Cache2` is not `Cache3`.
+        // Digits in names are kept: `Cache2` is not `Cache3`.
         let digits = rest.chars().take_while(|c| c.is_ascii_alphanumeric()).count();
         let (word, behind) = rest.split_at_checked(digits).unwrap_or((rest, ""));
         let number = word.starts_with(|c: char| c.is_ascii_digit()) && !before.is_alphanumeric() && !"_.`+<>|".contains(before);

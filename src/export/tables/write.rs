@@ -8,7 +8,7 @@ use super::context::{Context, HeapType, Tables};
 use super::feed::{Opened, fed};
 use super::fields::Fields;
 use super::objects::Retention;
-use super::{About, answers, columns, dumps, objects, sink};
+use super::{About, answers, columns, dumps, objects, process, sink};
 use crate::analysis::{StatQuery, stat};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, IndexVec, Name};
@@ -21,7 +21,7 @@ use crate::session::{Error, Heap, extra_edges};
 /// Why tables were not written.
 #[derive(Debug, thiserror::Error)]
 pub enum TablesError {
-    /// The dump does not tell.
+    /// The dump cannot be analyzed.
     #[error(transparent)]
     Dump(#[from] Error),
     /// A file cannot be written.
@@ -29,19 +29,19 @@ pub enum TablesError {
     File(#[from] io::Error),
 }
 
-/// What was written.
+/// The result of writing tables.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
-    /// Tables with the number of their rows.
+    /// The tables with their numbers of rows.
     pub tables: Vec<(ExportTable, u64)>,
-    /// Objects of the heap.
+    /// Count and bytes of the objects on the heap.
     pub objects: Sum,
 }
 
-/// Writes the tables of `heap` to the files that `create` makes.
+/// Writes the tables of `heap` to the files that `create` opens.
 ///
 /// # Errors
-/// [`TablesError`]: those of the analyses that the tables are made from, and of the files.
+/// [`TablesError`]: errors of the analyses that the tables are made from, and of the files.
 pub fn written(
     heap: &Heap,
     about: &About,
@@ -74,12 +74,16 @@ pub fn written(
             objects::stream(&context, retention.as_ref(), (&extra, &mut fields), objects, refs);
         })?;
     }
-    // What the dump does not have is known once all others are made.
+    // Written last: what is missing from the dump is known once all other tables exist.
     let small = ExportTable::ALL.into_iter().filter(|t| !matches!(t, ExportTable::Objects | ExportTable::Refs | ExportTable::Dumps));
     for table in small.chain([ExportTable::Dumps]).filter(|t| options.has(*t)) {
         let sinks = open(table)?.into_iter().collect();
         fed(sinks, &mut done, |feeds| match feeds.first_mut() {
             Some(feed) if table == ExportTable::Dumps => dumps::dump(&context, about, feed),
+            Some(feed) if !table.is_of_heap() => {
+                process::table(&context, &about.dump, table, feed);
+                Ok(())
+            }
             Some(feed) => answers::table(&context, table, retention.as_ref().map(|r| r.tree), feed),
             None => Ok(()),
         })??;
@@ -91,7 +95,7 @@ pub fn written(
     Ok(notes.finish(Written { tables: done, objects }))
 }
 
-/// The types of the heap by index, numbered by method table: the same in every run.
+/// Numbers the types of the heap by method table, so that the numbers are the same in every run. Indexed by type.
 fn numbered(heap: &Heap, stat: &StatReport) -> IndexVec<TypeIndex, Option<HeapType>> {
     let mut rows: Vec<(Addr, &str)> = stat.types.iter().flatten().map(|t| (t.method_table, t.type_name.as_str())).collect();
     rows.sort_unstable();
@@ -108,9 +112,9 @@ fn retention<'c>(context: &Context<'c>) -> Result<Retention<'c>, Error> {
     Ok(Retention::new(graph, heap.dominators(stacks)?, graph.starts(stacks)))
 }
 
-/// What the runtime keeps alive behind what objects refer to.
+/// Collects the edges that are not references of objects: dependent handles and loader allocators.
 fn extra(context: &Context<'_>) -> Extra {
-    // Dependent handles come with all kinds of roots.
+    // Dependent handles are collected with any kind of roots.
     let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
     let roots = context.notes.take(Roots::collect(context.heap, context.namer, &options));
     extra_edges(context.heap, context.namer, context.starts, &roots)

@@ -1,13 +1,13 @@
 //! Finds the GC's records in the variables of its image and in its heaps.
 //!
-//! * `dynamic_data_table`, one entry per generation: each entry ends with a pointer to the entry of the same generation in
-//!   `static_data_table`, so one stride from each other both in the table and in the image. With server GC it is a part of each
-//!   `gc_heap`, at the same offset in all.
+//! * `dynamic_data_table` has one entry per generation. Each entry ends with a pointer to the entry of the same generation in
+//!   `static_data_table`, so the pointers differ by the size of such an entry. With server GC, the table is part of each `gc_heap`, at
+//!   the same offset in all of them.
 //! * `last_recorded_gc_info`: sizes and fragmentation of the generations add up to those of the heap, committed memory is a
-//!   number of pages, the index is not above the clock of the condemned generation.
-//! * `settings`: the index is that of the last collection; every other part has a possible value.
+//!   whole number of pages, and the index is not above the clock of the condemned generation.
+//! * `settings`: the index is that of the last collection, and every other field has a possible value.
 //!
-//! An item that is found more often than the GC has it is not used.
+//! A structure is not used if more candidates are found than the GC has copies of it.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::base::{Addr, AddrRange, PAGE, PtrSize, Shape, len64};
 use crate::data::{Field, GCDynamicData, GCHeap, Source, Structure, Word};
 use crate::memory::{Image, ReadError};
 
-/// A structure, or what may turn out to be something else.
+/// The bytes of a candidate for a structure.
 pub(super) struct Raw<'m> {
     pub(super) at: Addr,
     bytes: Cow<'m, [u8]>,
@@ -25,7 +25,7 @@ pub(super) struct Raw<'m> {
 }
 
 impl Raw<'_> {
-    /// Size of a pointer-sized integer; sizes of objects are multiples of it.
+    /// Bytes of a pointer; sizes of objects are multiples of it.
     pub(super) fn align(&self) -> u64 {
         self.shape.ptr.bytes()
     }
@@ -59,7 +59,7 @@ impl<'g> Search<'g> {
         self.gc.facts.oldest()
     }
 
-    /// `len` bytes at `at`, which may turn out to be something else: only [`Search::keep`] says that they were needed.
+    /// `len` bytes at `at`, as a candidate. They are not marked as read: see [`Search::keep`].
     pub(super) fn peek(&self, at: Addr, len: u64) -> Option<Raw<'g>> {
         let memory = &self.gc.memory;
         let in_one_piece = memory.contiguous(at).and_then(|b| b.get(..usize::try_from(len).ok()?)).map(Cow::Borrowed);
@@ -67,12 +67,12 @@ impl<'g> Search<'g> {
         Some(Raw { at, bytes, shape: memory.shape() })
     }
 
-    /// Marks what was found as read.
+    /// Marks the bytes of a structure that was found as read.
     pub(super) fn keep(&self, at: Addr, len: u64) {
         self.gc.memory.touch(AddrRange::new(at, at.plus(len)));
     }
 
-    /// Every word of the GC's variables that is not zero.
+    /// The nonzero words of the GC's variables.
     pub(super) fn words(&self) -> impl Iterator<Item = (Addr, u64)> + 'g {
         let gc = self.gc;
         self.image.writable.iter().flat_map(|range| gc.memory.set_words(*range))
@@ -83,7 +83,7 @@ impl<'g> Search<'g> {
         self.records.dynamic.get(table, table.at.element(generation, self.records.dynamic_size), field)
     }
 
-    /// The dynamic data table of each heap, by its index.
+    /// The dynamic data table of each heap, with the heap's index.
     pub(super) fn tables(&self) -> Option<Vec<(u64, Raw<'g>)>> {
         let static_data = self.records.dynamic.offset(GCDynamicData::StaticData)?;
         let len = self.records.dynamic_size.checked_mul(self.gc.facts.total_generations)?;
@@ -109,24 +109,24 @@ impl<'g> Search<'g> {
             .collect()
     }
 
-    /// The least size of a `gc_heap`: up to the last field that the GC publishes.
+    /// Minimum size of a `gc_heap`: up to the last field that the GC publishes.
     fn heap_size(&self) -> Option<u64> {
         self.gc.descriptor.type_info(GCHeap::NAME).ok()?.fields.values().map(|f| f.offset).max()
     }
 
-    /// What is searched: the variables of the image, and the heaps with the table that may lie behind their last published field.
+    /// The searched memory: the variables of the image, and each heap including a table that may follow its last published field.
     fn searched(&self) -> impl Iterator<Item = AddrRange> + '_ {
         let table = self.records.dynamic_size.saturating_mul(self.gc.facts.total_generations);
         let heap = move |h: &HeapId| Some(AddrRange::new(h.address?, h.address?.plus(self.heap_size()?.saturating_add(table))));
         self.image.writable.iter().copied().chain(self.gc.facts.heaps.iter().filter_map(heap))
     }
 
-    /// A part of what is searched that is not in the dump.
+    /// A searched range that is not completely in the dump.
     pub(super) fn absent(&self) -> Option<AddrRange> {
         self.searched().find(|r| self.gc.memory.captured(*r) < r.len())
     }
 
-    /// A page of the image of which only a part is in the dump. Whole pages lack in every heap dump: those that were never written.
+    /// A page of the image that is only partly in the dump. Whole pages that were never written are missing in every heap dump.
     pub(super) fn torn(&self) -> Option<AddrRange> {
         self.image.writable.iter().find_map(|range| {
             let ends = self.gc.memory.stretches(*range).flat_map(|(at, bytes)| [at, at.plus(len64(bytes.len()))]);
@@ -140,7 +140,7 @@ impl<'g> Search<'g> {
         let static_data = |g| self.dynamic(raw, g, GCDynamicData::StaticData);
         let Some(first) = static_data(0) else { return false };
         let linked = |g: u64| static_data(g) == g.checked_mul(self.records.static_size).and_then(|n| first.checked_add(n));
-        // A collection of a generation is one of every younger generation.
+        // A collection of a generation also collects every younger generation.
         let count = |g| self.dynamic(raw, g, GCDynamicData::CollectionCount);
         let ordered = |g: u64| count(g).zip(count(g.saturating_add(1))).is_some_and(|(younger, older)| younger >= older);
         first != 0 && generations.clone().all(linked) && (0..self.oldest()).all(ordered) && generations.count() > 1

@@ -1,6 +1,6 @@
-//! What the GC keeps of its own collections: counts, settings, figures of the last ones, budgets.
+//! The GC's records of its collections: counts, settings, figures of the last ones, budgets.
 //!
-//! No release publishes where these are, so they are found by their contents (`find`), with the layouts of the overlay
+//! No release publishes their locations, so they are found by their contents (`find`), with the layouts of the overlay
 //! `gc-records-64`. Source and evidence: `docs/internals/gc-structures.md#collections`.
 
 mod find;
@@ -16,23 +16,22 @@ use crate::memory::Image;
 use crate::model::{CollectionKind, CollectionsModel, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration};
 use find::{Raw, Search};
 
-/// Places that look like one structure. A GC has at most four of a kind, and at most four were found in any dump.
+/// Maximum number of candidates for a structure. A GC has at most four of a kind, and at most four were found in any dump.
 const MAX_CANDIDATES: usize = 64;
 
-/// What the GC keeps of its collections.
+/// The GC's records of its collections.
 #[derive(Clone, Debug)]
 pub struct Collections {
-    /// Of the process.
+    /// Records of the process.
     pub process: CollectionsModel,
-    /// Of each heap by index: budgets by generation.
+    /// The index of each heap, with its budgets by generation.
     pub heaps: Vec<(u64, Vec<GenerationBudget>)>,
-    /// Whether a blocking collection had not ended; `None` where its record may not have been found.
+    /// Whether a blocking collection was running; `None` if its record may have been missed.
     pub(super) blocking: Option<bool>,
 }
 
 impl Gc {
-    /// What the GC in `image` keeps of its collections. `None` for a GC whose records have an unknown layout, and where the dump
-    /// does not have them (with a note).
+    /// Finds the records of the GC in `image`. `None` if their layout is unknown, or if they are not in the dump (with a note).
     pub(super) fn find_collections(&self, image: Option<&Image>) -> Answer<Option<Collections>> {
         let notes = Collector::new();
         let Some(image) = image else { return notes.finish(None) };
@@ -40,29 +39,29 @@ impl Gc {
         notes.extend(&self.record_losses);
         let Some(records) = &self.records else { return notes.finish(None) };
         let search = Search { gc: self, records, image };
-        let (found, lacking) = tried(|| search.collections()).map_or((None, true), |(found, lacking)| (Some(found), lacking));
-        if let Some(range) = search.torn().or_else(|| search.absent().filter(|_| lacking)) {
+        let (found, missing) = tried(|| search.collections()).map_or((None, true), |(found, missing)| (Some(found), missing));
+        if let Some(range) = search.torn().or_else(|| search.absent().filter(|_| missing)) {
             notes.add(NoteKind::Missing, range.start, "collections: not all of the GC's variables are in the dump");
         }
         notes.finish(found)
     }
 }
 
-/// Settings and records, as they were found.
+/// The settings and records found in the GC's variables.
 #[derive(Default)]
 struct Records {
     last: Option<LastCollection>,
     recorded: Vec<RecordedCollection>,
     /// The index of the background collection that was running.
     background: Option<u64>,
-    /// Whether one that must be there was not found.
-    lacking: bool,
-    /// Whether more of a kind were found than the GC has.
+    /// Whether a record that must exist was not found.
+    missing: bool,
+    /// Whether more candidates of a kind were found than the GC has records.
     ambiguous: bool,
 }
 
 impl Search<'_> {
-    /// What was found, and whether something that the GC must have was not.
+    /// The records, and whether one that must exist was not found.
     fn collections(&self) -> Option<(Collections, bool)> {
         let tables = self.tables()?;
         // All heaps are collected together.
@@ -74,7 +73,7 @@ impl Search<'_> {
         let heaps = tables.iter().filter_map(|(heap, table)| Some((*heap, self.budgets(table)?))).collect();
         let blocking = self.blocking(&records, &counts, &clocks);
         let process = CollectionsModel { counts, last: records.last, recorded: records.recorded };
-        Some((Collections { process, heaps, blocking }, records.lacking))
+        Some((Collections { process, heaps, blocking }, records.missing))
     }
 
     fn budgets(&self, table: &Raw<'_>) -> Option<Vec<GenerationBudget>> {
@@ -110,7 +109,7 @@ impl Search<'_> {
             return records;
         }
         let (mut settings, mut earlier, mut recorded) = (Vec::new(), Vec::new(), Vec::new());
-        // The index of a collection is set before it is counted.
+        // A collection's index is set before the collection is counted.
         let latest = newest.saturating_add(1);
         for (at, n) in self.words().filter(|(_, n)| (1..=latest).contains(n)) {
             if let Some(raw) = self.peek(at, self.records.record_size)
@@ -139,8 +138,8 @@ impl Search<'_> {
         // A collection is recorded when it ends; the last one may not have ended.
         let has = |ephemeral: bool| recorded.iter().any(|r| (r.kind == CollectionKind::Ephemeral) == ephemeral);
         let incomplete = |all: u64, ephemeral: bool| all > 1 && !has(ephemeral);
-        records.lacking = settings.is_empty() || incomplete(newest.saturating_sub(full), true) || incomplete(full, false);
-        // More than the GC has variables for: something else looks like them, and nothing tells which is which.
+        records.missing = settings.is_empty() || incomplete(newest.saturating_sub(full), true) || incomplete(full, false);
+        // There are more candidates than the GC has variables, so some of them are other data.
         for (kind, most) in [(CollectionKind::Ephemeral, 1), (CollectionKind::FullBlocking, 1), (CollectionKind::Background, 2)] {
             if recorded.iter().filter(|r| r.kind == kind).count() > most {
                 recorded.retain(|r| r.kind != kind);
@@ -150,7 +149,7 @@ impl Search<'_> {
         records.background = self.background_runs().then(|| background.unwrap_or(newest_full));
         recorded.retain(|r| !(r.kind == CollectionKind::Background && records.background == Some(r.index)));
         recorded.sort_by_key(|r| std::cmp::Reverse(r.index));
-        records.last = the_one(settings, &recorded);
+        records.last = select_settings(settings, &recorded);
         records.recorded = recorded;
         records
     }
@@ -159,8 +158,9 @@ impl Search<'_> {
         self.gc.facts.background_runs() == Some(true)
     }
 
-    /// Whether a blocking collection had not ended: it has an index and settings when it begins, and is recorded when it ends. The record
-    /// of an earlier one of its kind, in whose place its own will be, shows that records were found, and so does a complete list.
+    /// Whether a blocking collection was running. A collection gets an index and settings when it begins, and is recorded when it ends.
+    /// That its record is missing is evidence only if the search is known to find records of its kind: it found an earlier one, which the
+    /// missing record would replace, or every record that must exist.
     fn blocking(&self, records: &Records, counts: &[u64], clocks: &[u64]) -> Option<bool> {
         let (newest, newest_full) = (*counts.first()?, *clocks.last()?);
         let of_background = |index: u64| records.background == Some(index);
@@ -177,10 +177,10 @@ impl Search<'_> {
             (true, true) => CollectionKind::Background,
         };
         let found = records.recorded.iter().any(|r| r.kind == kind);
-        (!records.ambiguous && (found || (settings.is_some() && !records.lacking))).then_some(true)
+        (!records.ambiguous && (found || (settings.is_some() && !records.missing))).then_some(true)
     }
 
-    /// The recorded collection in `raw`, if everything in it agrees.
+    /// The recorded collection in `raw`, if its fields are consistent.
     fn record(&self, raw: &Raw<'_>, clocks: &[u64]) -> Option<RecordedCollection> {
         let fields = &self.records.record;
         let word = |field: Field<GCRecord, Word>| fields.get(raw, raw.at, field);
@@ -197,8 +197,8 @@ impl Search<'_> {
         };
         let (compacting, concurrent) =
             (flag(fields.get(raw, raw.at, GCRecord::Compaction)?)?, flag(fields.get(raw, raw.at, GCRecord::Concurrent)?)?);
-        // The size of the heap includes frozen segments with segments, which are in no generation (measured: .NET 8). The fragmentation
-        // of a background collection is taken at two moments.
+        // With segments, the size of the heap includes frozen segments, which are not in any generation (measured: .NET 8). The fragmentation
+        // of a background collection is measured at two times.
         let (size, free) = (sum(|g| g.size_after)?, sum(|g| g.fragmentation_after)?);
         let outside = heap.checked_sub(size).filter(|n| *n <= heap / 8)?;
         let agrees = (outside == 0 || !self.gc.facts.regions) && (free == fragmented || concurrent);
@@ -206,7 +206,7 @@ impl Search<'_> {
             return None;
         }
         let generation = u64::from(fields.get(raw, raw.at, GCRecord::CondemnedGeneration)?);
-        // A collection of a generation moves the clock of that generation; that in the beginning of a background one is ahead of it.
+        // A collection advances the clock of its generation; an ephemeral one at the start of a background collection is one ahead of it.
         let clock = clocks.get(usize::try_from(generation).ok()?)?;
         let memory_load = u64::from(fields.get(raw, raw.at, GCRecord::MemoryLoad)?);
         let percent = f64::from(fields.get(raw, raw.at, GCRecord::PausePercentage)?);
@@ -255,29 +255,29 @@ impl Search<'_> {
     }
 }
 
-/// Whether a collection with this index may have moved the clock of the oldest generation to `clock`. A background collection that begins
-/// with an ephemeral one gives it the next index and counts it first (measured).
+/// Whether the collection with `index` may have advanced the clock of the oldest generation to `clock`. A background collection that
+/// begins with an ephemeral one gives that one the next index and counts it first (measured).
 fn is_of_full(index: u64, clock: u64) -> bool {
     index == clock || index.checked_add(1) == Some(clock)
 }
 
-/// The settings among what looks like them. The GC keeps a copy for the background collection, and small numbers are common: what
-/// was recorded of the same collection decides, unless it has not finished.
-fn the_one(mut found: Vec<LastCollection>, recorded: &[RecordedCollection]) -> Option<LastCollection> {
+/// Selects the settings from the candidates `found`. There may be several because the GC keeps a copy for the background collection,
+/// and because small numbers are common. The record of the same collection decides, unless the collection has not finished.
+fn select_settings(mut found: Vec<LastCollection>, recorded: &[RecordedCollection]) -> Option<LastCollection> {
     let record = |s: &LastCollection| recorded.iter().find(|r| r.index == s.index);
-    // The load after the collection is recorded where it was determined, else that before it; some builds keep neither.
+    // The record has the load after the collection if that was measured, else the load before it; some builds keep neither.
     let load = |s: &LastCollection| s.exit_memory_load.filter(|n| *n != 0).unwrap_or(s.entry_memory_load);
     let agrees = |s: &LastCollection, r: &RecordedCollection| {
         let concurrent = r.kind == CollectionKind::Background;
         let same = (s.generation, s.compacting) == (r.generation, Some(r.compacting));
-        // A background collection ends with settings that are no longer concurrent, and reads the load more than once.
+        // The settings of a background collection are no longer concurrent at its end, and it measures the load more than once.
         same && (concurrent || (!s.concurrent && [0, r.memory_load].contains(&load(s))))
     };
     found.retain(|s| record(s).is_none_or(|r| agrees(s, r)));
     if found.len() > 1 && found.iter().any(|s| record(s).is_some() && load(s) != 0) {
         found.retain(|s| record(s).is_some() && load(s) != 0);
     }
-    // The copies differ at most in what is determined at the end.
+    // The copies differ at most in fields that are set at the end of the collection.
     found.sort_by_key(|s| std::cmp::Reverse(s.exit_memory_load));
     found.dedup_by(|b, a| {
         let (exit_memory_load, concurrent) = (a.exit_memory_load, a.concurrent || b.concurrent);
@@ -299,17 +299,17 @@ fn flag(n: impl Into<u32>) -> Option<bool> {
     }
 }
 
-/// The settings in `raw`, if every part has a possible value.
+/// The settings in `raw`, if every field has a possible value.
 fn last(raw: &Raw<'_>, fields: &Bound<Mechanisms>) -> Option<LastCollection> {
     let number = |field: Field<Mechanisms, u32>| fields.get(raw, raw.at, field);
     let set = |field| flag(number(field)?);
     let generation = u64::from(number(Mechanisms::CondemnedGeneration)?);
     let (reason, mode) = (number(Mechanisms::Reason)?, number(Mechanisms::PauseMode)?);
     let (entry, exit) = (u64::from(number(Mechanisms::EntryMemoryLoad)?), u64::from(number(Mechanisms::ExitMemoryLoad)?));
-    // Windows and Linux know the available memory before every collection; a zero is another variable.
+    // On Windows and Linux, the GC reads the available memory before every collection, so zero means that `raw` is another variable.
     let available = fields.get(raw, raw.at, Mechanisms::EntryAvailablePhysicalMem)?;
     let known = names::gc_reason(reason)?;
-    // Not shown, but flags as well.
+    // These are not shown, but must be valid flags too.
     let others = [
         Mechanisms::HeapExpansion,
         Mechanisms::CardBundles,

@@ -1,7 +1,7 @@
 //! The heap walk: visits the objects of each segment in address order.
 //!
 //! Source: `docs/internals/gc-structures.md#walking`. Measured on 131 dumps: outside the plan phase of a collection, every
-//! walk ends exactly at the end of the segment once allocation contexts and objects in allocation are accounted for.
+//! walk that skips allocation contexts and objects in allocation ends exactly at the end of the segment.
 
 mod pieces;
 mod segment;
@@ -38,15 +38,15 @@ index_type! {
 /// An object visited by the walk.
 #[derive(Clone, Copy)]
 pub struct Object<'o> {
-    /// Its address.
+    /// Address of the object.
     pub address: Addr,
-    /// Its type.
+    /// Type of the object.
     pub ty: &'o ObjectType,
     /// Size in bytes as counted by SOS and ClrMD: header included, not rounded up.
     pub size: u64,
-    /// Its generation; in an ephemeral segment, that of the enclosing part.
+    /// Generation of the object; in an ephemeral segment, that of the enclosing part.
     pub generation: Generation,
-    /// Captured bytes from the start of the object; may extend past it, or end within it if it is incomplete.
+    /// Captured bytes from the start of the object. They may extend past the object, or end within it if it is not completely in the dump.
     bytes: &'o [u8],
     memory: &'o Memory,
 }
@@ -84,13 +84,13 @@ impl<'o> Object<'o> {
         }
     }
 
-    /// Elements of an array, characters of a string, bytes of free space; `None` for all others.
+    /// Number of elements of an array, characters of a string or bytes of free space; `None` for other objects.
     pub fn length(&self) -> Option<u64> {
         let component = self.ty.component_size;
         if component == 0 {
             return None;
         }
-        // Not derived from `size`, which may have been raised to the minimum object size.
+        // `size` cannot be used: it may have been raised to the minimum object size.
         let word = self.memory.ptr_bytes();
         let inside = usize::try_from(word).ok().and_then(|w| self.bytes.get(w..)).and_then(|b| words::u32(self.memory.shape(), b));
         inside.or_else(|| self.memory.u32(self.address.plus(word)).ok()).map(u64::from)
@@ -108,10 +108,10 @@ impl<'o> Object<'o> {
     }
 }
 
-/// Receives the objects of a walk. Several share the heap, and none sees a piece of it twice.
+/// Receives the objects of a walk. Several visitors share the heap, and each piece is seen by one of them only.
 pub trait Visitor: Send {
-    /// Called at the start of a piece: a segment, or a part of a large one. Returns whether to walk it, which must depend on the
-    /// segment alone.
+    /// Called at the start of a piece: a segment, or a part of a large one. Returns whether to walk it, which must depend only on
+    /// the segment.
     fn piece(&mut self, _piece: &Piece<'_>) -> bool {
         true
     }
@@ -119,12 +119,12 @@ pub trait Visitor: Send {
     /// Called for each object, including free space.
     fn object(&mut self, object: &Object<'_>);
 
-    /// Called once both are walked, where the piece that this one has seen begins where that of `before` ends: for those that compare
-    /// neighbors. Pieces of a segment come in order.
+    /// Called after both pieces are walked if this visitor's piece begins where that of `before` ends, for visitors that compare
+    /// neighbors. Pieces of a segment are joined in address order.
     fn follow(&mut self, _before: &mut Self) {}
 }
 
-/// Both see what either wants to see of a segment.
+/// Both visitors see a piece that either of them wants to walk.
 impl<A: Visitor, B: Visitor> Visitor for (A, B) {
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
         let (a, b) = (self.0.piece(piece), self.1.piece(piece));
@@ -149,7 +149,7 @@ pub struct Walker {
     tables: MethodTables,
     types: ObjectTypes,
     segments: IndexVec<SegmentIndex, SegmentModel>,
-    /// Segment indices, by address.
+    /// Segment indices in address order.
     by_address: Vec<SegmentIndex>,
     /// Indices of the segments not walked, with the reason.
     refused: BTreeMap<SegmentIndex, &'static str>,
@@ -157,7 +157,7 @@ pub struct Walker {
     objects: Objects,
     /// Whether a collection was moving objects.
     moving: bool,
-    /// Whether the dump does not have object memory.
+    /// Whether some memory of objects is not in the dump.
     holes: bool,
     cutting: pieces::Cutting,
 }
@@ -276,7 +276,7 @@ impl Walker {
         &self.memory
     }
 
-    /// An object found by an earlier walk.
+    /// Recreates an object found by an earlier walk.
     pub fn again<'o>(&'o self, address: Addr, ty: &'o ObjectType, size: u64, generation: Generation) -> Object<'o> {
         Object { address, ty, size, generation, bytes: self.memory.contiguous(address).unwrap_or_default(), memory: &self.memory }
     }
@@ -372,14 +372,14 @@ impl Walker {
         self.segments.get(index).filter(|s| address < s.allocated).map(|s| (index, s))
     }
 
-    /// Generation at `address`; in an ephemeral segment, that of the enclosing part.
+    /// Generation of the object at `address`; in an ephemeral segment, that of the enclosing part.
     pub fn generation_of(&self, address: Addr) -> Option<Generation> {
         self.segment_of(address).map(|(_, s)| segment::generation_at(s, address).0)
     }
 }
 
-/// Segment indices by address, and the segments to skip: a forged dump whose segments all map the same memory, or the same
-/// file bytes at different addresses, would otherwise be walked once per segment.
+/// Segment indices in address order, and the segments to skip: the memory of a forged dump whose segments all map the same memory, or
+/// the same file bytes at different addresses, would otherwise be walked once per segment.
 fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (Vec<SegmentIndex>, BTreeMap<SegmentIndex, &'static str>) {
     let mut by_address: Vec<SegmentIndex> = segments.iter_enumerated().map(|(i, _)| i).collect();
     by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
@@ -399,9 +399,9 @@ fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (V
     (by_address, refused)
 }
 
-/// Contexts that hide memory, sorted. A *thread* context with pointer = limit counts: it is still followed by unformatted
-/// space (confirmed with a thread that filled its context exactly). A *generation* context does not: during a collection it
-/// is {mem, mem}, and skipping it would lose the first object of the region.
+/// Contexts that hide memory, sorted by address. A *thread* context with pointer = limit is included: it is still followed by
+/// unformatted space (confirmed with a thread that filled its context exactly). Such a *generation* context is not: during a
+/// collection it is {mem, mem}, and skipping it would lose the first object of the region.
 fn usable(contexts: &[AllocContextModel]) -> Vec<Context> {
     let counts =
         |c: &&AllocContextModel| !c.pointer.is_null() && (c.limit > c.pointer || (c.limit == c.pointer && c.owner == ContextOwner::Thread));

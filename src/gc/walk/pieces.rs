@@ -1,29 +1,29 @@
 //! The walk of all segments by several threads.
 //!
-//! A segment is a list: where an object starts is known when the one before it has been read. A large segment is cut anyway: a
-//! piece begins where objects [seem to start](Walker::likely_start), and counts if the walk of the piece before it ends there.
-//! Otherwise it is walked again from where it really starts, so the answer is that of a single thread. The GC's bricks would
-//! tell starts as well, but dumps of the heap kind do not always have them, and they would have to be checked in the same way.
+//! A segment can only be walked in sequence: the start of an object is known once the one before it has been read. A large segment is
+//! cut into pieces nevertheless: a piece begins where an object [seems to start](Walker::likely_start), and is accepted if the walk of
+//! the piece before it ends there. Otherwise it is walked again from its true start, so the result is that of a single thread. The GC's
+//! brick table also has object starts, but heap dumps do not always contain it, and its entries would need the same check.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::segment::{LOOKED_THROUGH, MAX_GAPS, Meter, SegmentWalk};
+use super::segment::{MAX_GAPS, Meter, SEARCHED, SegmentWalk};
 use super::types::Cache;
 use super::{SegmentIndex, Visitor, Walked, Walker};
 use crate::base::missed::{Carried, Missed, watched};
 use crate::base::{Addr, AddrRange, Count, Progress, total};
 use crate::model::{SegmentModel, WalkModel};
 
-/// How large segments are cut.
+/// Parameters for cutting large segments.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cutting {
-    /// Bytes of a piece at least: with less, the search for its start and its visitor cost more than they save.
+    /// Minimum bytes of a piece: in a smaller one, the search for its start and its visitor cost more than they save.
     least: u64,
-    /// Pieces for each thread at most, if the heap were one segment: they take unequal time.
+    /// Maximum number of pieces per thread if the heap were one segment. There are several because pieces take unequal time.
     per_thread: u64,
-    /// Bytes that are worth another thread: to wake one takes as long as to walk some hundred kilobytes.
+    /// Bytes that justify another thread: waking one takes as long as walking a few hundred kilobytes.
     worth: u64,
 }
 
@@ -35,22 +35,22 @@ impl Cutting {
     pub(super) const USUAL: Cutting = Cutting { least: 16 << 10, per_thread: u64::MAX, worth: 1 };
 }
 
-/// Objects that a visitor sees in one go: those of a segment, or of a part of a large one.
+/// Consecutive objects passed to one visitor: those of a segment, or of a part of a large one.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'s> {
     /// The segment's index.
     pub index: SegmentIndex,
     /// The segment.
     pub segment: &'s SegmentModel,
-    /// Where its objects start: from the first one to the first one of the next piece, or to the end of the segment.
+    /// Range of object starts: from the first object to the first one of the next piece, or to the end of the segment.
     pub starts: AddrRange,
 }
 
-/// A piece of a segment that is cut, once it is walked.
+/// The walk of one piece of a segment that was cut.
 struct Cut<V> {
     walk: SegmentWalk,
     visitor: V,
-    /// Failed reads, which count if the piece does.
+    /// Failed reads; reported if the piece is accepted.
     missed: Missed,
 }
 
@@ -58,7 +58,7 @@ struct Cut<V> {
 type Done<V> = Vec<(SegmentIndex, Addr, Option<Cut<V>>)>;
 
 impl Walker {
-    /// Cuts pieces of at least `least` bytes from now on.
+    /// Makes later walks cut pieces of at least `least` bytes.
     #[cfg(test)]
     pub(crate) fn cut_finely(&mut self, least: u64) {
         self.cutting = Cutting { least, per_thread: u64::MAX, worth: 1 };
@@ -115,19 +115,19 @@ impl Walker {
     fn cut<'s>(&self, index: SegmentIndex, segment: &'s SegmentModel, all: u64) -> Vec<Piece<'s>> {
         let bytes = segment.allocated_bytes.min(segment.captured_bytes);
         let small = bytes / 2 < self.cutting.least;
-        // The first question makes them.
+        // Asking for the number of threads starts rayon's pool, which a small heap does not need.
         let threads = if small { 1 } else { u64::try_from(rayon::current_num_threads()).unwrap_or(u64::MAX) };
         let size = all.checked_div(threads.saturating_mul(self.cutting.per_thread)).unwrap_or(0).max(self.cutting.least);
         let pieces = if threads < 2 || self.refused.contains_key(&index) { 1 } else { bytes.checked_div(size).unwrap_or(1) };
         let (mut starts, mut searched) = (vec![segment.start], segment.start);
         for n in 1..pieces {
-            // Within a large object there is none.
+            // The last search already went past this address, within a large object.
             let near = segment.start.plus(size.saturating_mul(n));
             if near <= searched {
                 continue;
             }
             let found = self.likely_start(segment, near);
-            searched = found.unwrap_or(near.plus(LOOKED_THROUGH));
+            searched = found.unwrap_or(near.plus(SEARCHED));
             starts.extend(found);
         }
         let ends = starts.iter().skip(1).copied().chain([segment.allocated]);
@@ -141,7 +141,8 @@ impl Walker {
         })
     }
 
-    /// Walks a piece that may turn out not to be one: with a visitor and a cache of its own, as a cache tells failed reads once.
+    /// Walks a piece that may be rejected later. It gets a separate visitor, and a separate cache because a cache reports failed reads only
+    /// once.
     fn walk_cut<V: Visitor>(&self, piece: &Piece<'_>, meter: &Meter<'_>, visitor: &(impl Fn() -> V + Sync)) -> Option<Cut<V>> {
         let (found, missed) = watched(|| {
             let mut visitor = visitor();
@@ -151,13 +152,13 @@ impl Walker {
         found.map(|(walk, visitor)| Cut { walk, visitor, missed })
     }
 
-    /// Takes over the pieces that begin where the one before them ends, and walks the others again.
+    /// Accepts the pieces that begin where the one before them ends, and walks the others again.
     fn join<V: Visitor>(&self, cuts: Done<V>, meter: &Meter<'_>, visitor: &(impl Fn() -> V + Sync), walked: &mut Walked<V>) {
         let mut cuts = cuts.into_iter().peekable();
         while let Some((index, first)) = cuts.peek().map(|(index, start, _)| (*index, *start)) {
             let Some(segment) = self.segments.get(index) else { return };
             let mut model = None;
-            // Where the next piece has to begin.
+            // The required start of the next piece.
             let mut at = Some(first);
             while let Some((_, start, cut)) = cuts.next_if(|(i, ..)| *i == index) {
                 let end = cuts.peek().filter(|(i, ..)| *i == index).map_or(segment.allocated, |(_, next, _)| *next);
@@ -183,7 +184,7 @@ impl Walker {
     }
 }
 
-/// Adds the walk of the next piece.
+/// Adds the walk of the next piece to `model`.
 fn merge(model: &mut WalkModel, next: WalkModel) {
     let WalkModel { segment: _, complete: _, objects, bytes, free_objects, free_bytes, .. } = next;
     let WalkModel { context_bytes, in_allocation_bytes, skipped_bytes, absent_bytes, stopped_at, stopped_because, gaps, .. } = next;

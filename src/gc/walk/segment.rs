@@ -1,4 +1,4 @@
-//! The walk of one segment: the hot loop, and recovery where there is no object.
+//! The walk of one segment: the hot loop, and recovery after memory that does not hold an object.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,31 +11,31 @@ use crate::base::{Addr, AddrRange, Count, Endian, Progress, PtrSize, Shape};
 use crate::memory::Memory;
 use crate::model::{GapKind, Generation, SegmentModel, WalkGap, WalkModel};
 
-/// An allocation context: a range within a segment that holds no objects.
+/// An allocation context: a range within a segment that does not hold objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Context {
     pub(super) pointer: Addr,
     pub(super) limit: Addr,
 }
 
-/// Maximum gaps listed per segment; beyond that only their bytes are counted.
+/// Maximum number of gaps listed per segment; of further gaps, only the bytes are counted.
 pub const MAX_GAPS: usize = 64;
 /// Bytes between progress reports.
 const STEP: u64 = 8 << 20;
 /// Consecutive plausible objects required to resync after corruption.
 const CHAIN: u32 = 4;
-/// The same to begin a piece at: free blocks are full of dead objects, in chains of some length.
+/// Consecutive plausible objects required to begin a piece: free blocks are full of chains of dead objects.
 const LONG_CHAIN: u32 = 32;
-/// Bytes through which such a chain is followed: dead objects at the end of a free block lead to the object behind it, a true start.
+/// Number of bytes for which a chain is followed: dead objects at the end of a free block lead to the object after it, a true start.
 const FOLLOWED: u64 = 16 << 10;
-/// Bytes that are searched for the start of an object to begin a piece at.
-pub(super) const LOOKED_THROUGH: u64 = 256 << 10;
+/// Number of bytes that are searched for the first object of a piece.
+pub(super) const SEARCHED: u64 = 256 << 10;
 
 /// Sums the bytes walked by all threads.
 pub(super) struct Meter<'p> {
     done: AtomicU64,
-    /// Whether walked pages are released: unmapping a whole dump at process exit runs on one core (28 ms for 0.9 GB), here
-    /// it is spread over the threads.
+    /// Whether walked pages are released. This spreads the work over the threads: unmapping a whole dump at process exit runs on one
+    /// core (28 ms for 0.9 GB).
     once: bool,
     progress: &'p dyn Progress,
 }
@@ -67,8 +67,8 @@ struct Rules {
 }
 
 impl Rules {
-    /// Where objects go on behind an allocation context: its limit is followed by unformatted space for a minimum-size object.
-    fn behind_context(&self, context: Context) -> Addr {
+    /// Address of the first object after an allocation context, whose limit is followed by unformatted space for a minimum-size object.
+    fn after_context(&self, context: Context) -> Addr {
         context.limit.plus(self.smallest.next_multiple_of(self.align)).min(self.end)
     }
 }
@@ -82,7 +82,7 @@ fn has_large_objects(segment: &SegmentModel) -> bool {
     matches!(segment.generation, Generation::Loh | Generation::Poh)
 }
 
-/// What objects of `segment` are rounded up to, where a pointer has `word` bytes: in LOH and POH 8 bytes on 32-bit targets too.
+/// Alignment of objects in `segment` in bytes, with pointers of `word` bytes. In LOH and POH it is 8 on 32-bit targets too.
 pub(crate) fn object_alignment(segment: &SegmentModel, word: u64) -> u64 {
     if has_large_objects(segment) { 8 } else { word }
 }
@@ -100,7 +100,7 @@ enum Stop {
 /// The walk of a segment, or of a piece of one.
 pub(super) struct SegmentWalk {
     pub(super) model: WalkModel,
-    /// Where the next object starts; `None` if the segment is not walked any further.
+    /// Start of the next object; `None` if the segment is not walked any further.
     pub(super) next: Option<Addr>,
 }
 
@@ -114,7 +114,7 @@ struct Counts {
 }
 
 impl Walker {
-    /// Walks the objects of a segment that start in `range`, which begins with one, and calls `visit` for each, including free
+    /// Walks the objects of a segment that start in `range`, whose start must be an object, and calls `visit` for each, including free
     /// space.
     pub(super) fn walk_segment(
         &self,
@@ -140,7 +140,7 @@ impl Walker {
             }
             while contexts.next_if(|c| c.pointer < at).is_some() {}
             if let Some(context) = contexts.next_if(|c| c.pointer == at) {
-                let next = rules.behind_context(*context);
+                let next = rules.after_context(*context);
                 if next > at {
                     w.context_bytes.grow(next.since(at).unwrap_or(0));
                     at = next;
@@ -153,7 +153,7 @@ impl Walker {
                 continue;
             };
             let event = contexts.peek().map_or(until, |c| c.pointer).min(boundary).min(until).min(at.plus(STEP));
-            // Specialized for the shape of nearly all targets.
+            // Specialized for 64-bit little-endian targets, which are nearly all.
             let mut run = Run { heap: self, rules, generation, bytes, event, counts: &mut counts };
             let stop = match self.memory.shape() {
                 Shape { ptr: PtrSize::Eight, endian: Endian::Little } => run.objects(Shape::LE64, &mut at, cache, &mut visit),
@@ -166,14 +166,14 @@ impl Walker {
                     break;
                 }
                 Stop::NoObject if self.moving => {
-                    // Half-moved objects and plug headers lie between the objects: a resync would find false ones.
+                    // Half-moved objects and plug headers lie between the objects: a resync would find false objects.
                     w.stopped_at = Some(at);
                     w.stopped_because = Some("a collection was compacting or sweeping this segment".into());
                     w.absent_bytes.grow(end.since(at).unwrap_or(0));
                     stopped = true;
                     break;
                 }
-                // What is missing is in the gaps.
+                // Missing memory is reported by the gaps, not as a failed read.
                 Stop::NoObject => at = tried(|| self.across_no_object(at, rules, &mut w)),
             }
         }
@@ -183,17 +183,17 @@ impl Walker {
         SegmentWalk { model: w, next: (!stopped).then_some(at) }
     }
 
-    /// Whether a walk that arrives at `at` has gone over the whole segment, whose end need not be aligned.
+    /// Whether a walk that arrives at `at` has covered the whole segment, whose end need not be aligned.
     pub(super) fn is_end(&self, segment: &SegmentModel, at: Addr) -> bool {
         let rules = self.rules(segment);
         at.since(rules.end).is_some_and(|over| over < rules.align)
     }
 
-    /// An address at or behind `near` where objects seem to start.
+    /// An address at or after `near` where an object seems to start.
     pub(super) fn likely_start(&self, segment: &SegmentModel, near: Addr) -> Option<Addr> {
         let rules = self.rules(segment);
         let from = Addr(near.0.checked_next_multiple_of(rules.align)?);
-        let to = from.plus(LOOKED_THROUGH).min(rules.end);
+        let to = from.plus(SEARCHED).min(rules.end);
         tried(|| {
             let seems = self.scan(AddrRange::new(from, to), rules, LONG_CHAIN)?;
             let start = self.objects_reach(segment, seems, seems.plus(FOLLOWED), u32::MAX).unwrap_or(seems);
@@ -201,7 +201,7 @@ impl Walker {
         })
     }
 
-    /// What allocation contexts have taken of a segment and not filled, by address; nothing of a segment that is not walked.
+    /// The unfilled ranges of allocation contexts in a segment, by address; empty for a segment that is not walked.
     pub fn unfilled(&self, index: SegmentIndex) -> Vec<AddrRange> {
         let Some(segment) = self.segments.get(index).filter(|s| has_contexts(s) && !self.refused.contains_key(&index)) else {
             return Vec::new();
@@ -209,7 +209,7 @@ impl Walker {
         let rules = self.rules(segment);
         let first = self.contexts.partition_point(|c| c.pointer < segment.start);
         let within = self.contexts.iter().skip(first).take_while(|c| c.pointer < rules.end);
-        within.map(|c| AddrRange::new(c.pointer, rules.behind_context(*c))).collect()
+        within.map(|c| AddrRange::new(c.pointer, rules.after_context(*c))).collect()
     }
 
     fn rules(&self, segment: &SegmentModel) -> Rules {
@@ -217,7 +217,7 @@ impl Walker {
         Rules { end: segment.allocated, align, smallest: min_object_size(&self.memory), large: has_large_objects(segment) }
     }
 
-    /// Where to resume after memory that is not in the dump: at the first plausible chain of objects, since the size of the
+    /// Address to resume at after memory that is not in the dump: the first plausible chain of objects, since the size of the
     /// current object is unknown.
     fn across_absent(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
         let there = self.memory.stretches(AddrRange::new(at, rules.end)).next().map(|(a, _)| a);
@@ -232,26 +232,26 @@ impl Walker {
         next
     }
 
-    /// Where to resume after something that is not an object.
+    /// Address to resume at after something that is not an object.
     fn across_no_object(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
         // An object in allocation (memory reserved and cleared, method table not yet written; seen in 44 of 188 dumps of a
-        // busy heap) is zeros up to the next object or free block, and at least minimum size.
+        // busy heap) is zero up to the next object or free block, and has at least the minimum size.
         let first = self.memory.word(at).unwrap_or(1);
         let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
-        // A dump that does not have heap pages may lack method tables too: the object may be valid.
+        // If heap pages are missing from the dump, method tables may be too, so the object may be valid.
         let mt = self.objects.table_in(first);
         let unread = self.tables.is_valid(mt).err().or_else(|| self.tables.read(mt).err());
         if unread.is_some_and(|e| self.holes || self.memory.is_beside(e.address)) {
             if w.stopped_at.is_none() {
                 w.stopped_at = Some(at);
-                w.stopped_because = Some(format!("the dump lacks the memory needed to tell whether {mt} is a method table"));
+                w.stopped_because = Some(format!("{mt} cannot be verified as a method table: its memory is not in the dump"));
             }
             w.absent_bytes.grow(range.len());
             add_gap(w, range, GapKind::Absent);
             return next;
         }
-        // Large objects are cleared outside the lock: a partly cleared one starts with zeros only.
+        // Large objects are cleared outside the lock: of one that is partly cleared, only the start is zero.
         let cleared = if rules.large { AddrRange::new(at, at.plus(rules.smallest)) } else { range };
         let in_allocation = first == 0 && range.len() >= rules.smallest && self.all_zero(cleared);
         if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes }.grow(range.len());
@@ -292,11 +292,11 @@ impl Walker {
             }
             let word = match self.memory.word(at) {
                 Err(_) => return i > 0,
-                // An object in allocation is entirely zero; a few null fields prove nothing.
+                // An object in allocation is entirely zero; a few zero words may be null fields.
                 Ok(0) if i > 0 => return self.all_zero(AddrRange::new(at, at.plus(rules.smallest).min(rules.end))),
                 Ok(word) => word,
             };
-            let Some(next) = self.behind(at, word, rules) else { return false };
+            let Some(next) = self.end_of(at, word, rules) else { return false };
             at = next;
         }
         true
@@ -319,7 +319,7 @@ impl Walker {
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
         ty.near.places_in(size, word, (0, looked_at), |offset| {
             let Ok(target) = self.memory.ptr(at.plus(offset)) else { return };
-            // A type that is not in the dump is inconclusive.
+            // If the type is not in the dump, the check is inconclusive.
             let leads_to_type = || self.holes || self.method_table(target).is_some_and(|mt| self.type_at(mt).is_some());
             sound &= target.is_null() || target.is_aligned(word) && leads_to_type();
         });
@@ -335,8 +335,8 @@ impl Walker {
         }
     }
 
-    /// End of the object at `at` with first word `word`; `None` if it cannot be an object.
-    fn behind(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
+    /// End of the object at `at` whose first word is `word`; `None` if it cannot be an object.
+    fn end_of(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
         let ty = self.type_at(self.objects.table_in(word))?;
         let size = ty.size(|| self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
         let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align)?;
@@ -353,7 +353,7 @@ impl Walker {
                 break;
             }
             let word = self.memory.word(here).ok().filter(|_| here.is_aligned(self.memory.ptr_bytes()))?;
-            here = self.behind(here, word, rules)?;
+            here = self.end_of(here, word, rules)?;
         }
         Some(here)
     }
@@ -370,7 +370,7 @@ struct Run<'r> {
     generation: Generation,
     /// Captured bytes from the start of the run.
     bytes: &'r [u8],
-    /// Next address to stop at: context, generation boundary, progress report, or end.
+    /// Next address to stop at: allocation context, generation boundary, progress report, or end.
     event: Addr,
     counts: &'r mut Counts,
 }

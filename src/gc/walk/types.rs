@@ -1,4 +1,4 @@
-//! Types as needed by the walk: object sizes and reference layouts, read once per type.
+//! Types as the walk needs them: object sizes and reference layouts, read once per type.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -21,7 +21,7 @@ index_type! {
 pub struct ObjectType {
     /// Dense index, from 0 in order of first encounter; differs between runs.
     pub index: TypeIndex,
-    /// Its method table.
+    /// Address of the method table.
     pub method_table: Addr,
     /// Base size in bytes: header included, elements excluded, not rounded.
     pub base_size: u64,
@@ -35,16 +35,16 @@ pub struct ObjectType {
     pub is_array: bool,
     /// Whether the type is collectible: its objects keep its loader allocator alive.
     pub is_collectible: bool,
-    /// GcDesc of its objects.
+    /// GCDesc of its objects.
     pub gc_desc: GcDesc,
-    /// The part of it for what is looked at of an object that only seems to be one.
+    /// The part of `gc_desc` for the first [`LOOKED_AT`] bytes, to check whether memory looks like an object of the type.
     pub(super) near: GcDesc,
-    /// Reads that failed when it was made.
+    /// Reads that failed when the type was read.
     missed: Missed,
 }
 
 impl ObjectType {
-    /// A type of which nothing but its name is known, which `method_table` stands for.
+    /// A type of which only the name is known, identified by `method_table`.
     pub fn named(index: TypeIndex, method_table: Addr) -> ObjectType {
         ObjectType {
             index,
@@ -61,12 +61,12 @@ impl ObjectType {
         }
     }
 
-    /// Whether it has references that nobody knows, though nothing is missing: its GCDesc is damaged, or was not affordable.
+    /// Whether its references are unknown although no memory is missing: its GCDesc is damaged, or exceeded the budget.
     pub(crate) fn loses_references(&self) -> bool {
         matches!(self.gc_desc, GcDesc::Unknown) && self.missed.first().is_none()
     }
 
-    /// The same type with another index: in a list of its own.
+    /// The type with another index, for a separate list.
     pub(crate) fn at(&self, index: TypeIndex) -> ObjectType {
         ObjectType { index, ..self.clone() }
     }
@@ -77,7 +77,7 @@ impl ObjectType {
     }
 
     /// Bytes of an object with the length that `length` reads, not rounded, and not raised to `min_object_size`. `length` is
-    /// asked for arrays and strings only; `None` where it is not known.
+    /// called for arrays, strings and free space only; the size is `None` if it returns `None`.
     pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {
         if self.component_size == 0 {
             return Some(self.base_size);
@@ -86,7 +86,7 @@ impl ObjectType {
     }
 }
 
-/// Bytes of the smallest object: header word, method table, one field.
+/// Minimum bytes of an object: header word, method table, one field.
 ///
 /// Source: `MIN_OBJECT_SIZE` in `src/coreclr/gc/gcpriv.h`.
 pub fn min_object_size(memory: &Memory) -> u64 {
@@ -97,9 +97,9 @@ pub fn min_object_size(memory: &Memory) -> u64 {
 #[derive(Debug)]
 pub struct ObjectTypes {
     known: RwLock<TypeCache>,
-    /// Of their series: those of many types may be the same words.
+    /// Budget for the series of all types: in a forged dump, many types may share the same words.
     budget: Budget,
-    /// Object memory, sorted and disjoint: contains no method tables.
+    /// Object memory, sorted and disjoint, which does not contain method tables.
     heap: Vec<AddrRange>,
 }
 
@@ -109,28 +109,28 @@ struct TypeCache {
     list: IndexVec<TypeIndex, Arc<ObjectType>>,
 }
 
-/// Bytes of an object whose references are checked before it is accepted in a resync.
+/// Number of bytes at the start of an object whose references are checked before a resync accepts it.
 pub(super) const LOOKED_AT: u64 = 256;
 
 /// Limit on cached negative results; beyond it, invalid addresses are checked again each time.
 const MAX_MISSES: usize = 1 << 20;
 
 impl ObjectTypes {
-    /// Creates the cache for a heap with these segments. Objects in a reference cycle can pass for method tables; segments
-    /// with bounds out of order cannot be used to rule that out.
+    /// Creates the cache for a heap with these segments. Objects in a reference cycle can look like method tables, so addresses in
+    /// `segments` are ruled out; segments with bounds out of order cannot be used for that.
     pub(in crate::gc) fn new(segments: &[SegmentModel], memory: &Memory) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
         let heap = union(segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect(), 0);
         ObjectTypes { known: RwLock::default(), budget: Budget::of_types(memory.dump_bytes(), None), heap }
     }
 
-    /// Whether there is room for the series of another type.
+    /// Whether the budget allows `series` more series.
     fn afford(&self, series: u64) -> bool {
         let bytes = u64::try_from(size_of::<Series>()).unwrap_or(u64::MAX);
         self.budget.steps(series) && self.budget.memory(series.saturating_mul(bytes))
     }
 
-    /// Notes that types were refused for what they take.
+    /// Adds a note if types were refused because they exceeded the budget.
     pub(crate) fn note(&self, notes: &Collector) {
         self.budget.note("reading types", notes);
     }
@@ -169,7 +169,8 @@ impl ObjectTypes {
     }
 }
 
-/// Whether the base size is whole words, as that of every type but `System.String`, whose terminator is two bytes more.
+/// Whether the base size is a multiple of `word`, as for all types but `System.String`, where that holds with two more bytes for the
+/// terminator.
 fn fits_words(info: &MethodTableInfo, word: u64) -> bool {
     let more = if info.is_string { 2 } else { 0 };
     u64::from(info.base_size).saturating_add(more).is_multiple_of(word)
@@ -187,7 +188,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr, afford: impl FnOnce(u6
         return None;
     }
     if !fits_words(&info, memory.ptr_bytes()) {
-        contradiction(mt, "the base size of a method table is not one that objects of such a type have");
+        contradiction(mt, "a method table has a base size that is impossible for its type");
     }
     let gc_desc = GcDesc::of(memory, &info, afford);
     Some(ObjectType {
@@ -230,7 +231,7 @@ impl<'h> Cache<'h> {
         Cache { types, memory, tables, slots: vec![Slot::default(); SLOTS] }
     }
 
-    /// The slot of the type at `mt`; its `ty` is `None` if there is none.
+    /// The slot of the type at `mt`; its `ty` is `None` if there is no such type.
     #[inline(always)]
     pub(super) fn get(&mut self, mt: u64) -> Option<&Slot> {
         // Method tables are 8-byte aligned and a few hundred bytes apart.
@@ -246,7 +247,7 @@ impl<'h> Cache<'h> {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, i: usize, mt: u64) {
-        // A word that is no method table ends in a gap.
+        // Failed reads of a word that is not a method table are not reported: the word becomes part of a gap, which is.
         let ty = self.types.get(self.memory, self.tables, Addr(mt));
         if let Some(ty) = &ty {
             ty.missed.tell();

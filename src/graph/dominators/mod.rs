@@ -1,4 +1,4 @@
-//! Dominators: which node every path from the roots to another node must pass.
+//! Dominators: a node dominates another if every path from the roots to the other passes it.
 
 mod search;
 mod semi;
@@ -19,53 +19,53 @@ use crate::base::{Array, Buffer, Packed, Packing, Store};
 pub enum Idom {
     /// No root reaches the node.
     Unreachable,
-    /// No single node: it is a root, or different roots reach it by paths with no node in common.
+    /// No single node: the node is a root, or different roots reach it by paths that have no other node in common.
     Root,
-    /// This node.
+    /// A node.
     Node(u32),
 }
 
-/// The dominator tree of a graph with several roots, below one virtual root.
+/// The dominator tree of a graph with several roots, which are below one virtual root.
 ///
-/// The tree is kept in its own preorder, where every subtree is one run of positions. Position 0 is the
-/// virtual root. 10 bytes per node, and 8 for each number that a byte does not hold; sums over subtrees, groups and sets are single passes.
+/// The tree is stored in preorder, where every subtree is a range of positions. Position 0 is the virtual root. The tree uses 10 bytes
+/// per node, and 8 for each number that does not fit in a byte. Sums over subtrees, groups and sets are single passes.
 #[derive(Debug, Clone)]
 pub struct Dominators {
-    /// Node to position; 0 for nodes that no root reaches.
+    /// Position by node; 0 for nodes that no root reaches.
     position: Array<u32>,
-    /// Position to node; [`ROOT`] at 0.
+    /// Node by position; [`ROOT`] at 0.
     order: Array<u32>,
-    /// Position to the number of positions below it.
+    /// Number of positions in the subtree below a node, by position.
     below: Packed<u8>,
-    /// Position to how far before it that of the immediate dominator is.
+    /// Distance back to the position of the immediate dominator, by position.
     up: Packed<u8>,
-    /// Where arrays are made for what is asked of it.
+    /// The store for derived arrays.
     store: Store,
 }
 
 impl Dominators {
-    /// Exact immediate dominators of every node that a root reaches. Roots come in groups: of a later group, those count that no earlier
-    /// one reaches. They may repeat; indices out of range are ignored.
+    /// Computes the immediate dominator of every node that a root reaches. Roots are grouped: roots that an earlier group reaches are
+    /// ignored, and so are repeated roots and indices out of range.
     ///
     /// Semi-NCA, from L. Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems" (Princeton, 2005),
-    /// with simple path compression: O(m log n) for the semidominators, close to linear in practice. Semidominators are found among the
-    /// nodes alone that more than one edge leads to; what has one predecessor is dominated by it. The search takes one thread; of what
-    /// follows, what needs no order takes all.
-    /// Besides the graph it needs at most 14 bytes per node at a time, some 30 per edge that the search met after its target, 4 per
-    /// node on the longest path of the search for each thread, and 12 per node on it that has more than one way to go.
+    /// with simple path compression: O(m log n) for the semidominators, close to linear in practice. Semidominators are computed only for
+    /// nodes with more than one incoming edge; a node with one predecessor is dominated by it. The search uses one thread; later steps
+    /// use all threads unless they depend on an order.
+    /// Besides the graph, this needs at most 14 bytes per node at a time, about 30 per edge that the search met after its target, 4 per
+    /// thread and node on the longest path of the search, and 12 per node on that path with edges left to follow.
     pub fn compute(graph: &Csr, groups: &[&[u32]]) -> Self {
         let Searched { number, parent, others } = Searched::run(graph, groups);
         let idom = semi::immediate(parent, others);
         Self::in_tree_order(number, idom)
     }
 
-    /// Renumbers from preorder of the spanning tree to preorder of the dominator tree. A dominator has a smaller number than what it
-    /// dominates in both.
+    /// Renumbers from preorder of the spanning tree to preorder of the dominator tree. In both, a dominator has a smaller number than the
+    /// nodes that it dominates.
     fn in_tree_order(mut number: Buffer<u32>, mut idoms: Buffer<u32>) -> Self {
         let (total, store) = (len32(idoms.len()), number.store().clone());
         let (mut all_below, mut all_up) = (Packing::zeroed(&store, idoms.len()), Packing::zeroed(&store, idoms.len()));
         let (mut below, mut up) = (all_below.slots(), all_up.slots());
-        // Of each subtree, without its top.
+        // The size of each subtree, without its top.
         let mut all_sizes = Buffer::<u32>::zeroed(&store, idoms.len());
         let (idom, sizes): (&mut [u32], &mut [u32]) = (&mut idoms, &mut all_sizes);
         for node in (1..total).rev() {
@@ -75,8 +75,8 @@ impl Dominators {
                 *above += more;
             }
         }
-        // A node that has been placed no longer needs its size: that becomes the place of its next child; and what dominates it becomes
-        // its own place.
+        // Once a node has been placed, the slot for its size holds the place of its next child, and the slot for its dominator holds its
+        // own place.
         below.put(0, at(sizes, 0).into());
         put(sizes, 0, 1);
         put(idom, 0, 0);
@@ -101,35 +101,35 @@ impl Dominators {
         Self { position: number.freeze(), order: idoms.freeze(), below: all_below.finish(), up: all_up.finish(), store }
     }
 
-    /// What it consists of: positions, order, numbers below, ways up.
+    /// The arrays of the tree: positions, order, sizes below, distances up.
     pub(crate) fn parts(&self) -> (&Array<u32>, &Array<u32>, &Packed<u8>, &Packed<u8>) {
         (&self.position, &self.order, &self.below, &self.up)
     }
 
-    /// The parts that it was taken [apart](Dominators::parts) into.
+    /// Assembles a tree from its [parts](Dominators::parts).
     pub(crate) fn of_parts(position: Array<u32>, order: Array<u32>, below: Packed<u8>, up: Packed<u8>) -> Self {
         Self { position, order, below, up, store: Store::default() }
     }
 
-    /// Whether its arrays are those of a tree of some of `nodes` nodes; a file may say anything.
+    /// Whether the lengths of the arrays fit a graph with `nodes` nodes. Arrays read from a file may be invalid.
     pub(crate) fn is_of(&self, nodes: u32) -> bool {
         let positions = self.order.len();
         let fit = (1..=nodes as usize + 1).contains(&positions) && self.position.len() == nodes as usize;
         fit && self.below.is_of(positions) && self.up.is_of(positions)
     }
 
-    /// The number of positions: of the nodes that roots reach, and of the virtual root.
+    /// The number of positions: one per node that roots reach, and one for the virtual root.
     pub(crate) fn positions(&self) -> usize {
         self.order.len()
     }
 
-    /// The position after the subtree of the one at `position`.
+    /// The end of the subtree at `position`.
     fn end(&self, position: u32) -> u32 {
         let below = self.below.get(position as usize).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
         position.saturating_add(below).saturating_add(1)
     }
 
-    /// The position of the immediate dominator.
+    /// The position of the immediate dominator of the node at `position`.
     fn above(&self, position: u32) -> u32 {
         let up = self.up.get(position as usize).and_then(|n| u32::try_from(n).ok()).filter(|up| *up > 0).unwrap_or(position);
         position.saturating_sub(up)
@@ -151,18 +151,18 @@ impl Dominators {
         self.position_of(node).is_some()
     }
 
-    /// The nodes that roots reach, what dominates before what it dominates: in preorder of the tree.
+    /// The nodes that roots reach, in preorder of the tree: dominators come before the nodes that they dominate.
     pub fn reached(&self) -> &[u32] {
         self.order.get(1..).unwrap_or_default()
     }
 
-    /// Where a node stands among [the nodes reached](Dominators::reached), from 1; `None` for an unreachable one.
+    /// The position of a node among [the nodes reached](Dominators::reached), from 1; `None` for an unreachable node.
     pub fn position_of(&self, node: u32) -> Option<u32> {
         self.position.get(node as usize).copied().filter(|position| *position != 0)
     }
 
-    /// Whether every path from the roots to `node` passes `above`. A node dominates itself; unreachable nodes
-    /// dominate nothing and are dominated by nothing. Constant time.
+    /// Whether every path from the roots to `node` passes `above`. A node dominates itself; unreachable nodes do not dominate
+    /// and are not dominated. Takes constant time.
     pub fn dominates(&self, above: u32, node: u32) -> bool {
         match (self.position_of(above), self.position_of(node)) {
             (Some(above), Some(node)) => above <= node && node < self.end(above),
@@ -170,17 +170,17 @@ impl Dominators {
         }
     }
 
-    /// The number of nodes in the node's subtree, itself included; 0 for an unreachable node.
+    /// The number of nodes in the node's subtree, the node included; 0 for an unreachable node.
     pub fn subtree(&self, node: u32) -> u32 {
         self.position_of(node).map_or(0, |position| self.end(position) - position)
     }
 
-    /// The dominators of a node from the immediate one upward, without the node and without the virtual root.
+    /// The dominators of a node from the immediate one upward, without the node itself and the virtual root.
     pub fn chain(&self, node: u32) -> Chain<'_> {
         Chain { tree: self, position: self.position_of(node).map_or(0, |position| self.above(position)) }
     }
 
-    /// The positions of the nodes that `node` dominates, itself first; none for an unreachable node.
+    /// The positions of the nodes that `node` dominates, its own first; empty for an unreachable node.
     pub(crate) fn positions_below(&self, node: u32) -> Range<usize> {
         self.position_of(node).map_or(0..0, |p| p as usize..self.end(p) as usize)
     }
@@ -190,7 +190,7 @@ impl Dominators {
         self.order.get(position).copied()
     }
 
-    /// The nodes that `node` dominates, itself first, in preorder; none for an unreachable node.
+    /// The nodes that `node` dominates, itself first, in preorder; empty for an unreachable node.
     pub fn dominated(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
         self.order.get(self.positions_below(node)).unwrap_or_default().iter().copied()
     }

@@ -8,21 +8,21 @@ use super::super::{Csr, NONE, at, put};
 use crate::base::cancel::check_at;
 use crate::base::{Buffer, Store};
 
-/// What the depth-first search leaves behind. Numbers are those of preorder, 0 the virtual root.
+/// The result of the depth-first search. Nodes are numbered in preorder; the virtual root is 0.
 pub(super) struct Searched {
-    /// Node to number; 0 for nodes not reached.
+    /// Number by node; 0 for nodes not reached.
     pub(super) number: Buffer<u32>,
-    /// Parent in the spanning tree, by number.
+    /// Parent in the spanning tree by number.
     pub(super) parent: Buffer<u32>,
-    /// All other edges.
+    /// The edges that are not in the spanning tree.
     pub(super) others: Others,
 }
 
-/// The edges that are not in the spanning tree, by source, in no order of targets.
+/// The edges that are not in the spanning tree, ordered by source but not by target.
 pub(super) struct Others {
-    /// To nodes that were found before the source: they come in order.
+    /// Edges to nodes that were found before the source, which are found in order.
     earlier: Buffer<Edge>,
-    /// To nodes that were found below it, which few are: sorted afterwards.
+    /// Edges to nodes that were found below the source. They are few, and sorted afterwards.
     later: Buffer<Edge>,
 }
 
@@ -31,12 +31,12 @@ impl Others {
         self.earlier.store()
     }
 
-    /// All of them.
+    /// All edges.
     pub(super) fn iter(&self) -> impl Iterator<Item = Edge> {
         self.earlier.iter().chain(self.later.iter()).copied()
     }
 
-    /// Those of these sources.
+    /// The edges of these sources.
     pub(super) fn of(&self, sources: &Range<u32>) -> OthersOf<'_> {
         let part = |edges: &'_ [Edge]| -> Range<usize> {
             let before = |source: u32| edges.partition_point(|other| ends(*other).0 < source);
@@ -47,7 +47,7 @@ impl Others {
     }
 }
 
-/// Edges of some sources, which are asked for in turn.
+/// Edges of consecutive sources, taken in order of the sources.
 pub(super) struct OthersOf<'o> {
     earlier: &'o [Edge],
     later: &'o [Edge],
@@ -58,7 +58,7 @@ impl OthersOf<'_> {
         self.earlier.is_empty() && self.later.is_empty()
     }
 
-    /// The target of the next edge of this source.
+    /// Takes the next edge of `source` and returns its target.
     #[inline(always)]
     pub(super) fn next_of(&mut self, source: u32) -> Option<u32> {
         [&mut self.earlier, &mut self.later].into_iter().find_map(|edges| {
@@ -72,7 +72,7 @@ impl OthersOf<'_> {
     }
 }
 
-/// An edge, as the number of its source above that of its target: they sort by source.
+/// An edge: the number of its source in the high half and that of its target in the low half, so that edges sort by source.
 pub(super) type Edge = u64;
 
 pub(super) fn edge(source: u32, target: u32) -> Edge {
@@ -85,7 +85,7 @@ pub(super) fn ends(edge: Edge) -> (u32, u32) {
 }
 
 impl Searched {
-    /// Searches from the roots of each group in turn. Of a later group, those count that no earlier group reaches.
+    /// Searches from the roots of each group in turn. Roots that an earlier group reaches are ignored.
     pub(super) fn run(graph: &Csr, groups: &[&[u32]]) -> Self {
         let (nodes, store) = (graph.nodes() as usize, graph.store());
         let rows = graph.rows();
@@ -94,18 +94,18 @@ impl Searched {
         // The virtual root has number 0.
         let mut found = 1;
         let (mut earlier, mut later): (Buffer<Edge>, Buffer<Edge>) = (Buffer::new(store), Buffer::new(store));
-        // Only nodes that still have edges to follow wait here.
+        // The search stack: only nodes that still have edges to follow.
         let mut waiting: Vec<(u32, u32, u32)> = Vec::new();
         for group in groups {
             let new: Vec<u32> = group.iter().copied().filter(|root| at(number, *root) == 0).collect();
             for root in new {
-                // The virtual root's edge to `root`, as a row of its own.
+                // Starts with a separate row for the virtual root's edge to `root`.
                 let (mut source, mut target, mut next, mut end) = (0, root, 0, 0);
                 loop {
                     let known = at(number, target);
                     if known == 0 {
                         if next < end {
-                            // A read whose result is not used yet: memory fetches the next target while this one is followed.
+                            // A prefetch: the next target is read from memory while this one is followed.
                             let soon = rows.item(next);
                             std::hint::black_box((at(number, soon), rows.span(soon).0));
                             waiting.push((source, next, end));
@@ -117,7 +117,7 @@ impl Searched {
                         put(parent, new, source);
                         source = new;
                         (next, end) = rows.span(target);
-                        // All at once: memory is asked for many numbers at a time, and sources come in order.
+                        // All edges of a node are checked at once, so that memory reads overlap and sources are in order.
                         for place in next..end {
                             check_at(place);
                             let known = at(number, rows.item(place));

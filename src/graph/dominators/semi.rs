@@ -1,4 +1,4 @@
-//! Immediate dominators from the spanning tree: semidominators, nearest common ancestors.
+//! Computes immediate dominators from the spanning tree, by semidominators and nearest common ancestors.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,21 +14,22 @@ use crate::base::missed::Carried;
 use crate::base::{Buffer, Store};
 use crate::graph::pieces::pieces;
 
-/// The nodes that more than one edge leads to, numbered in preorder: only these can have a dominator other than their parent.
+/// The nodes with more than one incoming edge, numbered in preorder. Only these can have a dominator other than their parent.
 struct Joins {
     /// Preorder numbers, ascending.
     nodes: Buffer<u32>,
-    /// The smallest number from which a path leads to the node on which all others, but its ends, have larger ones: its semidominator.
+    /// The semidominator of each join: the smallest number of a node with a path to the join on which all nodes between have larger numbers
+    /// than the join.
     semi: Buffer<u32>,
-    /// Paths that lead to the node from others of these: the node, and where the path leaves the spanning tree.
+    /// Paths between joins: the join that a path leads to, and the last join on the part of the path in the spanning tree.
     paths: Buffer<Edge>,
-    /// The nearest of these among the node's ancestors; [`NONE`] if there is none.
+    /// The nearest join among the ancestors of each join, or [`NONE`].
     above: Buffer<u32>,
 }
 
-/// What a piece of the preorder says of joins.
+/// The paths and ancestors found in a piece of the preorder.
 struct Piece {
-    /// For each join in it.
+    /// The nearest join among the ancestors of each join in the piece.
     above: Buffer<u32>,
     paths: Buffer<Edge>,
 }
@@ -45,7 +46,7 @@ impl Joins {
         let parents = nodes.iter().map(|node| at(parent, *node));
         let carried = Carried::here();
         let (found, semi) = if store.is_in_files() {
-            // What is mapped cannot be shared among threads that write: one piece.
+            // A memory-mapped array cannot be written by several threads, so there is one piece.
             let mut semi = Buffer::collected(&store, parents);
             let of: &mut [u32] = &mut semi;
             let offer = |join: u32, least: u32| put(of, join, at(of, join).min(least));
@@ -72,9 +73,9 @@ impl Joins {
         Joins { nodes, semi, paths, above }
     }
 
-    /// A pass in preorder that knows the path from the virtual root to each node. Numbers rise on that path, and a node with a number
-    /// between two neighbors of it hangs below the upper one. So the nearest common ancestor of an edge's ends is the last node on the
-    /// path to its source that has a number not above the target's: `offer` is told the join and that number.
+    /// A pass in preorder that keeps the path from the virtual root to the current node. Numbers ascend on that path, and a node with a
+    /// number between those of two neighbors on the path is below the upper one. So the nearest common ancestor of the ends of an edge is
+    /// the last node on the path to the source whose number is not above the target's. `offer` is called with the join and that number.
     fn piece(
         store: &Store,
         numbers: Range<u32>,
@@ -84,7 +85,7 @@ impl Joins {
         mut offer: impl FnMut(u32, u32),
     ) -> Piece {
         let up = |node: &u32| Some(at(parent, *node)).filter(|up| up < node);
-        // The way down to the first one; the virtual root has none.
+        // The path to the first node; empty for the virtual root.
         let mut path: Vec<u32> = std::iter::successors(up(&numbers.start), up).collect();
         path.reverse();
         let mut joins_on_path: Vec<u32> = path.iter().filter(|node| joins.has(**node)).map(|node| joins.before(*node)).collect();
@@ -98,7 +99,7 @@ impl Joins {
                 break;
             }
             check_at(node);
-            // The virtual root, which is first, has no parent.
+            // The path is empty for the virtual root, which is first and has no parent.
             while path.last().is_some_and(|last| last != up) {
                 let left = path.pop();
                 joins_on_path.pop_if(|join| left == Some(at(nodes, *join)));
@@ -112,9 +113,9 @@ impl Joins {
             while let Some(target) = rest.next_of(node) {
                 let join = joins.before(target);
                 let common = path.partition_point(|on| *on <= target).checked_sub(1).and_then(|i| path.get(i)).copied().unwrap_or(0);
-                // Of an edge down from an ancestor, that is the ancestor itself.
+                // For an edge from an ancestor down to the join, the common ancestor is the source.
                 offer(join, common.min(node));
-                // Others that lead into the path between them may offer a better one.
+                // Joins on the path between the two may lead to a smaller number.
                 if let Some(last) = joins_on_path.last().filter(|last| at(nodes, **last) > target) {
                     paths.push(edge(join, *last));
                 }
@@ -123,7 +124,7 @@ impl Joins {
         Piece { above, paths }
     }
 
-    /// Completes the semidominators, from the last node to the first.
+    /// Completes the semidominators, from the last join to the first.
     fn settle(&mut self) {
         let mut all_links = Buffer::collected(self.above.store(), self.above.iter().map(|above| [*above, NONE]));
         let links: &mut [Link] = &mut all_links;
@@ -144,10 +145,10 @@ impl Joins {
     }
 }
 
-/// A node of the link-eval forest: the nearest linked ancestor known, and the smallest semidominator on the way to it.
+/// A node of the link-eval forest: the nearest known linked ancestor, and the smallest semidominator on the path to it.
 type Link = [u32; 2];
 
-/// The smallest semidominator on the path of joins from `join` up to, not including, the first one not above `limit`.
+/// The smallest semidominator on the path of joins from `join` up to, but not including, the first one not above `limit`.
 /// Compresses the path; `path` is scratch.
 fn eval(links: &mut [Link], path: &mut Vec<u32>, join: u32, limit: u32) -> u32 {
     let link = |links: &[Link], n: u32| links.get(n as usize).copied().unwrap_or([NONE, NONE]);
@@ -169,12 +170,12 @@ fn eval(links: &mut [Link], path: &mut Vec<u32>, join: u32, limit: u32) -> u32 {
     best
 }
 
-/// The immediate dominator of each node, by preorder numbers, in place of its parent.
+/// Replaces the parent of each node by its immediate dominator, by preorder numbers.
 pub(super) fn immediate(mut parents: Buffer<u32>, others: Others) -> Buffer<u32> {
     let parent: &mut [u32] = &mut parents;
     let mut joins = Joins::of(parent, others);
     joins.settle();
-    // The dominator is the nearest common ancestor, in the tree made so far, of the parent and the semidominator.
+    // The immediate dominator is the nearest common ancestor of parent and semidominator in the tree built so far.
     for (node, semi) in joins.nodes.iter().zip(joins.semi.iter()) {
         check_at(*node);
         let mut dominator = at(parent, *node);

@@ -1,4 +1,4 @@
-//! Sums over the dominator tree: passes in preorder, in pieces.
+//! Sums over the dominator tree, by parallel passes over pieces of the preorder.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,22 +12,22 @@ use crate::base::missed::Carried;
 use crate::base::{Packed, Packing};
 use crate::graph::pieces::pieces;
 
-/// What the nodes of a group that roots reach sum up to.
+/// Sums over the reachable nodes of a group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct GroupSum {
-    /// Their number.
+    /// Number of nodes.
     pub nodes: u64,
-    /// Their own sizes.
+    /// Sum of the sizes of the nodes.
     pub size: u64,
-    /// What they retain together: that of each one that no other one of the group dominates.
+    /// Retained size of the group: the sum over the nodes that no other node of the group dominates.
     pub retained: u64,
 }
 
-/// The sums of subtrees that begin or end outside a piece, as far as they lie in it: by position of their top.
+/// Partial sums of subtrees that extend beyond a piece, with the position of their top.
 type Parts = Vec<(u32, u128)>;
 
 impl Dominators {
-    /// The positions above this one, from the top of the tree down, without the virtual root.
+    /// The positions of the dominators of the node at `position`, from the top of the tree down, without the virtual root.
     fn above_all(&self, position: u32) -> Vec<u32> {
         let up = |at: &u32| Some(self.above(*at)).filter(|above| *above > 0 && above < at);
         let mut all: Vec<u32> = std::iter::successors(up(&position), up).collect();
@@ -40,12 +40,12 @@ impl Dominators {
         pieces(len32(self.reached().len())).into_iter().map(|piece| piece.start + 1..piece.end + 1).collect()
     }
 
-    /// For each node the sum of `size` over all that it dominates, itself included: what would go away with it. By
-    /// [position](Dominators::position_of). Sums stop at `u64::MAX`. O(n).
+    /// The retained size of each node, by [position](Dominators::position_of): the sum of `size` over all nodes that it dominates, itself
+    /// included. Sums saturate. Takes O(n) time.
     pub(crate) fn retained(&self, size: impl Fn(u32) -> u64 + Sync) -> Packed<u16> {
         let carried = Carried::here();
         let piece = |positions| carried.run(|| self.retained_in(positions, &size));
-        // Each has a file where arrays are in files.
+        // With arrays in files, each piece would need a file.
         let whole = || std::iter::once(1..len32(self.reached().len()) + 1).collect();
         let pieces = if self.store.is_in_files() { whole() } else { self.pieces() };
         let found: Vec<(Packing<u16>, Parts)> = pieces.into_par_iter().map(piece).collect();
@@ -60,14 +60,14 @@ impl Dominators {
         sums.finish()
     }
 
-    /// The sums of the subtrees that lie in a piece, and parts of others.
+    /// The sums of the subtrees within a piece, and partial sums of the others.
     fn retained_in(&self, positions: Range<u32>, size: impl Fn(u32) -> u64) -> (Packing<u16>, Parts) {
         let start = positions.start;
         let mut all = Packing::zeroed(&self.store, positions.len());
         let mut sums = all.slots();
         let mut across = Parts::new();
         let mut sum = 0u128;
-        // Subtrees that are not over: position, where it ends, the sum before it.
+        // Subtrees that have not ended: position, end, sum before it.
         let mut open: Vec<(u32, u32, u128)> = self.above_all(start).into_iter().map(|top| (top, self.end(top), 0)).collect();
         let nodes = self.order.get(start as usize..).unwrap_or_default();
         for ((position, node), below) in positions.zip(nodes).zip(self.below.iter_from(start as usize)) {
@@ -89,11 +89,10 @@ impl Dominators {
         (all, across)
     }
 
-    /// For every group what its members sum up to, where the nodes have `size` and retain `retained`. Nodes in group `groups` or above
-    /// count nowhere.
+    /// The sums of every group over its nodes, with their `size` and their `retained` size. Nodes in group `groups` or above are ignored.
     ///
-    /// A pass in preorder that keeps, for each group, where the subtree of its latest counted member ends:
-    /// O(n + groups) time, 32 bytes per group and piece.
+    /// A pass in preorder keeps, for each group, the end of the subtree of the member counted last. Takes O(n + groups) time, and 32 bytes
+    /// per group and piece.
     pub(crate) fn by_group(
         &self,
         group_of: impl Fn(u32) -> u32 + Sync,
@@ -124,7 +123,7 @@ impl Dominators {
         retained: &Packed<u16>,
     ) -> Vec<GroupSum> {
         let start = positions.start as usize;
-        // With where the subtree of the member counted last ends.
+        // The number is the end of the subtree of the member counted last.
         let mut sums = vec![(GroupSum::default(), 0u32); groups as usize];
         for top in self.above_all(positions.start) {
             if let Some((_, covered)) = sums.get_mut(group_of(at(&self.order, top)) as usize) {

@@ -1,4 +1,4 @@
-//! The file of an index: arrays as this machine stores them, each on a boundary of 64 bytes, and a description of them behind.
+//! The file of an index: arrays in this machine's byte order, each aligned to 64 bytes, followed by a description of them.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -13,29 +13,29 @@ use crate::graph::{Offsets, Rows};
 
 /// The first bytes. The digits are the version of the format.
 const MAGIC: &[u8; 16] = b"gcdump-index 03\n";
-/// Magic, and the place, length and checksum of the description.
+/// Bytes of the head: the magic, and the offset, length and checksum of the description.
 const HEAD: usize = 40;
 const ALIGNMENT: u64 = 64;
-/// The longest description that is read, in bytes.
+/// The longest description that is accepted, in bytes.
 const LONGEST: u64 = 256 << 20;
 /// Bytes that one checksum covers.
 const CHUNK: u64 = 1 << 20;
-/// Chunks that are checked when a file is opened: the last one among them.
+/// Number of chunks that are checked when a file is opened. The last chunk is one of them.
 const CHECKED: u64 = 8;
 
-/// A checksum of bytes: FNV-1a, eight bytes at a time. It tells damage, not malice: who can write an index can write its checksums.
+/// A checksum of bytes: FNV-1a, eight bytes at a time. It detects damage but not forgery, since a forger can compute checksums.
 pub fn checksum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     digest(words.iter().map(|word| u64::from_le_bytes(*word)).chain(rest.iter().map(|byte| u64::from(*byte))))
 }
 
-/// The same of numbers.
+/// A checksum of numbers.
 pub(super) fn digest(numbers: impl Iterator<Item = u64>) -> u64 {
     const PRIME: u64 = 0x0000_0100_0000_01b3;
     numbers.fold(0xcbf2_9ce4_8422_2325, |hash, word| (hash ^ word).wrapping_mul(PRIME).rotate_left(23))
 }
 
-/// Where an array is.
+/// The location of an array.
 #[derive(Debug, Serialize, Deserialize)]
 struct Section {
     name: String,
@@ -46,7 +46,7 @@ struct Section {
 #[derive(Debug, Serialize, Deserialize)]
 struct Description<K> {
     sections: Vec<Section>,
-    /// Of each chunk between head and description.
+    /// Checksums of the chunks between head and description.
     checksums: Vec<u64>,
     kept: K,
 }
@@ -56,7 +56,7 @@ pub(super) struct Writer<'f> {
     file: BufWriter<&'f File>,
     at: u64,
     sections: Vec<Section>,
-    /// What of the current chunk was written.
+    /// The bytes of the current chunk that were written.
     chunk: Vec<u8>,
     checksums: Vec<u64>,
 }
@@ -65,7 +65,7 @@ impl<'f> Writer<'f> {
     pub(super) fn new(file: &'f File) -> io::Result<Writer<'f>> {
         let mut writer =
             Writer { file: BufWriter::with_capacity(1 << 20, file), at: 0, sections: Vec::new(), chunk: Vec::new(), checksums: Vec::new() };
-        // The head comes last: a file that was not finished has none.
+        // The head is written last, so that an unfinished file has none.
         writer.file.write_all(&[0; HEAD])?;
         writer.at = len64(HEAD);
         Ok(writer)
@@ -115,7 +115,7 @@ impl<'f> Writer<'f> {
         self.put(&format!("{name}.large"), large)
     }
 
-    /// Ends the file with its description. Returns its length in bytes.
+    /// Completes the file with its description. Returns its length in bytes.
     pub(super) fn finish<K: Serialize>(mut self, kept: &K) -> io::Result<u64> {
         self.end_chunk();
         let description = Description { sections: self.sections, checksums: self.checksums, kept };
@@ -132,20 +132,20 @@ impl<'f> Writer<'f> {
     }
 }
 
-/// Why a file cannot be used as an index.
+/// The reason why a file cannot be used as an index.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{0}")]
     Io(#[from] io::Error),
-    /// It is no index, or one of another version.
+    /// The file is not an index, or has another version of the format.
     #[error("it is no index that this version of gcdump made")]
     Format,
-    /// It is damaged.
+    /// The file is damaged.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// It is of another dump, or was made with other options.
+    /// The index belongs to another dump, or was created with other options.
     #[error("it is of another dump, or was made with other options: {0}")]
     Other(String),
 }
@@ -156,12 +156,12 @@ pub(super) struct Sections {
     bytes: Arc<Bytes>,
     list: Vec<Section>,
     checksums: Vec<u64>,
-    /// Where the description begins.
+    /// Offset of the description.
     end: u64,
 }
 
 impl Sections {
-    /// The arrays in a file, and what it says of them. A few chunks are checked.
+    /// The arrays and the description in a file. A few chunks are checked.
     pub(super) fn open<K: for<'d> Deserialize<'d>>(file: &File) -> Result<(Sections, K), IndexError> {
         if cfg!(target_endian = "big") {
             return Err(IndexError::Format);

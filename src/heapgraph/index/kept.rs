@@ -1,4 +1,4 @@
-//! What an index says of its arrays, and of what it was made from.
+//! The description of an index: its arrays, and the dump and heap that it belongs to.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,36 +10,36 @@ use crate::dump::DumpFile;
 use crate::gc::{GcDesc, ObjectId, ObjectType};
 use crate::model::{Generation, ReachTotals, SegmentModel, Stacks, Sum, WalkModel};
 
-/// Bytes of a sample's piece, and pieces of a sample.
+/// Bytes of each piece of a sample, and number of pieces.
 const PIECE: u64 = 4096;
 const PIECES: u64 = 256;
 
 /// The description of an index.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
-    /// Version of the program that made it: another one may walk otherwise.
+    /// Version of the program that created the index. Another version may walk the heap differently.
     pub(super) program: String,
     pub(super) dump: Identity,
     pub(super) segments: Vec<KeptSegment>,
     pub(super) types: Vec<KeptType>,
     pub(super) starts_notes: KeptNotes,
     pub(super) sums_notes: KeptNotes,
-    /// Of the walk for references.
+    /// Notes of the walk for references.
     pub(super) graph_notes: KeptNotes,
     /// Number and bytes by type.
     pub(super) sums: Vec<Sum>,
-    /// Which segments have objects of which types.
+    /// Pairs of a segment and a type of its objects.
     pub(super) places: Vec<(u32, u32)>,
     pub(super) walks: Vec<(u32, WalkModel)>,
-    /// Of all objects.
+    /// Total of all objects.
     pub(super) bytes: u64,
     /// Whether types take 32 bits each.
     pub(super) wide_types: bool,
-    /// Digest of the edges that are no references.
+    /// Digest of the edges that are not references.
     pub(super) links: u64,
-    /// Of the dominator tree.
+    /// The stack values that are roots of the dominator tree.
     pub(super) stacks: Stacks,
-    /// Digest of what roots hold.
+    /// Digest of the objects that roots hold.
     pub(super) held: u64,
     pub(super) totals: ReachTotals,
     pub(super) by_type: Vec<OfType>,
@@ -47,7 +47,7 @@ pub(super) struct Kept {
     pub(super) largest: Vec<u32>,
 }
 
-/// Tells one dump from another without reading all of it.
+/// Identifies a dump without reading all of it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     bytes: u64,
@@ -63,7 +63,7 @@ impl Identity {
     }
 }
 
-/// A segment, and the numbers of its objects.
+/// A segment, and the indices of its objects.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptSegment {
     pub(super) start: Addr,
@@ -73,7 +73,7 @@ pub(super) struct KeptSegment {
     pub(super) end: u64,
     pub(super) first: u32,
     pub(super) count: u32,
-    /// Words of its bitmap; `None` where its objects are listed.
+    /// Words of the segment's bitmap; `None` if its objects are listed.
     pub(super) words: Option<u64>,
 }
 
@@ -83,7 +83,7 @@ impl KeptSegment {
         KeptSegment { start: *start, allocated: *allocated, generation: *generation, end: 0, first: 0, count: 0, words: None }
     }
 
-    /// Whether it is that one.
+    /// Whether this is `segment`.
     pub(super) fn is(&self, segment: &SegmentModel) -> bool {
         (self.start, self.allocated, self.generation) == (segment.start, segment.allocated, segment.generation)
     }
@@ -93,7 +93,7 @@ impl KeptSegment {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptType {
     pub(super) method_table: Addr,
-    /// Digest of what a walk knows of it.
+    /// Digest of the data about the type that a walk uses.
     shape: u64,
 }
 
@@ -113,13 +113,13 @@ impl KeptType {
         KeptType { method_table: ty.method_table, shape: digest(fixed.chain(kind).chain(series).chain(items)) }
     }
 
-    /// Whether it is that one.
+    /// Whether this is `ty`.
     pub(super) fn is(&self, ty: &ObjectType) -> bool {
         self.shape == KeptType::of(ty).shape
     }
 }
 
-/// Notes, each with how often it was added.
+/// Notes, each with the number of times it was added.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct KeptNotes(Vec<(Note, u64)>);
 
@@ -133,7 +133,7 @@ impl KeptNotes {
     }
 }
 
-/// Digest of the edges of the graph that are no references: those of dependent handles, and to loader allocators.
+/// Digest of the edges of the graph that are not references: those of dependent handles, and to loader allocators.
 pub(super) fn links(edges: impl Iterator<Item = (u64, ObjectId)>) -> u64 {
     use crate::base::Index;
     let mut edges: Vec<(u64, u32)> = edges.map(|(from, to)| (from, to.as_u32())).collect();
@@ -141,7 +141,7 @@ pub(super) fn links(edges: impl Iterator<Item = (u64, ObjectId)>) -> u64 {
     digest(edges.into_iter().flat_map(|(from, to)| [from, to.into()]))
 }
 
-/// Digest of the objects that roots hold, those of stacks apart, and of those in frozen segments: dominators depend on them.
+/// Digest of the objects that roots hold, separately for stacks, and of the objects in frozen segments. Dominators depend on them.
 pub(super) fn held(graph: &HeapGraph, stacks: Stacks) -> u64 {
     use crate::base::Index;
     let lists = [graph.rooted(Stacks::None), graph.rooted(stacks), graph.frozen.clone()];

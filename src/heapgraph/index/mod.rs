@@ -1,12 +1,12 @@
-//! An index: what a walk and the graph of a heap take, in a file beside the dump, so that the next command need not make it again.
+//! An index: the results of a walk and the graph of a heap, in a file beside the dump, so that later commands need not compute them again.
 //!
-//! It has the object starts, type and size of each object, the references both ways, the dominator tree with retained sizes, and sums. It is
-//! mapped, not read: a question touches what it needs. Everything else (roots, names, fields, values) is read from the dump as ever.
+//! The index has the start, type and size of each object, the references in both directions, the dominator tree with retained sizes, and sums. The
+//! file is mapped, so that a query reads only the parts that it needs. All other data (roots, names, fields, values) is still read from the dump.
 //!
-//! It is never needed, and not believed unseen: it must be of this dump (length and a sample), of these segments, of types that look the
-//! same, its bytes must have the checksums that it says where a few are looked at, and a sample of its objects must be in the dump as it has
-//! them. Dominators are taken only if the roots, which are read anew, hold what they held. All accesses are checked, so that a forged one can
-//! make answers wrong, and no more.
+//! An index is optional, and it is checked before use: it must belong to this dump (length and a sample), to these segments, and to types with the
+//! same data; a few chunks must have the recorded checksums; and a sample of its objects must match the dump. Dominators are used only if the
+//! roots, which are always read from the dump, hold the same objects. All accesses are bounds-checked, so a forged index can cause wrong answers
+//! but nothing worse.
 
 mod file;
 mod kept;
@@ -35,24 +35,24 @@ use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, SegmentIndex, Starts, 
 use crate::graph::{Csr, Dominators};
 use crate::model::Stacks;
 
-/// Objects that are looked up in the dump when an index is opened.
+/// Objects that are compared with the dump when an index is opened.
 const SAMPLE: u32 = 64;
 
-/// Which index answers may come from.
+/// The index that answers may be read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum IndexUse {
-    /// None.
+    /// No index.
     #[default]
     None,
-    /// The one beside the dump, if there is one that fits.
+    /// The index beside the dump, if one is there and matches.
     Auto,
-    /// This file, which must fit.
+    /// The index in this file, which must match.
     File(PathBuf),
-    /// The one beside the dump, which is open already.
+    /// The index beside the dump, which is already open.
     Open(OpenIndex),
 }
 
-/// A file that is open, and may be an index.
+/// An open file that may be an index.
 #[derive(Clone, Debug)]
 pub struct OpenIndex(pub Arc<File>);
 
@@ -71,15 +71,15 @@ pub(crate) struct HeapIndex {
     kept: Kept,
     /// The types, in the order of the index.
     types: IndexVec<TypeIndex, Arc<ObjectType>>,
-    /// Number of objects, with which the lengths of all arrays agree.
+    /// Number of objects. The lengths of all arrays agree with it.
     objects: u32,
 }
 
 impl HeapIndex {
-    /// The index in `file`, if it is of the heap in `dump` that `walker` walks.
+    /// Opens the index in `file` if it belongs to the heap in `dump` that `walker` walks.
     ///
     /// # Errors
-    /// [`IndexError`], which says why it is not used.
+    /// [`IndexError`] with the reason why the index is not used.
     pub(crate) fn open(file: &File, dump: &DumpFile, walker: &Walker) -> Result<HeapIndex, IndexError> {
         let other = |what: &str| IndexError::Other(what.into());
         let (sections, kept): (Sections, Kept) = Sections::open(file)?;
@@ -93,7 +93,7 @@ impl HeapIndex {
         if segments.len() != kept.segments.len() || !segments.iter().zip(&kept.segments).all(|(now, then)| then.is(now)) {
             return Err(other("its segments differ"));
         }
-        // Each of them takes what a type takes.
+        // Each listed type takes the memory of a type, so repetitions are refused.
         if !kept.types.is_sorted_by(|one, next| one.method_table < next.method_table) {
             return Err(IndexError::Damaged("its types are not in order".into()));
         }
@@ -110,7 +110,7 @@ impl HeapIndex {
         Ok(index)
     }
 
-    /// Holds the lengths of all arrays against the number of objects and of types: what is made from them takes memory for as many.
+    /// Checks the lengths of all arrays against the numbers of objects and types, which determine the memory for data made from them.
     fn check_lengths(&self) -> Result<(), IndexError> {
         let (objects, types, segments) = (self.objects, self.types.len(), self.kept.segments.len());
         let agree = |what: &str, agree: bool| match agree {
@@ -137,7 +137,7 @@ impl HeapIndex {
         Ok((Dominators::of_parts(position, order, below, up), self.sections.packed("retained")?))
     }
 
-    /// Looks up some objects in the dump.
+    /// Compares a sample of objects with the dump.
     fn check_sample(&self, walker: &Walker) -> Result<(), IndexError> {
         let (starts, described) = (self.object_starts(walker)?, self.described()?);
         let step = usize::try_from(starts.len() / SAMPLE).unwrap_or(1).max(1);
@@ -153,7 +153,7 @@ impl HeapIndex {
         Ok(())
     }
 
-    /// Reads all of it, to see whether it was changed since it was made.
+    /// Reads the whole file to check whether it was changed since it was created.
     pub(crate) fn check_all(&self) -> Result<(), IndexError> {
         self.sections.check_all()?;
         let rows = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
@@ -181,7 +181,7 @@ impl HeapIndex {
             objects = objects.checked_add(segment.count).ok_or_else(damaged)?;
             let starts = match segment.words {
                 Some(len) => {
-                    // A bit each.
+                    // One bit for each object.
                     if u64::from(segment.count) > len.saturating_mul(64) {
                         return Err(damaged());
                     }
@@ -219,7 +219,7 @@ impl HeapIndex {
         Some(Answer::new(Arc::new(self.object_starts(walker).ok()?), self.kept.starts_notes.notes()))
     }
 
-    /// The objects by type, with indices as `walker` has them now.
+    /// The sums by type, with the current type indices of `walker`.
     pub(crate) fn sums(&self, walker: &Walker) -> Answer<TypeSums> {
         let now: Vec<Option<TypeIndex>> = self.types.iter().map(|ty| Some(walker.type_at(ty.method_table)?.index)).collect();
         let now = |then: usize| now.get(then).copied().flatten();
@@ -235,13 +235,13 @@ impl HeapIndex {
         Answer::new(TypeSums::of(sums, places.collect(), walks.collect()), self.kept.sums_notes.notes())
     }
 
-    /// The graph, if its edges that are no references are these.
+    /// The graph, if `extra` has the edges without a reference that the index was created with.
     pub(crate) fn graph(&self, extra: &Extra) -> Option<References> {
         let has = |table| self.types.as_slice().binary_search_by_key(&table, |ty| ty.method_table).is_ok();
         if self.kept.links != kept::links(extra.all(has)) {
             return None;
         }
-        // Rows that overlap are the one thing that makes more work than there are items.
+        // Overlapping rows are the only way in which there can be more work than items.
         let whole = |name: &str, rows: u32| self.sections.rows(name).ok().filter(|all| all.is_of(rows));
         let (references, reversed) = (whole("references", self.objects)?, whole("reversed", self.objects)?);
         let by_type = whole("by_type", u32::try_from(self.types.len()).ok()?)?;
@@ -256,18 +256,18 @@ impl HeapIndex {
         })
     }
 
-    /// Whether its dominators are those of `graph` below what roots hold now.
+    /// Whether the dominators of the index are those of `graph`, i.e. the roots hold the same objects.
     fn has_roots_of(&self, graph: &HeapGraph, stacks: Stacks) -> bool {
         graph.is_of_index && stacks == self.kept.stacks && self.kept.held == kept::held(graph, stacks)
     }
 
-    /// The objects that something keeps alive.
+    /// The reachable objects.
     pub(crate) fn live(&self, graph: &HeapGraph, stacks: Stacks) -> Option<ObjectSet> {
         let words = self.sections.array("live").ok().filter(|_| self.has_roots_of(graph, stacks))?;
         Some(ObjectSet::of_words(graph.len(), &words))
     }
 
-    /// The dominators of its graph below what `graph` says roots hold, if that is what they held.
+    /// The dominators of the index, if the roots of `graph` hold the objects that they held when it was created.
     pub(crate) fn dominators(&self, graph: &HeapGraph, stacks: Stacks) -> Option<DominatorTree> {
         if !self.has_roots_of(graph, stacks) {
             return None;
@@ -282,7 +282,7 @@ impl HeapIndex {
     }
 }
 
-/// Where the index of the dump at `path` is, unless another place is given.
+/// The default path of the index of the dump at `path`.
 pub fn beside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".gcindex");

@@ -13,12 +13,12 @@ use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex, Wal
 use crate::graph::Rows;
 use crate::model::{SegmentModel, Stacks};
 
-/// The types that objects have, in the order of their method tables: in which order a walk meets them depends on its threads, which
-/// others are known on what was asked before, and a heap has one index.
+/// The types of objects in the order of their method tables. The heap's own order depends on the threads of the walk and on earlier queries, but
+/// the index of a heap must always be the same.
 struct Ordered {
-    /// As the heap numbers them.
+    /// Types in the order of the index.
     types: Vec<std::sync::Arc<ObjectType>>,
-    /// From the heap's numbers to those of the index.
+    /// Maps the heap's type indices to those of the index.
     to: IndexVec<TypeIndex, Option<u32>>,
 }
 
@@ -46,22 +46,22 @@ impl Ordered {
         self.types.binary_search_by_key(&method_table, |ty| ty.method_table).is_ok()
     }
 
-    /// `items`, which are by the heap's numbers, by those of the index.
+    /// Reorders `items` from the heap's type indices to those of the index.
     fn sorted<T: Clone + Default>(&self, items: &IndexVec<TypeIndex, T>) -> Vec<T> {
         self.types.iter().map(|ty| items.get(ty.index).cloned().unwrap_or_default()).collect()
     }
 }
 
-/// What an index is made of: everything that walks and the graph found.
+/// The contents of an index: the results of walks and the graph.
 pub(crate) struct Contents<'c> {
     pub(crate) dump: &'c DumpFile,
     pub(crate) walker: &'c Walker,
     pub(crate) sums: &'c Answer<TypeSums>,
     pub(crate) starts: &'c Answer<std::sync::Arc<ObjectStarts>>,
     pub(crate) graph: &'c HeapGraph,
-    /// Its edges that are not references.
+    /// Edges of the graph that are not references.
     pub(crate) extra: &'c Extra,
-    /// With stack values as roots by default.
+    /// The dominator tree with the default stack roots.
     pub(crate) tree: &'c DominatorTree,
 }
 

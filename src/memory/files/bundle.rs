@@ -1,7 +1,7 @@
-//! Single-file programs: .NET's host with the files of the program appended, each as it is or compressed.
+//! Single-file programs: .NET's host followed by the files of the program, each plain or compressed.
 //!
-//! Source: the runtime's design document of the single-file bundler, and `corehost/bundle`. The host has, in its data, the file offset of the bundle's
-//! header and a mark after it. The header lists the files.
+//! Source: the runtime's design document of the single-file bundler, and `corehost/bundle`. The host's data contains the file offset of the
+//! bundle's header and, after it, a mark. The header lists the files.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,49 +14,49 @@ use crate::base::hash::Map;
 use crate::base::{file_name, len64};
 use crate::dump::Bytes;
 
-/// Follows the offset of the header: the SHA-256 of ".net core bundle" and a line feed. In the hosts of .NET 8, 10 and 11.
+/// The mark after the offset of the header: the SHA-256 of ".net core bundle" and a line feed. Found in the hosts of .NET 8, 10 and 11.
 const MARK: [u8; 32] = [
     0x8b, 0x12, 0x02, 0xb9, 0x6a, 0x61, 0x20, 0x38, 0x72, 0x7b, 0x93, 0x02, 0x14, 0xd7, 0xa0, 0x32, 0x13, 0xf5, 0xb9, 0xe6, 0xef, 0xae,
     0x33, 0x18, 0xee, 0x3b, 0x2d, 0xce, 0x24, 0xb3, 0x6a, 0xae,
 ];
-/// Bytes of a file that are searched for the mark. Hosts with the runtime in them have 12 to 70 MB.
+/// Number of bytes of a file that are searched for the mark. Hosts that contain the runtime have 12 to 70 MB.
 const MAX_HOST: usize = 256 << 20;
-/// Places with the mark that are looked at: libraries that write bundles have it as well.
+/// Maximum number of occurrences of the mark that are tried: libraries that write bundles contain it as well.
 const MAX_MARKS: usize = 16;
 /// Versions of the header: .NET 5, and .NET 6 and later.
 const NET5: u32 = 2;
 const NET6: u32 = 6;
-/// Cap on the files of a bundle. Programs with ASP.NET Core have 400, translations multiply that.
+/// Cap on the number of files in a bundle. Programs with ASP.NET Core have 400, and translations multiply that.
 const MAX_FILES: u32 = 1 << 14;
-/// Cap on the bytes of a path in a bundle, and of its id.
+/// Cap on the length in bytes of a path in a bundle, and of the bundle's ID.
 const MAX_TEXT: usize = 4096;
-/// Bytes that a file may have for each byte of its compressed form. Assemblies have two or three.
+/// Cap on the ratio between a file's size and its compressed size. Assemblies have a ratio of two or three.
 const MAX_RATIO: u64 = 64;
-/// Bytes that all unpacked files of a session may have, or as many as the dump.
+/// Cap on the total size in bytes of all files unpacked in a session; the size of the dump if that is larger.
 const MAX_UNPACKED: u64 = 256 << 20;
 
-/// Why a file is not a bundle that can be read.
+/// Why a file cannot be read as a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum BundleError {
-    /// The file has no mark, or no offset before it: the host of a program whose files are beside it.
+    /// The file has no mark, or no offset before it: the host of a program whose files are next to it.
     #[error("it is not a single-file program")]
     NotOne,
-    /// The version of its header.
+    /// The header has this version, which is unknown.
     #[error("it is a single-file program whose list of files has version {0}, which this gcdump does not know")]
     Version(u32),
-    /// The header is corrupt, or the file is cut off.
+    /// The header is corrupt, or the file is truncated.
     #[error("it is a single-file program whose list of files is corrupt or cut off")]
     Corrupt,
 }
 
 /// Why a file in a bundle cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PartError {
+pub(crate) enum BundledFileError {
     #[error("the single-file program with it cannot be read: {0}")]
     File(String),
     #[error("it lies outside of the single-file program that lists it")]
     Outside,
-    #[error("it would have {MAX_RATIO} times its compressed size, or more, which no assembly has")]
+    #[error("its size is said to be {MAX_RATIO} times its compressed size or more, which no assembly reaches")]
     Ratio,
     #[error("it and the files unpacked before it would take too much memory")]
     Room,
@@ -67,13 +67,13 @@ pub(crate) enum PartError {
 /// A file in a bundle.
 #[derive(Debug)]
 struct Entry {
-    /// Offset in the bundle.
+    /// Offset in the bundle's file.
     offset: u64,
-    /// Its size in bytes.
+    /// Size of the file in bytes.
     size: u64,
-    /// Its compressed size in bytes; 0 if it is not compressed.
+    /// Compressed size in bytes; 0 if the file is not compressed.
     packed: u64,
-    contents: OnceLock<Result<Arc<Bytes>, PartError>>,
+    contents: OnceLock<Result<Arc<Bytes>, BundledFileError>>,
 }
 
 /// A single-file program.
@@ -85,25 +85,25 @@ struct Bundle {
     by_name: Map<String, Vec<usize>>,
 }
 
-/// The single-file programs that may have files of a process. Each is read when the first file is looked for.
+/// The single-file programs that may contain files of a process. They are read when the first file is requested.
 #[derive(Debug, Default)]
 pub struct Bundles {
     paths: Vec<PathBuf>,
-    /// Bytes that unpacked files may yet take.
+    /// Number of bytes that further unpacked files may take.
     room: AtomicU64,
     read: OnceLock<Vec<Bundle>>,
 }
 
-/// A file in one of some bundles.
+/// A file in one of several bundles.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct BundledFile {
     bundles: Arc<Bundles>,
     bundle: usize,
     entry: usize,
 }
 
 impl Bundles {
-    /// The bundles among `paths`, for a session whose dump has `dump` bytes, under the user's limit `most`.
+    /// The bundles among `paths`, for a session whose dump has `dump` bytes. `most` is the user's memory limit.
     pub(super) fn new(paths: Vec<PathBuf>, dump: u64, most: Option<u64>) -> Bundles {
         let room = dump.max(MAX_UNPACKED).min(most.unwrap_or(u64::MAX));
         Bundles { paths, room: AtomicU64::new(room), read: OnceLock::new() }
@@ -113,13 +113,15 @@ impl Bundles {
         self.read.get_or_init(|| self.paths.iter().filter_map(|path| Bundle::open(path).ok()).collect())
     }
 
-    /// The files called `name`, and where the user sees them: within the program.
-    pub(super) fn named(self: &Arc<Self>, name: &str) -> Vec<(PathBuf, Part)> {
+    /// The files called `name`, each with the path shown to the user: the program's path and the file's path in it.
+    pub(super) fn named(self: &Arc<Self>, name: &str) -> Vec<(PathBuf, BundledFile)> {
         let key = name.to_ascii_lowercase();
         let mut out = Vec::new();
         for (index, bundle) in self.read().iter().enumerate() {
             let entries = bundle.by_name.get(&key).into_iter().flatten();
-            out.extend(entries.map(|entry| (bundle.path.join(name), Part { bundles: Arc::clone(self), bundle: index, entry: *entry })));
+            out.extend(
+                entries.map(|entry| (bundle.path.join(name), BundledFile { bundles: Arc::clone(self), bundle: index, entry: *entry })),
+            );
         }
         out
     }
@@ -129,34 +131,35 @@ impl Bundles {
     }
 }
 
-impl Part {
-    /// The contents of the file, unpacked once.
-    pub(super) fn open(&self) -> Result<Arc<Bytes>, PartError> {
-        let bundle = self.bundles.read().get(self.bundle).ok_or(PartError::Outside)?;
-        let entry = bundle.entries.get(self.entry).ok_or(PartError::Outside)?;
+impl BundledFile {
+    /// The contents of the file, which is unpacked only once.
+    pub(super) fn open(&self) -> Result<Arc<Bytes>, BundledFileError> {
+        let bundle = self.bundles.read().get(self.bundle).ok_or(BundledFileError::Outside)?;
+        let entry = bundle.entries.get(self.entry).ok_or(BundledFileError::Outside)?;
         entry.contents.get_or_init(|| entry.read(&bundle.path, |bytes| self.bundles.take(bytes)).map(Arc::new)).clone()
     }
 }
 
 impl Entry {
-    fn read(&self, path: &Path, afford: impl FnOnce(u64) -> bool) -> Result<Bytes, PartError> {
+    fn read(&self, path: &Path, afford: impl FnOnce(u64) -> bool) -> Result<Bytes, BundledFileError> {
         let len = if self.packed == 0 { self.size } else { self.packed };
-        let bytes = Bytes::map_part(path, self.offset, len).map_err(|e| PartError::File(e.to_string()))?.ok_or(PartError::Outside)?;
+        let bytes =
+            Bytes::map_part(path, self.offset, len).map_err(|e| BundledFileError::File(e.to_string()))?.ok_or(BundledFileError::Outside)?;
         if self.packed == 0 {
             return Ok(bytes);
         }
         if self.size / MAX_RATIO >= self.packed {
-            return Err(PartError::Ratio);
+            return Err(BundledFileError::Ratio);
         }
         if !afford(self.size) {
-            return Err(PartError::Room);
+            return Err(BundledFileError::Room);
         }
-        let mut out = Vec::with_capacity(usize::try_from(self.size).map_err(|_| PartError::Room)?);
-        // One byte more would show a wrong size.
+        let mut out = Vec::with_capacity(usize::try_from(self.size).map_err(|_| BundledFileError::Room)?);
+        // One byte more than the size is read, to detect a wrong size.
         let read = DeflateDecoder::new(&*bytes).take(self.size.saturating_add(1)).read_to_end(&mut out);
         match read {
             Ok(_) if len64(out.len()) == self.size => Ok(Bytes::Owned(out)),
-            _ => Err(PartError::Contents),
+            _ => Err(BundledFileError::Contents),
         }
     }
 }
@@ -171,12 +174,12 @@ impl Bundle {
         let mut found = BundleError::NotOne;
         for at in memchr::memmem::find_iter(host, &MARK).take(MAX_MARKS) {
             let before = host.get(..at).and_then(<[u8]>::last_chunk::<8>);
-            // 0 in a host without a bundle.
+            // The offset is 0 in a host without a bundle.
             let Some(offset) = before.map(|b| u64::from_le_bytes(*b)).filter(|offset| *offset != 0) else { continue };
             let header = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
             match Bundle::parse(path, header.unwrap_or_default()) {
                 Ok(bundle) => return Ok(bundle),
-                // The first is the host's.
+                // The first mark is the host's own, so its error is kept.
                 Err(why) if found == BundleError::NotOne => found = why,
                 Err(_) => {}
             }
@@ -194,7 +197,7 @@ impl Bundle {
         let list = |rest: &mut &[u8]| {
             let count = number32(rest).filter(|n| *n <= MAX_FILES)?;
             let _id = text(rest)?;
-            // The places of two files that the host reads, and flags.
+            // Offsets and sizes of two files that the host reads, and flags.
             for _ in 0..5 {
                 number64(rest)?;
             }
@@ -205,7 +208,7 @@ impl Bundle {
                 let (_kind, after) = rest.split_first()?;
                 *rest = after;
                 let name = text(rest)?;
-                // A name that is not text is never looked for.
+                // A name that is not valid UTF-8 cannot match, since names are compared as strings.
                 if let Ok(name) = std::str::from_utf8(name) {
                     bundle.by_name.entry(file_name(name).to_ascii_lowercase()).or_default().push(index);
                 }
@@ -217,7 +220,7 @@ impl Bundle {
     }
 }
 
-/// Whether the file at `path` is a single-file program that can be read.
+/// Checks that the file at `path` is a readable single-file program.
 ///
 /// # Errors
 /// [`BundleError`] if it is not.
@@ -231,14 +234,14 @@ fn number32(rest: &mut &[u8]) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes))
 }
 
-/// A signed number that is not negative.
+/// A signed number that must not be negative.
 fn number64(rest: &mut &[u8]) -> Option<u64> {
     let (bytes, after) = rest.split_first_chunk::<8>()?;
     *rest = after;
     u64::try_from(i64::from_le_bytes(*bytes)).ok()
 }
 
-/// A text after its length, which takes a byte or two of seven bits each.
+/// A length-prefixed text. The length takes one or two bytes of seven bits each.
 fn text<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     let (low, after) = rest.split_first()?;
     let (len, after) = match low & 0x80 {

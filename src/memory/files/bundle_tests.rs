@@ -1,4 +1,4 @@
-//! Single-file programs, written by the format and forged.
+//! Single-file programs, written as the format requires, and forged ones.
 
 use super::*;
 
@@ -11,13 +11,13 @@ const LAB: &[u8] = b"MZ the contents of lab, the contents of lab, the contents o
 const LONG: &str =
     "a/very/long/path/of/a/translation/a/very/long/path/of/a/translation/a/very/long/path/of/a/translation/a/very/long/path/Lab.dll";
 
-/// A program of a file as it is, a compressed one, and one of the same name in a folder.
+/// A program with a plain file, a compressed one, and a file of the same name in a folder.
 fn sample(major: u32) -> Program {
     let files = [("lab.dll", false), ("System.Private.CoreLib.dll", major == NET6), (LONG, false)];
     program(HOST, major, &files.map(|(path, compressed)| File { path, contents: LAB, compressed }))
 }
 
-/// The bundles at a path with this program, and the folder of that.
+/// The bundle of this program, and the temporary folder that contains it.
 fn bundles(bytes: &[u8]) -> (tempfile::TempDir, Arc<Bundles>) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("lab");
@@ -25,8 +25,8 @@ fn bundles(bytes: &[u8]) -> (tempfile::TempDir, Arc<Bundles>) {
     (folder, Arc::new(Bundles::new(vec![path], 0, None)))
 }
 
-/// The contents of each file of a name.
-fn contents(bytes: &[u8], name: &str) -> Vec<Result<Vec<u8>, PartError>> {
+/// The contents of each file called `name`.
+fn contents(bytes: &[u8], name: &str) -> Vec<Result<Vec<u8>, BundledFileError>> {
     let (_folder, bundles) = bundles(bytes);
     bundles.named(name).into_iter().map(|(_, part)| part.open().map(|b| b.to_vec())).collect()
 }
@@ -37,7 +37,7 @@ fn checked(bytes: &[u8]) -> Result<(), BundleError> {
 }
 
 #[test]
-fn files_are_found_by_name_as_they_are_and_compressed() {
+fn plain_and_compressed_files_are_found_by_name() {
     for major in [NET5, NET6] {
         let made = sample(major);
         assert_eq!(contents(&made.bytes, "lab.dll"), [Ok(LAB.to_vec()), Ok(LAB.to_vec())], "{major}");
@@ -47,7 +47,7 @@ fn files_are_found_by_name_as_they_are_and_compressed() {
     let (folder, bundles) = bundles(&sample(NET6).bytes);
     let (path, part) = bundles.named("lab.dll").remove(0);
     assert_eq!(path, folder.path().join("lab").join("lab.dll"));
-    // Read once.
+    // The contents are read once.
     assert!(Arc::ptr_eq(&part.open().unwrap(), &part.clone().open().unwrap()));
 }
 
@@ -59,12 +59,12 @@ fn a_host_without_files_is_not_a_bundle() {
     made.put(made.header_at, 0);
     assert_eq!(checked(&made.bytes), Err(BundleError::NotOne));
     assert_eq!((checked(HOST), checked(b"")), (Err(BundleError::NotOne), Err(BundleError::NotOne)));
-    // A library that writes bundles has the mark too: the offset before it leads nowhere.
+    // A library that writes bundles contains the mark too, with an invalid offset before it.
     let files = [File { path: "lab.dll", contents: LAB, compressed: false }];
     let host = program(HOST, NET6, &[]);
     let second = program(&host.bytes[..host.header], NET6, &files);
     assert_eq!(contents(&second.bytes, "lab.dll"), [Ok(LAB.to_vec())]);
-    // Cut off, or of a later release.
+    // Truncated, or written by a later release.
     made.put(made.header_at, header);
     for len in [made.header, made.header + 11, made.header + 40, made.records[1] + 30, made.bytes.len() - 1] {
         assert_eq!(checked(&made.bytes[..len]), Err(BundleError::Corrupt), "{len}");
@@ -78,7 +78,7 @@ fn a_host_without_files_is_not_a_bundle() {
 }
 
 #[test]
-fn a_forged_place_or_size_is_refused() {
+fn a_forged_offset_or_size_is_rejected() {
     let of = |change: &dyn Fn(&mut Program)| {
         let mut made = sample(NET6);
         change(&mut made);
@@ -87,19 +87,19 @@ fn a_forged_place_or_size_is_refused() {
     let (offset, size, packed) = (0, 8, 16);
     for n in [i64::MAX, 1 << 40, 1 << 20] {
         for field in [offset, size] {
-            assert_eq!(of(&|made| made.put(made.records[0] + field, n)).0, Err(PartError::Outside), "{field} {n}");
+            assert_eq!(of(&|made| made.put(made.records[0] + field, n)).0, Err(BundledFileError::Outside), "{field} {n}");
         }
         for field in [offset, packed] {
-            assert_eq!(of(&|made| made.put(made.records[1] + field, n)).1, Err(PartError::Outside), "{field} {n}");
+            assert_eq!(of(&|made| made.put(made.records[1] + field, n)).1, Err(BundledFileError::Outside), "{field} {n}");
         }
-        assert_eq!(of(&|made| made.put(made.records[1] + size, n)).1, Err(PartError::Ratio), "{n}");
+        assert_eq!(of(&|made| made.put(made.records[1] + size, n)).1, Err(BundledFileError::Ratio), "{n}");
     }
     for n in [-1, 1] {
         let changed = of(&|made| made.put(made.records[1] + size, i64::try_from(LAB.len()).unwrap() + n));
-        assert_eq!(changed, (Ok(LAB.to_vec()), Err(PartError::Contents)));
+        assert_eq!(changed, (Ok(LAB.to_vec()), Err(BundledFileError::Contents)));
     }
-    assert_eq!(of(&|made| made.bytes[made.files[1]] = 0xff).1, Err(PartError::Contents));
-    // A count that the header has no room for, or that no program has, and negative numbers.
+    assert_eq!(of(&|made| made.bytes[made.files[1]] = 0xff).1, Err(BundledFileError::Contents));
+    // A count that exceeds the header, a count above the cap, and negative numbers.
     for count in [4u32, MAX_FILES, MAX_FILES + 1, u32::MAX] {
         let mut made = sample(NET6);
         made.bytes[made.header + 8..made.header + 12].copy_from_slice(&count.to_le_bytes());
@@ -113,7 +113,7 @@ fn a_forged_place_or_size_is_refused() {
 }
 
 #[test]
-fn names_lead_to_no_other_place() {
+fn names_do_not_lead_outside_of_the_bundle() {
     let names = ["../../etc/lab.dll", "/etc/passwd", "..", "a\u{1b}[2Jb.dll", "C:\\x\\Other.dll", ""];
     let made = program(HOST, NET6, &names.map(|path| File { path, contents: LAB, compressed: false }));
     let (folder, bundles) = bundles(&made.bytes);
@@ -146,12 +146,12 @@ fn unpacked_files_take_a_bounded_amount_of_memory() {
     let opened = |name: &str| bundles.named(name).remove(0).1.open().map(|b| b.len());
     assert_eq!(
         ["bomb.dll", "a.dll", "b.dll", "a.dll"].map(opened),
-        [Err(PartError::Ratio), Ok(1 << 16), Err(PartError::Room), Ok(1 << 16)]
+        [Err(BundledFileError::Ratio), Ok(1 << 16), Err(BundledFileError::Room), Ok(1 << 16)]
     );
 }
 
 #[test]
-fn no_byte_of_a_header_does_harm() {
+fn changed_header_bytes_are_harmless() {
     let made = sample(NET6);
     for at in (made.header_at..made.header_at + 8).chain(made.header..made.bytes.len()) {
         for with in [0, 1, 0x7f, 0x80, 0xff] {

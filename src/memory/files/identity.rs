@@ -1,4 +1,4 @@
-//! Identities of files: what a file must say of itself to be believed, and the names under which symbol servers and caches keep it.
+//! Identities of files: how a file proves that it is the right one, and the keys under which symbol servers and caches store it.
 //!
 //! Source: "Simple Symbol Query Protocol" (SSQP) and its key conventions (dotnet/symstore); `Microsoft.SymbolStore` writes the caches.
 
@@ -9,34 +9,34 @@ use crate::base::{Addr, Shape, len64};
 use crate::dump::Bytes;
 use crate::memory::pe::PeHeaders;
 
-/// Bytes of a build id: SHA-1 has 20, other styles 16 to 64.
+/// Valid lengths in bytes of a build ID: SHA-1 has 20, other styles 16 to 64.
 const BUILD_ID: std::ops::RangeInclusive<usize> = 8..=64;
-/// Signature and type of PDBs that are portable: what symbol servers have in place of an age.
+/// The key part that symbol servers use for portable PDBs in place of an age.
 const PORTABLE: &str = "ffffffff";
 
 /// The identity of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum FileId {
-    /// An ELF image: its GNU build id.
+    /// An ELF image: its GNU build ID.
     BuildId(Vec<u8>),
-    /// A PE image: its time stamp and the size of its image.
+    /// A PE image: its time stamp and image size.
     Stamp {
         /// `TimeDateStamp`.
         timestamp: u32,
         /// `SizeOfImage`.
         size: u32,
     },
-    /// A portable PDB: its GUID, as it is stored, and its stamp.
+    /// A portable PDB: its GUID as it is stored, and its stamp.
     Pdb([u8; 20]),
 }
 
 impl FileId {
-    /// The identity of an ELF image; `None` for a build id that is too short to identify anything.
+    /// The identity of an ELF image; `None` if the build ID is too short to identify it.
     pub(crate) fn of_build_id(id: &[u8]) -> Option<FileId> {
         BUILD_ID.contains(&id.len()).then(|| FileId::BuildId(id.to_vec()))
     }
 
-    /// The name of the file in gcdump's own cache: hexadecimal digits of the identity, and nothing else from a dump.
+    /// The name of the file in gcdump's own cache: hexadecimal digits of the identity, and no text from a dump.
     pub(crate) fn cache_name(&self) -> String {
         match self {
             FileId::BuildId(id) => format!("elf-{}", hex(id)),
@@ -55,7 +55,7 @@ impl FileId {
         }
     }
 
-    /// The middle part of the keys of symbol servers, as they are published, and as some tools write it. The case of digits differs.
+    /// The middle part of symbol-server keys: the published form, then the form that some tools write. They differ in the case of digits.
     fn keys(&self) -> Vec<String> {
         match self {
             FileId::BuildId(id) => vec![format!("elf-buildid-{}", hex(id))],
@@ -67,8 +67,8 @@ impl FileId {
         }
     }
 
-    /// The keys of this file, called `name`, at a symbol server or in a cache that is laid out like one, the published form first:
-    /// names in lower case. `name` must be [plain](plain_name).
+    /// The keys of this file, called `name`, on a symbol server or in a cache with the same layout. The published form, with names in lower
+    /// case, is first. `name` must be [plain](plain_name).
     pub(crate) fn symbol_keys(&self, name: &str) -> Vec<[String; 3]> {
         let lower = name.to_ascii_lowercase();
         let names = if lower == name { vec![lower] } else { vec![lower, name.to_string()] };
@@ -76,10 +76,10 @@ impl FileId {
         names.iter().flat_map(|name| keys.iter().map(move |key| [name.clone(), key.clone(), name.clone()])).collect()
     }
 
-    /// Checks that `bytes` are a whole file of this identity, in a process of this `shape`. The reader of portable PDBs checks those.
+    /// Checks that `bytes` is a complete file with this identity, for a process of this `shape`. Portable PDBs are checked by their reader.
     ///
     /// # Errors
-    /// The reason why they are not.
+    /// The reason why it is not.
     pub(crate) fn check(&self, bytes: &Arc<Bytes>, shape: Shape) -> Result<(), String> {
         match self {
             FileId::BuildId(wanted) => {
@@ -107,24 +107,24 @@ impl FileId {
     }
 }
 
-/// Whether a file reaches to `end`, where its headers say that its last part ends.
+/// Fails if a file is shorter than `end`, where its last part ends according to its headers.
 fn whole(end: u64, bytes: &Bytes) -> Result<(), String> {
     let len = len64(bytes.len());
     if len < end { Err(format!("it is cut off: it has {len} of at least {end} bytes")) } else { Ok(()) }
 }
 
-/// A GUID as symbol servers write it: the first three parts are numbers of the file's byte order.
+/// A GUID as symbol servers write it. The first three parts are numbers in the byte order of the file.
 fn guid(id: &[u8; 20]) -> String {
     let [a, b, c, d, e, f, g, h, rest @ ..] = id;
     let rest = rest.get(..8).unwrap_or_default();
     format!("{}{}", hex(&[*d, *c, *b, *a, *f, *e, *h, *g]), hex(rest))
 }
 
-/// Longest name of a file.
+/// Maximum length of a file name.
 const LONGEST_NAME: usize = 128;
 
-/// The name, if it can name nothing but a file in a folder, on every system: letters, digits, `.`, `-`, `_` and `+` only, not the name of
-/// a device. What a dump says becomes a part of a path only so.
+/// Returns the name if it can only name a file in a folder, on every system: letters, digits, `.`, `-`, `_` and `+`, and not the name of a
+/// device. Only such text from a dump becomes a part of a path.
 pub(crate) fn plain_name(name: &str) -> Option<&str> {
     let allowed = |b: u8| b.is_ascii_alphanumeric() || b".-_+".contains(&b);
     let ends = name.bytes().next().is_some_and(|b| b.is_ascii_alphanumeric() || b == b'_') && !name.ends_with('.');
@@ -153,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_those_of_the_published_conventions() {
+    fn keys_follow_the_published_conventions() {
         let elf = FileId::BuildId(vec![0xab; 20]);
         let id = "ab".repeat(20);
         let key = format!("elf-buildid-{id}");
         assert_eq!(elf.symbol_keys("libcoreclr.so"), [["libcoreclr.so", key.as_str(), "libcoreclr.so"].map(String::from)]);
-        // The example of the conventions.
+        // The example in the published conventions.
         let pe = FileId::Stamp { timestamp: 0x542d_5742, size: 0x32000 };
         assert_eq!(pe.symbol_keys("Foo.exe")[0], ["foo.exe", "542d574232000", "foo.exe"]);
         assert_eq!(pe.cache_name(), "pe-542d574200032000");

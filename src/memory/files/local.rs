@@ -1,8 +1,8 @@
-//! Places of this machine where files of modules lie without being named: `$GCDUMP_MODULES`, installations of .NET, packages of NuGet,
-//! caches of symbol servers, and gcdump's own.
+//! Places on this machine that may contain module files although no option names them: `$GCDUMP_MODULES`, installations of .NET, NuGet
+//! packages, caches of symbol servers, and gcdump's own cache.
 //!
-//! Paths in them are looked up, not searched for. A name from a dump is a part of one only if it is [plain](plain_name), and the folders of
-//! a framework only if their names are those of a framework and of a version.
+//! Paths in these places are looked up, not searched for. A name from a dump becomes a part of a path only if it is [plain](plain_name).
+//! Framework folders are used only if their names are a framework and a version.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,49 +13,49 @@ use super::identity::{FileId, plain_name};
 use crate::base::{Arch, Os, file_name};
 use crate::model::FilePlace;
 
-/// The shared frameworks, and how the packages with their files are called.
+/// The shared frameworks, and the names of the packages with their files.
 const FRAMEWORKS: [(&str, &str); 3] = [
     ("Microsoft.NETCore.App", "microsoft.netcore.app.runtime"),
     ("Microsoft.AspNetCore.App", "microsoft.aspnetcore.app.runtime"),
     ("Microsoft.WindowsDesktop.App", "microsoft.windowsdesktop.app.runtime"),
 ];
-/// Most versions of a framework that are looked at: folders of an installation.
+/// Maximum number of versions of a framework to try: folders of an installation.
 const MAX_VERSIONS: usize = 64;
-/// Most places of one kind that a variable names.
+/// Maximum number of places of one kind in an environment variable.
 const MAX_PLACES: usize = 64;
 
-/// The places of this machine.
+/// Places on this machine that may contain module files.
 #[derive(Debug, Default)]
 pub struct LocalFiles {
-    /// Folders with files by name, and files (`$GCDUMP_MODULES`).
+    /// Folders that contain files by name, and files (`$GCDUMP_MODULES`).
     modules: Vec<PathBuf>,
-    /// Installations of .NET: folders with `shared`.
+    /// Installations of .NET: folders that contain `shared`.
     dotnet: Vec<PathBuf>,
-    /// Folders with packages.
+    /// Folders of NuGet packages.
     packages: Vec<PathBuf>,
-    /// Caches that are laid out as symbol servers are.
+    /// Caches with the layout of a symbol server.
     symbols: Vec<PathBuf>,
     /// gcdump's own cache of files.
     own: Option<PathBuf>,
-    /// The versions of each framework in each of `dotnet` and of `packages`, once they were listed.
+    /// The versions of each framework in each of `dotnet` and `packages`, listed on first use.
     versions: OnceLock<Vec<Version>>,
 }
 
-/// A version of a framework, or of a package with its files.
+/// A version of a framework, or of a package with the files of one.
 #[derive(Debug)]
 struct Version {
     place: FilePlace,
-    /// Of an installation, the folder with the files; of a package, that of the version.
+    /// The folder with the files in an installation; the folder of the version in a package.
     folder: PathBuf,
     version: String,
-    /// Suffix of a package's name: `linux-x64`.
+    /// Suffix of the package name: `linux-x64`.
     rid: Option<String>,
 }
 
 impl LocalFiles {
-    /// The places that the environment names, where `variable` returns its variables, and the usual ones. `own`: gcdump's own cache.
+    /// The places that the environment names, and the usual ones. `variable` returns environment variables; `own` is gcdump's own cache.
     ///
-    /// `GCDUMP_MODULES=off` names none at all.
+    /// `GCDUMP_MODULES=off` disables all of them.
     pub fn of_environment(variable: impl Fn(&str) -> Option<OsString>, own: Option<PathBuf>) -> LocalFiles {
         let list = |name: &str| variable(name).map(|list| std::env::split_paths(&list).filter(|p| is_local(p)).take(MAX_PLACES).collect());
         let modules: Vec<PathBuf> = list("GCDUMP_MODULES").unwrap_or_default();
@@ -84,7 +84,7 @@ impl LocalFiles {
         }
     }
 
-    /// Files that the environment names; they may be single-file programs.
+    /// Files that the environment names, which may be single-file programs.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.modules.iter().filter(|path| path.is_file())
     }
@@ -97,7 +97,7 @@ impl LocalFiles {
             let is_it = given.file_name().is_some_and(|own| own.eq_ignore_ascii_case(name)) && given.is_file();
             out.push((FilePlace::Variable, if is_it { given.clone() } else { given.join(name) }));
         }
-        // Nothing else there can be verified.
+        // Files in the other places can be verified only by identity.
         if id.is_some() {
             out.extend(self.in_frameworks(path, name, (os, arch)));
             out.extend(self.by_identity(Some(name), id));
@@ -105,7 +105,7 @@ impl LocalFiles {
         out
     }
 
-    /// Paths by identity: in the caches of symbol servers, for which the file has a `name`, and in gcdump's own.
+    /// Paths by identity: in caches of symbol servers, where the file has a `name`, and in gcdump's own cache.
     pub(super) fn by_identity(&self, name: Option<&str>, id: Option<&FileId>) -> Vec<(FilePlace, PathBuf)> {
         let Some(id) = id else { return Vec::new() };
         let keys = name.and_then(plain_name).map_or_else(Vec::new, |name| id.symbol_keys(name));
@@ -114,7 +114,7 @@ impl LocalFiles {
         cached.map(|path| (FilePlace::Symbols, path)).chain(own).collect()
     }
 
-    /// Paths in installations and packages. Where `path` names the framework and its version, only those of that version are looked at.
+    /// Paths in installations and packages. If `path` names the framework and its version, only that version is used.
     fn in_frameworks(&self, path: &str, name: &str, (os, arch): (Os, Arch)) -> Vec<(FilePlace, PathBuf)> {
         let rids = rids(os, arch);
         let recorded = framework(path);
@@ -137,7 +137,7 @@ impl LocalFiles {
         out
     }
 
-    /// The versions of frameworks that are installed, and of packages with their files. Each folder that is listed has a few versions.
+    /// The installed versions of frameworks, and of packages with their files. Each listed folder contains a few versions.
     fn list_versions(&self) -> Vec<Version> {
         let mut out = Vec::new();
         for root in &self.dotnet {
@@ -157,7 +157,8 @@ impl LocalFiles {
     }
 }
 
-/// Whether a path of the environment leads to this machine's files whatever the current folder is: a server is not asked.
+/// Whether a path from the environment refers to local files, independent of the current folder. Network paths are rejected, so that
+/// servers are not contacted.
 fn is_local(path: &Path) -> bool {
     let text = path.as_os_str().as_encoded_bytes();
     path.is_absolute() && !text.starts_with(b"//") && !text.starts_with(br"\\")
@@ -173,7 +174,7 @@ fn distinct(paths: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     out
 }
 
-/// The folders in `folder` that are named as versions, newest names first.
+/// The folders in `folder` whose names are versions, newest first.
 fn versions(folder: &Path) -> Vec<(PathBuf, String)> {
     let names = fs::read_dir(folder).into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     let mut names: Vec<String> = names.take(MAX_VERSIONS).filter(|name| is_version(name)).collect();
@@ -181,7 +182,7 @@ fn versions(folder: &Path) -> Vec<(PathBuf, String)> {
     names.into_iter().map(|name| (folder.join(&name), name)).collect()
 }
 
-/// Whether a text is a version of .NET: `10.0.12`, `11.0.0-preview.3.25171.5`.
+/// Whether `text` is a version of .NET: `10.0.12`, `11.0.0-preview.3.25171.5`.
 pub(crate) fn is_version(text: &str) -> bool {
     let (number, rest) = text.split_once('-').map_or((text, None), |(number, rest)| (number, Some(rest)));
     let parts: Vec<&str> = number.split('.').collect();
@@ -198,7 +199,7 @@ pub(crate) fn framework(path: &str) -> Option<(&'static str, &str)> {
     (shared == "shared" && is_version(version)).then_some((framework, version))
 }
 
-/// The folder of a package with the assemblies of `version`: `net10.0`.
+/// The folder in a package that contains the assemblies of `version`: `net10.0`.
 pub(crate) fn target(version: &str) -> Option<String> {
     let mut parts = version.split('.');
     let (major, minor) = (parts.next()?, parts.next()?);
@@ -206,7 +207,7 @@ pub(crate) fn target(version: &str) -> Option<String> {
     (digits(major) && digits(minor)).then(|| format!("net{major}.{minor}"))
 }
 
-/// The packages that have the files of the frameworks, without the suffix with the platform.
+/// The packages that contain the frameworks' files, without the platform suffix.
 #[cfg_attr(not(feature = "fetch"), allow(dead_code))]
 pub(crate) fn framework_packages() -> impl Iterator<Item = &'static str> {
     FRAMEWORKS.into_iter().map(|(_, package)| package)
@@ -240,9 +241,9 @@ pub(crate) fn rids(os: Os, arch: Arch) -> Vec<&'static str> {
     ALL_RIDS.iter().copied().filter(is_one).collect()
 }
 
-/// Whether a path that a dump records may be opened on this machine. Such a path names a file of a local disk: not one of another
-/// machine, which the system would send the user's credentials to (`\\server\share`, `/net/server`), and not a device or what a kernel
-/// makes up (`\\.\pipe`, `/dev`, `/proc`).
+/// Whether a path that a dump records may be opened on this machine. It must name a file on a local disk. Paths to other machines
+/// (`\\server\share`, `/net/server`) are rejected, because the system would send the user's credentials there; so are devices and kernel
+/// files (`\\.\pipe`, `/dev`, `/proc`).
 pub(crate) fn is_openable(path: &str, os: Os, windows: bool) -> bool {
     if path.contains('\0') || os == Os::Unknown {
         return false;
@@ -266,7 +267,7 @@ pub(crate) fn is_openable(path: &str, os: Os, windows: bool) -> bool {
             .all(|part| !part.is_empty() && part != ".." && !part.contains([':', '*', '?', '"', '<', '>', '|']) && !is_device(part))
 }
 
-/// Whether a component is the name of a device of Windows, whatever its ending is.
+/// Whether a path component is the name of a Windows device, with any extension.
 fn is_device(part: &str) -> bool {
     let stem: String = part.split('.').next().unwrap_or_default().trim_end().chars().filter(|c| c.is_ascii()).collect();
     !stem.is_empty() && stem.bytes().all(|b| b.is_ascii_alphanumeric()) && plain_name(&stem).is_none()
@@ -280,7 +281,7 @@ mod tests {
     fn paths_of_servers_and_devices_are_not_opened() {
         for path in ["/app/lab.dll", "/usr/share/dotnet/shared/x.dll", "/networks/a", "/home/u/devices/a"] {
             assert!(is_openable(path, Os::Linux, false), "{path}");
-            assert!(!is_openable(path, Os::Linux, true), "a path of Linux on Windows: {path}");
+            assert!(!is_openable(path, Os::Linux, true), "a Linux path on Windows: {path}");
         }
         for path in [
             "//server/share/a",
@@ -340,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_names_places_and_excludes_all() {
+    fn the_environment_adds_places_and_disables_all() {
         let of = |pairs: &'static [(&str, &str)]| {
             LocalFiles::of_environment(|name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into()), Some("/c".into()))
         };

@@ -1,9 +1,9 @@
-//! Where module files are looked for.
+//! The places where module files are searched.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::bundle::{Bundles, Part, check};
+use super::bundle::{BundledFile, Bundles, check};
 use super::identity::FileId;
 use super::local::{LocalFiles, is_openable};
 use crate::base::hash::Map;
@@ -13,52 +13,52 @@ use crate::dump::{Bytes, DumpFile, Module};
 use crate::memory::{Image, ImageFormat, Memory};
 use crate::model::FilePlace;
 
-/// Where to look for module files.
+/// Where to search for module files.
 #[derive(Clone, Debug, Default)]
 pub struct FileSearch {
-    /// Directories that hold module files by name, and module files themselves (`--modules`).
+    /// Folders that contain module files by name, and module files themselves (`--modules`).
     pub modules: Vec<PathBuf>,
-    /// Directories that hold PDBs by name (`--symbols`), beside those with module files.
+    /// Folders that contain PDBs by name (`--symbols`), in addition to those with module files.
     pub symbols: Vec<PathBuf>,
-    /// Root directory that holds module files under their recorded paths (`--sysroot`).
+    /// Root folder that contains module files under their recorded paths (`--sysroot`).
     pub sysroot: Option<PathBuf>,
     /// Whether recorded paths may be opened on this machine.
     pub recorded_paths: bool,
-    /// Further places of this machine; none by default.
+    /// Further places on this machine; empty by default.
     pub local: Arc<LocalFiles>,
-    /// Single-file programs that hold module files by name ([`FileSearch::of_process`]).
+    /// Single-file programs that contain module files by name ([`FileSearch::of_process`]).
     pub bundles: Arc<Bundles>,
-    /// The images of the process, as its container records them ([`FileSearch::of_process`]).
+    /// The images that the container of the dump records ([`FileSearch::of_process`]).
     pub recorded: Arc<RecordedImages>,
 }
 
-/// Identities of images that the container of a dump records, and their architecture.
+/// Identities and architecture of the images that the container of a dump records.
 #[derive(Debug, Default)]
 pub struct RecordedImages {
     stamps: Map<Addr, FileId>,
     arch: Option<Arch>,
 }
 
-/// A file that may be a module's: on this machine, or in a single-file program.
+/// A candidate for a module's file: a file on this machine, or in a single-file program.
 #[derive(Clone, Debug)]
 pub(crate) struct ModuleFile {
     path: PathBuf,
     place: FilePlace,
-    within: Option<Part>,
+    within: Option<BundledFile>,
 }
 
 impl ModuleFile {
-    /// Its path; within a single-file program, that of the program and the name.
+    /// Path of the file; in a single-file program, the path of the program followed by the name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where it was found.
+    /// The place where the file was found.
     pub(crate) fn place(&self) -> FilePlace {
         self.place
     }
 
-    /// Its contents.
+    /// Contents of the file.
     pub(crate) fn open(&self) -> Result<Arc<Bytes>, String> {
         match &self.within {
             Some(part) => part.open().map_err(|e| e.to_string()),
@@ -75,8 +75,8 @@ impl From<PathBuf> for ModuleFile {
 }
 
 impl FileSearch {
-    /// This search for one process: it extends to the program, recorded as `program`, and to given files, if they are single-file programs.
-    /// `most`: the user's memory limit.
+    /// This search extended for one process: it includes the program recorded as `program`, and files given with `--modules`, if they are
+    /// single-file programs. `most` is the user's memory limit.
     pub(crate) fn of_process(&self, program: Option<&str>, file: &DumpFile, most: Option<u64>) -> FileSearch {
         let own = program.map_or_else(Vec::new, |path| self.files(path, file.facts.os));
         let mut paths: Vec<PathBuf> = self.modules.iter().filter(|given| given.is_file()).cloned().collect();
@@ -96,7 +96,7 @@ impl FileSearch {
         }
     }
 
-    /// Notes folders and files given with `--modules` that hold no file named like a module of the process.
+    /// Adds a note for each folder or file given with `--modules` that does not contain a file named like a module of the process.
     pub(crate) fn note_unused(&self, file: &DumpFile, notes: &Collector) {
         for given in &self.modules {
             if file.modules.iter().any(|m| self.is_in(given, &m.path)) {
@@ -105,8 +105,8 @@ impl FileSearch {
             let (path, modules) = (given.display(), plural(len64(file.modules.len()), "module"));
             let what = match given.is_file() {
                 false => format!(
-                    "{path} holds no file named like one of the {modules} of the process: --modules takes the folder with the files itself, \
-                     and does not search those in it"
+                    "{path} holds no file named like one of the {modules} of the process: --modules takes the folder that contains the files, \
+                     and does not search its subfolders"
                 ),
                 true => match check(given) {
                     Ok(()) => continue,
@@ -117,7 +117,7 @@ impl FileSearch {
         }
     }
 
-    /// Whether there is a file that may be a module of `file`, whose images are in `memory`.
+    /// Whether there is a candidate for any module of `file`, whose images are in `memory`.
     pub(crate) fn finds_any(&self, file: &DumpFile, memory: &Memory) -> bool {
         let os = file.facts.os;
         let local = |m: &Module| {
@@ -126,26 +126,26 @@ impl FileSearch {
         self.modules.iter().any(|given| given.is_file()) || file.modules.iter().any(|m| !self.files(&m.path, os).is_empty() || local(m))
     }
 
-    /// Whether `given` holds a file, or is one, with the name of the module recorded as `path`.
+    /// Whether `given` contains a file, or is a file, with the name of the module recorded as `path`.
     pub(crate) fn is_in(&self, given: &Path, path: &str) -> bool {
         let name = file_name(path);
         let file = |name: &str| !name.is_empty() && (given.join(name).is_file() || is_file_named(given, name));
         file(name) || file(&name.to_ascii_lowercase())
     }
 
-    /// Candidate files for the PDB that would lie beside its module as `path`, best first.
+    /// Candidates for the PDB with the recorded `path`, best first.
     pub(crate) fn symbol_candidates(&self, path: &str, os: Os) -> Vec<ModuleFile> {
         let modules = self.symbols.iter().chain(&self.modules).cloned().collect();
         FileSearch { modules, ..self.clone() }.candidates(path, None, os)
     }
 
-    /// The identity of the image at `base`, where the container records it.
+    /// The identity of the image at `base`, if the container records it.
     pub(crate) fn stamp_at(&self, base: Addr) -> Option<&FileId> {
         self.recorded.stamps.get(&base)
     }
 
-    /// Candidate files for the PDB of the module recorded as `path`, with this identity: beside it, or under the name that the module has
-    /// for it.
+    /// Candidates for the PDB with this identity of the module recorded as `path`: next to the module, or under the name that the module
+    /// records.
     pub(crate) fn pdb_candidates(&self, path: Option<&str>, named: Option<&str>, id: Option<&FileId>, os: Os) -> Vec<ModuleFile> {
         let beside = |path: &str| {
             let stem = path.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
@@ -165,8 +165,8 @@ impl FileSearch {
         out
     }
 
-    /// Candidate files for the module recorded as `path`, best first: those that options name and at the recorded path, those in
-    /// single-file programs, then those in other places of this machine, for which `id` is the identity of the file.
+    /// Candidates for the module recorded as `path`, best first: files given by options and at the recorded path, files in single-file
+    /// programs, then files in other places on this machine, which are looked up by the identity `id`.
     pub(crate) fn candidates(&self, path: &str, id: Option<&FileId>, os: Os) -> Vec<ModuleFile> {
         let file = |(place, path)| ModuleFile { path, place, within: None };
         let mut out: Vec<ModuleFile> = self.files(path, os).into_iter().map(file).collect();
@@ -178,12 +178,12 @@ impl FileSearch {
         out
     }
 
-    /// Candidate files in other places of this machine.
+    /// Candidates in other places on this machine.
     fn local_files(&self, path: &str, id: Option<&FileId>, os: Os) -> impl Iterator<Item = (FilePlace, PathBuf)> {
         self.local.candidates(path, id, (os, self.recorded.arch.unwrap_or(Arch::Unknown))).into_iter().filter(|(_, path)| is_file(path))
     }
 
-    /// Candidate files on this machine, where options and the dump name them. Regular files only: a dump may name a device or a pipe, and
+    /// Candidates on this machine that options and the dump name. Only regular files are returned: a dump may name a device or a FIFO, and
     /// opening one could block.
     fn files(&self, path: &str, os: Os) -> Vec<(FilePlace, PathBuf)> {
         let name = file_name(path);
@@ -195,7 +195,7 @@ impl FileSearch {
             }
         }
         let mut out: Vec<(FilePlace, PathBuf)> = out.into_iter().map(|path| (FilePlace::Given, path)).collect();
-        // ".." in a recorded path must not escape the given root.
+        // A ".." in a recorded path must not lead outside of the given root.
         let unix = if os == Os::Windows { path.replace('\\', "/") } else { path.to_string() };
         let unix = unix.split_once(":/").map_or(unix.as_str(), |(_drive, rest)| rest);
         let relative: PathBuf = Path::new(unix)
@@ -217,12 +217,12 @@ impl FileSearch {
     }
 }
 
-/// Whether a regular file is at `path`. It is not opened.
+/// Whether `path` is a regular file. The file is not opened.
 fn is_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file())
 }
 
-/// The identity of the file of `module`, whose image in memory is `image`, if the dump has it.
+/// The identity of the file of `module`, whose image in memory is `image`, if the dump records one.
 pub(crate) fn module_id(module: &Module, image: Option<&Image>) -> Option<FileId> {
     let format = image.map(|i| i.format);
     let timestamp = module.timestamp.or_else(|| image.filter(|i| i.format == ImageFormat::Pe)?.timestamp);

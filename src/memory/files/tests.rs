@@ -1,8 +1,8 @@
-//! Module files: which are used, and what of them.
+//! Module files: which ones are used, and which of their pages.
 
 use super::*;
 
-/// A system library with a build id, of whose image only the first page was captured.
+/// A system library with a build ID, and a dump that contains only the first page of its image.
 fn library() -> Option<(PathBuf, Memory, Image, Module)> {
     let path =
         ["/lib/x86_64-linux-gnu/libc.so.6", "/usr/lib/libc.so.6", "/lib64/libc.so.6"].iter().map(PathBuf::from).find(|p| p.is_file())?;
@@ -16,7 +16,7 @@ fn library() -> Option<(PathBuf, Memory, Image, Module)> {
 }
 
 #[test]
-fn a_matching_file_fills_read_only_pages_and_writable_ones_only_if_known_clean() {
+fn a_matching_file_fills_read_only_pages_and_unmodified_writable_ones() {
     let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
     let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
     let writable: u64 = image.writable.iter().map(AddrRange::len).sum();
@@ -29,7 +29,7 @@ fn a_matching_file_fills_read_only_pages_and_writable_ones_only_if_known_clean()
     };
     let (guarded, _) = fill(DataPages::Absent);
     let (clean, _) = fill(DataPages::Unchanged);
-    // RELRO is filled in both, `.data` only in the second, `.bss` in neither.
+    // RELRO is filled in both cases, `.data` only in the second, `.bss` in neither.
     assert!(missing(&guarded) > 0 && missing(&guarded) < writable);
     assert!(missing(&clean) > 0 && missing(&clean) < missing(&guarded));
     let dynamic = image.exports.unwrap();
@@ -40,9 +40,9 @@ fn a_matching_file_fills_read_only_pages_and_writable_ones_only_if_known_clean()
     assert!(inside > 8, "{inside}");
 }
 
-/// Without headers, the relocated pointers that the process has written prove the file, or disprove it.
+/// Without headers, the relocated pointers that the process has written prove or disprove the file.
 #[test]
-fn contents_prove_a_file_where_the_headers_are_missing() {
+fn contents_prove_a_file_without_headers_in_the_dump() {
     let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
     let search = FileSearch { modules: vec![path.parent().unwrap().into()], ..FileSearch::default() };
     let mut whole = Memory::of(memory.shape, memory.sources.clone(), memory.pieces.clone());
@@ -59,7 +59,7 @@ fn contents_prove_a_file_where_the_headers_are_missing() {
     let mut bytes = vec![0; usize::try_from(captured.len()).unwrap()];
     whole.read(captured.start, &mut bytes).unwrap();
     assert_eq!(with(bytes.clone()), (true, None, image.build_id.clone()));
-    // One pointer of another build, and nothing to compare.
+    // A pointer of another build, and a dump with nothing to compare.
     let pointer = (0..bytes.len() / 8).find(|i| whole.ptr(captured.start.element(*i as u64, 8)).is_ok_and(|p| image.range.contains(p)));
     bytes[pointer.unwrap() * 8] ^= 8;
     assert!(
@@ -68,13 +68,13 @@ fn contents_prove_a_file_where_the_headers_are_missing() {
     let mut empty = Memory::empty(Shape::LE64);
     let filled = fill_module(&mut empty, &module, None, &search, Os::Linux, DataPages::Absent);
     assert!(filled.rejected.iter().any(|r| r.0 == path && matches!(&r.1, Rejected::Unverified(_))), "{filled:?}");
-    // A minidump records the build id beside the module.
+    // A minidump records the build ID in its module list.
     let recorded = Module { build_id: image.build_id.clone(), ..module };
     assert!(fill_module(&mut empty, &recorded, None, &search, Os::Linux, DataPages::Absent).file.is_some());
 }
 
 #[test]
-fn a_file_with_another_build_id_is_refused() {
+fn a_file_with_another_build_id_is_rejected() {
     let Some((path, mut memory, mut image, module)) = library() else { return println!("skipped: no libc with a build id") };
     image.build_id = Some(vec![1, 2, 3]);
     let search = FileSearch { sysroot: Some("/".into()), ..FileSearch::default() };
@@ -84,7 +84,7 @@ fn a_file_with_another_build_id_is_refused() {
     assert!(filled.rejected.iter().any(|r| r.0 == path && is_other(&r.1)), "{:?}", filled.rejected);
 }
 
-/// An ELF file of a read-only, a RELRO and a data segment, each of which ends within a page and is larger in memory.
+/// An ELF file with a read-only, a RELRO and a data segment, each of which ends within a page and is larger in memory.
 fn small(copied: u64) -> Arc<Bytes> {
     let mut file = vec![0xeeu8; 0x3800];
     let mut put = |at: usize, n: u64, len: usize| file[at..at + len].copy_from_slice(&n.to_le_bytes()[..len]);
@@ -110,7 +110,7 @@ fn small(copied: u64) -> Arc<Bytes> {
         put(0x400 + i * 16, *tag, 8);
         put(0x408 + i * 16, *n, 8);
     });
-    // A build id, and a relocation of the first symbol.
+    // A build ID, and a relocation of the first symbol.
     [(0x500, 4, 4), (0x504, 4, 4), (0x508, 3, 4), (0x50c, 0x0055_4e47, 4), (0x510, 7, 4)]
         .iter()
         .for_each(|(at, n, len)| put(*at, *n, *len));
@@ -119,7 +119,7 @@ fn small(copied: u64) -> Arc<Bytes> {
 }
 
 #[test]
-fn the_end_of_a_page_is_zero_where_the_loader_zeroed_it_and_nothing_writes_afterwards() {
+fn the_end_of_a_page_is_zero_if_the_loader_zeroed_it_and_nothing_wrote_to_it() {
     let base = Addr(0x7f00_0000_0000);
     let module = Module { path: "/app/small.so".into(), base, size: 0x3000, timestamp: None, version: None, build_id: None };
     let memory_with = |copied: u64, data: DataPages| {
@@ -138,18 +138,18 @@ fn the_end_of_a_page_is_zero_where_the_loader_zeroed_it_and_nothing_writes_after
     let of_file = filled(0x1700, DataPages::Absent);
     assert_eq!([0x7ff, 0x800, 0x8ff, 0x900].map(&of_file), [Some(0xee), Some(0), Some(0), None]);
     assert_eq!([0x17ff, 0x1800, 0x1fff].map(&of_file), [Some(0xee), Some(0), Some(0)]);
-    // The data segment: nothing is known of it, or only what the file has of it; `.bss` is not in the file.
+    // The data segment: either nothing is supplied, or only the file's bytes. `.bss` is not in the file.
     assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(&of_file), [None; 5]);
     let clean = filled(0x1700, DataPages::Unchanged);
     assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(clean), [Some(0xee), Some(0xee), None, None, None]);
-    // What the process may have changed is known where that may have happened: in data, not in RELRO.
+    // Bytes that the process may have changed are marked as initial: in the data segment, but not in RELRO.
     let initial = |data: DataPages| {
         let memory = memory_with(0x1700, data);
         [0x7ff, 0x17ff, 0x2000, 0x27ff, 0x2800].map(|at| memory.is_initial(base.plus(at)))
     };
     assert_eq!(initial(DataPages::Initial), [false, false, true, true, false]);
     assert_eq!([DataPages::Unchanged, DataPages::Absent].map(initial), [[false; 5]; 2]);
-    // A program has a library's variable there.
+    // A program with a copy of a library's variable in that place.
     let copy = filled(0x1900, DataPages::Absent);
     assert_eq!([0x8ff, 0x17ff, 0x1800, 0x1fff].map(copy), [Some(0), Some(0xee), None, None]);
 }

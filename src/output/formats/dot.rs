@@ -8,14 +8,14 @@ use crate::output::table::Heading;
 
 pub(super) struct Dot;
 
-/// A quoted DOT string.
+/// Returns a quoted DOT string.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            // As terminals show it, with the backslash escaped: the name can be found again.
+            // Escaped like on a terminal, with an additional backslash, so that users can search for the name.
             c if is_hostile(c) => out.extend(['\\'].into_iter().chain(c.escape_unicode())),
             c => out.push(c),
         }

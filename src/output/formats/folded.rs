@@ -1,4 +1,4 @@
-//! Folded stacks, as flame graph tools and speedscope read them: frames from the outermost, separated by semicolons, and a count.
+//! Folded stacks, the input of flame graph tools and speedscope: frames from the outermost, separated by semicolons, and a count.
 
 use std::io;
 
@@ -23,7 +23,7 @@ impl Writer for Folded {
 
     fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
         let Some(stacks) = answer.folded() else { return Err(refuse(out)) };
-        // A semicolon within a name would begin another frame.
+        // A semicolon within a name would start another frame.
         let frame = |name: &String| sanitize(name).replace(';', ",");
         stacks.iter().try_for_each(|(stack, count)| writeln!(out.to, "{} {count}", stack.iter().map(frame).collect::<Vec<_>>().join(";")))
     }

@@ -1,15 +1,15 @@
-//! Workflow commands of GitHub Actions: one annotation for each finding.
+//! Workflow commands of GitHub Actions: one annotation per finding.
 
 use std::io;
 
-use super::{Out, Whole, Writer, checks_of, refuse_rows};
-use crate::output::checks::Outcome;
+use super::{CheckWriter, Out};
+use crate::base::Notes;
+use crate::output::checks::{Check, Outcome};
 use crate::output::sanitize;
-use crate::output::table::Heading;
 
 pub(super) struct Github;
 
-/// `text` as a property of a workflow command, or with `data` as its message.
+/// Escapes `text` for a property of a workflow command, or for its message if `data`.
 fn escaped(text: &str, data: bool) -> String {
     let mut out = String::new();
     for (i, line) in text.split('\n').enumerate() {
@@ -28,17 +28,9 @@ fn escaped(text: &str, data: bool) -> String {
     out
 }
 
-impl Writer for Github {
-    fn has_sections(&self) -> bool {
-        false
-    }
-
-    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
-        Err(refuse_rows(out))
-    }
-
-    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
-        for check in checks_of(out, answer)? {
+impl CheckWriter for Github {
+    fn print(&self, out: &mut Out<'_>, checks: &[Check], _notes: &Notes) -> io::Result<()> {
+        for check in checks {
             let level = match check.outcome {
                 Outcome::Error => "error",
                 Outcome::Warning => "warning",

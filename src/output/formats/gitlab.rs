@@ -4,24 +4,15 @@ use std::io;
 
 use serde_json::json;
 
-use super::{Out, Whole, Writer, checks_of, fingerprints, refuse_rows};
-use crate::output::checks::Outcome;
-use crate::output::table::Heading;
+use super::{CheckWriter, Out, fingerprints};
+use crate::base::Notes;
+use crate::output::checks::{Check, Outcome};
 
 pub(super) struct Gitlab;
 
-impl Writer for Gitlab {
-    fn has_sections(&self) -> bool {
-        false
-    }
-
-    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
-        Err(refuse_rows(out))
-    }
-
-    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
-        let checks = checks_of(out, answer)?;
-        let issues = checks.iter().zip(fingerprints(&out.head.command, &checks)).filter_map(|(check, fingerprint)| {
+impl CheckWriter for Gitlab {
+    fn print(&self, out: &mut Out<'_>, checks: &[Check], _notes: &Notes) -> io::Result<()> {
+        let issues = checks.iter().zip(fingerprints(&out.head.command, checks)).filter_map(|(check, fingerprint)| {
             let severity = match check.outcome {
                 Outcome::Error => "critical",
                 Outcome::Warning => "major",
@@ -34,7 +25,7 @@ impl Writer for Gitlab {
                 "description": check.message(),
                 "severity": severity,
                 "fingerprint": fingerprint,
-                // A dump has no lines, but the report requires one.
+                // The report requires a line number, although a dump has no lines.
                 "location": { "path": out.head.dump.path, "lines": { "begin": 1 } },
             }))
         });

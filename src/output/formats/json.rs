@@ -8,7 +8,7 @@ use crate::output::table::{Heading, Row};
 
 pub(super) struct Json;
 
-/// The fields of a serialized object.
+/// Returns the fields of a serialized object.
 fn fields(object: &str) -> &str {
     object.strip_prefix('{').and_then(|o| o.strip_suffix('}')).unwrap_or(object)
 }

@@ -1,15 +1,15 @@
-//! JUnit's XML: a test suite with one test case for each check.
+//! JUnit XML: a test suite with one test case per check.
 
 use std::io;
 
-use super::{Out, Whole, Writer, checks_of, refuse_rows};
-use crate::output::checks::Outcome;
+use super::{CheckWriter, Out};
+use crate::base::Notes;
+use crate::output::checks::{Check, Outcome};
 use crate::output::sanitize;
-use crate::output::table::Heading;
 
 pub(super) struct Junit;
 
-/// `text` in an attribute or element. XML has no control characters, not even escaped ones.
+/// Escapes `text` for an attribute or element. XML forbids control characters, even escaped ones.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for (i, line) in text.split('\n').enumerate() {
@@ -22,7 +22,7 @@ fn escaped(text: &str) -> String {
                 '<' => out.push_str("&lt;"),
                 '>' => out.push_str("&gt;"),
                 '"' => out.push_str("&quot;"),
-                // The two non-characters that XML forbids.
+                // The two noncharacters that XML forbids.
                 '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
                 c => out.push(c),
             }
@@ -31,28 +31,19 @@ fn escaped(text: &str) -> String {
     out
 }
 
-impl Writer for Junit {
-    fn has_sections(&self) -> bool {
-        false
-    }
-
-    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
-        Err(refuse_rows(out))
-    }
-
-    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
-        let checks = checks_of(out, answer)?;
+impl CheckWriter for Junit {
+    fn print(&self, out: &mut Out<'_>, checks: &[Check], _notes: &Notes) -> io::Result<()> {
         let failures = checks.iter().filter(|c| c.outcome.failed()).count();
         let skipped = checks.iter().filter(|c| c.outcome == Outcome::Skipped).count();
         let suite = escaped(&format!("gcdump {}", out.head.command));
         writeln!(out.to, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-        let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\"", checks.len());
+        let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"0\"", checks.len());
         writeln!(out.to, "<testsuites {counts}>")?;
-        writeln!(out.to, "  <testsuite name=\"{suite}\" {counts}>")?;
+        writeln!(out.to, "  <testsuite name=\"{suite}\" {counts} skipped=\"{skipped}\">")?;
         writeln!(out.to, "    <properties>")?;
         writeln!(out.to, "      <property name=\"dump\" value=\"{}\"/>", escaped(&out.head.dump.path))?;
         writeln!(out.to, "    </properties>")?;
-        for check in &checks {
+        for check in checks {
             write!(out.to, "    <testcase classname=\"{suite}\" name=\"{}\"", escaped(&check.id))?;
             let message = escaped(&check.text);
             let more = escaped(check.command.as_deref().unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Markdown of GitHub and GitLab: summaries of jobs, comments, issues.
+//! Markdown for GitHub and GitLab: job summaries, comments, issues.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use crate::output::table::{Align, Heading, Readers, Row};
 
 pub(super) struct Markdown;
 
-/// Text without what Markdown or HTML would interpret.
+/// Escapes characters that Markdown or HTML would interpret.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in sanitize(text).chars() {
@@ -25,7 +25,7 @@ fn escaped(text: &str) -> String {
     out
 }
 
-/// `text` as code, between more backticks than it has.
+/// Formats `text` as code, between more backticks than it contains.
 fn code(text: &str) -> String {
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
     let ticks = "`".repeat(longest.saturating_add(1));
@@ -34,7 +34,7 @@ fn code(text: &str) -> String {
 
 impl Markdown {
     fn line(out: &mut Out<'_>, text: &str) -> io::Result<()> {
-        // Two spaces at its end keep a line apart from the next one.
+        // Two spaces at the end force a line break.
         writeln!(out.to, "{}  ", escaped(text.trim_start()))
     }
 }
@@ -65,7 +65,7 @@ impl Writer for Markdown {
                 out.rows(self, &table)?;
                 writeln!(out.to)
             }
-            Section::Table(_) | Section::Contents(..) | Section::Picture(_) | Section::Legend(_) => Ok(()),
+            Section::Table(_) | Section::Contents(..) | Section::Tiles(_) | Section::Picture(_) | Section::Legend(_) => Ok(()),
         }
     }
 

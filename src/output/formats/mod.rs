@@ -1,4 +1,4 @@
-//! The output formats: one file and one line below for each.
+//! The output formats: each has a file, and a line in this file.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -34,7 +34,7 @@ macro_rules! formats {
                 }
             }
 
-            /// The format with this name.
+            /// Returns the format with this name.
             pub fn named(name: &str) -> Option<Format> {
                 Format::ALL.iter().copied().find(|f| f.name() == name)
             }
@@ -46,7 +46,7 @@ macro_rules! formats {
                 }
             }
 
-            /// Its writer.
+            /// Returns the writer of this format.
             pub fn writer(self) -> &'static dyn Writer {
                 match self {
                     $(Format::$variant => &$file::$variant,)+
@@ -57,7 +57,7 @@ macro_rules! formats {
 }
 
 formats! {
-    /// Tables for people; on a terminal as many rows as fit, --top 0 for all.
+    /// Tables for people; terminals show what fits (see --top).
     Table = table,
     /// One JSON document, with a schema per command (docs/schema).
     Json = json,
@@ -77,7 +77,7 @@ formats! {
     Github = github,
     /// GitLab's Code Quality report, of the same commands.
     Gitlab = gitlab,
-    /// JUnit's XML, of the same commands: one test case for each check.
+    /// JUnit's XML: one test case for each check.
     Junit = junit,
     /// SARIF 2.1.0, of the same commands, for code scanning.
     Sarif = sarif,
@@ -87,10 +87,12 @@ formats! {
 pub struct Out<'w> {
     /// Destination.
     pub to: &'w mut dyn Write,
-    /// What it is shown on.
+    /// The screen that shows the output.
     pub screen: Screen,
     /// Receives the addresses of the rows.
     pub seen: Option<&'w Seen>,
+    /// Names of the columns that lists are shown with; all if it is empty.
+    pub select: &'w [String],
     /// Header of the answer.
     pub head: &'w Head,
     /// Rows printed so far.
@@ -99,9 +101,9 @@ pub struct Out<'w> {
     pub tables: u64,
     /// Whether a list was streamed.
     pub streamed: bool,
-    /// Titles of columns that a streamed list left out, to be told behind it.
+    /// Titles of columns that a streamed list omitted, to be reported after it.
     pub hidden: Vec<String>,
-    /// What a page has begun.
+    /// The open elements of an HTML page.
     pub(super) page: html::Page,
 }
 
@@ -114,11 +116,11 @@ impl std::fmt::Debug for Out<'_> {
 impl<'w> Out<'w> {
     /// Creates the state for a new answer.
     pub fn new(target: Target<'w>, head: &'w Head) -> Out<'w> {
-        let Target { out: to, screen, seen } = target;
-        Out { to, screen, seen, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
+        let Target { out: to, screen, seen, select } = target;
+        Out { to, screen, seen, select, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
     }
 
-    /// Rows at the beginning of each table to leave out, with all that is no table.
+    /// Returns how many rows to skip at the beginning of each table. Everything other than tables is skipped too.
     pub(super) fn skipped(&self) -> u64 {
         self.seen.map_or(0, Seen::skipped)
     }
@@ -128,7 +130,7 @@ impl<'w> Out<'w> {
         self.rows_in(writer, table, &Layout::default())
     }
 
-    /// The same in the columns of `layout`.
+    /// Prints the rows of `table` in the columns of `layout`.
     fn rows_in(&mut self, writer: &dyn Writer, table: &Table<'_>, layout: &Layout) -> io::Result<()> {
         const FULL: usize = 1 << 16;
         let mut buffer = Vec::new();
@@ -165,7 +167,7 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// Whether it prints sections: the rest prints the answer itself at its end.
+    /// Whether the writer prints sections; the others print the answer in `end`.
     fn has_sections(&self) -> bool {
         true
     }
@@ -186,12 +188,12 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// The columns of rows that are not measured.
+    /// Returns the columns for rows that are not measured.
     fn layout(&self, _heading: &Heading, _out: &Out<'_>) -> Layout {
         Layout::default()
     }
 
-    /// Appends the row at this index of its table to `to`. Called from several threads at once, for different rows.
+    /// Appends the row with index `_number` of its table to `to`. Called from several threads at once, for different rows.
     ///
     /// # Errors
     /// See [`Writer::begin`].
@@ -215,7 +217,7 @@ pub trait Writer: Sync {
 
 /// A complete answer.
 pub trait Whole {
-    /// Notes of the answer.
+    /// Returns the notes of the answer.
     fn notes(&self) -> &Notes;
 
     /// Writes the answer as one JSON document.
@@ -224,38 +226,64 @@ pub trait Whole {
     /// Write errors.
     fn document(&self, out: &mut dyn Write, pretty: bool) -> io::Result<()>;
 
-    /// Its data as JSON, without the streamed list.
+    /// Returns the data as JSON, without the streamed list.
     ///
     /// # Errors
     /// Serialization errors.
     fn data(&self) -> io::Result<String>;
 
-    /// The answer as a graph, if it is one.
+    /// Returns the answer as a graph, if it is one.
     fn graph(&self) -> Option<Graph<'_>>;
 
-    /// Its stacks, if it lists any: see [`Report::folded`](crate::output::Report::folded).
+    /// Returns the stacks, if the answer lists any: see [`Report::folded`](crate::output::Report::folded).
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>>;
 
-    /// Its checks, if it makes any: see [`Report::checks`](crate::output::Report::checks).
+    /// Returns the checks, if the answer has any: see [`Report::checks`](crate::output::Report::checks).
     fn checks(&self) -> Option<Vec<Check>>;
 }
 
-/// The checks of an answer.
-///
-/// # Errors
-/// [`io::ErrorKind::Unsupported`] if the answer makes none.
-fn checks_of(out: &Out<'_>, answer: &dyn Whole) -> io::Result<Vec<Check>> {
-    answer.checks().ok_or_else(|| refuse_rows(out))
+/// A format of checks, which refuses other answers.
+trait CheckWriter: Sync {
+    /// Prints the checks of an answer with these notes.
+    ///
+    /// # Errors
+    /// Write errors.
+    fn print(&self, out: &mut Out<'_>, checks: &[Check], notes: &Notes) -> io::Result<()>;
+
+    /// See [`Writer::carries_notes`].
+    fn carries_notes(&self) -> bool {
+        false
+    }
 }
 
-/// The error of an answer that makes no checks.
-fn refuse_rows(out: &Out<'_>) -> io::Error {
+impl<W: CheckWriter> Writer for W {
+    fn has_sections(&self) -> bool {
+        false
+    }
+
+    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
+        Err(no_checks(out))
+    }
+
+    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
+        let checks = answer.checks().ok_or_else(|| no_checks(out))?;
+        self.print(out, &checks, answer.notes())
+    }
+
+    fn carries_notes(&self) -> bool {
+        CheckWriter::carries_notes(self)
+    }
+}
+
+/// Returns the error for an answer without checks.
+fn no_checks(out: &Out<'_>) -> io::Error {
     let text =
         format!("{} makes no checks: this format is for analyze, inspect, verify, and diff with --fail-on or --budget", out.head.command);
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// A hash for each check that stays the same from dump to dump: of the command, the identifier, and the position among checks with that identifier.
+/// Returns a hash for each check that is the same for every dump: of the command, the identifier, and the position among checks with that
+/// identifier.
 fn fingerprints(command: &str, checks: &[Check]) -> Vec<String> {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all = Vec::with_capacity(checks.len());

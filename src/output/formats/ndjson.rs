@@ -20,7 +20,7 @@ struct Header<'h> {
     head: &'h Head,
 }
 
-/// Last line; without it the output is truncated.
+/// The last line. If it is missing, the output is truncated.
 #[derive(Serialize)]
 struct Footer<'n> {
     record: &'static str,
@@ -52,7 +52,7 @@ impl Writer for Ndjson {
         }
         let start = to.len();
         row.json(to)?;
-        // Replace the opening brace of the row: the object is already open.
+        // Replaces the opening brace of the row, since the object is already open.
         if let Some(brace) = to.get_mut(start) {
             *brace = b',';
         }

@@ -5,26 +5,17 @@ use std::io;
 
 use serde_json::json;
 
-use super::{Out, Whole, Writer, checks_of, fingerprints, refuse_rows};
-use crate::output::checks::Outcome;
-use crate::output::table::Heading;
+use super::{CheckWriter, Out, fingerprints};
+use crate::base::Notes;
+use crate::output::checks::{Check, Outcome};
 
 pub(super) struct Sarif;
 
-impl Writer for Sarif {
-    fn has_sections(&self) -> bool {
-        false
-    }
-
-    fn list(&self, out: &mut Out<'_>, _heading: &Heading) -> io::Result<()> {
-        Err(refuse_rows(out))
-    }
-
-    fn end(&self, out: &mut Out<'_>, answer: &dyn Whole) -> io::Result<()> {
-        let checks = checks_of(out, answer)?;
+impl CheckWriter for Sarif {
+    fn print(&self, out: &mut Out<'_>, checks: &[Check], notes: &Notes) -> io::Result<()> {
         let rules: BTreeSet<&str> = checks.iter().map(|c| c.id.as_str()).collect();
-        let results = checks.iter().zip(fingerprints(&out.head.command, &checks)).filter_map(|(check, fingerprint)| {
-            // Services that read SARIF show every result as an alert: what passed is listed among the rules only.
+        let results = checks.iter().zip(fingerprints(&out.head.command, checks)).filter_map(|(check, fingerprint)| {
+            // Services that read SARIF show every result as an alert, so checks that passed are only listed as rules.
             let level = match check.outcome {
                 Outcome::Error => "error",
                 Outcome::Warning => "warning",
@@ -39,7 +30,7 @@ impl Writer for Sarif {
                 "partialFingerprints": { "gcdump/v1": fingerprint },
             }))
         });
-        let notifications = answer.notes().iter().map(|note| json!({ "level": "warning", "message": { "text": note.message } }));
+        let notifications = notes.iter().map(|note| json!({ "level": "warning", "message": { "text": note.message } }));
         let log = json!({
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "version": "2.1.0",
@@ -65,7 +56,7 @@ impl Writer for Sarif {
     }
 }
 
-/// A path as the URI reference that SARIF requires: only its unreserved characters and slashes stay.
+/// Converts a path to the URI reference that SARIF requires: everything except unreserved characters and slashes is percent-encoded.
 fn uri(path: &str) -> String {
     let mut out = String::new();
     for byte in path.bytes() {

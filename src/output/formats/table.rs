@@ -1,4 +1,4 @@
-//! Human-readable tables, facts and lines. This module decides what is shown in which columns; `comfy-table` draws it.
+//! Human-readable tables, facts and lines. This module decides the contents and columns; `comfy-table` draws them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,9 +24,9 @@ use crate::output::{Cell, Link, Seen, sanitize};
 
 pub(super) struct Table;
 
-/// Maximum rows of a table whose cells are measured: the columns of longer ones have their declared widths.
+/// Maximum number of rows for measuring cells: the columns of longer tables have their declared widths.
 const MEASURED_ROWS: usize = 5_000;
-/// Lines of a screen that a repeated heading leaves to rows, at least.
+/// Minimum number of lines that a repeated heading leaves for rows.
 const MIN_ROWS: u64 = 5;
 
 fn clean(text: Cow<'_, str>, screen: Screen) -> Cow<'_, str> {
@@ -38,18 +38,18 @@ fn clean(text: Cow<'_, str>, screen: Screen) -> Cow<'_, str> {
     text
 }
 
-/// A cell as it is printed.
+/// A cell as printed.
 struct Shown<'c> {
     text: Cow<'c, str>,
     ink: Ink,
-    /// Contents of the bar beside it.
+    /// Contents of the bar next to it.
     fill: Fill,
-    /// Whether it is a map.
+    /// Whether the cell is a map.
     map: bool,
 }
 
 impl<'c> Shown<'c> {
-    /// The cell in a column in which `names` are shown in another form.
+    /// Converts a cell for a column in which `names` replace some names.
     fn of(cell: Cell<'c>, fill: Option<Fill>, screen: Screen, names: &'c Map<String, String>) -> Shown<'c> {
         let ink = match &cell {
             Cell::Addr(_) => Ink::Address,
@@ -71,17 +71,17 @@ impl<'c> Shown<'c> {
         Shown { text, ink, fill, map }
     }
 
-    /// The cell of a row in `place`.
+    /// Converts the cell of a row in the column `place`.
     fn cell(row: &'c dyn Row, place: &'c Placed, screen: Screen) -> Shown<'c> {
         Shown::of(row.cell(place.index), row.fill(place.index), screen, &place.names.shared)
     }
 
-    /// Width of its widest line.
+    /// Returns the width of the widest line.
     fn width(&self) -> usize {
         self.text.split('\n').map(width).max().unwrap_or(0)
     }
 
-    /// Its lines as they are drawn in `place`.
+    /// Returns the lines of the cell as drawn in `place`.
     fn drawn(&self, place: &Placed, screen: Screen) -> String {
         let lines = match place.names.short.get(&*self.text) {
             _ if screen.width.is_none() || self.width() <= place.width => self.text.split('\n').map(Cow::Borrowed).collect(),
@@ -96,7 +96,7 @@ impl<'c> Shown<'c> {
     }
 }
 
-/// Text with marks in place of its color, which spaces at its end do not have: neither `comfy-table` nor `width` counts marks.
+/// Marks the color of text, except of trailing spaces. Neither `comfy-table` nor `width` counts the marks.
 fn marked(text: &str, ink: Ink, screen: Screen) -> String {
     let visible = text.trim_end_matches(' ');
     match screen.color && ink != Ink::Plain && !visible.is_empty() {
@@ -105,7 +105,7 @@ fn marked(text: &str, ink: Ink, screen: Screen) -> String {
     }
 }
 
-/// Writes a line of marked text in its colors.
+/// Writes a line of marked text in color.
 fn put(to: &mut dyn Write, line: &str, screen: Screen) -> io::Result<()> {
     if !screen.color {
         return writeln!(to, "{line}");
@@ -118,12 +118,12 @@ fn put(to: &mut dyn Write, line: &str, screen: Screen) -> io::Result<()> {
     writeln!(to)
 }
 
-/// A bar of at most `columns`: the columns before it, what is used in eighths of a column, and what is held beyond it. What begins
-/// somewhere is seen however small it is.
+/// Returns a bar of at most `columns`: the number of columns before it, the used part in eighths of a column, and the part held beyond it. A
+/// bar that does not start at 0 is visible however small it is.
 fn bar(fill: Fill, columns: usize) -> (usize, String, String) {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let columns = u32::try_from(columns).unwrap_or(u32::MAX);
-    // At most so many steps: casts of fractions would need an exception.
+    // Counts steps, since a cast from a float would need a lint exception.
     let steps = |share: f64, most: u32| (0..most).take_while(|n| share * f64::from(most) >= f64::from(n.saturating_add(1))).count();
     let last = usize::try_from(columns.saturating_sub(1)).unwrap_or(usize::MAX);
     let before = steps(fill.from, columns).min(last);
@@ -135,7 +135,7 @@ fn bar(fill: Fill, columns: usize) -> (usize, String, String) {
     (before, used, held)
 }
 
-/// The columns of `layout` as they are drawn: alignment, width, and the spaces before them.
+/// Returns alignment, width and preceding spaces of the columns of `layout`.
 fn columns(layout: &Layout) -> Vec<(Align, usize, usize)> {
     let numbers = layout.numbers.map(|n| (Align::Right, n.width, 0));
     let beside = |p: &Placed| p.bar.checked_sub(1).map(|room| (Align::Left, room, 1));
@@ -147,7 +147,7 @@ fn columns(layout: &Layout) -> Vec<(Align, usize, usize)> {
     all
 }
 
-/// Appends a row of finished cells, which widen their column where they are wider, without spaces at the ends of lines.
+/// Appends a row of finished cells without trailing spaces. Cells wider than their column widen it.
 fn draw(layout: &Layout, cells: Vec<String>, to: &mut Vec<u8>) -> io::Result<()> {
     let mut table = comfy_table::Table::new();
     table.load_style(NOTHING).add_row(cells);
@@ -160,7 +160,7 @@ fn draw(layout: &Layout, cells: Vec<String>, to: &mut Vec<u8>) -> io::Result<()>
     table.lines().try_for_each(|line| put(to, line.trim_end_matches(' '), layout.screen))
 }
 
-/// The cells of a row, with its name before them.
+/// Returns the cells of a row, preceded by its name.
 fn cells<'c>(layout: &'c Layout, name: Option<String>, shown: impl Fn(&'c Placed) -> Shown<'c>) -> Vec<String> {
     let screen = layout.screen;
     let name = layout.numbers.map(|_| marked(&name.unwrap_or_default(), Ink::Faint, screen));
@@ -175,7 +175,7 @@ fn cells<'c>(layout: &'c Layout, name: Option<String>, shown: impl Fn(&'c Placed
     name.into_iter().chain(placed.flatten()).collect()
 }
 
-/// Appends a row of cells of one line each as `draw` does, in a fraction of the time: a pipe may get a hundred million.
+/// Appends a row of one-line cells like `draw`, but much faster: a pipe may receive a hundred million rows.
 fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) -> io::Result<()> {
     let mut spaces = 0usize;
     for (n, place) in layout.placed.iter().enumerate() {
@@ -198,7 +198,7 @@ fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Appends the titles, whose words are on several lines where that takes less room, aligned at the last one.
+/// Appends the titles. They wrap if that takes less room, and are aligned at the last line.
 fn titles(layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
     let wrapped = |p: &Placed| wrap(&p.title, p.width, 0, usize::MAX).join("\n");
     let breaks = |text: &str| text.matches('\n').count();
@@ -211,27 +211,27 @@ fn titles(layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
     draw(layout, cells(layout, None, title), to)
 }
 
-/// The receiver of the addresses of rows, if rows are shown with their names.
+/// Returns the receiver of the rows' addresses, if rows are shown with names.
 fn named<'w>(out: &Out<'w>) -> Option<&'w Seen> {
     out.seen.filter(|_| out.screen.terminal)
 }
 
-/// The numbers of `rows` rows, if they are shown.
+/// Returns the numbering of `rows` rows, if numbers are shown.
 fn numbers(out: &Out<'_>, rows: usize) -> Option<Numbers> {
     let before = named(out)?.rows_before();
     let width = before.saturating_add(rows).to_string().len().saturating_add(1);
     Some(Numbers { before, width })
 }
 
-/// Rows after which the titles are repeated.
+/// Returns the number of rows after which the titles are repeated.
 fn screenful(screen: Screen) -> Option<u64> {
-    /// The titles and the prompt.
+    /// Lines for the titles and the prompt.
     const AROUND: u64 = 2;
     let lines = u64::try_from(screen.height.filter(|_| screen.terminal && !screen.pager)?).ok()?;
     Some(lines.saturating_sub(AROUND).max(MIN_ROWS))
 }
 
-/// `text` with its addresses marked in their color.
+/// Marks the addresses in `text` with their color.
 fn inked(text: &str, screen: Screen, ink: Ink) -> String {
     let (mut out, mut rest) = (String::new(), text);
     while let Some((at, length)) = address(rest).filter(|_| screen.color) {
@@ -244,9 +244,9 @@ fn inked(text: &str, screen: Screen, ink: Ink) -> String {
     out + &marked(rest, ink, screen)
 }
 
-/// Where the first address in `text` is, and its length.
+/// Returns position and length of the first address in `text`.
 fn address(text: &str) -> Option<(usize, usize)> {
-    /// Shorter ones are offsets and flags.
+    /// Minimum number of digits: shorter numbers are offsets and flags.
     const DIGITS: usize = 6;
     let mut from = 0usize;
     loop {
@@ -260,14 +260,14 @@ fn address(text: &str) -> Option<(usize, usize)> {
     }
 }
 
-/// The first address in `text`.
+/// Returns the first address in `text`.
 fn address_in(text: &str) -> Option<Addr> {
     let (at, length) = address(text)?;
     let digits = text.get(at.saturating_add(2)..at.saturating_add(length))?;
     u64::from_str_radix(digits, 16).ok().map(Addr)
 }
 
-/// Prints a line of text with its name after it, which continues under its own start, a little further in.
+/// Prints a line of text followed by its name. Continuation lines are indented a little more than the first.
 fn text(out: &mut Out<'_>, text: &str, ink: Ink, name: &str) -> io::Result<()> {
     let text = clean(text.into(), out.screen);
     let indent = text.len().saturating_sub(text.trim_start_matches(' ').len()).saturating_add(2);
@@ -280,7 +280,7 @@ fn text(out: &mut Out<'_>, text: &str, ink: Ink, name: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Prints lines, those with an address with their names.
+/// Prints lines; those with an address get names.
 fn lines(out: &mut Out<'_>, lines: &mut dyn Iterator<Item = String>) -> io::Result<()> {
     let (mut begun, seen) = (false, out.seen);
     for line in lines {
@@ -297,7 +297,7 @@ fn lines(out: &mut Out<'_>, lines: &mut dyn Iterator<Item = String>) -> io::Resu
     Ok(())
 }
 
-/// Prints what the cells of a map mean, each with its letter or block.
+/// Prints the meaning of a map's cells, each with its letter or block.
 fn legend(out: &mut Out<'_>, cells: &[MapCell]) -> io::Result<()> {
     let (screen, mut taken, mut line) = (out.screen, 0usize, String::new());
     for cell in cells {
@@ -328,7 +328,7 @@ fn facts(out: &mut Out<'_>, facts: Vec<(&'static str, String)>) -> io::Result<()
     Ok(())
 }
 
-/// Prints the columns that did not fit.
+/// Prints the names of columns that did not fit.
 fn hidden(out: &mut Out<'_>, columns: &[String]) -> io::Result<()> {
     let names = columns.join(", ").to_lowercase();
     match columns.len() {
@@ -359,7 +359,7 @@ impl Writer for Table {
             Section::Gap => writeln!(out.to),
             Section::Facts(list) => facts(out, list),
             Section::Table(table) if table.heading.shown => self.table(out, &table),
-            Section::Contents(..) | Section::Picture(_) | Section::Table(_) => Ok(()),
+            Section::Contents(..) | Section::Tiles(_) | Section::Picture(_) | Section::Table(_) => Ok(()),
         }
     }
 
@@ -371,7 +371,7 @@ impl Writer for Table {
     }
 
     fn layout(&self, heading: &Heading, out: &Out<'_>) -> Layout {
-        /// Numbers of more digits widen their rows.
+        /// Numbers with more digits widen their rows.
         const USUAL_ROWS: usize = 99;
         Layout::declared(heading, out.screen, numbers(out, USUAL_ROWS))
     }
@@ -383,7 +383,7 @@ impl Writer for Table {
         if layout.endless && !layout.screen.terminal && layout.screen.width.is_none() {
             let start = to.len();
             plain(layout, row, to)?;
-            // Names with line feeds have further lines; the library counts 65,535 columns.
+            // `comfy-table` draws names with line feeds, and rows that are too wide for its `u16` columns.
             let line = to.get(start..).unwrap_or_default();
             if line.len() > usize::from(u16::MAX / 2) || line.iter().filter(|b| **b == b'\n').count() == 1 {
                 return Ok(());
@@ -401,7 +401,7 @@ impl Writer for Table {
     }
 }
 
-/// The names in the columns of a table, by index among all columns.
+/// Returns the names in the columns of a table, by index among all columns.
 fn names(heading: &Heading, table: &Rows<'_>, screen: Screen) -> io::Result<BTreeMap<usize, Names>> {
     let named = heading.columns(Readers::People).filter(|(_, c)| matches!(c.fit, Fit::Name | Fit::NameLines(_)));
     let mut all: BTreeMap<usize, Names> = named.map(|(i, _)| (i, Names::default())).collect();
@@ -410,7 +410,7 @@ fn names(heading: &Heading, table: &Rows<'_>, screen: Screen) -> io::Result<BTre
         for (column, names) in &mut all {
             let cell = row.cell(*column);
             let name = if let Cell::Name(name) = &cell { Some(*name) } else { None };
-            // Where nothing is shortened, only names in their form for people may be equal to others.
+            // If nothing is shortened, only names with a separate display form can look equal.
             if screen.width.is_some() || name.is_some_and(|name| name.shown() != name.as_str()) {
                 names.add(&Shown::of(cell.clone(), None, screen, &none).text, name);
             }
@@ -421,7 +421,7 @@ fn names(heading: &Heading, table: &Rows<'_>, screen: Screen) -> io::Result<BTre
 }
 
 impl Table {
-    /// A table begins: its titles.
+    /// Prints the titles of a table and starts recording its addresses.
     fn begin_table(&self, out: &mut Out<'_>, layout: &Layout) -> io::Result<()> {
         let mut text = Vec::new();
         titles(layout, &mut text)?;
@@ -492,7 +492,7 @@ impl Table {
 mod tests {
     use super::*;
 
-    /// The rows of `texts` in a pipe, with their length in characters before and after them.
+    /// Prints the rows of `texts` to a pipe, each text between columns with its length in characters.
     fn rows(texts: &[&str], endless: bool) -> String {
         let columns = crate::output::table::columns::<&str>()
             .count("length", |text| crate::base::len64(text.chars().count()))
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn endless_rows_in_pipes_are_as_the_library_draws_them() {
+    fn streamed_rows_equal_those_of_the_library() {
         let texts = ["a", "", "数据 ", "e\u{301}", " both ", "two\nlines", "\u{1b}[2J"];
         assert_eq!(rows(&texts, true), rows(&texts, false));
         assert!(rows(&texts, true).starts_with("     1  a              1\n     0                 0\n     3  数据           7\n"), "{}", rows(&texts, true));
@@ -534,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_begin_where_they_are() {
+    fn blocks_start_at_their_offset() {
         let of = |from, used| {
             let (before, used, _) = bar(Fill { from, used, held: 0.0 }, 10);
             format!("{}{used}", " ".repeat(before))

@@ -75,7 +75,7 @@ impl Report for AnalyzeReport {
     }
 }
 
-/// The course of a number, in words.
+/// Describes the trend of a number.
 fn course(trend: Trend) -> &'static str {
     match trend {
         Trend::Grows => "Grows from dump to dump",
@@ -85,28 +85,28 @@ fn course(trend: Trend) -> &'static str {
     }
 }
 
-/// `threads 12, 40, 30`.
+/// Formats a series of values: `threads 12, 40, 30`.
 fn series(m: &DiffMeasure) -> String {
     let shown = |n: &Option<u64>| n.map_or_else(|| "?".into(), |n| if m.is_bytes { bytes(n) } else { count(n) });
     format!("{} {}", m.name, m.series.iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
-/// A line about a complaint, at most 80 columns wide: paths and options are in the commands of findings, and in other formats.
+/// Formats the line about a complaint in at most 80 columns: paths and options are in the commands of findings, and in other formats.
 fn triage(row: &Triage) -> String {
     let command = if row.found.is_some() { String::new() } else { format!(": {}", row.short_command) };
     format!("{:<8}{}{command}", row.complaint.name(), row.text)
 }
 
-/// Rows of those below a threshold that are shown.
+/// Maximum number of results below a threshold to show.
 const FEW_BELOW: usize = 3;
 
-/// The threshold that keeps something from being a finding.
+/// Describes the threshold that was not reached.
 fn threshold(b: &BelowThreshold) -> String {
     let share = b.least_share.map(|share| format!("{:.0} %", share * 100.0));
     b.least_bytes.map(bytes).or(share).unwrap_or_default()
 }
 
-/// Each reason with what it holds for.
+/// Groups the skipped problems by reason.
 fn by_reason(skipped: &[SkippedProblem]) -> impl Iterator<Item = (&str, String)> {
     let mut reasons: IndexMap<&str, Vec<&str>> = IndexMap::new();
     for s in skipped {

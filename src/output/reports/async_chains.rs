@@ -2,8 +2,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+use super::folds::{self, Indent, Part};
 use crate::base::{Addr, Name};
 use crate::model::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
+use crate::output::Paging;
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{count, plural};
@@ -21,7 +23,7 @@ struct Row<'r> {
     root_kind: &'static str,
     root_object: Option<Addr>,
     root: &'r str,
-    /// From 0, innermost first.
+    /// Index of the frame from 0, innermost first.
     index: usize,
     #[serde(flatten)]
     frame: &'r AsyncFrame,
@@ -60,9 +62,41 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .names("type", 60, |r| r.frame.type_name.as_ref())
 }
 
-/// A row of the tree in words.
-fn told(row: &AsyncRow) -> String {
-    let indent = usize::try_from(row.depth).unwrap_or(MAX_INDENT).saturating_mul(2).min(MAX_INDENT);
+/// A row of the trees on the screen: a row of the answer, or the first of several that are folded.
+#[derive(Clone)]
+struct TreeRow<'r> {
+    row: &'r AsyncRow,
+    /// Whether several rows are folded into this one.
+    folded: bool,
+    text: String,
+}
+
+/// Returns the rows of the trees. If `fold`, intermediate framework rows are folded.
+fn tree_rows(rows: &[AsyncRow], fold: bool) -> Vec<TreeRow<'_>> {
+    let parts = if fold { folds::of_rows(rows) } else { (0..rows.len()).map(Part::Item).collect() };
+    let mut indent = Indent::default();
+    let row = |part: Part| match part {
+        Part::Item(i) => {
+            let row = rows.get(i)?;
+            Some(TreeRow { row, folded: false, text: indented(indent.shown(row.depth), &row_text(row)) })
+        }
+        Part::Fold(range) => {
+            let of = rows.get(range)?;
+            let (row, last) = (of.first()?, of.last()?);
+            let text = indented(indent.shown(row.depth), &folds::line(of.len(), of.iter().map(|r| &*r.label)));
+            indent.fold(last.depth, of.len());
+            Some(TreeRow { row, folded: true, text })
+        }
+    };
+    parts.into_iter().filter_map(row).collect()
+}
+
+fn indented(depth: u32, text: &str) -> String {
+    format!("{}{text}", " ".repeat(usize::try_from(depth).unwrap_or(MAX_INDENT).saturating_mul(2).min(MAX_INDENT)))
+}
+
+/// Describes a row of the tree.
+fn row_text(row: &AsyncRow) -> String {
     let kind = row.root.map_or_else(String::new, |kind| format!("{kind}: "));
     let ids: Vec<String> = row.threads.iter().map(ToString::to_string).collect();
     let threads = match ids.as_slice() {
@@ -71,22 +105,22 @@ fn told(row: &AsyncRow) -> String {
         all => format!("  ← threads {}", all.join(", ")),
     };
     let visited = if row.visited { "  (see above)" } else { "" };
-    format!("{}{kind}{}{threads}{visited}", " ".repeat(indent), row.label)
+    format!("{kind}{}{threads}{visited}", row.label)
 }
 
-fn tree_columns<'r>() -> Columns<'r, AsyncRow> {
-    columns::<AsyncRow>()
-        .count("count", |r| r.count)
+fn tree_columns<'r>() -> Columns<'r, TreeRow<'r>> {
+    columns::<TreeRow<'r>>()
+        .count("count", |r| r.row.count)
         .keep(9)
-        .address("example", |r| r.example)
+        .address("example", |r| r.row.example.filter(|_| !r.folded))
         .keep(7)
-        .made("state", 5, |r| r.state.map(|s| s.to_string()))
+        .made("state", 5, |r| r.row.state.filter(|_| !r.folded).map(|s| s.to_string()))
         .whole()
         .right()
         .keep(4)
-        .text_or_none("status", 20, |r| r.status.map(|s| s.name()))
+        .text_or_none("status", 20, |r| r.row.status.filter(|_| !r.folded).map(|s| s.name()))
         .whole()
-        .made("root, and what waits for it", 100, told)
+        .made("root, and what waits for it", 100, |r| r.text.clone())
         .name()
         .least(44)
 }
@@ -112,7 +146,27 @@ fn task_columns<'r>() -> Columns<'r, TaskModel> {
         .keep(5)
 }
 
-/// A frame in words.
+/// Columns by which chains can be sorted.
+fn chain_columns<'r>() -> Columns<'r, AsyncChain> {
+    columns::<AsyncChain>()
+        .count("count", |c| c.count)
+        .text("root_kind", 9, |c| c.root.kind.name())
+        .text("root", 40, |c| &c.root.label)
+        .address("root_object", |c| c.root.object)
+        .count("frames", |c| crate::base::len64(c.frames.len()))
+}
+
+/// Columns by which trees can be sorted.
+fn whole_tree_columns<'r>() -> Columns<'r, Vec<AsyncRow>> {
+    columns::<Vec<AsyncRow>>()
+        .count("count", |tree| tree.first().map(|row| row.count))
+        .text_or_none("root_kind", 9, |tree| tree.first().and_then(|row| row.root).map(|kind| kind.name()))
+        .names("root", 40, |tree| tree.first().map(|row| &row.label))
+        .address("root_object", |tree| tree.first().and_then(|row| row.example))
+        .count("frames", |tree| crate::base::len64(tree.len()))
+}
+
+/// Describes a frame.
 fn line(frame: &AsyncFrame) -> String {
     let name = frame.label.shown();
     let state = frame.state.map_or_else(String::new, |s| format!(", state {s}"));
@@ -124,20 +178,52 @@ fn line(frame: &AsyncFrame) -> String {
 }
 
 impl Report for AsyncReport {
+    fn page(&mut self, to: &mut Paging) {
+        if let Some(tasks) = &mut self.tasks {
+            to.tells_cuts = true;
+            to.whole_list("tasks", tasks, &task_columns());
+            return;
+        }
+        let Some(tree) = &mut self.tree else {
+            to.tells_cuts = true;
+            to.whole_list("chains", &mut self.chains, &chain_columns());
+            return;
+        };
+        let mut trees: Vec<Vec<AsyncRow>> = Vec::new();
+        for row in tree.drain(..) {
+            match trees.last_mut().filter(|_| row.depth > 0) {
+                Some(last) => last.push(row),
+                None => trees.push(vec![row]),
+            }
+        }
+        self.shown = to.list("tree", &mut trees, 0, &whole_tree_columns()).or(self.shown);
+        tree.extend(trees.into_iter().flatten());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let tasks = self.tasks.is_some();
         to.table(Table::records("task", self.tasks.iter().flatten(), task_columns()).csv(tasks).shown(tasks));
         to.records("chain", &self.chains);
         to.records("row", self.tree.iter().flatten());
         to.records("status", &self.statuses);
-        to.table(Table::new(self.tree.iter().flatten(), tree_columns()).shown(!tasks && self.tree.as_ref().is_some_and(|t| !t.is_empty())));
+        let tree = tree_rows(self.tree.as_deref().unwrap_or_default(), !self.framework);
+        let any = !tasks && !tree.is_empty();
+        to.table(Table::new(tree, tree_columns()).shown(any));
         to.table(Table::new(rows(&self.chains), row_columns()).csv(!tasks).shown(false));
         if !tasks && self.tree.is_none() {
             for chain in &self.chains {
                 let object = chain.root.object.map_or_else(|| "?".into(), |o| o.to_string());
                 let times = if chain.count > 1 { format!("{}× ", chain.count) } else { String::new() };
                 to.line(format!("{times}{}: {} {object}", chain.root.kind, chain.root.label));
-                to.lines(chain.frames.iter().take(MAX_FRAMES).map(line));
+                let frames = chain.frames.get(..MAX_FRAMES).unwrap_or(&chain.frames);
+                let parts = if self.framework { (0..frames.len()).map(Part::Item).collect() } else { folds::of_chain(frames) };
+                to.lines(parts.into_iter().filter_map(|part| match part {
+                    Part::Item(i) => frames.get(i).map(line),
+                    Part::Fold(range) => {
+                        let of = frames.get(range)?;
+                        Some(format!("  {}", folds::line(of.len(), of.iter().map(|f| f.label.shown()))))
+                    }
+                }));
                 if let Some(more) = chain.frames.len().checked_sub(MAX_FRAMES).filter(|n| *n > 0) {
                     to.line(format!("  … {more} more frames (see --json)"));
                 }
@@ -145,7 +231,7 @@ impl Report for AsyncReport {
         }
         to.gap_if(tasks || !self.chains.is_empty());
         to.record("totals", self.totals);
-        if let Some(shown) = self.shown {
+        if let Some(shown) = self.shown.filter(|_| !to.paged) {
             to.line(format!("{} roots shown; --top 0 shows all", count(shown)));
         }
         let t = &self.totals;

@@ -5,7 +5,7 @@ use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
 
-/// A component, an object of it, and one of its handles.
+/// A component, one of its objects, and one of the object's handles.
 type Row<'r> = (&'r BridgeScc, &'r BridgeObject, Option<BridgeHandle>);
 
 fn state(scc: &BridgeScc) -> &'static str {

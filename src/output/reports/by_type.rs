@@ -29,12 +29,10 @@ impl From<&ObjectsByType> for Sums {
     }
 }
 
-/// Notes a list cut by `--top`.
+/// Reports that `--top` cut a list.
 pub(super) fn cut(to: &mut Sections<'_>, by: &ObjectsByType) {
     let listed = by.types.iter().fold(0u64, |n, t| n.saturating_add(t.count));
-    if listed < by.count {
-        to.line("… more types (--top 0 lists all)");
-    }
+    to.more_rows((listed < by.count).then_some(listed), "types");
 }
 
 pub(super) fn type_columns<'r>() -> Columns<'r, TypeBytes> {

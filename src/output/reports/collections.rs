@@ -3,13 +3,13 @@
 use crate::model::{CollectionKind, CollectionsModel, LastCollection, RecordedCollection};
 use crate::output::{bytes, count};
 
-/// `gen0 81, gen1 80, gen2 39`.
+/// Formats the collection counts: `gen0 81, gen1 80, gen2 39`.
 pub(super) fn counts_line(c: &CollectionsModel) -> String {
     let counts: Vec<String> = c.counts.iter().enumerate().map(|(g, n)| format!("gen{g} {}", count(*n))).collect();
     counts.join(", ")
 }
 
-/// What the last collection was, and why.
+/// Describes the last collection and its reason.
 pub(super) fn last_line(last: &LastCollection) -> String {
     let mut parts = vec![format!("GC #{} of gen{} ({})", last.index, last.generation, last.reason)];
     parts.extend(last.compacting.map(|yes| if yes { "compacting" } else { "sweeping" }.to_string()));
@@ -23,7 +23,7 @@ pub(super) fn last_line(last: &LastCollection) -> String {
     parts.join(", ")
 }
 
-/// What the newest finished collection did.
+/// Describes the most recent finished collection.
 pub(super) fn recorded_line(r: &RecordedCollection) -> String {
     let pauses: Vec<String> = r.pauses_us.iter().map(|n| format!("{} µs", count(*n))).collect();
     let kind = match r.kind {

@@ -1,11 +1,12 @@
 use super::number;
 use crate::model::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, Trend};
+use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// Columns of the groups. Of two dumps all numbers are shown, of more the bytes in each and their course.
+/// Columns of the groups. For two dumps all numbers are shown; for more, the bytes in each dump and their trend.
 fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {
     let two = dumps <= 2;
     let readers = if two { Readers::All } else { Readers::Machines };
@@ -78,6 +79,11 @@ fn measure_columns<'r>(dumps: usize) -> Columns<'r, DiffMeasure> {
 }
 
 impl Report for DiffReport {
+    fn page(&mut self, to: &mut Paging) {
+        let columns = row_columns(self.by, self.dumps.len());
+        self.shown = to.list("rows", &mut self.rows, 0, &columns).or(self.shown);
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let dumps = self.dumps.len();
         to.records("dump", &self.dumps);
@@ -91,7 +97,7 @@ impl Report for DiffReport {
             to.line(if self.unchanged > 0 { "Nothing changed." } else { "No objects." });
         }
         to.table(Table::records("row", &self.rows, row_columns(self.by, dumps)).csv(true).shown(!self.rows.is_empty()));
-        if let Some(shown) = self.shown {
+        if let Some(shown) = self.shown.filter(|_| !to.paged) {
             to.line(format!("… {} listed, those that gained most first (--top 0 lists all)", count(shown)));
         }
         if self.unchanged > 0 && !self.rows.is_empty() {

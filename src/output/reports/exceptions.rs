@@ -1,16 +1,17 @@
 use super::number;
 use crate::base::{Name, len64};
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 /// Maximum frames printed per exception, for runaway recursion.
 const MAX_FRAMES: usize = 64;
 
-/// The mark before an inner exception.
+/// Prefix of an inner exception.
 const INNER: &str = "---> ";
 
-/// HRESULT in the usual form: `0x80131600`.
+/// Formats an HRESULT: `0x80131600`.
 fn hresult(n: i32) -> String {
     format!("{:#010x}", n.cast_unsigned())
 }
@@ -25,7 +26,7 @@ pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     traces(to, vec![("", exception)]);
 }
 
-/// Prints exceptions, each after an arrow, the last one first.
+/// Prints exceptions, each after its arrow, from the end of `stack`.
 fn traces<'r>(to: &mut Sections<'r>, mut stack: Vec<(&'static str, &'r ExceptionModel)>) {
     while let Some((arrow, e)) = stack.pop() {
         let code = e.hresult.map(|n| format!(", HResult {}", hresult(n))).unwrap_or_default();
@@ -38,18 +39,18 @@ fn traces<'r>(to: &mut Sections<'r>, mut stack: Vec<(&'static str, &'r Exception
     }
 }
 
-/// Prints the text of earlier frames.
+/// Prints the text of frames from an earlier throw.
 fn remote<'r>(to: &mut Sections<'r>, text: Option<&'r str>) {
     to.lines(text.into_iter().flat_map(str::lines).map(ToString::to_string));
 }
 
-/// The number of frames of a stack trace, those included that are only text.
+/// Returns the number of frames of a stack trace, including those recorded only as text.
 fn frame_count(e: &HeapExceptionModel) -> u64 {
     let of_text = e.remote_stack_text.iter().flat_map(|text| text.lines()).filter(|line| line.trim_start().starts_with("at "));
     number(&e.stack).saturating_add(len64(of_text.count()))
 }
 
-/// Where a frame is: its offset in the method's code, the module, and the source as .NET prints it.
+/// Describes the location of a frame: its offset in the method's code, the module, and the source line as .NET prints it.
 fn place(f: &FrameModel) -> String {
     let mut out = f.offset.map_or_else(String::new, |offset| format!(" +{offset:#x}"));
     if let Some(module) = &f.module {
@@ -114,6 +115,13 @@ fn group_columns<'r>() -> Columns<'r, ExceptionGroup> {
 }
 
 impl Report for ExceptionsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = match &mut self.exceptions {
+            Some(list) => to.whole_list("exceptions", list, &exception_columns()),
+            None => to.whole_list("groups", &mut self.groups, &group_columns()),
+        };
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let (some, listed) = (self.total > 0, self.exceptions.is_some());
         to.table(Table::records("exception-group", &self.groups, group_columns()).csv(!listed).shown(some && !listed));

@@ -1,5 +1,6 @@
 use crate::base::total;
 use crate::model::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport, Generation};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
@@ -40,20 +41,25 @@ fn object_columns<'r>() -> Columns<'r, FinalizerObject> {
 }
 
 impl Report for FinalizersReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.shown = to.list("types", &mut self.types, 0, &type_columns()).or(self.shown);
+        if let Some(objects) = &mut self.objects {
+            self.objects_shown = to.list("objects", objects, total([self.registered, self.ready, self.critical]), &object_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let listed = self.objects.is_some();
         let some = self.objects.as_ref().is_some_and(|o| !o.is_empty());
         to.table(Table::records("object", self.objects.iter().flatten(), object_columns()).csv(listed).shown(some));
-        if let (Some(shown), true) = (self.objects_shown, some) {
+        if let (Some(shown), true) = (self.objects_shown, some && !to.paged) {
             let all = total([self.registered, self.ready, self.critical]);
             to.line(format!("{} of {} (--top 0 lists all)", count(shown), plural(all, "object")));
         }
         to.gap_if(some);
         to.table(Table::records("type", &self.types, type_columns()).csv(!listed).shown(!self.types.is_empty()));
         if !self.types.is_empty() {
-            if self.shown.is_some() {
-                to.line("… more types (--top 0 lists all)");
-            }
+            to.more_rows(self.shown, "types");
             to.gap();
         }
         to.table(Table::records("heap", &self.heaps, heap_columns()));

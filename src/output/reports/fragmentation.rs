@@ -1,5 +1,6 @@
 use super::stat::covered;
 use crate::model::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighborModel, PinnedTypeModel};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, bytes_exactly, plural};
@@ -24,7 +25,7 @@ fn size_columns<'r>() -> Columns<'r, FreeSizeModel> {
     columns::<FreeSizeModel>().bytes("size_from", |s| s.size_from).count("count", |s| s.count).bytes("bytes", |s| s.bytes)
 }
 
-/// Address and type of a neighboring object.
+/// Formats address and type of a neighboring object.
 fn neighbor(n: Option<&NeighborModel>) -> Option<String> {
     n.map(|n| format!("{} {}", n.address, n.type_name))
 }
@@ -59,6 +60,10 @@ fn pinned_columns<'r>() -> Columns<'r, PinnedTypeModel> {
 }
 
 impl Report for FragmentationReport {
+    fn page(&mut self, to: &mut Paging) {
+        to.list("largest", &mut self.largest, 0, &block_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let by_segment = self.segments.is_some();
         let some = !self.generations.is_empty();

@@ -1,4 +1,6 @@
-use crate::model::{HandleBy, HandleGroup, HandleModel, HandleStat, HandleUse, HandlesReport};
+use crate::base::in_units;
+use crate::model::{HandleBlocks, HandleBy, HandleGroup, HandleMemory, HandleModel, HandleStat, HandleUse, HandlesReport};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -42,8 +44,58 @@ fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
     columns::<HandleGroup>().text_or_none(name, 60, |g| g.key.as_deref()).name().count("count", |g| g.count).bytes("bytes", |g| g.bytes)
 }
 
+fn block_columns<'r>() -> Columns<'r, HandleBlocks> {
+    columns::<HandleBlocks>()
+        .text("type", 22, |b| b.kind.name())
+        .whole()
+        .count("blocks", |b| b.blocks)
+        .count("secondary_blocks", |b| b.secondary_blocks)
+        .keep(4)
+        .count("blocks_without_objects", |b| b.blocks_without_objects)
+        .keep(5)
+        .bytes("bytes", |b| b.bytes)
+        .count("slots", |b| b.slots)
+        .keep(6)
+        .count("handles", |b| b.handles)
+        .count("empty_slots", |b| b.empty_slots)
+}
+
+fn memory<'r>(memory: &'r HandleMemory, to: &mut Sections<'r>) {
+    to.table(Table::records("block", &memory.types, block_columns()).csv(true).shown(!memory.types.is_empty()));
+    to.gap_if(!memory.types.is_empty());
+    to.line(format!(
+        "{} of {} in {}: {}",
+        plural(memory.segments, "segment"),
+        in_units(memory.segment_bytes),
+        plural(memory.tables, "handle table"),
+        in_units(memory.bytes),
+    ));
+    if let (Some(held), Some(free)) = (memory.segments_with_objects, memory.free_blocks) {
+        to.line(format!(
+            "{} with objects, which stay until their handles are freed; {} free",
+            plural(held, "segment"),
+            plural(free, "block")
+        ));
+    }
+}
+
 impl Report for HandlesReport {
+    fn page(&mut self, to: &mut Paging) {
+        let lists = (&mut self.handles, &mut self.groups);
+        self.shown = match lists {
+            (Some(handles), _) => to.list("handles", handles, self.total, &handle_columns(true, true, true)),
+            (_, Some(groups)) => to.list("groups", groups, self.group_count.unwrap_or(0), &group_columns(self.by)),
+            _ => {
+                to.tells_cuts = true;
+                to.list("counts", &mut self.counts, 0, &count_columns())
+            }
+        };
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
+        if let Some(tables) = &self.memory {
+            return memory(tables, to);
+        }
         if let Some(handles) = &self.handles {
             let with = |there: fn(&HandleModel) -> bool| handles.iter().any(there);
             let columns =
@@ -62,6 +114,10 @@ impl Report for HandlesReport {
         to.table(counts.csv(only).shown(shown));
         to.gap_if(shown);
         to.line(format!("{} in {}", plural(self.total, "handle"), plural(self.tables, "handle table")));
+        if self.detail {
+            let names: Vec<&str> = self.supported.iter().map(|kind| kind.name()).collect();
+            to.line(format!("supported types: {} (by {})", names.join(", "), self.supported_by));
+        }
         for of in &self.uses {
             to.line(format!("{} made by the runtime for itself: {}", plural(of.count, "strong handle"), of.used_for.words()));
         }

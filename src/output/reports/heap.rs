@@ -1,14 +1,14 @@
 use serde::Serialize;
 
 use super::collections::{counts_line, last_line};
-use crate::base::Addr;
+use crate::base::{Addr, len64, total};
 use crate::model::{
     AllocContextModel, ContextOwner, GenerationBudget, GenerationModel, HeapDetail, HeapMapModel, HeapMapRow, HeapModel, HeapReport,
     MapBytes, MapCell, MapRows, NamedCount, RecordedCollection,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{Cell, bytes, count};
+use crate::output::{Cell, bytes, count, plural};
 
 /// One generation of one heap.
 #[derive(Serialize)]
@@ -62,6 +62,18 @@ fn context_line(c: &AllocContextModel, server: bool) -> String {
     let total = |n: Option<u64>, of: &str| n.map_or_else(String::new, |n| format!(", {} allocated in {of}", bytes(n)));
     let (soh, uoh) = (total(c.allocated_bytes, "SOH"), total(c.allocated_bytes_uoh, "LOH and POH"));
     format!("{owner}: {range}{soh}{uoh}")
+}
+
+/// Summarizes all allocation contexts: a process may have thousands of threads.
+fn contexts_line(contexts: &[AllocContextModel]) -> String {
+    let free = total(contexts.iter().map(|c| c.limit.since(c.pointer).unwrap_or(0)));
+    let of = |n: fn(&AllocContextModel) -> Option<u64>, what: &str| {
+        let known = contexts.iter().any(|c| n(c).is_some());
+        known.then(|| format!(", {} allocated in {what}", bytes(total(contexts.iter().filter_map(n)))))
+    };
+    let parts = [of(|c| c.allocated_bytes, "SOH"), of(|c| c.allocated_bytes_uoh, "LOH and POH")];
+    let all = plural(len64(contexts.len()), "allocation context");
+    format!("{all}: {} free{} (--detail lists them)", bytes(free), parts.into_iter().flatten().collect::<String>())
 }
 
 fn budget_columns<'r>() -> Columns<'r, GenerationBudget> {
@@ -120,7 +132,7 @@ fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
         .keep(4)
 }
 
-/// How a map is to be read; its rows are records of their own.
+/// The scale of a map; its rows are separate records.
 #[derive(Clone, Serialize)]
 struct Scale {
     cell_bytes: u64,
@@ -163,7 +175,7 @@ fn map_columns<'r>(map: &HeapMapModel) -> Columns<'r, HeapMapRow> {
         .keep(9)
 }
 
-/// What the cells of a map are, for one that has some.
+/// Adds the legend of a map that has rows.
 fn map_legend(to: &mut Sections<'_>, map: &HeapMapModel) {
     let rows = match map.by {
         MapRows::Segments => "a row for each segment",
@@ -215,9 +227,13 @@ impl Report for HeapReport {
             to.gap();
         }
         to.lines(self.heaps.iter().flat_map(part_lines));
-        // Only heaps of server GC have an address.
+        // Only server GC heaps have an address.
         let server = self.heaps.iter().any(|h| h.address.is_some());
-        to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));
+        if self.heaps.iter().any(|h| h.detail.is_some()) {
+            to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));
+        } else if !self.allocation_contexts.is_empty() {
+            to.line(contexts_line(&self.allocation_contexts));
+        }
         if let Some(c) = &self.collections {
             to.gap();
             to.line(format!("Collections: {}", counts_line(c)));

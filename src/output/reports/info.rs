@@ -2,13 +2,13 @@ use super::collections::{counts_line, last_line, recorded_line};
 use crate::clr::values::utc;
 use crate::model::{
     AnswerBasis, AnswerKind, AnswerModel, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource,
-    MorePrecise, RuntimeKind,
+    MorePrecise, NamedCount, RuntimeKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count, plural};
 
-/// `System.ApplicationException: out of luck, in Lab.Program.Crash(), thread 27678`.
+/// Formats the crash: `System.ApplicationException: out of luck, in Lab.Program.Crash(), thread 27678`.
 fn crash_line(report: &CrashReport) -> String {
     let exception = report.exception.as_ref().map(|e| {
         let message = e.message.as_ref().map(|m| format!(": {m}")).unwrap_or_default();
@@ -41,7 +41,7 @@ fn gc_line(gc: &GcModel) -> String {
     parts.join(", ")
 }
 
-/// Whether a collection was at work.
+/// Describes whether a collection was in progress.
 fn running_line(gc: &GcModel) -> String {
     let running = match gc.phase {
         Some(GcPhase::Moving) => "YES, COMPACTING OR SWEEPING: objects may be half moved, do not trust this heap",
@@ -54,16 +54,16 @@ fn running_line(gc: &GcModel) -> String {
     running.into()
 }
 
-/// Seconds since 1970 as a time of day.
+/// Formats seconds since 1970 as date and time in UTC.
 fn utc_seconds(seconds: u64) -> String {
-    /// 1970 in ticks of `DateTime`, and ticks of a second.
+    /// 1970-01-01 in ticks of `DateTime`, and ticks per second.
     const EPOCH: u64 = 621_355_968_000_000_000;
     const TICKS: u64 = 10_000_000;
     let time = seconds.checked_mul(TICKS).and_then(|ticks| utc(ticks.checked_add(EPOCH)?));
     time.unwrap_or_else(|| format!("{seconds} seconds after 1970"))
 }
 
-/// `3 h 20 min`.
+/// Formats a duration: `3 h 20 min`.
 fn duration(seconds: u64) -> String {
     match (seconds / 86_400, seconds / 3600 % 24, seconds / 60 % 60, seconds % 60) {
         (0, 0, 0, s) => format!("{s} s"),
@@ -115,18 +115,18 @@ impl Report for InfoReport {
     }
 }
 
-/// Most files that are named.
+/// Maximum number of files to name.
 const FILES: usize = 6;
 
 impl InfoReport {
-    /// Why a command cannot be answered in full. A separate line has the files that stacks need.
+    /// Returns why a command cannot be answered completely. A separate line lists the files that stacks need.
     fn reason(&self, a: &AnswerModel) -> String {
         let stacks = self.more_precise.as_ref().filter(|_| a.command == "stacks" && a.reason.is_some());
         let reason = stacks.map(MorePrecise::stacks).or_else(|| a.reason.clone());
         reason.map(|r| format!(": {r}")).unwrap_or_default()
     }
 
-    /// Adds what the dump answers: in one line where it answers all in full.
+    /// Adds what the dump can answer: one line if all answers are complete.
     fn answered(&self, to: &mut Sections<'_>) {
         let full: Vec<&str> = self.answers.iter().filter(|a| a.answer == AnswerKind::Full).map(|a| a.command.as_str()).collect();
         let lacking = self.answers.iter().filter(|a| a.answer != AnswerKind::Full);
@@ -140,7 +140,7 @@ impl InfoReport {
         }
     }
 
-    /// The program, the runtime, the heap, and how the process ended.
+    /// Summarizes the program, the runtime, the heap, and how the process ended.
     fn in_short(&self) -> String {
         let runtime = self.runtimes.first().map(|r| format!(".NET {}", r.version.as_deref().unwrap_or("(unknown version)")));
         let program = self.process_name.clone().map(|name| self.process_id.map_or(name.clone(), |pid| format!("{name} ({pid})")));
@@ -152,7 +152,7 @@ impl InfoReport {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
     }
 
-    /// The page for people: the process first, what the dump is last.
+    /// Returns the facts for people: first the process, the dump last.
     fn overview(&self) -> Vec<(&'static str, String)> {
         let mut out = Vec::new();
         let mut fact = |name: &'static str, value: Option<String>| out.extend(value.map(|v| (name, v)));
@@ -223,7 +223,7 @@ impl InfoReport {
 
     fn facts(&self) -> Vec<(&'static str, String)> {
         let pid = self.process_id.map(|p| format!(", process {p}")).unwrap_or_default();
-        // A snapshot has nothing of the process but objects.
+        // A snapshot contains only objects of the process.
         let is_dump = self.kind != DumpKind::Snapshot;
         let mut out = vec![
             (
@@ -264,7 +264,7 @@ impl InfoReport {
             let version = r.version.as_deref().unwrap_or("(unknown version)");
             let by = r.version_source.as_ref().map(|s| format!(" (by {s})")).unwrap_or_default();
             let kind = if r.kind == RuntimeKind::NativeAot { " NativeAOT" } else { "" };
-            // The number matters where there is a choice.
+            // The index matters only if there are several runtimes.
             let index = if self.runtimes.len() > 1 { format!("{}: ", r.index) } else { String::new() };
             fact("runtime", Some(format!("{index}.NET{kind} {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
             let gc = match r.gc {
@@ -294,6 +294,10 @@ impl InfoReport {
             let state = gc.state.as_ref().map(|s| format!("state {s}"));
             let state: Vec<String> = [generation, bounds, state].into_iter().flatten().collect();
             fact("gc state", Some(state.join(", ")).filter(|s| !s.is_empty()));
+            let counts =
+                |list: &Vec<NamedCount>| list.iter().map(|c| format!("{} {}", c.name, count(c.count))).collect::<Vec<_>>().join(", ");
+            let mechanisms = gc.global_mechanisms.as_ref().map(counts).filter(|text| !text.is_empty());
+            fact("gc mechanisms", mechanisms);
             let by = gc.suspended_by.filter(|a| !a.is_null()).map(|a| format!(" (suspended by the thread at {a})"));
             fact("gc running", Some(format!("{}{}", running_line(gc), by.unwrap_or_default())));
             fact("suspension", self.suspension.as_ref().map(|s| format!("under way: {}", s.words())));

@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
+use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -41,6 +42,12 @@ fn own_columns<'r>() -> Columns<'r, InspectionRow> {
 }
 
 impl Report for InspectReport {
+    fn page(&mut self, to: &mut Paging) {
+        for i in &mut self.inspections {
+            to.list(i.id.name(), &mut i.rows, i.total, &own_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("finding", rows(&self.inspections), all_columns()).csv(true).shown(false));
         to.records("inspection", &self.inspections);

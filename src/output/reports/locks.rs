@@ -1,5 +1,7 @@
+use super::folds::{self, Part};
 use crate::base::{Name, file_name};
 use crate::model::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -54,12 +56,15 @@ fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
         .address("object", |w| w.object)
         .keep(8)
         .names("type", 40, |w| w.type_name.as_ref())
+        .least(18)
+        .keep(9)
         .text("evidence", 8, |w| w.evidence.name())
         .whole()
         .keep(4)
         .id("timeout_ms", |w| w.timeout_ms.map(u64::from))
         .keep(4)
         .names("method", 60, |w| w.method.as_ref())
+        .least(18)
         .keep(9)
         .address("method_desc", |w| w.method_desc)
         .only(Readers::Machines)
@@ -72,7 +77,7 @@ fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
         .only(Readers::Machines)
 }
 
-fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
+fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel, fold: bool) {
     let threads = d.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let sure = if d.possible { "POSSIBLE DEADLOCK" } else { "DEADLOCK" };
     to.alarm(format!("{sure} of threads {threads}"));
@@ -95,7 +100,12 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel) {
     }
     for stack in d.stacks.iter().filter(|s| !s.frames.is_empty()) {
         to.line(format!("  thread {}", stack.managed_id));
-        to.lines(stack.frames.iter().map(|frame| format!("    {frame}")));
+        let names: Vec<&str> = stack.frames.iter().map(|name| &**name).collect();
+        let parts = if fold { folds::of_names(&names) } else { (0..names.len()).map(Part::Item).collect() };
+        to.lines(parts.into_iter().filter_map(move |part| match part {
+            Part::Item(i) => names.get(i).map(|name| format!("    {name}")),
+            Part::Fold(range) => names.get(range).map(|of| format!("    {}", folds::line(of.len(), of.iter().copied()))),
+        }));
     }
     to.gap();
 }
@@ -114,9 +124,13 @@ fn chain(c: &WaitChain) -> String {
 }
 
 impl Report for LocksReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("locks", &mut self.locks, &lock_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         for d in &self.deadlocks {
-            deadlock(to, d);
+            deadlock(to, d, !self.framework);
         }
         to.records("deadlock", &self.deadlocks);
         let lines = self.waits.iter().any(|w| w.line.is_some());

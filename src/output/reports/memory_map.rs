@@ -1,11 +1,12 @@
 use serde::Serialize;
 
 use crate::model::{MallocBlockSize, MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{Cell, bytes};
 
-/// What the answer rests on.
+/// The source of the data.
 #[derive(Clone, Serialize)]
 struct Source<'r> {
     listing: MemoryListing,
@@ -17,7 +18,7 @@ fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
         .text("kind", 14, |k| k.kind.name())
         .whole()
         .keep(9)
-        // On a screen, in one column: nothing has both.
+        // Share one column on the screen: no row has both.
         .text_or_none("generation", 10, |k| k.generation.map(|g| g.name()).or(k.loader_heap.map(|h| h.name())))
         .whole()
         .keep(8)
@@ -66,7 +67,7 @@ fn size_columns<'r>() -> Columns<'r, MallocBlockSize> {
     columns::<MallocBlockSize>().bytes("size", |s| s.size).count("count", |s| s.count).bytes("bytes", |s| s.bytes)
 }
 
-/// `whole` is for ranges of which the dump knows what they are for.
+/// Columns of ranges; `whole` for ranges whose use is known.
 fn range_columns<'r>(whole: bool) -> Columns<'r, MemoryRangeModel> {
     columns::<MemoryRangeModel>()
         .address("start", |r| r.start)
@@ -105,7 +106,7 @@ fn range_columns<'r>(whole: bool) -> Columns<'r, MemoryRangeModel> {
         .when(whole)
 }
 
-/// How much of the address space the dump lists, in words.
+/// Describes how much of the address space the dump lists.
 fn listing(listing: MemoryListing) -> &'static str {
     match listing {
         MemoryListing::All => "every mapping of the process",
@@ -115,6 +116,14 @@ fn listing(listing: MemoryListing) -> &'static str {
 }
 
 impl Report for MemoryReport {
+    fn page(&mut self, to: &mut Paging) {
+        to.tells_cuts = true;
+        to.list("unexplained", &mut self.unexplained, 0, &range_columns(false));
+        if let Some(ranges) = &mut self.ranges {
+            to.all_of("ranges", ranges, &range_columns(true));
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
         let blank = || Cell::Text("".into());

@@ -12,6 +12,7 @@ mod exceptions;
 mod export;
 mod finalizers;
 mod fleet;
+mod folds;
 mod fragmentation;
 mod handles;
 mod heap;
@@ -49,12 +50,12 @@ mod where_is;
 
 pub use objects::objects;
 
-/// Length of a list as `u64`.
+/// Returns the length of a list as `u64`.
 fn number<T>(list: &[T]) -> u64 {
     u64::try_from(list.len()).unwrap_or(u64::MAX)
 }
 
-/// Name of a model enum in JSON.
+/// Returns the JSON name of a model enum.
 fn name_of<T: serde::Serialize>(word: T) -> Option<String> {
     serde_json::to_value(word).ok().and_then(|v| v.as_str().map(ToString::to_string))
 }

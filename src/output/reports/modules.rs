@@ -1,4 +1,5 @@
 use crate::model::{FetchModel, FetchOutcome, FilePlace, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, plural};
@@ -50,7 +51,7 @@ fn module_columns<'r>() -> Columns<'r, ModuleModel> {
         .keep(1)
 }
 
-/// The identity of the file: the module version id of an assembly, the build id, or time stamp and size.
+/// Returns the identity of the file: the module version id (MVID) of an assembly, the build ID, or time stamp and size.
 fn identity(m: &ModuleModel) -> String {
     let stamp = || Some(format!("{:08x}{:x}", m.timestamp?, m.size?));
     m.build_id.clone().or_else(|| m.mvid.clone()).or_else(stamp).unwrap_or_default()
@@ -73,6 +74,10 @@ fn fetch_columns<'r>() -> Columns<'r, FetchModel> {
 }
 
 impl Report for ModulesReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.shown = to.list("modules", &mut self.modules, self.total, &module_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("module", &self.modules, module_columns()).csv(true).shown(!self.modules.is_empty()));
         to.more(self.shown, self.total, "modules");

@@ -12,31 +12,31 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{count, plural};
 
-/// Maximum awaited objects, and waiters, of a task printed.
+/// Maximum number of awaited objects, and of waiters, to print for a task.
 const MAX_LISTED: usize = 8;
 
-/// Structures within structures that tables show field by field: beyond, and in those of more fields, their text tells.
+/// Nested structures are listed field by field up to this depth and number of fields; beyond that, only their text is shown.
 const MAX_DEPTH: usize = 3;
 const MAX_FIELDS: usize = 32;
 
-/// Name of a kind in JSON.
+/// Returns the JSON name of a kind.
 pub(super) fn kind(kind: ValueKind) -> String {
     name_of(kind).unwrap_or_default()
 }
 
-/// A field or element as a row, or a field of a structure in it.
+/// A field or element, or a field of a structure in one.
 #[derive(Clone)]
 struct Row<'r> {
-    /// By its path: `_span.Start`.
+    /// Name with the path within structures: `_span.Start`.
     name: Cow<'r, str>,
-    /// From the start of the object.
+    /// Offset from the start of the object.
     offset: Option<u64>,
-    /// Structures within which it is.
+    /// Number of enclosing structures.
     depth: usize,
     field: &'r FieldValue,
 }
 
-/// The rows of `fields`, each structure followed by its fields.
+/// Returns the rows of `fields`, each structure followed by its fields.
 fn rows<'r>(fields: &'r [FieldValue]) -> Vec<Row<'r>> {
     let row = |field: &'r FieldValue| Row { name: Cow::Borrowed(&field.name), offset: field.offset, depth: 0, field };
     let mut out = Vec::with_capacity(fields.len());
@@ -82,7 +82,7 @@ fn field_columns<'r>() -> Columns<'r, FieldValue> {
         .text("type", 32, |f| &f.type_name)
         .address("address", |f| f.address)
         .made("kind", 12, |f| kind(f.kind))
-        .text("text", 60, |f| &f.text)
+        .text("text", 60, |f| f.unquoted())
         .text_or_none("declaring_type", 32, |f| f.declaring_type.as_deref())
 }
 
@@ -137,7 +137,7 @@ fn header(h: &HeaderModel) -> Option<String> {
     })
 }
 
-/// A task in words.
+/// Describes a task.
 fn task(t: &TaskPart) -> Vec<(&'static str, String)> {
     let list = |all: Vec<String>| {
         let more = all.len().checked_sub(MAX_LISTED).filter(|n| *n > 0).map_or_else(String::new, |n| format!(" and {n} more"));
@@ -161,7 +161,7 @@ fn task(t: &TaskPart) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The runtime's name of a type that is shown in another form.
+/// Returns the runtime's name of a type, if it is displayed differently.
 pub(super) fn exact_type(name: &Name) -> Option<(&'static str, String)> {
     (name.shown() != name.as_str()).then(|| ("Exact type", name.as_str().into()))
 }
@@ -190,7 +190,7 @@ struct Itself<'r> {
 
 impl ObjectReport {
     fn itself(&self) -> Itself<'_> {
-        // Exhaustive, so that new fields are not forgotten.
+        // An exhaustive pattern, so that new fields cause a compile error.
         let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
         let ObjectReport { string, boxed, delegate, collection, fields: _, elements: _, first_element, task, truncated, .. } = self;
         Itself {

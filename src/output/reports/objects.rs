@@ -1,11 +1,11 @@
 use std::fmt::Write;
 
-use crate::model::{ObjectBrief, ObjectsReport, ObjectsTail};
+use crate::model::{FieldValue, ObjectBrief, ObjectsReport, ObjectsTail};
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
-use crate::output::{List, plural};
+use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::{List, count, plural};
 
-/// Width of the columns of fields, in characters.
+/// Width of the field columns, in characters.
 const FIELD_WIDTH: u16 = 24;
 
 /// References in one cell, space-separated: `_next=0x7f0012ab`.
@@ -29,7 +29,12 @@ fn references(o: &ObjectBrief) -> Option<String> {
     Some(text)
 }
 
-/// Columns of objects, with one for each of `fields`.
+/// Returns the value of a requested field.
+fn value_of<'o>(o: &'o ObjectBrief, path: &str) -> Option<&'o FieldValue> {
+    o.fields.as_ref()?.get(path)?.as_ref()
+}
+
+/// Columns of objects, with one column for each of `fields`.
 fn object_columns<'r>(refs: bool, fields: &[String]) -> Columns<'r, ObjectBrief> {
     let columns = columns::<ObjectBrief>()
         .address("address", |o| o.address)
@@ -45,8 +50,11 @@ fn object_columns<'r>(refs: bool, fields: &[String]) -> Columns<'r, ObjectBrief>
         .when(refs);
     fields.iter().fold(columns, |columns, path| {
         let key = path.clone();
-        let value = move |o: &ObjectBrief| o.fields.as_ref()?.get(&key)?.as_ref().map(|value| value.text.clone());
-        columns.made("field", FIELD_WIDTH, value).of_field(path.clone()).lines(2)
+        let shown = columns.made("field", FIELD_WIDTH, move |o| value_of(o, &key).map(|value| value.text.clone()));
+        let shown = shown.of_field(path.clone()).lines(2).only(Readers::People);
+        let key = path.clone();
+        let value = move |o: &ObjectBrief| value_of(o, &key).map(|value| value.unquoted().to_string());
+        shown.made("field", FIELD_WIDTH, value).of_field(path.clone()).only(Readers::Machines)
     })
 }
 
@@ -73,8 +81,12 @@ impl Report for ObjectsTail {
         };
         let all = format!("{}, {}{free}", plural(self.total, "object"), plural(self.total_bytes, "byte"));
         to.gap_if(self.next_start.is_none());
+        let rows = self.total.saturating_add(self.free_count);
+        let end = self.next_start.unwrap_or(rows);
+        let first = end.saturating_sub(self.listed).saturating_add(1);
         to.line(match self.next_start {
-            Some(next) => format!("{} of {all} (next: --start {next}; all: --count 0)", plural(self.listed, "row")),
+            Some(next) => format!("rows {} to {} of {all} (next: --skip {next}; all: --top 0)", count(first), count(end)),
+            None if self.listed > 0 && self.listed < rows => format!("rows {} to {} of {all}", count(first), count(end)),
             None => all,
         });
     }

@@ -1,11 +1,12 @@
 use serde::Serialize;
 
 use crate::model::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{count, plural};
 
-/// An item with its queue.
+/// A work item with its queue.
 #[derive(Clone, Serialize)]
 struct Row<'r> {
     queue: &'r str,
@@ -25,6 +26,15 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .names("type", 60, |r| r.item.type_name.as_ref())
 }
 
+/// Columns by which the items of a queue can be sorted.
+fn item_columns<'r>() -> Columns<'r, PoolItem> {
+    columns::<PoolItem>()
+        .address("object", |i| i.object)
+        .text("kind", 14, |i| i.kind.name())
+        .names("description", 60, |i| Some(&i.description))
+        .names("type", 60, |i| i.type_name.as_ref())
+}
+
 fn group_columns<'r>() -> Columns<'r, PoolGroup> {
     columns::<PoolGroup>()
         .count("count", |g| g.count)
@@ -35,7 +45,7 @@ fn group_columns<'r>() -> Columns<'r, PoolGroup> {
         .name_lines(2)
 }
 
-/// The object that a thread waits for. The method is in another column, which leaves first.
+/// Describes the object that a thread waits for. The method is in another column, which is dropped first.
 fn awaited(w: &PoolWorker) -> Option<String> {
     let object = w.object.map_or_else(String::new, |object| format!(" {object}"));
     let of = w.type_name.as_ref().map_or_else(String::new, |name| format!(" {name}"));
@@ -45,12 +55,13 @@ fn awaited(w: &PoolWorker) -> Option<String> {
 fn worker_columns<'r>() -> Columns<'r, PoolWorker> {
     columns::<PoolWorker>()
         .id("managed_id", |w| w.managed_id.map(u64::from))
+        .keep(8)
         .id("os_id", |w| w.os_id)
         .text_or_none("blocked_by", 100, |w| w.blocked_by.as_deref())
         .only(Readers::Machines)
         .made("blocked_by", 60, awaited)
         .name()
-        .least(60)
+        .least(40)
         .keep(9)
         .only(Readers::People)
         .text_or_none("wait", 16, |w| w.wait.map(|kind| kind.name()))
@@ -77,6 +88,15 @@ impl PoolReport {
 }
 
 impl Report for PoolReport {
+    fn page(&mut self, to: &mut Paging) {
+        to.tells_cuts = true;
+        to.whole_list("groups", &mut self.groups, &group_columns());
+        to.whole_list("workers", &mut self.workers, &worker_columns());
+        for queue in &mut self.queues {
+            to.whole_list(&format!("items in {}", queue.name), &mut queue.items, &item_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let rows = || self.queues.iter().flat_map(|q| q.items.iter().map(|item| Row { queue: &q.name, managed_id: q.managed_id, item }));
         to.table(Table::records("item", rows().collect::<Vec<_>>(), row_columns()).csv(true).shown(false));

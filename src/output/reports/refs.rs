@@ -1,5 +1,7 @@
 use super::retained::{root_coverage, root_line};
+use crate::base::in_units;
 use crate::model::{RefList, RefObject, RefRow, RefType, RefsReport};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, plural};
@@ -24,7 +26,7 @@ fn field_column<'r, T: 'r>(before: Columns<'r, T>, field: impl for<'a> Fn(&'a T)
     before.text_or_none("field", 28, field).name().keep(9)
 }
 
-/// All of a reference, for CSV.
+/// All columns of a reference, for CSV.
 fn all_of_row<'r>() -> Columns<'r, Directed<'r, RefRow>> {
     columns::<Directed<'r, RefRow>>()
         .text("direction", 8, |r| r.0)
@@ -55,7 +57,7 @@ fn type_columns<'r>(retained: bool) -> Columns<'r, RefType> {
     field_column(types, |r| r.field.as_deref().or_else(|| r.via.words())).names("to_type", 40, |r| Some(&r.to_type)).keep(8)
 }
 
-/// All of a group, for CSV.
+/// All columns of a group, for CSV.
 fn all_of_type<'r>() -> Columns<'r, Directed<'r, RefType>> {
     columns::<Directed<'r, RefType>>()
         .text("direction", 8, |r| r.0)
@@ -76,7 +78,7 @@ fn object_line(object: &RefObject) -> String {
     format!("{} {} ({}{retained})", object.address, object.type_name, plural(object.size, "byte"))
 }
 
-/// A list with its title and its sum.
+/// Adds a list with its title and total.
 fn list<'r>(to: &mut Sections<'r>, list: &'r RefList, incoming: bool) {
     let title = if incoming { "Referenced by" } else { "Refers to" };
     if list.references == 0 {
@@ -92,15 +94,26 @@ fn list<'r>(to: &mut Sections<'r>, list: &'r RefList, incoming: bool) {
     let types = list.types.iter().flatten();
     let has_retained = types.clone().any(|r| r.retained.is_some());
     to.table(Table::new(types, type_columns(has_retained)).csv(false).shown(list.types.is_some()));
-    if list.shown.is_some() {
-        to.line("… more rows (--top 0 lists all)");
-    }
+    to.more_rows(list.shown, "rows");
     let end = if incoming { "from" } else { "to" };
     to.line(format!("{} {end} {} of {}", plural(list.references, "reference"), plural(list.objects, "object"), plural(list.bytes, "byte")));
     to.gap();
 }
 
 impl Report for RefsReport {
+    fn page(&mut self, to: &mut Paging) {
+        for (list, incoming) in [(&mut self.incoming, true), (&mut self.outgoing, false)] {
+            let Some(list) = list else { continue };
+            let name = if incoming { "incoming" } else { "outgoing" };
+            if let Some(rows) = &mut list.list {
+                list.shown = to.list(name, rows, 0, &row_columns(incoming, true, true)).or(list.shown);
+            }
+            if let Some(types) = &mut list.types {
+                list.shown = to.list(name, types, 0, &type_columns(true)).or(list.shown);
+            }
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let lists = || [("incoming", &self.incoming), ("outgoing", &self.outgoing)].into_iter().filter_map(|(d, l)| Some((d, l.as_ref()?)));
         let by_type = lists().any(|(_, list)| list.types.is_some());
@@ -117,6 +130,7 @@ impl Report for RefsReport {
         to.records("coverage", &self.coverage);
         match &self.object {
             Some(object) => to.line(object_line(object)),
+            None if self.cards.is_some() => to.line(plural(self.targets, "young object")),
             None => to.line(plural(self.targets, "object")),
         }
         to.gap();
@@ -126,6 +140,16 @@ impl Report for RefsReport {
             to.gap();
         }
         self.incoming.iter().for_each(|of| list(to, of, true));
+        if let Some(cards) = &self.cards {
+            to.line(format!(
+                "{} set in older generations, which cover {}; {} to younger objects on them, {} elsewhere",
+                plural(cards.set, "card"),
+                in_units(cards.set_bytes),
+                plural(cards.references_on_set, "reference"),
+                cards.references_on_clear,
+            ));
+            to.gap();
+        }
         self.outgoing.iter().for_each(|of| list(to, of, false));
         if self.roots.is_some() {
             root_coverage(to, &self.coverage);

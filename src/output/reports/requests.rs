@@ -1,11 +1,9 @@
-use crate::base::Name;
-use crate::model::{ConnectionPool, RequestDirection, RequestModel, RequestsReport, SocketModel};
+use crate::base::{Name, is_of_framework};
+use crate::model::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-
-/// Namespaces of the libraries.
-const FRAMEWORK: [&str; 3] = ["System.", "Microsoft.AspNetCore.", "Microsoft.Extensions."];
 
 fn yes(b: Option<bool>) -> Option<&'static str> {
     b.map(|b| if b { "true" } else { "false" })
@@ -30,10 +28,10 @@ fn all_columns<'r>() -> Columns<'r, RequestModel> {
         .address("waiter", |r| r.waiter)
         .made("waits_for", 80, waits_for)
         .count("thread", |r| r.thread.map(u64::from))
-        .made("chain", 120, chain)
+        .made("chain", 120, |r| chain(r, true))
 }
 
-fn incoming_columns<'r>() -> Columns<'r, &'r RequestModel> {
+fn incoming_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
     columns::<&RequestModel>()
         .address("object", |r| r.object)
         .keep(8)
@@ -55,12 +53,12 @@ fn incoming_columns<'r>() -> Columns<'r, &'r RequestModel> {
         .text_or_none("remote", 30, |r| r.remote.as_deref())
         .made("waits_for", 40, |r| waits_for(r))
         .keep(8)
-        .made("chain", 120, |r| chain(r))
+        .made("chain", 120, move |r| chain(r, framework))
         .lines(3)
         .keep(6)
 }
 
-fn outgoing_columns<'r>() -> Columns<'r, &'r RequestModel> {
+fn outgoing_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
     columns::<&RequestModel>()
         .address("object", |r| r.object)
         .keep(8)
@@ -77,12 +75,12 @@ fn outgoing_columns<'r>() -> Columns<'r, &'r RequestModel> {
         .keep(3)
         .address("pool", |r| r.pool)
         .keep(2)
-        .made("chain", 120, |r| chain(r))
+        .made("chain", 120, move |r| chain(r, framework))
         .lines(3)
         .keep(8)
 }
 
-/// The root of a request's chain, or the thread that works on the request.
+/// Describes the root of a request's chain, or the thread that works on the request.
 fn waits_for(request: &RequestModel) -> Option<String> {
     let root = request.waits_for.as_ref().map(|root| format!("{}: {}", root.kind, root.label.shown()));
     match request.thread {
@@ -91,7 +89,7 @@ fn waits_for(request: &RequestModel) -> Option<String> {
     }
 }
 
-/// An age for people: `3.5 s`, `12 min`.
+/// Formats an age for people: `3.5 s`, `12 min`.
 fn age(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
@@ -101,10 +99,11 @@ fn age(ms: u64) -> String {
     }
 }
 
-/// The methods of the program that wait for a request, or serve it: those of .NET's and ASP.NET Core's own libraries say little.
-fn chain(request: &RequestModel) -> Option<String> {
+/// Lists the methods of the program that wait for a request or serve it. Methods of the framework add little and are included only if
+/// `framework`.
+fn chain(request: &RequestModel, framework: bool) -> Option<String> {
     let methods = request.frames.iter().filter_map(|f| f.method.as_ref());
-    let own: Vec<&str> = methods.map(Name::shown).filter(|m| !FRAMEWORK.iter().any(|f| m.starts_with(f))).collect();
+    let own: Vec<&str> = methods.map(Name::shown).filter(|m| framework || !is_of_framework(m)).collect();
     (!own.is_empty()).then(|| own.join(" ← "))
 }
 
@@ -126,17 +125,32 @@ fn socket_columns<'r>() -> Columns<'r, SocketModel> {
         .text_or_none("listening", 9, |s| yes(s.listening))
         .text_or_none("connected", 9, |s| yes(s.connected))
         .text_or_none("disposed", 8, |s| yes(s.disposed))
+        .text_or_none("garbage", 7, |s| yes(s.garbage))
+}
+
+fn peer_columns<'r>() -> Columns<'r, PeerModel> {
+    columns::<PeerModel>()
+        .count("count", |p| p.count)
+        .text("state", 11, |p| p.state.name())
+        .whole()
+        .text_or_none("peer", 40, |p| p.peer.as_deref())
+        .text_or_none("local", 40, |p| p.local.as_deref())
+        .address("example", |p| p.example)
 }
 
 impl Report for RequestsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("requests", &mut self.requests, &all_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("request", &self.requests, all_columns()).csv(true).shown(false));
         let of = |direction| self.requests.iter().filter(move |r| r.direction == direction).collect::<Vec<_>>();
         let (incoming, outgoing) = (of(RequestDirection::Incoming), of(RequestDirection::Outgoing));
         let (is_served, is_sent) = (!incoming.is_empty(), !outgoing.is_empty());
-        to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns()).shown(is_served));
-        // Without incoming ones, the table needs no title.
-        let outgoing = Table::new(outgoing, outgoing_columns()).shown(is_sent);
+        to.titled("Incoming requests", is_served, Table::new(incoming, incoming_columns(self.framework)).shown(is_served));
+        // Without incoming requests, the table needs no title.
+        let outgoing = Table::new(outgoing, outgoing_columns(self.framework)).shown(is_sent);
         if is_served {
             to.titled("Outgoing requests", is_sent, outgoing)
         } else {
@@ -145,6 +159,8 @@ impl Report for RequestsReport {
         to.not_listed(self.not_listed, "requests");
         let pools = Table::records("connection-pool", &self.pools, pool_columns()).shown(!self.pools.is_empty());
         to.titled("Connection pools", !self.pools.is_empty(), pools);
+        let peers = Table::records("peer", &self.peers, peer_columns()).shown(!self.peers.is_empty());
+        to.titled("Connections by peer", !self.peers.is_empty(), peers);
         let sockets = Table::records("socket", &self.sockets, socket_columns()).shown(!self.sockets.is_empty());
         to.titled("Sockets", !self.sockets.is_empty(), sockets);
         to.gap_if(!(self.requests.is_empty() && self.pools.is_empty() && self.sockets.is_empty()));

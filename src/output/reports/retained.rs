@@ -1,9 +1,11 @@
+use super::folds::{self, Indent, Part};
 use super::number;
 use crate::base::{len64, total};
 use crate::model::{
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport,
     RetainedType, RootCoverageModel, RootModel, Suspect, TreeRow,
 };
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Fill, Readers, Table, columns};
 use crate::output::{bytes, count, plural};
@@ -54,7 +56,7 @@ fn indent(depth: u32) -> String {
     "  ".repeat(usize::try_from(depth).unwrap_or(0).min(40))
 }
 
-/// The blocks are those of an icicle that hangs from all reachable bytes.
+/// Columns of the tree. Its bars form an icicle chart below all reachable bytes.
 fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
     columns::<TreeRow>()
         .count("depth", |r| u64::from(r.depth))
@@ -108,7 +110,7 @@ fn suspect_columns<'r>() -> Columns<'r, Suspect> {
         .only(Readers::Machines)
 }
 
-/// Root coverage: a line of complete kinds, then a line per other kind; stacks and registers share one.
+/// Adds the root coverage: one line for all complete kinds, then a line per other kind; stacks and registers share one.
 pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCoverageModel]) {
     let complete: Vec<&str> = coverage.iter().filter(|c| c.coverage == CoverageKind::Complete).map(|c| c.kind.name()).collect();
     if !complete.is_empty() {
@@ -118,7 +120,7 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
     if coverage.iter().any(scanned) {
         let reasons = coverage.iter().filter(|c| scanned(c)).filter_map(|c| c.reason.as_deref());
         let reason = reasons.max_by_key(|r| r.len()).unwrap_or("some roots may be stale");
-        // Of a partial answer, notes have the reasons.
+        // The notes of a partial answer contain the reasons.
         let shown = if to.complete { reason } else { reason.split("; ").next().unwrap_or(reason) };
         to.line(format!("stacks: {shown}"));
     }
@@ -128,7 +130,7 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
     }));
 }
 
-/// One object with its dominators and the objects it dominates.
+/// Describes one object with its dominators and the objects it dominates.
 fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
     let object = &o.object;
     let retains = format!("{} ({:.1} %) in {}", plural(object.retained, "byte"), object.share * 100.0, plural(object.dominated, "object"));
@@ -142,6 +144,18 @@ fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
 }
 
 impl Report for RetainedReport {
+    fn page(&mut self, to: &mut Paging) {
+        if let Some(objects) = &mut self.objects {
+            to.list("objects", objects, self.object_count.unwrap_or(0), &object_columns());
+        }
+        if let Some(types) = &mut self.types {
+            to.list("types", types, self.type_count.unwrap_or(0), &type_columns());
+        }
+        if let Some(groups) = &mut self.groups {
+            to.list("groups", groups, self.group_count.unwrap_or(0), &group_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let (tree, suspects, object) = (self.tree.is_some(), self.suspects.is_some(), self.object.is_some());
         let some = self.objects.as_ref().is_some_and(|l| !l.is_empty());
@@ -241,11 +255,27 @@ fn step_line(s: &PathStep, depth: usize) -> String {
     format!("{}-> {field}{times}{}{last} {} ({})", " ".repeat(depth.min(40)), s.address, s.type_name, plural(bytes, "byte"))
 }
 
-fn node_line(n: &PathNode) -> String {
+/// Returns the tree of paths in lines.
+fn tree_lines(nodes: &[PathNode], fold: bool) -> impl Iterator<Item = String> {
+    let parts = if fold { folds::of_nodes(nodes) } else { (0..nodes.len()).map(Part::Item).collect() };
+    let mut depths = Indent::default();
+    parts.into_iter().filter_map(move |part| match part {
+        Part::Item(i) => nodes.get(i).map(|n| node_line(n, depths.shown(n.depth))),
+        Part::Fold(range) => {
+            let of = nodes.get(range)?;
+            let (first, last) = (of.first()?, of.last()?);
+            let line = format!("{}{}", indent(depths.shown(first.depth)), folds::levels_line(of));
+            depths.fold(last.depth, of.len());
+            Some(line)
+        }
+    })
+}
+
+fn node_line(n: &PathNode, depth: u32) -> String {
     let example = n.example.map_or_else(String::new, |a| format!("  e.g. {a}"));
     let objects = if n.objects > 1 { format!("{} × ", count(n.objects)) } else { String::new() };
     let chained = if n.fold { " (that refer to each other)" } else { "" };
-    format!("{}{objects}{}{chained}  → {}, {}{example}", indent(n.depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
+    format!("{}{objects}{}{chained}  → {}, {}{example}", indent(depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
 }
 
 /// Path index, step index, path, step.
@@ -266,13 +296,13 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
         .address("last", |s| s.3.fold.as_ref().map(|fold| fold.last))
 }
 
-/// The roots of a path's first object, and how many are left out.
+/// Returns the roots of a path's first object, and how many are omitted.
 fn root_lines(p: &PathModel) -> impl Iterator<Item = String> {
     let more = p.root_count.saturating_sub(number(&p.roots));
     p.roots.iter().map(root_line).chain((more > 0).then(|| format!("… and {}", plural(more, "more root"))))
 }
 
-/// How many of the roots that reach the object are shown.
+/// Describes how many of the roots that reach the object are shown.
 fn reach_line(r: &PathsReport, within: &str) -> Option<String> {
     let shown = total(r.paths.iter().map(|p| p.root_count));
     Some(match r.roots {
@@ -283,9 +313,16 @@ fn reach_line(r: &PathsReport, within: &str) -> Option<String> {
     })
 }
 
-pub(super) fn path_lines(p: &PathModel) -> impl Iterator<Item = String> {
-    let steps = p.steps.iter().zip(1usize..).map(|(s, depth)| step_line(s, depth));
-    root_lines(p).chain(steps).chain([String::new()])
+pub(super) fn path_lines(p: &PathModel, fold: bool) -> impl Iterator<Item = String> {
+    let parts = if fold { folds::of_path(&p.steps) } else { (0..p.steps.len()).map(Part::Item).collect() };
+    let line = |(part, depth): (Part, usize)| match part {
+        Part::Item(i) => Some(step_line(p.steps.get(i)?, depth)),
+        Part::Fold(range) => {
+            let of = p.steps.get(range)?;
+            Some(format!("{}{}", " ".repeat(depth.min(40)), folds::objects_line(of)))
+        }
+    };
+    root_lines(p).chain(parts.into_iter().zip(1usize..).filter_map(line)).chain([String::new()])
 }
 
 impl Report for PathsReport {
@@ -298,9 +335,9 @@ impl Report for PathsReport {
         }
         to.records("path", &self.paths);
         to.records("node", self.tree.iter().flatten());
-        to.lines(self.tree.iter().flatten().map(node_line));
+        to.lines(tree_lines(self.tree.as_deref().unwrap_or_default(), !self.framework));
         to.gap_if(self.tree.is_some());
-        to.lines(self.paths.iter().flat_map(path_lines));
+        to.lines(self.paths.iter().flat_map(|p| path_lines(p, !self.framework)));
         if let Some(line) = reach_line(self, to.within()) {
             to.line(line);
         }

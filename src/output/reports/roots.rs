@@ -1,11 +1,18 @@
 use super::number;
 use crate::model::{RootCoverageModel, RootModel, RootType, RootsReport};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// Tables omit the last two columns, which follow from others.
-fn root_columns<'r>() -> Columns<'r, RootModel> {
+/// Whether a label only repeats the kind of the root: `strong handle` for a `strong-handle`.
+fn is_kind(root: &RootModel, label: &str) -> bool {
+    let words = root.kind.name().split('-');
+    words.eq(label.split([' ', '-']))
+}
+
+/// Columns of roots. Tables omit the last two, which follow from others. `labels` is whether any label adds to the kind.
+fn root_columns<'r>(labels: bool) -> Columns<'r, RootModel> {
     columns::<RootModel>()
         .text("kind", 19, |r| r.kind.name())
         .whole()
@@ -13,15 +20,23 @@ fn root_columns<'r>() -> Columns<'r, RootModel> {
         .address("address", |r| r.address)
         .keep(6)
         .address("object", |r| r.object)
-        .keep(8)
+        .keep(9)
         .names("type", 40, |r| r.type_name.as_ref())
+        .least(if labels { 18 } else { 26 })
         .keep(9)
         .made("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "))
         .keep(4)
-        // Of a static root, the field.
+        // For a static root, the label is the field.
         .text("label", 40, |r| &r.label)
         .name()
+        .only(Readers::Machines)
+        // A label that only repeats the kind is omitted.
+        .text_or_none("label", 40, |r| Some(r.label.as_str()).filter(|label| !is_kind(r, label)))
+        .name()
+        .least(18)
         .keep(9)
+        .only(Readers::People)
+        .when(labels)
         .count("thread", |r| r.thread.map(u64::from))
         .only(Readers::Machines)
         .address("method_table", |r| r.method_table)
@@ -37,7 +52,7 @@ fn type_columns<'r>() -> Columns<'r, RootType> {
         .names("type", 60, |t| t.type_name.as_ref())
 }
 
-/// Counts next to coverage: roots that were not found may only be absent from the dump.
+/// Columns of counts and coverage: roots that were not found may be missing from the dump.
 fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
     let found = |c: &RootCoverageModel| report.counts.iter().find(|n| n.kind == c.kind);
     columns::<RootCoverageModel>()
@@ -54,15 +69,22 @@ fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
 }
 
 impl Report for RootsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.shown = match (&mut self.roots, &mut self.types) {
+            (Some(roots), _) => to.list("roots", roots, self.total, &root_columns(true)),
+            (_, Some(types)) => to.list("types", types, 0, &type_columns()).or(self.shown),
+            _ => None,
+        };
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let by_type = self.types.is_some();
+        let labels = self.roots.iter().flatten().any(|r| !is_kind(r, &r.label));
         let some = self.roots.as_ref().map(Vec::len).or(self.types.as_ref().map(Vec::len)).unwrap_or(0) > 0;
-        to.table(Table::records("root", self.roots.iter().flatten(), root_columns()).csv(!by_type).shown(some && !by_type));
+        to.table(Table::records("root", self.roots.iter().flatten(), root_columns(labels)).csv(!by_type).shown(some && !by_type));
         to.table(Table::records("type", self.types.iter().flatten(), type_columns()).csv(by_type).shown(some && by_type));
         if some {
-            if self.shown.is_some() {
-                to.line("… more rows (--top 0 lists all)");
-            }
+            to.more_rows(self.shown, "rows");
             to.gap();
         }
         to.records("dependent", self.dependents.iter().flatten());

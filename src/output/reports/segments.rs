@@ -1,4 +1,5 @@
 use crate::model::{RegionModel, SegmentModel, SegmentsReport, WalkModel};
+use crate::output::Paging;
 use crate::output::bytes;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Fill, Table, columns};
@@ -35,6 +36,24 @@ fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
         .extra()
         .made("flags_value", 6, |s| format!("{:#x}", s.flags_value))
         .extra()
+}
+
+/// Columns for which the list has no room.
+fn detail_columns<'r>() -> Columns<'r, SegmentModel> {
+    columns::<SegmentModel>()
+        .address("start", |s| s.start)
+        .keep(9)
+        .address("used", |s| s.used)
+        .keep(8)
+        .address("background_allocated", |s| s.background_allocated)
+        .keep(8)
+        .address("reserved", |s| s.reserved)
+        .keep(6)
+        .bytes("captured_bytes", |s| s.captured_bytes)
+        .keep(5)
+        .made("flags", 6, |s| format!("{:#x}", s.flags_value))
+        .right()
+        .keep(8)
 }
 
 type Walked<'r> = (&'r SegmentModel, &'r WalkModel);
@@ -90,10 +109,14 @@ fn region_columns<'r>() -> Columns<'r, RegionModel> {
 }
 
 impl Report for SegmentsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("segments", &mut self.segments, &segment_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let some = !self.segments.is_empty();
         let walked = self.segments.iter().any(|s| s.walk.is_some());
-        // With `--at`, a region may be the answer.
+        // With `--at`, the answer may be a region.
         if !some && self.regions.as_ref().is_none_or(Vec::is_empty) {
             to.line("No segment could be read.");
         }
@@ -110,6 +133,10 @@ impl Report for SegmentsReport {
             to.gap();
             let listed = if self.not_listed.is_some() { " listed" } else { "" };
             let word = if self.segments.len() == 1 { "segment" } else { "segments" };
+            if self.detail {
+                to.table(Table::new(&self.segments, detail_columns()));
+                to.gap();
+            }
             to.line(format!("{} {word}{listed}, {} allocated, {} committed", self.segments.len(), bytes(allocated), bytes(committed)));
         }
         to.gap_if(walked);

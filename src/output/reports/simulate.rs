@@ -3,6 +3,7 @@ use serde::Serialize;
 use super::by_type::{Sums, cut, objects, sum, type_columns};
 use super::retained::root_coverage;
 use crate::model::{CollectGeneration, CollectReport, Sum};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -30,6 +31,10 @@ struct CollectTotals<'r> {
 }
 
 impl Report for CollectReport {
+    fn page(&mut self, to: &mut Paging) {
+        to.list("freed", &mut self.freed.types, 0, &type_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let some = self.freed.count > 0;
         to.table(Table::records("freed", &self.freed.types, type_columns()).csv(true).shown(some));

@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use super::exceptions::trace;
+use super::folds::{self, Indent, Part};
 use super::threads::wait;
 use crate::analysis::{folded_stacks, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
@@ -8,6 +9,7 @@ use crate::model::{
     ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackFrameKind, StackFrameModel, StackGap, StackRepeat,
     StackRootModel, StacksReport, ThreadStackModel,
 };
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -22,7 +24,7 @@ const MAX_INDENT: usize = 60;
 struct Row<'r> {
     managed_id: Option<u32>,
     os_id: Option<u64>,
-    /// From 0, innermost first.
+    /// Index of the frame from 0, innermost first.
     index: usize,
     #[serde(flatten)]
     frame: &'r StackFrameModel,
@@ -58,40 +60,82 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
         .id("line", |r| r.frame.line.map(u64::from))
 }
 
-/// A line of the list of frames: a frame, or a cycle of them with its innermost one.
-#[derive(Clone, Copy)]
-struct Listed<'r> {
-    frame: &'r StackFrameModel,
-    repeat: Option<&'r StackRepeat>,
+/// A line of the list of frames.
+#[derive(Clone)]
+enum Listed<'r> {
+    /// A frame.
+    Frame(&'r StackFrameModel),
+    /// A cycle of frames.
+    Cycle(&'r StackRepeat, &'r StackFrameModel),
+    /// Folded frames of the framework: their number, and the line that replaces them.
+    Folded(u64, String),
 }
 
-impl Listed<'_> {
+impl<'r> Listed<'r> {
     fn text(&self) -> String {
-        self.repeat.map_or_else(|| line(self.frame), |r| repeated_frames(&r.cycle, r.times, r.times))
+        match self {
+            Listed::Frame(frame) => line(frame),
+            Listed::Cycle(r, _) => repeated_frames(&r.cycle, r.times, r.times),
+            Listed::Folded(_, text) => text.clone(),
+        }
     }
 
-    /// The number of frames in it.
+    /// Returns the frame, or the innermost one of a cycle.
+    fn frame(&self) -> Option<&'r StackFrameModel> {
+        match self {
+            Listed::Frame(frame) | Listed::Cycle(_, frame) => Some(frame),
+            Listed::Folded(..) => None,
+        }
+    }
+
+    /// Returns the frame if the line shows exactly one.
+    fn single(&self) -> Option<&'r StackFrameModel> {
+        match self {
+            Listed::Frame(frame) => Some(frame),
+            Listed::Cycle(..) | Listed::Folded(..) => None,
+        }
+    }
+
+    /// Returns the number of frames in the line.
     fn frames(&self) -> u64 {
-        self.repeat.map_or(1, |r| r.frames.saturating_mul(r.times))
+        match self {
+            Listed::Frame(_) => 1,
+            Listed::Cycle(r, _) => r.frames.saturating_mul(r.times),
+            Listed::Folded(frames, _) => *frames,
+        }
     }
 }
 
-/// The frames of a thread as they are listed.
+/// Folds intermediate frames of the framework.
+fn folded(list: Vec<Listed<'_>>) -> Vec<Listed<'_>> {
+    let frames: Vec<Option<&StackFrameModel>> = list.iter().map(Listed::single).collect();
+    let part = |part: Part| match part {
+        Part::Item(i) => list.get(i).cloned(),
+        Part::Fold(range) => {
+            let of = frames.get(range).unwrap_or_default();
+            let names = of.iter().flatten().filter_map(|f| f.method.as_deref());
+            Some(Listed::Folded(len64(of.len()), folds::line(of.len(), names)))
+        }
+    };
+    folds::of_stack(&frames).into_iter().filter_map(part).collect()
+}
+
+/// Returns the frames of a thread as lines.
 fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
-    // The runtime's own list shows a frame that a method has set up for a call twice: before and inside the method.
+    // The runtime lists a frame that a method set up for a call twice: before and inside the method.
     let first_method = t.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(t.frames.len());
     let again = |i: usize, f: &StackFrameModel| {
         f.kind == StackFrameKind::Runtime
             && t.frames.get(..i).unwrap_or_default().iter().rev().take(first_method.max(8)).any(|b| b.address == f.address)
     };
-    let (mut out, mut repeats, mut folded) = (Vec::new(), t.repeats.iter().peekable(), 0u64);
+    let (mut out, mut repeats, mut repeated) = (Vec::new(), t.repeats.iter().peekable(), 0u64);
     for (i, frame) in t.frames.iter().enumerate() {
         if let Some(repeat) = repeats.next_if(|repeat| repeat.first == len64(i)) {
-            folded = repeat.first.saturating_add(repeat.frames.saturating_mul(repeat.times));
-            out.push(Listed { frame, repeat: Some(repeat) });
+            repeated = repeat.first.saturating_add(repeat.frames.saturating_mul(repeat.times));
+            out.push(Listed::Cycle(repeat, frame));
         }
-        if len64(i) >= folded && !again(i, frame) {
-            out.push(Listed { frame, repeat: None });
+        if len64(i) >= repeated && !again(i, frame) {
+            out.push(Listed::Frame(frame));
         }
     }
     out
@@ -99,11 +143,11 @@ fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
 
 fn frame_columns<'r>() -> Columns<'r, Listed<'r>> {
     columns::<Listed<'r>>()
-        .address("sp", |l| l.frame.sp)
+        .address("sp", |l| l.frame().map(|f| f.sp))
         .keep(2)
-        .address("ip", |l| l.frame.ip)
+        .address("ip", |l| l.frame().and_then(|f| f.ip))
         .keep(4)
-        .text_or_none("tier", 18, |l| l.frame.tier.filter(|_| l.repeat.is_none()).map(CodeTier::name))
+        .text_or_none("tier", 18, |l| l.single().and_then(|f| f.tier).map(CodeTier::name))
         .whole()
         .extra()
         .made("method", 100, Listed::text)
@@ -112,7 +156,7 @@ fn frame_columns<'r>() -> Columns<'r, Listed<'r>> {
         .keep(9)
 }
 
-/// A frame in words.
+/// Describes a frame.
 fn line(f: &StackFrameModel) -> String {
     let mut out = frame_label(f).to_string();
     if f.kind == StackFrameKind::Runtime {
@@ -134,7 +178,7 @@ fn line(f: &StackFrameModel) -> String {
     out
 }
 
-/// The source line as .NET prints it; empty if it is not known.
+/// Formats the source line like .NET; empty if unknown.
 fn source(file: Option<&str>, line: Option<u32>) -> String {
     file.zip(line).map(|(file, line)| format!(" in {}:line {line}", file_name(file))).unwrap_or_default()
 }
@@ -156,13 +200,13 @@ fn argument(a: &ArgumentModel) -> String {
     format!("        {:<16} {} {name} = {value}", at, a.type_name)
 }
 
-/// The gaps that matter to what is shown: where only the references of known frames are unknown, nothing is missing without these.
+/// Returns the gaps that matter for what is shown: gaps in the references of known frames matter only with `--roots`.
 fn gaps(t: &ThreadStackModel) -> impl Iterator<Item = &StackGap> {
     let roots = t.frames.iter().any(|f| f.roots.is_some());
     t.gaps.iter().filter(move |gap| roots || gap.loses_frames)
 }
 
-/// The locals of a frame. Of those without a name, compilers' temporaries for the most part, the ones that have no value are only counted.
+/// Formats the locals of a frame. Locals without name and value, mostly compiler temporaries, are only counted.
 fn local_lines(locals: &[ArgumentModel]) -> Vec<String> {
     let unnamed = |a: &ArgumentModel| {
         let slot = a.name.as_deref().and_then(|name| name.strip_prefix("local_"));
@@ -197,7 +241,7 @@ fn native_columns<'r>() -> Columns<'r, NativeFrameModel> {
         .keep(9)
 }
 
-/// Where a thread crashed, and its native frames.
+/// Describes where a thread crashed, and its native frames.
 fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.line(format!("  {}", f.words()));
     if !f.native {
@@ -217,7 +261,7 @@ fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     }
 }
 
-/// The crashed thread, where the runtime does not know it.
+/// Describes a crashed thread that the runtime does not know.
 fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     let os = f.thread.map_or_else(|| "?".into(), |id| id.to_string());
     to.alarm(format!("Native thread (OS {os}) CRASHED"));
@@ -225,12 +269,13 @@ fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.gap();
 }
 
-/// A line of the list with what its frames hold: of a cycle, those of its innermost round.
+/// Describes a line with the contents of its frames; for a cycle, those of its innermost round.
 fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) {
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let frames = match l.repeat {
-        Some(r) => t.frames.get(at(r.first)..at(r.first.saturating_add(r.frames))).unwrap_or_default(),
-        None => std::slice::from_ref(l.frame),
+    let frames = match l {
+        Listed::Cycle(r, _) => t.frames.get(at(r.first)..at(r.first.saturating_add(r.frames))).unwrap_or_default(),
+        Listed::Frame(frame) => std::slice::from_ref(*frame),
+        Listed::Folded(..) => &[],
     };
     for f in frames {
         let ip = f.ip.map_or_else(String::new, |ip| ip.to_string());
@@ -239,12 +284,12 @@ fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) 
         to.lines(f.locals.iter().flat_map(|locals| local_lines(locals)));
         to.lines(f.roots.iter().flatten().map(root));
     }
-    if let Some(r) = l.repeat {
+    if let Listed::Cycle(r, _) = l {
         to.line(format!("  … {}", repeated_frames(&r.cycle, r.times, r.times)));
     }
 }
 
-fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r FaultModel>) {
+fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r FaultModel>, fold: bool) {
     if t.crashed {
         to.alarm(title(t))
     } else {
@@ -259,9 +304,13 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     if let Some(exception) = &t.exception {
         trace(to, exception);
     }
-    let mut shown = listed(t);
-    let more = shown.split_off(shown.len().min(MAX_FRAMES)).iter().map(Listed::frames).fold(0, u64::saturating_add);
     let with_more = t.frames.iter().any(|f| f.roots.is_some() || f.arguments.is_some() || f.locals.is_some());
+    let mut shown = listed(t);
+    // All frames are shown if they have references or variables.
+    if fold && !with_more {
+        shown = folded(shown);
+    }
+    let more = shown.split_off(shown.len().min(MAX_FRAMES)).iter().map(Listed::frames).fold(0, u64::saturating_add);
     if shown.is_empty() {
         to.line("  no managed frames");
     } else if with_more {
@@ -280,17 +329,69 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     to.gap();
 }
 
+/// Columns by which threads can be sorted.
+fn list_columns<'r>() -> Columns<'r, ThreadStackModel> {
+    columns::<ThreadStackModel>()
+        .id("managed_id", |t| t.managed_id.map(u64::from))
+        .id("os_id", |t| t.os_id)
+        .names("name", 16, |t| t.name.as_ref())
+        .count("frames", |t| crate::base::len64(t.frames.len()))
+}
+
+fn indented(depth: u32, text: &str) -> String {
+    format!("{}{text}", " ".repeat(usize::try_from(depth).unwrap_or(MAX_INDENT).min(MAX_INDENT)))
+}
+
+fn merged_text(f: &MergedFrame) -> String {
+    let ids: Vec<String> = f.managed_ids.iter().take(8).map(ToString::to_string).collect();
+    let more = if f.managed_ids.len() > ids.len() { ", …" } else { "" };
+    let ids = if ids.is_empty() { String::new() } else { format!("  ← {}{more}", ids.join(", ")) };
+    let frame = f.times.map_or_else(|| f.frame.to_string(), |times| repeated_frames(&f.frame, times.least, times.most));
+    format!("{frame}{}{ids}", source(f.file.as_deref(), f.line))
+}
+
+/// A row of merged stacks on the screen.
+#[derive(Clone)]
+struct MergedRow<'r> {
+    threads: u64,
+    text: String,
+    module: Option<&'r Name>,
+}
+
+/// Returns the rows of merged stacks for the screen.
+fn merged_rows(frames: &[MergedFrame], fold: bool) -> Vec<MergedRow<'_>> {
+    let parts = if fold { folds::of_merged(frames) } else { (0..frames.len()).map(Part::Item).collect() };
+    let mut indent = Indent::default();
+    let row = |part: Part| match part {
+        Part::Item(i) => {
+            let f = frames.get(i)?;
+            Some(MergedRow { threads: f.threads, text: indented(indent.shown(f.depth), &merged_text(f)), module: f.module.as_ref() })
+        }
+        Part::Fold(range) => {
+            let of = frames.get(range)?;
+            let (first, last) = (of.first()?, of.last()?);
+            let text = indented(indent.shown(first.depth), &folds::line(of.len(), of.iter().filter_map(|f| f.method.as_deref())));
+            indent.fold(last.depth, of.len());
+            Some(MergedRow { threads: first.threads, text, module: None })
+        }
+    };
+    parts.into_iter().filter_map(row).collect()
+}
+
+fn shown_columns<'r>() -> Columns<'r, MergedRow<'r>> {
+    columns::<MergedRow<'r>>()
+        .count("threads", |r| r.threads)
+        .made("frame", 100, |r| r.text.clone())
+        .name()
+        .least(60)
+        .text_or_none("module", 30, |r| r.module.map(|m| &**m))
+        .extra()
+}
+
 fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
     columns::<MergedFrame>()
         .count("threads", |f| f.threads)
-        .made("frame", 100, |f| {
-            let indent = usize::try_from(f.depth).unwrap_or(MAX_INDENT).min(MAX_INDENT);
-            let ids: Vec<String> = f.managed_ids.iter().take(8).map(ToString::to_string).collect();
-            let more = if f.managed_ids.len() > ids.len() { ", …" } else { "" };
-            let ids = if ids.is_empty() { String::new() } else { format!("  ← {}{more}", ids.join(", ")) };
-            let frame = f.times.map_or_else(|| f.frame.to_string(), |times| repeated_frames(&f.frame, times.least, times.most));
-            format!("{}{frame}{}{ids}", " ".repeat(indent), source(f.file.as_deref(), f.line))
-        })
+        .made("frame", 100, |f| indented(f.depth, &merged_text(f)))
         .name()
         .least(60)
         .text_or_none("module", 30, |f| f.module.as_deref())
@@ -300,11 +401,19 @@ fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
 }
 
 impl Report for StacksReport {
+    fn page(&mut self, to: &mut Paging) {
+        if let Some(threads) = &mut self.threads {
+            self.not_listed = to.whole_list("threads", threads, &list_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let merged = self.merged.is_some();
         let threads = self.threads.as_deref().unwrap_or_default();
         to.table(Table::records("frame", rows(threads), row_columns()).csv(!merged).shown(false));
-        to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(merged));
+        to.table(Table::records("merged-frame", self.merged.iter().flatten(), merged_columns()).csv(merged).shown(false));
+        let rows = merged_rows(self.merged.as_deref().unwrap_or_default(), !self.framework);
+        to.table(Table::new(rows, shown_columns()).shown(merged));
         to.records("thread-stack", threads);
         let fault = self.fault.as_ref().filter(|fault| fault.native || fault.stack_overflow);
         if let Some(f) = fault.filter(|f| f.managed_id.is_none()) {
@@ -312,7 +421,7 @@ impl Report for StacksReport {
             to.part(|to| native_thread(to, f));
         }
         for t in threads {
-            to.part(move |to| thread(to, t, fault.filter(|_| t.crashed)));
+            to.part(move |to| thread(to, t, fault.filter(|_| t.crashed), !self.framework));
         }
         to.not_listed(self.not_listed, "threads");
         to.gap_if(merged);

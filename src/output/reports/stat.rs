@@ -1,9 +1,10 @@
 use crate::model::{CoverageModel, GroupStat, StatBy, StatReport, TypeStat};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, bytes_exactly, count, plural};
 
-/// Columns of a type's name below which the method table leaves.
+/// Minimum width of type names; the method table is dropped if there is less room.
 const TYPE: u16 = 40;
 
 fn type_columns<'r>() -> Columns<'r, TypeStat> {
@@ -46,6 +47,14 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
 }
 
 impl Report for StatReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.shown = match (&mut self.types, &mut self.groups) {
+            (Some(types), _) => to.list("types", types, self.totals.types, &type_columns()),
+            (_, Some(groups)) => to.list("groups", groups, 0, &group_columns(self.by)).or(self.shown),
+            _ => None,
+        };
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
         let (some, by_type) = (t.count > 0, self.types.is_some());
@@ -72,7 +81,7 @@ impl Report for StatReport {
     }
 }
 
-/// How much of the heap was walked, in a sentence.
+/// Describes how much of the heap was walked.
 pub(super) fn covered(c: &CoverageModel) -> String {
     if c.segments == 0 {
         return "no segment walked; coverage unknown".into();
@@ -87,7 +96,7 @@ pub(super) fn covered(c: &CoverageModel) -> String {
     for (n, what) in rest.iter().filter(|(n, _)| *n > 0) {
         text.push_str(&format!(", {} {what}", bytes(*n)));
     }
-    // Rounded down: 100 % means all.
+    // Rounded down, so that 100 % means everything.
     let tenths = (c.share * 1000.0).floor() / 10.0;
     text.push_str(&format!("; coverage {tenths:.1} %"));
     text

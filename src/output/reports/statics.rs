@@ -1,7 +1,8 @@
 use crate::model::{StaticModel, StaticsReport};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
-use crate::output::table::{Columns, Table, columns};
+use crate::output::table::{Columns, Readers, Table, columns};
 
 /// Columns of static fields.
 pub(super) fn static_columns<'r>(retained: bool) -> Columns<'r, StaticModel> {
@@ -24,12 +25,19 @@ pub(super) fn static_columns<'r>(retained: bool) -> Columns<'r, StaticModel> {
         .made("kind", 12, |s| super::object::kind(s.field.kind))
         .whole()
         .keep(3)
+        .text("text", 40, |s| s.field.unquoted())
+        .only(Readers::Machines)
         .text("text", 40, |s| &s.field.text)
+        .only(Readers::People)
         .lines(2)
         .keep(9)
 }
 
 impl Report for StaticsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.shown = to.list("statics", &mut self.statics, self.initialized, &static_columns(true));
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let has_retained = self.statics.iter().any(|s| s.retained.is_some());
         to.table(Table::records("static", &self.statics, static_columns(has_retained)).csv(true).shown(!self.statics.is_empty()));

@@ -1,5 +1,6 @@
 use super::stat::covered;
 use crate::model::{StringModel, StringsReport};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{bytes_exactly, count, plural};
@@ -27,6 +28,10 @@ fn string_columns<'r>() -> Columns<'r, StringModel> {
 }
 
 impl Report for StringsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.shown = to.list("strings", &mut self.strings, self.rows, &string_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
         let (some, listed) = (t.strings > 0, !self.strings.is_empty());
@@ -41,7 +46,7 @@ impl Report for StringsReport {
             let (all, least) = (plural(t.distinct, "value"), count(self.min_count));
             to.none(&format!("No value occurs {least} times or more; --min-count 1 lists {all}"));
         }
-        if let Some(shown) = self.shown {
+        if let Some(shown) = self.shown.filter(|_| !to.paged) {
             to.line(format!("… {} more rows (--top 0 lists all)", count(self.rows.saturating_sub(shown))));
         }
         to.gap();

@@ -1,7 +1,8 @@
 use super::exceptions::trace;
 use super::number;
-use crate::base::Name;
+use crate::base::{Name, in_units};
 use crate::model::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -12,7 +13,7 @@ fn marks(t: &ThreadModel) -> String {
     flags.chain(t.state.iter().map(String::as_str)).collect::<Vec<_>>().join(" ")
 }
 
-/// A wait in words: `monitor 0x7f… (Lab.Account), held by 5`.
+/// Describes a wait: `monitor 0x7f… (Lab.Account), held by 5`.
 pub(super) fn wait(w: &ThreadWait) -> String {
     let name = w.type_name.as_ref().map_or("?", Name::shown);
     let object = w.object.map_or_else(String::new, |object| format!(" {object} ({name})"));
@@ -23,8 +24,8 @@ pub(super) fn wait(w: &ThreadWait) -> String {
 }
 
 /// Tables omit the columns that only `--waits` fills.
-fn thread_columns<'r>(waits: bool) -> Columns<'r, ThreadModel> {
-    let readers = if waits { Readers::All } else { Readers::Machines };
+fn thread_columns<'r>(waits: bool, allocated: bool, heaps: bool) -> Columns<'r, ThreadModel> {
+    let readers = |shown| if shown { Readers::All } else { Readers::Machines };
     columns::<ThreadModel>()
         .id("managed_id", |t| t.managed_id.map(u64::from))
         .keep(9)
@@ -43,12 +44,21 @@ fn thread_columns<'r>(waits: bool) -> Columns<'r, ThreadModel> {
         .address("exception", |t| t.exception.as_ref().map(|e| e.address))
         .keep(6)
         .names("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_ref()))
+        .bytes("allocated_bytes", |t| t.allocated_bytes)
+        .keep(10)
+        .only(readers(allocated))
+        .bytes("allocated_bytes_uoh", |t| t.allocated_bytes_uoh)
+        .keep(10)
+        .only(readers(allocated))
+        .id("home_heap", |t| t.home_heap)
+        .keep(9)
+        .only(readers(allocated && heaps))
         .id("locks_held", |t| t.locks_held)
         .keep(6)
-        .only(readers)
+        .only(readers(waits))
         .made("waits_for", 60, |t| t.waits_for.as_deref().map(wait).unwrap_or_default())
         .name_lines(3)
-        .only(readers)
+        .only(readers(waits))
         .made("state", 40, marks)
         .lines(3)
         .least(24)
@@ -56,13 +66,23 @@ fn thread_columns<'r>(waits: bool) -> Columns<'r, ThreadModel> {
 }
 
 impl Report for ThreadsReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("threads", &mut self.threads, &thread_columns(false, false, false));
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let waits = self.threads.iter().any(|t| t.locks_held.is_some() || t.waits_for.is_some());
-        to.table(Table::records("thread", &self.threads, thread_columns(waits)).csv(true).shown(!self.threads.is_empty()));
+        let heaps = self.threads.iter().any(|t| t.home_heap.is_some());
+        let columns = thread_columns(waits, self.by_allocated, heaps);
+        to.table(Table::records("thread", &self.threads, columns).csv(true).shown(!self.threads.is_empty()));
         to.not_listed(self.not_listed, "threads");
         to.gap_if(!self.threads.is_empty());
         let all = number(&self.threads).saturating_add(self.not_listed.unwrap_or(0));
         to.line(format!("{}, {}", plural(all, "managed thread"), plural(self.os_threads, "OS thread")));
+        if self.by_allocated {
+            let counted = self.threads.iter().filter_map(ThreadModel::allocated).fold(0, u64::saturating_add);
+            to.line(format!("These threads have allocated {} since they began, without what is left of their ranges", in_units(counted)));
+        }
         if let Some(suspension) = &self.suspension {
             to.line(format!("A suspension of all threads is under way: {}", suspension.words()));
         }

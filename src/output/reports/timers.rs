@@ -1,4 +1,5 @@
 use crate::model::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
+use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -33,6 +34,11 @@ fn timer_columns<'r>() -> Columns<'r, TimerModel> {
         .only(Readers::Machines)
         .id("running", |t| t.running.map(u64::from))
         .only(Readers::Machines)
+        .text_or_none("late", 5, |t| t.late.then_some("late"))
+        .only(Readers::People)
+        .keep(7)
+        .made("late", 5, |t| t.late.to_string())
+        .only(Readers::Machines)
 }
 
 fn wait_columns<'r>() -> Columns<'r, RegisteredWait> {
@@ -54,6 +60,10 @@ fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
 }
 
 impl Report for TimersReport {
+    fn page(&mut self, to: &mut Paging) {
+        self.not_listed = to.whole_list("timers", &mut self.timers, &timer_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("timer", &self.timers, timer_columns()).csv(true).shown(!self.timers.is_empty()));
         to.not_listed(self.not_listed, "timers");
@@ -69,6 +79,12 @@ impl Report for TimersReport {
         );
         to.gap_if(!(self.timers.is_empty() && self.waits.is_empty() && self.cancellations.is_empty()));
         let all = crate::base::len64(self.timers.len()).saturating_add(self.not_listed.unwrap_or(0));
+        if self.late > 0 {
+            to.alarm(format!("{} late: due, and not called", plural(self.late, "timer")));
+        }
+        if self.held_up > 0 {
+            to.line(format!("{} held up: their queue waits for a thread of the thread pool (gcdump pool)", plural(self.held_up, "timer")));
+        }
         to.line(format!("{} active{}, {} in no queue", plural(self.active, "timer"), to.within(), all.saturating_sub(self.active)));
         if let (Some(latest), Some(_)) = (&self.latest_utc, &self.clock) {
             to.line(format!("The last timer was started at {latest}: DUE IN counts from then. Times by the clock as at the first timer."));

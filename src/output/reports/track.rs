@@ -1,4 +1,5 @@
 use crate::model::{CertaintySum, GenerationFlow, MovedRange, Sum, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{bytes, count, plural};
@@ -91,10 +92,25 @@ fn totals<'r>(to: &mut Sections<'r>, t: &TrackSums, certainty: &[CertaintySum]) 
 }
 
 impl Report for TrackReport {
+    fn page(&mut self, to: &mut Paging) {
+        if let Some(types) = &mut self.types {
+            self.shown = to.list("types", types, 0, &type_columns()).or(self.shown);
+        }
+        if let Some(matches) = &mut self.matches {
+            self.shown = to.list("matches", matches, 0, &match_columns());
+        }
+        if let Some(moved) = &mut self.moved {
+            to.list("moved", moved, 0, &moved_columns());
+        }
+        if let Some(surviving) = &mut self.surviving {
+            to.list("surviving", surviving, 0, &surviving_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let (by_type, by_object, by_range) = (self.types.is_some(), self.matches.is_some(), self.moved.is_some());
         to.table(Table::records("type", self.types.iter().flatten(), type_columns()).csv(by_type).shown(by_type));
-        if let (Some(types), Some(_)) = (&self.types, self.shown) {
+        if let (Some(types), Some(_), false) = (&self.types, self.shown, to.paged) {
             to.line(format!("… more than {} types (--top 0 lists all)", count(types.len() as u64)));
         }
         to.titled("Survivors by generation:", by_type, Table::records("generation", self.generations.iter().flatten(), flow_columns()));

@@ -2,6 +2,7 @@ use super::object::exact_type;
 use super::statics::static_columns;
 use crate::base::Addr;
 use crate::model::{CodeTier, Generics, LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -92,8 +93,20 @@ fn type_ref(t: &TypeRef) -> String {
 }
 
 impl Report for TypesReport {
+    fn page(&mut self, to: &mut Paging) {
+        to.tells_cuts = true;
+        match &mut self.layout {
+            // The described type is not a row of a list.
+            Some(layout) => match &mut layout.methods {
+                Some(methods) => drop(to.whole_list("methods", methods, &method_columns())),
+                None => drop(to.whole_list("fields", layout.fields.get_or_insert_default(), &field_columns())),
+            },
+            None => drop(to.whole_list("types", &mut self.types, &type_columns())),
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        // CSV has types for a pattern and fields for a name, so that the query alone determines the columns.
+        // In CSV, a pattern lists types and a name lists fields, so that the columns depend only on the query.
         let pattern = self.pattern.contains(['*', '?']) || (self.pattern.starts_with('/') && self.pattern.ends_with('/'));
         let list = self.layout.is_none() && !self.types.is_empty();
         to.table(Table::records("type", &self.types, type_columns()).csv(pattern).shown(list));

@@ -3,6 +3,7 @@ use serde::Serialize;
 use super::by_type::{objects, sum};
 use super::retained::root_coverage;
 use crate::model::{GarbageObject, GarbageType, Sum, UnreachableReport};
+use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -39,14 +40,21 @@ struct UnreachableTotals<'r> {
 }
 
 impl Report for UnreachableReport {
+    fn page(&mut self, to: &mut Paging) {
+        if let Some(types) = &mut self.types {
+            self.shown = to.list("types", types, 0, &garbage_type_columns()).or(self.shown);
+        }
+        if let Some(objects) = &mut self.objects {
+            self.shown = to.list("objects", objects, self.unreachable.count, &garbage_columns());
+        }
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let (some, listed) = (self.unreachable.count > 0, self.objects.is_some());
         to.table(Table::records("type", self.types.iter().flatten(), garbage_type_columns()).csv(!listed).shown(some && !listed));
         to.table(Table::records("object", self.objects.iter().flatten(), garbage_columns()).csv(listed).shown(some && listed));
         if some {
-            if self.shown.is_some() {
-                to.line("… more rows (--top 0 lists all)");
-            }
+            to.more_rows(self.shown, "rows");
             to.gap();
         }
         to.records("class", &self.classes);

@@ -1,6 +1,7 @@
 use super::number;
 use super::stat::covered;
 use crate::model::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
+use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -30,7 +31,7 @@ fn count_columns<'r>() -> Columns<'r, FindingCount> {
         .whole()
 }
 
-/// What was checked.
+/// Describes what was checked.
 fn checked(report: &VerifyReport) -> String {
     let t = &report.totals;
     let parts = [
@@ -48,13 +49,18 @@ fn checked(report: &VerifyReport) -> String {
 }
 
 impl Report for VerifyReport {
+    fn page(&mut self, to: &mut Paging) {
+        let all = self.totals.errors.saturating_add(self.totals.suspicious);
+        to.list("findings", &mut self.findings, all, &finding_columns());
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let t = &self.totals;
         to.table(Table::records("finding", &self.findings, finding_columns()).csv(true).shown(false));
         to.lines(self.findings.iter().map(|f| format!("{}  {}: {}", f.address, f.id, f.message)));
         let all = t.errors.saturating_add(t.suspicious);
         let more = all.saturating_sub(number(&self.findings));
-        if more > 0 {
+        if more > 0 && !to.paged {
             to.line(format!("… {} more (--top 0 lists all)", count(more)));
         }
         to.gap_if(all > 0);

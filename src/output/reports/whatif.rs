@@ -3,6 +3,7 @@ use serde::Serialize;
 use super::by_type::{Sums, add_type_columns, cut, objects, sum};
 use super::retained::root_coverage;
 use crate::model::{Sum, TypeBytes, WhatifComponent, WhatifReport, WhatifWeak};
+use crate::output::Paging;
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -41,6 +42,11 @@ struct WhatifTotals<'r> {
 }
 
 impl Report for WhatifReport {
+    fn page(&mut self, to: &mut Paging) {
+        to.list("survivors", &mut self.survivors.types, 0, &add_type_columns(columns::<TypeBytes>()));
+        to.list("freed", &mut self.freed.types, 0, &add_type_columns(columns::<TypeBytes>()));
+    }
+
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let lists = [("Would survive:", "survivor", "survives", &self.survivors), ("Would be freed:", "freed", "freed", &self.freed)];
         for (title, record, change, by) in lists {

@@ -1,4 +1,4 @@
-//! GC roots, and how completely the dump contains each kind.
+//! GC roots, and how complete each kind is in the dump.
 
 mod options;
 mod stacks;
@@ -18,15 +18,15 @@ use crate::heapgraph::{Origin, RawRoot, RootFlags, RootThread, Roots, ThreadInde
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleModel, RootKind, Stacks};
 
 impl Roots {
-    /// Collects the roots of `heap` for an answer that lists them, with all that is missing or not certain.
+    /// Collects the roots of `heap` for an answer that lists them, with notes on all that is missing or uncertain.
     pub(crate) fn listed(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
         let roots = notes.take(Roots::collect(heap, namer, options));
         roots.stack_notes(options.stacks).into_iter().for_each(|of_stacks| notes.extend(of_stacks));
-        roots.note_doubts(options.stacks, "words of stacks that may be stale are among the roots", notes);
+        roots.note_doubts(options.stacks, "the roots include words on stacks that may be stale", notes);
         roots
     }
 
-    /// Collects the roots of `heap`. What is lost of stacks is in [`Roots::stack_notes`](Roots::stack_notes), not in the answer's notes.
+    /// Collects the roots of `heap`. Losses on stacks are in [`Roots::stack_notes`](Roots::stack_notes), not in the answer's notes.
     pub(crate) fn collect(heap: &Heap, namer: &Namer, options: &RootOptions) -> Answer<Roots> {
         let notes = Collector::new();
         let roots = collect(heap, namer, options, &notes);
@@ -76,11 +76,11 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     let limits = runtime.limits();
     budget.note("collecting roots", notes);
     if roots.roots.len() > limits.roots {
-        notes.add(NoteKind::LimitHit, None, format!("more than {} roots: the rest is left out", limits.roots));
+        notes.add(NoteKind::LimitHit, None, format!("more than {} roots: the rest are left out", limits.roots));
         roots.roots.truncate(limits.roots);
     }
     let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
-    // Without the second list of another sort: there may be millions.
+    // Sorts without a second list, because there may be millions of roots.
     roots.roots.sort_by_cached_key(|r| order(r.kind).and_then(|place| u8::try_from(place).ok()));
     roots.roots.shrink_to_fit();
     roots.exact.sort_by_key(|c| order(c.kind));
@@ -93,13 +93,13 @@ fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget)
         roots.framed = match stacks::frame_roots((heap, budget), namer, threads, options, roots) {
             Ok(framed) => framed,
             Err(e) => {
-                // Words that point to objects are all that is left.
+                // Only words that point to objects are left as possible roots.
                 let first = roots.roots.len();
                 let mut scanned = stacks::scanned_roots((heap, budget), threads, options, roots);
                 roots.roots.iter_mut().skip(first).for_each(|r| r.flags = r.flags.without(RootFlags::SCANNED));
                 for c in &mut scanned.coverage {
                     let why = c.reason.take().map_or_else(String::new, |r| format!("; {r}"));
-                    c.reason = Some(format!("what frames hold is not known: {e}{why}"));
+                    c.reason = Some(format!("the references in frames are unknown: {e}{why}"));
                 }
                 scanned
             }
@@ -111,9 +111,8 @@ fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget)
     }
 }
 
-/// Covers memory outside of the heap that holds references, where the runtime can have any (contract `ExternalMemoryHandles`:
-/// the global is the address of the head of a list). Its references are not read, so that the answer is partial unless the list
-/// is empty.
+/// Reports the coverage of memory outside of the heap that holds references, if the runtime supports it (contract `ExternalMemoryHandles`:
+/// the global is the address of the head of a list). The references there are not read, so the answer is partial unless the list is empty.
 fn external_memory(runtime: &Runtime, notes: &Collector, roots: &mut Roots) {
     const NAME: &str = "ExternalMemoryHandles";
     let d = runtime.descriptor();
@@ -125,20 +124,20 @@ fn external_memory(runtime: &Runtime, notes: &Collector, roots: &mut Roots) {
             roots.cover(RootKind::ExternalMemory, CoverageKind::Complete, None);
             return;
         }
-        Ok(Ok(_)) => "the runtime registered memory outside of the heap that holds references, which this gcdump does not read".to_string(),
-        Ok(Err(e)) => format!("memory outside of the heap that holds references: {e}"),
-        Err(e) => format!("memory outside of the heap that holds references: {e}"),
+        Ok(Ok(_)) => "the runtime registered memory outside of the heap that holds references, which gcdump does not read".to_string(),
+        Ok(Err(e)) => format!("memory outside of the heap that holds references cannot be read: {e}"),
+        Err(e) => format!("memory outside of the heap that holds references cannot be read: {e}"),
     };
     notes.add(NoteKind::Missing, None, why.clone());
     roots.cover(RootKind::ExternalMemory, CoverageKind::Unavailable, Some(why));
 }
 
-/// The first reason for missing roots.
+/// The first note about missing roots.
 fn first_loss(notes: &Notes) -> Option<String> {
     notes.first_loss().map(|n| n.message.clone())
 }
 
-/// Kind and flags of the root that a handle is, given whether it keeps its object alive; `None` for dependent handles, which are edges.
+/// The root kind and flags of a handle, given whether it keeps its object alive; `None` for dependent handles, which are edges.
 fn root_of_handle(kind: HandleKind, strong: Option<bool>) -> Option<(RootKind, RootFlags)> {
     Some(match kind {
         HandleKind::Strong | HandleKind::Variable => (RootKind::StrongHandle, RootFlags::NONE),
@@ -150,7 +149,7 @@ fn root_of_handle(kind: HandleKind, strong: Option<bool>) -> Option<(RootKind, R
             Some(false) => (RootKind::WeakHandle, RootFlags::WEAK),
             None => (RootKind::RefCountedHandle, RootFlags::REF_COUNTED),
         },
-        // The collector of the other runtime decides, of which the dump shows nothing.
+        // The collector of the other runtime decides, whose state is not in the dump.
         HandleKind::CrossReference => (RootKind::CrossReferenceHandle, RootFlags::REF_COUNTED),
         HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
             (RootKind::WeakHandle, RootFlags::WEAK)
@@ -159,7 +158,7 @@ fn root_of_handle(kind: HandleKind, strong: Option<bool>) -> Option<(RootKind, R
     })
 }
 
-/// The kinds of roots that handles of this type may be.
+/// The root kinds that handles of this type may have.
 fn roots_of_handle(kind: HandleKind) -> impl Iterator<Item = RootKind> {
     let strengths: &[Option<bool>] = if kind == HandleKind::RefCounted { &[None, Some(false)] } else { &[None] };
     strengths.iter().filter_map(move |strong| Some(root_of_handle(kind, *strong)?.0))
@@ -174,7 +173,7 @@ fn handle_roots(
     let indexed = || enumerated(threads);
     let last: Map<Addr, ThreadIndex> = indexed().filter_map(|(t, i)| Some((t.last_thrown_handle?, i))).collect();
     let in_flight: Map<Addr, ThreadIndex> = indexed().flat_map(|(t, i)| t.exception_handles.iter().map(move |(h, _)| (*h, i))).collect();
-    // Exceptions are read from the threads: small dumps lack the handle tables.
+    // Exceptions are read from the threads, because small dumps do not have the handle tables.
     if options.wants(RootKind::Exception) {
         let mut seen = Set::default();
         for (thread, i) in indexed() {
@@ -202,7 +201,7 @@ fn handle_roots(
     let (mut skipped, mut found) = (0u64, 0u64);
     let mut strength = Strength::bind(runtime);
     let uses = HandleUses::bind(runtime, namer, notes);
-    // By kind: how many handles there are, and of how many it is unknown whether they keep their objects alive.
+    // By kind: the number of handles, and the number of those for which it is unknown whether they keep their objects alive.
     let mut decided: BTreeMap<RootKind, (u64, u64)> = BTreeMap::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |mut h: HandleModel| {
         found.bump();
@@ -230,12 +229,12 @@ fn handle_roots(
     let mut trouble = first_loss(&walked.notes);
     let tables = notes.take(walked);
     if skipped > 0 {
-        let what = format!("{skipped} handles are beyond the {most} roots that are listed");
+        let what = format!("{} left out: there are more than {most} roots", plural(skipped, "handle"));
         trouble = trouble.or_else(|| Some(what.clone()));
         notes.add(NoteKind::LimitHit, None, what);
     }
     let mut supported = gc.handle_types().data;
-    // Tables have room for handles of the Java bridge in builds that have no bridge.
+    // Handle tables reserve space for Java bridge handles even in builds without the bridge.
     if !decided.contains_key(&RootKind::CrossReferenceHandle) && !gc.supported_handles().data.0.contains(&HandleKind::CrossReference) {
         supported.retain(|kind| *kind != HandleKind::CrossReference);
     }
@@ -258,7 +257,7 @@ fn handle_roots(
     }
 }
 
-/// Why roots of this kind may be none: it is unknown whether `unknown` of `all` handles keep their objects alive.
+/// Why handles of this kind may not be roots: for `unknown` of `all` handles, it is unknown whether they keep their objects alive.
 fn undecided(kind: RootKind, unknown: u64, all: u64) -> String {
     match kind {
         RootKind::CrossReferenceHandle => format!("the collector of the other runtime decides about {}", plural(unknown, "handle")),
@@ -278,7 +277,7 @@ fn finalizer_roots(gc: &Gc, notes: &Collector, roots: &mut Roots) {
             origin: Origin::Finalizer(entry.state),
         });
     }
-    let reason = |n: usize| format!("the finalization queues of {n} of {} heaps are not whole in the dump", queues.len());
+    let reason = |n: usize| format!("the finalization queues of {n} of {} heaps are not completely in the dump", queues.len());
     match queues.len().saturating_sub(complete) {
         0 if !queues.is_empty() => roots.cover(RootKind::FinalizerReady, CoverageKind::Complete, None),
         n if complete == 0 && roots.roots.iter().all(|r| r.kind != RootKind::FinalizerReady) => {

@@ -1,11 +1,11 @@
-//! Which roots are collected, and what they cost.
+//! The roots to collect, and their memory costs.
 
 use crate::base::Indices;
 use crate::clr::threads::Thread;
 use crate::heapgraph::{RawRoot, RootFrame, ThreadIndex};
 use crate::model::{RootKind, Stacks};
 
-/// Bytes of memory that a root takes, and a frame with roots.
+/// Size in bytes of a root, and of a frame with roots.
 pub(super) const ROOT_BYTES: u64 = 48;
 const _: () = assert!(size_of::<RawRoot>() <= 48 && size_of::<RootFrame>() <= 48);
 
@@ -16,9 +16,9 @@ pub struct RootOptions {
     pub kinds: Vec<RootKind>,
     /// Also collect weak handles.
     pub weak: bool,
-    /// Which stack and register values.
+    /// Which stack and register values to collect.
     pub stacks: Stacks,
-    /// Collect the values for every choice of `stacks`, to choose later.
+    /// Collects the values for every choice of `stacks`, which can then be chosen later.
     pub any_stacks: bool,
 }
 

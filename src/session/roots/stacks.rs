@@ -1,7 +1,7 @@
-//! Roots on stacks and in registers: what frames hold, as the GC info of their methods tells; and, where that is not known or not
-//! wanted, every word that points to an object.
+//! Roots on stacks and in registers: the references that the GC info of methods reports for their frames. If it is unavailable or not
+//! wanted, every word that points to an object is a root.
 //!
-//! Source: `docs/internals/stacks.md`. A scan finds all that a suspended thread holds on its stack or in its registers, but also
+//! Source: `docs/internals/stacks.md`. A scan finds all objects that a suspended thread holds on its stack or in its registers, but also
 //! stale values.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ use crate::stack::gc_info::{FrameSlot, Location};
 use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, Lack, Walk};
 
-/// Adds what the frames of `threads` hold. Where that is not known, the words that point to objects.
+/// Adds the references that the frames of `threads` hold, or, where these are unknown, the words that point to objects.
 ///
 /// # Errors
 /// [`ContractError`] if the runtime does not describe its code or its frames.
@@ -66,13 +66,13 @@ pub(super) fn frame_roots(
     let mut reasons: Vec<String> = Vec::new();
     let total = reader.scans.lacks.threads;
     let mut doubts = Notes::new();
-    // Parts of stacks without any word that points to an object hold none, whatever they are.
+    // A gap in a stack has no effect if none of its words points to an object.
     for (reason, (count, at)) in reader.reasons.iter().filter(|_| reader.doubtful > 0) {
         let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
         doubts.add(NoteKind::Missing, *at, format!("{reason}{times}"));
         reasons.push(reason.clone());
     }
-    let words = (reader.words > 0).then(|| "arguments of calls that the runtime prepares count if they point to an object".to_string());
+    let words = (reader.words > 0).then(|| "arguments of calls that the runtime prepares are roots if they point to an object".to_string());
     let cover = |kind: RootKind| {
         let missing = reader.scans.lacks.missing(kind);
         if !missing.is_empty() {
@@ -88,7 +88,7 @@ pub(super) fn frame_roots(
             (false, _) if reader.whole == 0 && roots.roots.iter().all(|r| !r.kind.is_of_stacks()) => CoverageKind::Unavailable,
             (false, _) => CoverageKind::Partial,
         };
-        let precise = format!("{} of {total} stacks are known precisely", reader.whole);
+        let precise = format!("{} of {total} stacks are precise", reader.whole);
         let reason = (coverage != CoverageKind::Complete).then(|| format!("{precise}; {}", all.join("; ")));
         RootCoverageModel { kind, coverage, reason }
     };
@@ -96,7 +96,7 @@ pub(super) fn frame_roots(
     Ok(StackRoots { coverage, notes: notes.into_notes(), doubts })
 }
 
-/// Turns walked stacks into roots.
+/// Converts walked stacks to roots.
 struct Reader<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
@@ -104,21 +104,21 @@ struct Reader<'h> {
     notes: &'h Collector,
     index: &'h ObjectStarts,
     methods: Option<Methods>,
-    /// By MethodDesc.
+    /// Method names by MethodDesc.
     names: Map<Addr, Arc<str>>,
-    /// The loader allocators that the code of methods keeps alive, by MethodDesc and what may determine its instance.
+    /// The loader allocators that the code of a method keeps alive, by MethodDesc and the contexts that may determine its instance.
     allocators: Map<(Addr, Vec<GenericContext>), Arc<[Addr]>>,
     stacks: ThreadStacks<'h>,
     scans: Scans<'h>,
-    /// Why parts of stacks are scanned: how often, and where first.
+    /// Why parts of stacks are scanned, with the number of times and the first place.
     reasons: BTreeMap<String, (u64, Option<Addr>)>,
-    /// Roots among words that the runtime's frames own.
+    /// Number of roots among words that the runtime's frames own.
     words: u64,
-    /// Roots among words of parts of stacks whose references are not known.
+    /// Number of roots among words of stack parts whose references are unknown.
     doubtful: u64,
-    /// Threads without gaps.
+    /// Number of threads without gaps.
     whole: u64,
-    /// Roots on stacks, in registers.
+    /// Whether roots on stacks, and roots in registers, are wanted.
     wanted: [bool; 2],
 }
 
@@ -139,7 +139,7 @@ impl Reader<'_> {
                 }
                 Frame::Managed(_) => {}
                 Frame::Runtime(f) => {
-                    // The walk has reported what cannot be read.
+                    // The walk has already reported failed reads.
                     let Some(owned) = f.reports.then(|| self.walker.owned(&f.frame).ok()).flatten() else { continue };
                     if let Some(range) = owned.words.filter(|_| self.wants(RootKind::Stack)) {
                         self.heap.memory().need(range);
@@ -166,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds the objects that the code of a frame keeps alive: the loader allocators of a collectible method, and with them its statics
+    /// Adds the objects that the code of a frame keeps alive: the loader allocators of a collectible method, which keep its statics alive
     /// (`GcStackCrawlCallBack` in `gcenv.ee.cpp`).
     fn code(&mut self, (method, contexts): (Addr, &[GenericContext]), thread: ThreadIndex, roots: &mut Roots) {
         if !self.wants(RootKind::Stack) {
@@ -192,7 +192,7 @@ impl Reader<'_> {
             match methods.instance(types.names(), method, contexts) {
                 Some(GenericContext::MethodTable(exact)) => owners.push(exact),
                 Some(GenericContext::Method(exact)) => owners.extend(methods.owners(types.names(), exact)),
-                // The frame holds the object.
+                // The frame holds the object itself.
                 Some(GenericContext::This(_)) | None => {}
             }
             let modules =
@@ -202,12 +202,12 @@ impl Reader<'_> {
             found.dedup();
             Some(found.into())
         };
-        // A method that cannot be read has no name either, which is reported.
+        // A method that cannot be read has no name either, and the missing name is reported.
         let key = (method, contexts.to_vec());
         Arc::clone(self.allocators.entry(key).or_insert_with(|| tried(find).unwrap_or_default()))
     }
 
-    /// A reference that a frame holds.
+    /// Adds a reference that a frame holds.
     fn slot(&mut self, slot: &FrameSlot, frame: FrameIndex, roots: &mut Roots) {
         let address = slot.location.address();
         let kind = if address.is_some() { RootKind::Stack } else { RootKind::Register };
@@ -221,7 +221,7 @@ impl Reader<'_> {
         };
         let mut flags = if slot.pinned { RootFlags::PINNED } else { RootFlags::NONE };
         let object = if slot.interior {
-            // It may as well lead to a local, to a static or to native memory.
+            // The pointer may also lead to a local, a static or native memory.
             let Some((_, object)) = self.index.containing(self.heap.walker(), value) else { return };
             flags = flags.with(if object == value { RootFlags::NONE } else { RootFlags::INTERIOR });
             object
@@ -236,7 +236,7 @@ impl Reader<'_> {
         if kind == RootKind::Stack { stack } else { register }
     }
 
-    /// A part of the stack that may hold anything.
+    /// Scans a part of the stack whose references are unknown.
     fn gap(&mut self, gap: &Gap, stack: &ThreadStack<'_>, thread: ThreadIndex, roots: &mut Roots) {
         let first = roots.roots.len();
         self.scan_gap(gap, stack, thread, roots);
@@ -250,7 +250,7 @@ impl Reader<'_> {
         let runtime = self.heap.runtime();
         let module = runtime.module_of_gap(gap, self.namer);
         if matches!(gap.lack, Lack::Claimed(_)) {
-            // What it holds are roots of the other thread.
+            // The references there are roots of the other thread.
             self.scans.lacks.claimed.bump();
             return;
         }
@@ -308,7 +308,7 @@ pub(super) fn scanned_roots((heap, budget): (&Heap, &Budget), threads: &[Thread]
         scans.thread((thread, at), native, &stacks, index, (options, &notes), roots);
     }
     if let Some(at) = scans.forged {
-        notes.add(NoteKind::Invalid, at, "the stacks of the threads have more bytes than the dump: not all are scanned");
+        notes.add(NoteKind::Invalid, at, "the stacks of the threads have more bytes than the dump, so not all are scanned");
     }
     let mut coverage = Vec::new();
     for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
@@ -322,7 +322,7 @@ pub(super) fn scanned_roots((heap, budget): (&Heap, &Budget), threads: &[Thread]
     StackRoots { coverage, notes: notes.into_notes(), doubts: Notes::new() }
 }
 
-/// Number of threads per obstacle.
+/// Number of threads with each obstacle.
 #[derive(Default)]
 struct Lacks {
     /// Threads with a stack.
@@ -332,11 +332,11 @@ struct Lacks {
     no_stack: u64,
     cut: u64,
     elsewhere: u64,
-    /// Their stack is that of another thread.
+    /// Threads whose stack belongs to another thread.
     claimed: u64,
 }
 
-/// Looks for words that point to objects.
+/// Scans memory for words that point to objects.
 struct Scans<'h> {
     heap: &'h Heap,
     /// The budget of all roots.
@@ -345,7 +345,7 @@ struct Scans<'h> {
     flags: RootFlags,
     /// Registers by name.
     registers: Map<&'static str, StaticIndex>,
-    /// Stacks do not overlap: unless the dump is forged, their total size cannot exceed that of the dump.
+    /// Stacks do not overlap, so their total size cannot exceed the size of the dump unless it is forged.
     budget: u64,
     forged: Option<Addr>,
 }
@@ -376,7 +376,7 @@ impl<'h> Scans<'h> {
         }
     }
 
-    /// Scans a few words. Returns how many point to objects.
+    /// Scans a few words. Returns the number of words that point to objects.
     fn words(&self, (thread, range): (ThreadIndex, AddrRange), index: &ObjectStarts, roots: &mut Roots) -> u64 {
         let memory = self.heap.memory();
         let mut found = 0u64;
@@ -436,7 +436,7 @@ impl<'h> Scans<'h> {
         self.budget = self.budget.saturating_sub(captured);
         let mut cut = captured < range.len();
         if range.len() > limits.stack_bytes {
-            let what = format!("the stack of the thread at {} is scanned for {} bytes only", thread.address, limits.stack_bytes);
+            let what = format!("only {} bytes of the stack of the thread at {} are scanned", limits.stack_bytes, thread.address);
             notes.add(NoteKind::LimitHit, range.start, what);
             range = AddrRange::new(range.start, range.start.plus(limits.stack_bytes));
             cut = true;
@@ -452,11 +452,11 @@ impl Lacks {
         let of = |n: u64, what: &str| (n > 0).then(|| format!("{n} of {} threads {what}", self.threads));
         let mut reasons: Vec<String> = Vec::new();
         reasons.extend(of(self.no_registers, "have no registers in the dump"));
-        reasons.extend(of(self.claimed, "claim the stack of another one"));
+        reasons.extend(of(self.claimed, "claim the stack of another thread"));
         if kind == RootKind::Stack {
             reasons.extend(of(self.no_stack, "have no stack in the dump"));
             reasons.extend(of(self.cut, "have only a part of their stack in the dump"));
-            reasons.extend(of(self.elsewhere, "were on their signal stack, and their own was not scanned"));
+            reasons.extend(of(self.elsewhere, "were on their signal stack, and their original stack was not scanned"));
         }
         reasons
     }

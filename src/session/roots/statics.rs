@@ -40,7 +40,7 @@ pub(super) fn static_roots(
     let index: Map<Addr, ThreadIndex> = enumerated(threads).map(|(thread, i)| (thread.address, i)).collect();
     let reader = StaticsReader::bind(runtime, types, notes).with_threads(threads);
     if !reader.statics().is_described() {
-        let why = "the descriptor does not describe where static fields are";
+        let why = "the descriptor does not describe the locations of static fields";
         notes.add(NoteKind::Missing, None, why);
         for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
             roots.cover(kind, CoverageKind::Unavailable, Some(why.into()));
@@ -53,7 +53,7 @@ pub(super) fn static_roots(
         }
         let storage = if thread_statics { Storage::ThreadStatic } else { Storage::Static };
         let (mut absent, mut unknown) = (0u64, 0u64);
-        // The name of the field before, which all threads share.
+        // The name of the previous field, which all threads share.
         let mut last: Option<(Addr, Token, StaticIndex)> = None;
         let mut references = Vec::new();
         let ended = reader.visit(
@@ -87,11 +87,11 @@ pub(super) fn static_roots(
             },
         );
         if ended.is_break() && roots.roots.len() >= runtime.limits().roots {
-            notes.add(NoteKind::LimitHit, None, "static fields beyond the cap on roots are left out");
+            notes.add(NoteKind::LimitHit, None, "static fields are left out: there are more roots than the limit allows");
             return;
         }
         if thread_statics {
-            // Threads that claim those of another one were reported.
+            // Threads that claim the thread statics of another thread were already reported.
             let (mut arrays, name) = (Set::default(), roots.names.push("thread statics".into()));
             for (thread, i) in enumerated(threads) {
                 if let Some((address, object)) = reader.statics().thread_array(thread.address).filter(|(at, _)| arrays.insert(*at)) {
@@ -103,9 +103,9 @@ pub(super) fn static_roots(
         }
         let lack = match () {
             () if types.lacks().is_some() => types.lacks().map(String::from),
-            () if ended.is_break() => Some("there are more than their limit".into()),
+            () if ended.is_break() => Some("there are more roots than the limit allows".into()),
             () if absent > 0 => Some(format!("the values of {} are not in the dump", plural(absent, "field"))),
-            () if unknown > 0 => Some(format!("the place of {} is not known", plural(unknown, "field"))),
+            () if unknown > 0 => Some(format!("the location of {} is unknown", plural(unknown, "field"))),
             () => None,
         };
         let coverage = if lack.is_some() { CoverageKind::Partial } else { CoverageKind::Complete };
@@ -115,11 +115,11 @@ pub(super) fn static_roots(
         roots.cover(kind, coverage, lack);
     }
     reader.note(notes);
-    // The loader tells what is wrong with its lists; answers from a graph have no namer that did.
+    // The loader reports what is wrong with its lists; answers from a graph have no namer that did so.
     notes.extend(&types.loader().faults());
 }
 
-/// The static fields of a NativeAOT program: objects that hold those of a type, or a thread's.
+/// Adds the static fields of a NativeAOT program as roots: the objects that hold the static fields of a type, or a thread's.
 fn compiled_statics(
     runtime: &Runtime,
     (program, namer): (&Program, &Namer),
@@ -131,7 +131,7 @@ fn compiled_statics(
     let statics = program.blobs().map(|blobs| {
         let mut own = tried(|| blobs.gc_statics());
         own.iter_mut().filter(|s| !program.is_current(s.slot)).for_each(|s| s.block = None);
-        // Heap dumps lack the pages that lead to the blocks.
+        // Heap dumps do not have the pages that lead to the blocks.
         let spine = || spine(runtime, namer, roots, blobs.slot_count()).and_then(|first| tried(|| blobs.gc_statics_in(first)));
         if own.iter().any(|s| s.block.is_none()) { spine().unwrap_or(own) } else { own }
     });
@@ -146,7 +146,7 @@ fn compiled_statics(
             let name = owner.map_or_else(|| "statics".to_string(), |owner| format!("statics of {owner}"));
             match statics.block {
                 Some(block) => add(RootKind::Static, name, statics.slot, block, None),
-                // Heap dumps lack the page. A strong handle holds the blocks as well.
+                // Heap dumps do not have the page. A strong handle holds the blocks as well.
                 None => absent = absent.saturating_add(1),
             }
         }
@@ -164,7 +164,7 @@ fn compiled_statics(
         match cut.first() {
             None if kind == RootKind::Static && absent > 0 => {
                 let what = format!(
-                    "{} of what leads to static fields {} not in the dump; a strong handle holds them too",
+                    "{} with pointers to static fields {} not in the dump; a strong handle holds them too",
                     plural(len64(absent), "place"),
                     be(len64(absent))
                 );
@@ -176,8 +176,8 @@ fn compiled_statics(
     }
 }
 
-/// The first element of the array that holds the blocks of all static fields: that of as many elements as there are places, in an array
-/// that a strong handle holds.
+/// The first element of the array that holds the blocks of all static fields: an array with `count` elements in an array that a strong
+/// handle holds.
 fn spine(runtime: &Runtime, namer: &Namer, roots: &Roots, count: u64) -> Option<Addr> {
     let (memory, objects) = (runtime.memory(), namer.types().ok()?.objects());
     let tables = namer.names()?.method_tables();
@@ -190,8 +190,8 @@ fn spine(runtime: &Runtime, namer: &Namer, roots: &Roots, count: u64) -> Option<
     tried(|| arrays.next()).map(|at| at.plus(elements))
 }
 
-/// Adds the references of a static field whose value is at `at` to `out`: each with its path in a structure, and where it is. Returns whether
-/// the value is in the dump.
+/// Adds the references in a static field, whose value is at `at`, to `out`: each with its path in a structure, and its address. Returns
+/// whether the value is in the dump.
 fn held(reader: &StaticsReader<'_>, spot: &StaticSpot<'_, '_>, at: Addr, out: &mut Vec<(String, Option<Addr>, Addr)>) -> bool {
     let memory = reader.memory();
     if spot.field.is_reference() {
@@ -205,7 +205,7 @@ fn held(reader: &StaticsReader<'_>, spot: &StaticSpot<'_, '_>, at: Addr, out: &m
     value.kind != ValueKind::Absent
 }
 
-/// Every reference in a value, with its path.
+/// Adds every reference in a value, with its path.
 fn references(path: &str, value: &FieldValue, out: &mut Vec<(String, Option<Addr>, Addr)>) {
     if let Some(object) = value.object.filter(|o| !o.is_null()) {
         out.push((path.to_string(), value.address, object));

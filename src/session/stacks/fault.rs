@@ -1,4 +1,4 @@
-//! The thread that crashed: where it faulted, and its native frames from there to managed code.
+//! The crashed thread: its faulting instruction, and the native frames from there to managed code.
 //!
 //! Source: `docs/internals/stacks.md#native-crashes`.
 
@@ -17,28 +17,28 @@ use crate::stack::walk::Asked;
 use crate::stack::walked::Frame;
 use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, UnwindError};
 
-/// Exception code of Windows for a stack overflow.
+/// Windows exception code of a stack overflow.
 const STATUS_STACK_OVERFLOW: u32 = 0xc000_00fd;
-/// Type of the exception that the runtime keeps for one.
+/// Type of the exception object that the runtime preallocates for a stack overflow.
 const STACK_OVERFLOW: &str = "System.StackOverflowException";
-/// Most native frames.
+/// Maximum number of native frames.
 const MAX_FRAMES: usize = 256;
-/// Reads that unwinding them may take.
+/// Maximum number of reads for unwinding them.
 const READS: u64 = 1 << 20;
-/// Bytes above the stack pointer that are searched for the frame of the signal: its handler runs there.
+/// Number of bytes above the stack pointer that are searched for the signal frame, since the handler runs there.
 const SEARCHED: u64 = 1 << 16;
 
-/// Where the kernel puts the state of an interrupted thread, relative to the `siginfo_t` beside it: `struct rt_sigframe`, `struct ucontext`
-/// and `struct sigcontext` of Linux.
+/// The layout of the state that the kernel saves for an interrupted thread, relative to the `siginfo_t` next to it: `struct rt_sigframe`,
+/// `struct ucontext` and `struct sigcontext` of Linux.
 struct SignalFrame {
-    /// Bytes from the `ucontext_t` to the `siginfo_t`, or the other way.
+    /// Distance in bytes from the `ucontext_t` to the `siginfo_t`, or the other way.
     context: Result<u64, u64>,
-    /// The registers by their names, in the order of the frame, and their offset in the `ucontext_t`.
+    /// Names of the registers in the order of the frame, and their offset in the `ucontext_t`.
     registers: &'static [&'static str],
     registers_at: u64,
     /// Offset of the instruction pointer.
     ip_at: u64,
-    /// Offset of the address that faulted.
+    /// Offset of the faulting address.
     address_at: u64,
 }
 
@@ -65,20 +65,20 @@ const ARM64: SignalFrame = SignalFrame {
 };
 
 impl Dump {
-    /// Where the thread crashed that ended the process; `runtime` knows its managed frames.
+    /// The fault of the thread that crashed; `runtime` supplies its managed frames.
     pub(crate) fn fault(&self, runtime: Option<&Runtime>) -> Option<FaultModel> {
         fault(self.file(), self.memory(), runtime)
     }
 }
 
 impl Runtime {
-    /// Where the thread crashed that ended the process.
+    /// The fault of the thread that crashed.
     pub(crate) fn fault(&self) -> Option<FaultModel> {
         fault(self.file(), self.memory(), Some(self))
     }
 }
 
-/// Nothing that it reads decides whether an answer is complete: what is missing is in [`FaultModel::end`].
+/// Failed reads do not make an answer partial: [`FaultModel::end`] says what is missing.
 fn fault(file: &DumpFile, memory: &std::sync::Arc<Memory>, runtime: Option<&Runtime>) -> Option<FaultModel> {
     let crash = file.crash.as_ref()?;
     Some(tried(|| {
@@ -119,8 +119,8 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// The registers of the exception, those that the kernel saved for the handler of the signal, or else the thread's. Whether they are
-    /// those of the fault: createdump runs while the handler waits, and the kernel writes a core without one.
+    /// The registers of the exception, or those that the kernel saved for the signal handler, or else the thread's. Also returns whether
+    /// they belong to the fault: createdump runs while the handler waits, and the kernel writes a core without a handler.
     fn start(&self, crash: &Crash) -> Option<(Registers, bool)> {
         let facts = &self.file.facts;
         if let Some(registers) = crash.state.as_ref().and_then(|state| registers_of(facts, state)) {
@@ -131,7 +131,7 @@ impl Reader<'_> {
         self.interrupted(crash, thread).map(|registers| (registers, true)).or_else(own)
     }
 
-    /// The registers that the kernel saved when the signal interrupted the thread: the process has a handler, which made the dump.
+    /// The registers that the kernel saved when the signal interrupted the thread, if the process has a handler, which made the dump.
     fn interrupted(&self, crash: &Crash, thread: &OsThread) -> Option<Registers> {
         let facts = &self.file.facts;
         let layout = match (facts.os, facts.arch) {
@@ -172,7 +172,7 @@ impl Reader<'_> {
         words.filter(is_signal).find_map(registers)
     }
 
-    /// Adds the native frames from `registers` on. Why they end.
+    /// Adds the native frames starting with `registers`. Returns the reason why they end.
     fn unwind(&self, mut registers: Registers, out: &mut Vec<NativeFrameModel>) -> String {
         let listed = self.file.modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size)));
         let mut listed: Vec<AddrRange> = listed.chain(self.file.kernel_library()).collect();
@@ -183,7 +183,7 @@ impl Reader<'_> {
         let mut leaf = true;
         loop {
             if is_managed(registers.ip) {
-                // A fault in managed code has no native frames but itself.
+                // A fault in managed code has no other native frames.
                 if out.is_empty() {
                     out.push(self.frame(&registers, None, leaf));
                 }
@@ -197,7 +197,7 @@ impl Reader<'_> {
             }
             (registers, leaf) = match images.step(&self.bytes, (&registers, leaf), None, is_managed) {
                 Ok(caller) => (caller.registers, caller.interrupted),
-                Err(_) if image.is_none() => return "code that no module has".into(),
+                Err(_) if image.is_none() => return "code outside of all modules".into(),
                 Err(UnwindError::Invalid { what, .. }) => return what.into(),
                 Err(UnwindError::Read(_)) => {
                     let name = module.map_or("the code", |(module, _)| module.file_name());
@@ -207,8 +207,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the runtime names the exception that it keeps for a stack overflow as the last one of the crashed thread: it does so before it
-    /// ends the process, and a program cannot throw that object.
+    /// Whether the last exception of the crashed thread is the preallocated stack overflow exception. The runtime sets it before it ends
+    /// the process, and a program cannot throw that object.
     fn names_overflow(&self, crash: &Crash) -> Option<bool> {
         let runtime = self.runtime?;
         let id = u64::from(crash.thread?);
@@ -219,7 +219,7 @@ impl Reader<'_> {
         Some(names.name(read.method_table).name == STACK_OVERFLOW && read.is_bare())
     }
 
-    /// Whether the signal was sent by a function that managed code has called, without the runtime: that sends one for unhandled exceptions.
+    /// Whether native code called by managed code sent the signal, rather than the runtime, which sends one for unhandled exceptions.
     fn is_sent_by_native(&self, model: &FaultModel) -> bool {
         let runtime = self.runtime.and_then(|r| r.description().site.image.as_ref()).map(|image| image.range);
         let of_runtime = |frame: &NativeFrameModel| runtime.is_none_or(|range| range.contains(frame.ip));
@@ -244,7 +244,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds what the runtime knows of the thread: its id, the method below the native frames, the P/Invoke between.
+    /// Adds what the runtime knows about the thread: its ID, the managed method below the native frames, and the P/Invoke between them.
     fn managed(&self, crash: &Crash, sp: Option<Addr>, model: &mut FaultModel) -> Option<()> {
         let runtime = self.runtime?;
         let id = u64::from(crash.thread?);

@@ -1,4 +1,4 @@
-//! The walks of stacks that a runtime keeps, and the plan that they follow.
+//! The stack walks that a runtime caches, and the plan that they follow.
 
 use std::sync::{Arc, OnceLock};
 
@@ -7,42 +7,42 @@ use crate::base::{Addr, AddrRange};
 use crate::stack::WalkBudget;
 use crate::stack::walked::Walk;
 
-/// How the stack of a thread is walked.
+/// How to walk the stack of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
     /// From the thread's registers.
     Walk {
-        /// The memory of the stack in use, as far as known: up to where that of another thread begins.
+        /// The memory of the stack in use, if known, up to the stack of the next thread.
         stack: Option<AddrRange>,
-        /// For a thread on its signal stack: the used part of the stack that it has left.
+        /// For a thread on its signal stack: the used part of its original stack.
         own: Option<AddrRange>,
-        /// Bytes of it that the dump has and no other walk counts.
+        /// Number of bytes of the stack that the dump has and that no other walk counts.
         bytes: u64,
     },
-    /// Not: it is the stack of the `Thread` at this address.
+    /// The stack belongs to the `Thread` at this address and is not walked again.
     Claimed(Addr),
 }
 
-/// The walks of all stacks.
+/// The plan for walking all stacks.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// By place in the list of threads.
+    /// By index in the list of threads.
     ways: Vec<Way>,
     budget: WalkBudget,
 }
 
 impl Plan {
-    /// By place in the list of threads, with a budget for all of them.
+    /// A plan with the ways by index in the list of threads, and a budget for all walks.
     pub(super) const fn new(ways: Vec<Way>, budget: WalkBudget) -> Plan {
         Plan { ways, budget }
     }
 
-    /// How the stack of the thread at `index` of the list is walked.
+    /// How to walk the stack of the thread at `index` of the list.
     pub(super) fn way(&self, index: usize) -> Way {
         self.ways.get(index).copied().unwrap_or(Way::Walk { stack: None, own: None, bytes: 0 })
     }
 
-    /// The budget of all walks.
+    /// The budget shared by all walks.
     pub(super) const fn budget(&self) -> &WalkBudget {
         &self.budget
     }
@@ -50,8 +50,8 @@ impl Plan {
 
 type KeptWalk = OnceLock<Kept<Arc<Walk>>>;
 
-/// The walks of a runtime, by place of their thread in its list. Most commands ask several times for the same: each stack is walked once
-/// with what its frames hold, and once without.
+/// The walks of a runtime, by index of their thread in its list. Most commands request the same walks several times, so each stack is
+/// walked once with the references in its frames, and once without them.
 #[derive(Debug, Default)]
 pub(in crate::session) struct KeptWalks {
     pub(super) plan: OnceLock<Plan>,

@@ -19,12 +19,12 @@ use crate::stack::walked::{Gap, Lack, Walk};
 use crate::stack::{RegisterNames, Registers, Saved, StackError};
 use kept::Way;
 
-/// State flags of threads without a stack (not started, or exited).
+/// State flags of threads without a stack, which have not started or have exited.
 const WITHOUT_STACK: u32 = 0x400 | 0x800;
-/// State flag of a thread that runs on its alternate signal stack instead of its own.
+/// State flag of a thread that runs on its alternate signal stack.
 const ON_ALTERNATE_STACK: u32 = 0x40;
 
-/// State flag of a thread with a return that a suspension has diverted.
+/// State flag of a thread with a return address that was hijacked for a suspension.
 const HIJACKED: u32 = 0x80;
 
 /// A thread with its stack.
@@ -32,36 +32,36 @@ const HIJACKED: u32 = 0x80;
 pub(crate) struct ThreadStack<'t> {
     /// The thread.
     pub(crate) thread: &'t Thread,
-    /// Its place in the runtime's list.
+    /// Index of the thread in the runtime's list.
     pub(crate) index: usize,
-    /// The thread of the operating system, if it is in the dump.
+    /// The operating system's thread, if it is in the dump.
     pub(crate) native: Option<&'t OsThread>,
-    /// The memory of its stack in use, if that is in the dump.
+    /// The memory of the stack in use, if it is in the dump.
     pub(crate) range: Option<AddrRange>,
-    /// What was found on it.
+    /// The frames and gaps found on the stack.
     pub(crate) walk: Arc<Walk>,
 }
 
 impl Thread {
-    /// Whether it can have a stack: it has started and not ended.
+    /// Whether the thread can have a stack: it has started and not ended.
     pub(crate) fn has_stack(&self) -> bool {
         self.os_id.is_some_and(|id| id != 0) && self.state.is_none_or(|s| s & WITHOUT_STACK == 0)
     }
 
-    /// Whether a suspension has diverted a return on its stack.
+    /// Whether a return address on the thread's stack was hijacked for a suspension.
     pub(crate) fn is_hijacked(&self) -> bool {
         self.state.is_some_and(|s| s & HIJACKED != 0)
     }
 
-    /// Whether it ran on its signal stack, so that its stack pointer is not on its own.
+    /// Whether the thread ran on its signal stack, so that its stack pointer is not on its original stack.
     pub(crate) fn on_signal_stack(&self) -> bool {
         self.state.is_some_and(|s| s & ON_ALTERNATE_STACK != 0)
     }
 }
 
 impl Runtime {
-    /// Walks the stacks of the runtime's threads, of which `wanted` decides. What limits have cut, and threads that claim the stack of
-    /// another, go to `notes`.
+    /// Walks the stacks of the runtime's threads for which `wanted` returns true. Walks that reach limits, and threads that claim the stack
+    /// of another thread, are added to `notes`.
     ///
     /// # Errors
     /// [`ContractError`] if the runtime does not describe its code or its frames.
@@ -73,7 +73,7 @@ impl Runtime {
     ) -> Result<Vec<ThreadStack<'_>>, ContractError> {
         let walker = self.stack_walker()?;
         let stacks = ThreadStacks::new(self.file());
-        // Callers have noted what is missing from the list.
+        // The caller has reported what is missing from the list.
         let threads = tried(|| self.thread_list().map_or(&[][..], |list| list.data.as_slice()));
         let kept = self.kept_walks();
         let plan = kept.plan.get_or_init(|| tried(|| plan::plan(self, walker, &stacks, threads)));
@@ -115,7 +115,8 @@ impl Runtime {
         Ok(walked)
     }
 
-    /// For the fuzz target: walks each stack, with what its frames hold. The frames of each, and those that its part of the budget allows.
+    /// For the fuzz target: walks each stack, with the references in its frames. Returns the number of frames of each, and the number that
+    /// its share of the budget allows.
     #[cfg(feature = "internals")]
     pub fn try_stacks(&self, registers: bool) -> Vec<[u64; 2]> {
         let asked = Asked { roots: true, registers };
@@ -128,7 +129,7 @@ impl Runtime {
         walked.iter().map(|stack| [len64(stack.walk.frames.len()), allowed(stack.index)]).collect()
     }
 
-    /// The module whose file would tell what a stack does not have.
+    /// The module whose file contains the data that is missing for a gap of a stack.
     pub(crate) fn module_of_gap(&self, gap: &Gap, namer: &Namer) -> Option<String> {
         let managed = || {
             let (_, module) = self.stack_walker().ok()?.code().image(gap.ip?).ok()??;
@@ -148,7 +149,7 @@ impl Runtime {
         let sp = native.stack_pointer?;
         let from = Addr(sp.0.checked_next_multiple_of(self.memory().ptr_bytes())?);
         let mut end = stacks.of(native)?.end;
-        // The kernel merges adjacent mappings: the end known to the runtime or the C library is more precise.
+        // The kernel merges adjacent mappings, so the end that the runtime or the C library records is more precise.
         for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
             if from < closer && closer < end {
                 end = closer;
@@ -157,8 +158,8 @@ impl Runtime {
         (from < end).then(|| AddrRange::new(from, end))
     }
 
-    /// The memory of the stacks of `threads` in use, by place in the list: of each at most `Limits::stack_bytes`, and of all no more than
-    /// the dump has, unless they overlap. `None` where it is not in the dump.
+    /// The stack memory in use of `threads`, by index in the list: at most `Limits::stack_bytes` per stack, and in total no more than the
+    /// dump has, unless they overlap. `None` if a stack is not in the dump.
     pub(crate) fn stacks_in_use<'t>(&self, threads: &'t [Thread], notes: &Collector) -> Vec<(usize, &'t Thread, Option<AddrRange>)> {
         let stacks = ThreadStacks::new(self.file());
         let most = self.limits().stack_bytes;
@@ -167,12 +168,16 @@ impl Runtime {
             let native = thread.os_id.and_then(|id| stacks.thread(id));
             let Some(range) = native.and_then(|n| self.stack_in_use(&stacks, thread, n)) else { return (index, thread, None) };
             if range.len() > most {
-                let what = format!("the stack of the thread at {} is searched for {most} bytes only", thread.address);
+                let what = format!("only {most} bytes of the stack of the thread at {} are searched", thread.address);
                 notes.add(NoteKind::LimitHit, range.start, what);
             }
             let range = AddrRange::new(range.start, range.start.plus(range.len().min(most)));
             let Some(rest) = left.checked_sub(self.memory().captured(range)) else {
-                notes.add(NoteKind::Invalid, range.start, "the stacks of the threads have more bytes than the dump: not all are searched");
+                notes.add(
+                    NoteKind::Invalid,
+                    range.start,
+                    "the stacks of the threads have more bytes than the dump, so not all are searched",
+                );
                 return (index, thread, None);
             };
             left = rest;
@@ -181,18 +186,18 @@ impl Runtime {
         threads.iter().enumerate().filter(|(_, t)| t.has_stack()).map(range).collect()
     }
 
-    /// The used part of the stack that a thread on its signal stack has left.
+    /// The used part of the original stack of a thread that is on its signal stack.
     pub(crate) fn own_stack_in_use(&self, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
         plan::own_stack(self.stack_walker().ok()?, stacks, thread)
     }
 
-    /// The registers of a thread as the dump has them.
+    /// The registers of a thread in the dump.
     fn registers(&self, native: &OsThread) -> Option<Registers> {
         registers_of(&self.file().facts, native)
     }
 }
 
-/// The registers of a thread as the dump has them.
+/// The registers of a thread in the dump.
 fn registers_of(facts: &DumpFacts, native: &OsThread) -> Option<Registers> {
     let mut registers = Registers::new(facts.arch)?.on(facts.os);
     registers.ip = native.instruction_pointer?;
@@ -206,13 +211,13 @@ fn registers_of(facts: &DumpFacts, native: &OsThread) -> Option<Registers> {
     Some(registers)
 }
 
-/// Notes stacks that were not walked to their end, or not for each thread that claims them.
+/// Adds notes on stacks that were not walked to their end, and on threads that claim the same stack.
 fn note_limits(walked: &[ThreadStack<'_>], notes: &Collector) {
     let cut: Vec<&ThreadStack<'_>> = walked.iter().filter(|stack| stack.walk.is_cut()).collect();
     if let Some(first) = cut.first() {
         let text = format!(
-            "walking {} ended at a limit of frames, reads or memory, which follow the size of the dump: what the dump tells of them is more \
-             than in a genuine one",
+            "walking {} ended at a limit of frames, reads or memory, which grow with the size of the dump: the stacks need more than \
+             those of a genuine dump",
             plural(len64(cut.len()), "stack")
         );
         notes.add(NoteKind::LimitHit, first.thread.address, text);
@@ -221,7 +226,7 @@ fn note_limits(walked: &[ThreadStack<'_>], notes: &Collector) {
     let claimed: Vec<&ThreadStack<'_>> = walked.iter().filter(claims).collect();
     if let Some(first) = claimed.first() {
         let text = format!(
-            "{} the stack of another one: it is walked once",
+            "{} the stack of another thread: it is walked once",
             match claimed.len() {
                 1 => "a thread claims".to_string(),
                 n => format!("{n} threads claim"),

@@ -1,4 +1,4 @@
-//! Which stacks are walked, from where to where, and what each walk may cost.
+//! Plans stack walks: which stacks, their ranges, and the budget of each walk.
 
 use super::kept::{Plan, Way};
 use crate::base::hash::Map;
@@ -9,8 +9,8 @@ use crate::session::Runtime;
 use crate::stack::WalkBudget;
 use crate::stack::walk::StackWalker;
 
-/// A stack belongs to one thread: that of the operating system with its id, which is where its stack pointer says and which has one
-/// chain of frames. Where several `Thread`s claim one of these, the first has it, or else the one between whose bounds it lies.
+/// Assigns each stack to one thread. A stack is identified by the OS thread ID, the stack pointer, and the chain of frames. If several
+/// `Thread`s claim one of these, it belongs to the thread whose stack bounds contain it, or else to the first.
 #[derive(Debug, Default)]
 struct Owners {
     of_ids: Map<u64, usize>,
@@ -34,7 +34,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
     let mut claimed: Vec<Option<Addr>> = vec![None; threads.len()];
     for (index, thread) in listed() {
         let by_id = thread.os_id.and_then(|id| owners.of_ids.get(&id).copied()).filter(|by| *by != index);
-        // Frames are followed on the thread's own stack only, if that is known.
+        // Without a stack pointer, the chain of frames identifies the stack.
         let by_place = || match sp(thread) {
             Some(sp) => Some(*owners.of_pointers.entry(sp).or_insert(index)),
             None => Some(*owners.of_frames.entry(walker.first_frame(thread.address)?).or_insert(index)),
@@ -47,7 +47,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
     }
     let mut starts: Vec<Addr> = listed().filter(|(i, _)| claimed.get(*i).is_some_and(Option::is_none)).filter_map(|(_, t)| sp(t)).collect();
     starts.sort_unstable();
-    // Stacks share no bytes: unless the dump is forged, all together have no more than the dump.
+    // Stacks do not overlap, so in total they have no more bytes than the dump, unless it is forged.
     let memory = runtime.memory();
     let mut left = memory.dump_bytes();
     let mut take = |range: AddrRange| {
@@ -68,7 +68,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
         if !thread.on_signal_stack() {
             return Way::Walk { stack: range, own: None, bytes };
         }
-        // The walk leads from the signal stack to the thread's own, which its stack pointer does not tell of.
+        // The walk continues from the signal stack to the thread's original stack, whose position the stack pointer does not show.
         let own = own_stack(walker, stacks, thread);
         let more = own.map_or(0, &mut take);
         Way::Walk { stack: None, own, bytes: bytes.saturating_add(more) }
@@ -79,14 +79,14 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
     Plan::new(ways, WalkBudget::new(memory.dump_bytes(), &sizes, runtime.limits().max_memory))
 }
 
-/// The memory in use of the own stack of a thread that is on its signal stack: from the method that was interrupted.
+/// The memory in use on the original stack of a thread that is on its signal stack, starting at the interrupted method.
 pub(crate) fn own_stack(walker: &StackWalker, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
     let sp = walker.first_caller(thread.address)?;
     let end = stacks.at_or_after(sp)?.end;
     Some(AddrRange::new(sp, thread.stack_base.filter(|base| sp < *base && *base < end).unwrap_or(end)))
 }
 
-/// Whether `sp` is between the bounds of the stack that the runtime keeps for `thread`.
+/// Whether `sp` is within the stack bounds that the runtime records for `thread`.
 fn is_within(thread: &Thread, sp: Addr) -> bool {
     thread.stack_base.zip(thread.stack_limit).is_some_and(|(base, limit)| limit <= sp && sp < base)
 }

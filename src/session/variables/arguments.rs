@@ -1,7 +1,7 @@
 //! Arguments of frames, and the values of variables.
 //!
-//! A value is told only where the method's debug info says that it is at a place, at the very instruction of the frame, and where the
-//! walk knows what was there: never by the calling convention.
+//! A value is shown only if the method's debug info gives a location for it at the very instruction of the frame, and the walk knows the
+//! contents of that location. The calling convention is never used.
 
 use std::sync::Arc;
 
@@ -19,33 +19,34 @@ use crate::stack::frames::Left;
 use crate::stack::walked::{ManagedFrame, Part, Walk};
 use crate::stack::{RegisterNames, Saved, StackError};
 
-/// What is shown of a value: a frame is no place for whole texts and trees.
+/// Limits on the values shown: a frame is not the place for long texts and whole trees.
 const LIMITS: ValueLimits = ValueLimits { string_chars: 256, depth: 2, fields: 64, raw_bytes: 64, text_chars: 200 };
-/// Most parameters that are kept for further frames: instances of a method may be as many as its frames.
+/// Maximum number of parameters that are cached for further frames: a method may have as many instances as frames.
 const MOST_KEPT: usize = 1 << 18;
-/// Bytes of memory that a value takes beside its texts.
+/// Bytes of memory that a value takes in addition to its texts.
 const PLAIN: u64 = 256;
 
-/// Where a variable of a frame is.
+/// The location of a variable of a frame.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum VariableAt {
     /// In memory.
     Memory(Place),
-    /// In a register: the type of the value at a place without an address, what the register holds, and where a callee saved it.
+    /// In a register: the type of the value as a place without an address, the contents of the register, and the address where a callee
+    /// saved it.
     Register(Place, u64, Option<Addr>),
 }
 
 /// An argument or a local variable of a frame.
 #[derive(Clone, Debug)]
 pub(crate) struct FoundVariable {
-    /// `None` where neither the metadata nor the PDB has one.
+    /// The name; `None` if neither the metadata nor the PDB has one.
     pub(crate) name: Option<String>,
     /// The declared type.
     pub(crate) type_name: String,
-    /// Where the debug info says that it is, as in a disassembly.
+    /// The location according to the debug info, as in a disassembly.
     pub(crate) location: Option<String>,
-    /// Where it is, or why that is not known.
-    pub(crate) at: Result<VariableAt, Untold>,
+    /// The actual location, or why it is unknown.
+    pub(crate) at: Result<VariableAt, NoValue>,
 }
 
 /// A parameter or a local of a method.
@@ -70,20 +71,20 @@ pub(crate) struct ArgumentReader<'r> {
     signatures: Map<(Addr, Option<GenericContext>), Signature>,
     /// The locals of methods, by method, context and row of their types.
     pub(super) local_signatures: Map<(Addr, Option<GenericContext>, u32), Signature>,
-    /// Rows of the types of locals, by method, from its IL.
+    /// Rows of the types of locals in StandAloneSig, by method, read from its IL.
     pub(super) rows: Map<Addr, Option<u32>>,
-    /// Methods the types of whose locals are not known, and the module of the first one.
+    /// Number of methods whose types of locals are unknown, and the module of the first one.
     pub(super) untyped: u64,
     pub(super) module: Option<String>,
-    /// Number of parameters and locals in the signatures.
+    /// Number of parameters and locals in the cached signatures.
     kept: usize,
-    /// Whether the walk kept no registers of a frame.
+    /// Whether the walk kept no registers for a frame.
     cut: bool,
 }
 
-/// Why an argument has no value.
+/// Why a variable has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Untold {
+pub(crate) enum NoValue {
     Left,
     Moving,
     Dead,
@@ -101,31 +102,31 @@ pub(crate) enum Untold {
     Redacted,
 }
 
-impl Untold {
-    /// In words.
+impl NoValue {
+    /// The reason in words.
     pub(crate) fn reason(&self) -> String {
         match self {
-            Untold::Left => "an exception has left the frame, or a handler of the method runs above it".into(),
-            Untold::Moving => "the frame may be half made: it stopped where it is set up or left, or in a block of the method".into(),
-            Untold::Dead => "the debug info gives no place for it at this instruction".into(),
-            Untold::Nothing => "the debug info of the method has no place of it: optimized away, or kept in parts".into(),
-            Untold::NoDebugInfo => "the code has no debug info with variables".into(),
-            Untold::NotDescribed => "the runtime does not describe its debug info".into(),
-            Untold::Ambiguous => "the debug info tells two places".into(),
-            Untold::Lost(e) => format!("the debug info cannot be read: {e}"),
-            Untold::Limit => "looking for arguments takes too many reads".into(),
-            Untold::Clobbered(register) => format!("nothing tells what {register} was"),
-            Untold::Float => "floating point registers are not restored".into(),
-            Untold::Parts => "it is in parts, or at a place that is not known".into(),
-            Untold::NotInDump => "the stack slot with its address is not in the dump".into(),
-            Untold::Layout => "the layout of its type is not known".into(),
-            Untold::Redacted => "of stacks, a redacted copy has addresses only".into(),
+            NoValue::Left => "an exception has left the frame, or a handler of the method runs above it".into(),
+            NoValue::Moving => "the frame may be incomplete: it stopped in the prologue, the epilogue or a funclet of the method".into(),
+            NoValue::Dead => "the debug info has no location for it at this instruction".into(),
+            NoValue::Nothing => "the debug info of the method has no location for it: it is optimized away, or split into parts".into(),
+            NoValue::NoDebugInfo => "the code has no debug info with variables".into(),
+            NoValue::NotDescribed => "the runtime does not describe its debug info".into(),
+            NoValue::Ambiguous => "the debug info has two locations for it".into(),
+            NoValue::Lost(e) => format!("the debug info cannot be read: {e}"),
+            NoValue::Limit => "the search for arguments took too many reads".into(),
+            NoValue::Clobbered(register) => format!("the contents of {register} are unknown"),
+            NoValue::Float => "floating-point registers are not restored".into(),
+            NoValue::Parts => "it is split into parts, or its location is unknown".into(),
+            NoValue::NotInDump => "the stack slot with its address is not in the dump".into(),
+            NoValue::Layout => "the layout of its type is unknown".into(),
+            NoValue::Redacted => "a redacted copy has only addresses on stacks".into(),
         }
     }
 }
 
 impl<'r> ArgumentReader<'r> {
-    /// `None` if the runtime does not describe types.
+    /// A reader for `runtime`; `None` if the runtime does not describe types.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer, methods: &Methods) -> Option<ArgumentReader<'r>> {
         let values = Values::new(namer.types().ok()?, LIMITS);
         let (methods, variables) = (methods.clone(), FrameVariables::new(runtime));
@@ -153,26 +154,26 @@ impl<'r> ArgumentReader<'r> {
         Some(self.list(walk, frame, &numbered))
     }
 
-    /// Finds `variables`, each with its number in IL: arguments before locals.
+    /// Finds `variables`, each with its IL number, which counts arguments before locals.
     pub(super) fn list(&mut self, walk: &Walk, frame: &ManagedFrame, variables: &[(u32, &Variable)]) -> Vec<FoundVariable> {
-        // The stack pointer is always known.
+        // The stack pointer is always known, so empty registers mean that the walk dropped them.
         let registers = walk.registers(frame);
         self.cut |= registers.is_empty();
-        let told = match () {
+        let info = match () {
             () if variables.is_empty() => Ok(MethodVariables::default()),
-            () if registers.is_empty() => Err(Untold::Limit),
-            () => self.told(frame),
+            () if registers.is_empty() => Err(NoValue::Limit),
+            () => self.debug_info(frame),
         };
         let one = |(number, variable): &(u32, &Variable)| {
             let number = *number;
-            let entries = told.as_ref().ok().and_then(|t| t.variables.as_ref()).map_or(0, |v| v.count_of(number));
-            let told = if self.variables.afford(entries) { &told } else { &Err(Untold::Limit) };
-            self.find((frame, registers), number, variable, told)
+            let entries = info.as_ref().ok().and_then(|t| t.variables.as_ref()).map_or(0, |v| v.count_of(number));
+            let info = if self.variables.afford(entries) { &info } else { &Err(NoValue::Limit) };
+            self.find((frame, registers), number, variable, info)
         };
         variables.iter().map(one).collect()
     }
 
-    /// Adds notes about arguments that the dump does not tell.
+    /// Adds notes on arguments that cannot be found.
     pub(crate) fn note(&self, notes: &Collector) {
         self.variables.note(notes);
         self.note_untyped(notes);
@@ -181,7 +182,7 @@ impl<'r> ArgumentReader<'r> {
         }
     }
 
-    /// The parameters of the method of `frame`, and the instance of it that they are of, if that is known.
+    /// The parameters of the method of `frame`, and the generic instance that they belong to, if it is known.
     pub(super) fn signature(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<(Option<GenericContext>, Arc<Vec<Variable>>)> {
         let method = frame.code.method_desc;
         let context = self.namer.names().and_then(|names| self.methods.instance(names, method, walk.contexts(frame)));
@@ -189,7 +190,7 @@ impl<'r> ArgumentReader<'r> {
         exact.or_else(|| Some((None, self.parameters(method, None)?)))
     }
 
-    /// Whether there is room for `signature` among those that are kept.
+    /// Whether there is room for `signature` in the cache.
     pub(super) fn keeps(&mut self, signature: &Signature) -> bool {
         let keeps = self.kept < MOST_KEPT;
         if keeps {
@@ -217,25 +218,25 @@ impl<'r> ArgumentReader<'r> {
         signature
     }
 
-    /// What debug info tells of the variables of a frame that still has any.
-    fn told(&mut self, frame: &ManagedFrame) -> Result<MethodVariables, Untold> {
+    /// The debug info on the variables of a frame, if the frame still has any.
+    fn debug_info(&mut self, frame: &ManagedFrame) -> Result<MethodVariables, NoValue> {
         if frame.unwound {
-            return Err(Untold::Left);
+            return Err(NoValue::Left);
         }
         if !self.variables.are_described() {
-            return Err(Untold::NotDescribed);
+            return Err(NoValue::NotDescribed);
         }
-        let told = self.variables.of(frame).map_err(Untold::Lost)?;
-        if told.variables.is_none() {
-            return Err(Untold::NoDebugInfo);
+        let info = self.variables.of(frame).map_err(NoValue::Lost)?;
+        if info.variables.is_none() {
+            return Err(NoValue::NoDebugInfo);
         }
-        // Only a frame that stopped at any instruction can be half made.
+        // Only a frame that stopped at an arbitrary instruction can be incomplete.
         let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
-        let whole = told.bounds.as_ref().zip(offset(frame)).is_some_and(|(bounds, at)| !bounds.is_prologue_or_epilogue(at));
-        if anywhere && (!whole || frame.part != Part::Body) { Err(Untold::Moving) } else { Ok(told) }
+        let whole = info.bounds.as_ref().zip(offset(frame)).is_some_and(|(bounds, at)| !bounds.is_prologue_or_epilogue(at));
+        if anywhere && (!whole || frame.part != Part::Body) { Err(NoValue::Moving) } else { Ok(info) }
     }
 
-    /// The variable with its value decoded.
+    /// Decodes the value of the variable.
     pub(crate) fn model(&self, found: FoundVariable) -> ArgumentModel {
         let FoundVariable { name, type_name, location, at } = found;
         let named = || (name.clone().unwrap_or_default(), type_name.clone());
@@ -243,12 +244,12 @@ impl<'r> ArgumentReader<'r> {
             VariableAt::Memory(place) => Ok(self.values.value(named().0, named().1, &place)),
             VariableAt::Register(place, value, saved_at) => {
                 let shown = self.values.in_register(named().0, named().1, &place, value);
-                shown.map(|v| FieldValue { address: saved_at, ..v }).ok_or(Untold::Layout)
+                shown.map(|v| FieldValue { address: saved_at, ..v }).ok_or(NoValue::Layout)
             }
         });
         let (value, reason) = match value {
             Ok(value) => (Some(value), None),
-            Err(untold) => (None, Some(untold.reason())),
+            Err(why) => (None, Some(why.reason())),
         };
         ArgumentModel { name, type_name, location, value, reason }
     }
@@ -258,9 +259,9 @@ impl<'r> ArgumentReader<'r> {
         (frame, registers): (&ManagedFrame, &[(u8, Saved)]),
         number: u32,
         parameter: &Variable,
-        told: &Result<MethodVariables, Untold>,
+        info: &Result<MethodVariables, NoValue>,
     ) -> FoundVariable {
-        let held = told.as_ref().map_err(Clone::clone).and_then(|told| held(told, number, offset(frame)));
+        let held = info.as_ref().map_err(Clone::clone).and_then(|info| held(info, number, offset(frame)));
         let arch = self.runtime.file().facts.arch;
         let location = held.as_ref().ok().and_then(|held| held.text(arch));
         let at = held.and_then(|held| self.place((frame, registers), parameter, held, arch));
@@ -273,65 +274,65 @@ impl<'r> ArgumentReader<'r> {
         parameter: &Variable,
         held: Held,
         arch: Arch,
-    ) -> Result<VariableAt, Untold> {
+    ) -> Result<VariableAt, NoValue> {
         let typed = &parameter.typed;
-        let element = typed.element.ok_or(Untold::Layout)?;
+        let element = typed.element.ok_or(NoValue::Layout)?;
         let is_address = element.is_reference() || element.is_pointer();
         if !is_address && self.runtime.file().facts.trimmed.is_some_and(|trimmed| trimmed.redacted) {
-            return Err(Untold::Redacted);
+            return Err(NoValue::Redacted);
         }
         let place = |address: Addr| Place { address, element, method_table: typed.method_table, definition: typed.definition, bytes: None };
         let in_memory = |address: Addr| VariableAt::Memory(place(address));
         let register = |number: u8| {
             let saved = registers.iter().find(|(n, _)| *n == number).map(|(_, saved)| *saved);
             let name = RegisterNames::of(arch).get(usize::from(number));
-            let untold = name.map_or(Untold::Parts, |register| Untold::Clobbered(register));
-            saved.and_then(|s| Some((s.value?, s.place))).ok_or(untold)
+            let reason = name.map_or(NoValue::Parts, |register| NoValue::Clobbered(register));
+            saved.and_then(|s| Some((s.value?, s.place))).ok_or(reason)
         };
         let slot = |slot: Slot| {
-            // Blocks of the method have a stack pointer of their own.
+            // Funclets of the method have a separate stack pointer.
             let is_sp = Held::Register(slot.base).text(arch).is_some_and(|name| name.ends_with("sp"));
             if is_sp && frame.part != Part::Body {
-                return Err(Untold::Parts);
+                return Err(NoValue::Parts);
             }
             let (base, _) = register(slot.base)?;
-            base.checked_add_signed(i64::from(slot.offset)).map(Addr).ok_or(Untold::Parts)
+            base.checked_add_signed(i64::from(slot.offset)).map(Addr).ok_or(NoValue::Parts)
         };
         match held {
             Held::Register(number) => {
                 let (value, saved_at) = register(number)?;
                 match (element, saved_at) {
                     (CorElementType::ValueType, Some(at)) => Ok(in_memory(at)),
-                    (CorElementType::ValueType, None) => Err(Untold::Parts),
+                    (CorElementType::ValueType, None) => Err(NoValue::Parts),
                     _ => Ok(VariableAt::Register(place(Addr::NULL), value, saved_at)),
                 }
             }
             Held::Stack(s) => slot(s).map(in_memory),
-            // Only structures are kept by address.
-            Held::AtRegister(_) | Held::AtStack(_) if element != CorElementType::ValueType => Err(Untold::Parts),
+            // Only structures are passed by address.
+            Held::AtRegister(_) | Held::AtStack(_) if element != CorElementType::ValueType => Err(NoValue::Parts),
             Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
             Held::AtStack(s) => {
-                let address = self.runtime.memory().ptr(slot(s)?).map_err(|_| Untold::NotInDump)?;
+                let address = self.runtime.memory().ptr(slot(s)?).map_err(|_| NoValue::NotInDump)?;
                 Ok(in_memory(address))
             }
-            Held::Float(_) => Err(Untold::Float),
-            Held::Two(..) | Held::Elsewhere => Err(Untold::Parts),
+            Held::Float(_) => Err(NoValue::Float),
+            Held::Two(..) | Held::Elsewhere => Err(NoValue::Parts),
         }
     }
 }
 
-/// Offset of the instruction that a frame executes in its method's code.
+/// Offset of a frame's current instruction in its method's code.
 fn offset(frame: &ManagedFrame) -> Option<u32> {
     u32::try_from(frame.code.offset(frame.instruction())).ok()
 }
 
-fn held(told: &MethodVariables, number: u32, offset: Option<u32>) -> Result<Held, Untold> {
-    let (Some(variables), Some(offset)) = (&told.variables, offset) else { return Err(Untold::NoDebugInfo) };
+fn held(info: &MethodVariables, number: u32, offset: Option<u32>) -> Result<Held, NoValue> {
+    let (Some(variables), Some(offset)) = (&info.variables, offset) else { return Err(NoValue::NoDebugInfo) };
     match variables.at(number, offset) {
         Told::Held(held) => Ok(held),
-        Told::Dead => Err(Untold::Dead),
-        Told::Nothing => Err(Untold::Nothing),
-        Told::Ambiguous => Err(Untold::Ambiguous),
+        Told::Dead => Err(NoValue::Dead),
+        Told::Nothing => Err(NoValue::Nothing),
+        Told::Ambiguous => Err(NoValue::Ambiguous),
     }
 }
 
@@ -347,6 +348,6 @@ pub(crate) fn argument_bytes(arguments: &[ArgumentModel]) -> u64 {
 
 fn value_bytes(value: &FieldValue) -> u64 {
     let own = [&value.name, &value.type_name, &value.text].into_iter().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
-    // Texts twice: decoded as well.
+    // Texts are counted twice, because the decoded value contains them as well.
     value.fields.iter().map(value_bytes).fold(own.saturating_add(len64(value.text.len())), u64::saturating_add)
 }

@@ -1,4 +1,5 @@
-//! Local variables of frames: their types by the signature in the metadata, their names by the PDB, their values as those of arguments.
+//! Local variables of frames: their types from the signature in the metadata, their names from the PDB, and their values like those of
+//! arguments.
 
 use std::sync::Arc;
 
@@ -9,19 +10,19 @@ use crate::session::NamedLocals;
 use crate::stack::walked::{ManagedFrame, Walk};
 
 impl ArgumentReader<'_> {
-    /// The locals of `frame`, which is one of `method`, by slot, without those whose name holds elsewhere in the method. `None` if their types
-    /// are not known.
+    /// The locals of `frame`, a frame of `method`, by slot, without those whose name belongs to another scope. `None` if their types are
+    /// unknown.
     pub(crate) fn locals(
         &mut self,
         walk: &Walk,
         frame: &ManagedFrame,
         method: &MethodName,
-        told: Option<NamedLocals>,
+        named: Option<NamedLocals>,
     ) -> Option<Vec<FoundVariable>> {
         let (context, parameters) = self.signature(walk, frame)?;
         let desc = frame.code.method_desc;
         let body = self.body(desc, method)?;
-        let row = told.as_ref().and_then(|told| told.signature).or_else(|| self.row(desc, method, body));
+        let row = named.as_ref().and_then(|named| named.signature).or_else(|| self.row(desc, method, body));
         let Some(types) = row.and_then(|row| self.types(desc, context, method, row)) else {
             self.untyped.bump();
             self.module.get_or_insert_with(|| method.module.clone().unwrap_or_default());
@@ -31,7 +32,7 @@ impl ArgumentReader<'_> {
         let variables: Vec<(u32, Variable)> = (0u32..)
             .zip(types.iter())
             .filter_map(|(slot, variable)| {
-                let name = match told.as_ref().and_then(|told| told.names.get(&slot)) {
+                let name = match named.as_ref().and_then(|named| named.names.get(&slot)) {
                     Some(named) => named.clone()?,
                     None => format!("local_{slot}"),
                 };
@@ -42,8 +43,8 @@ impl ArgumentReader<'_> {
         Some(self.list(walk, frame, &numbered))
     }
 
-    /// RVA of the IL that the code of the method at `desc` was made from; `None` where it is other IL than that of the image: what the runtime
-    /// itself implements, and what an edit of the running process may have replaced.
+    /// RVA of the IL that the code of the method at `desc` was compiled from. `None` if it is not the IL in the image: the runtime
+    /// implements the method itself, or an edit of the running process may have replaced it.
     fn body(&self, desc: Addr, method: &MethodName) -> Option<u32> {
         let (names, home) = (self.namer.names()?, method.home?);
         let module = names.module(home);
@@ -51,7 +52,7 @@ impl ArgumentReader<'_> {
         metadata.method_body(method.token?.rid()).filter(|rva| *rva != 0)
     }
 
-    /// Row of the types of a method's locals, from its IL.
+    /// Row of the types of a method's locals, read from its IL.
     fn row(&mut self, desc: Addr, method: &MethodName, body: u32) -> Option<u32> {
         let namer = self.namer;
         *self.rows.entry(desc).or_insert_with(|| namer.names()?.modules().local_signature(method.home?, body))
@@ -80,7 +81,7 @@ impl ArgumentReader<'_> {
         signature
     }
 
-    /// Notes methods whose locals are not listed.
+    /// Adds a note on methods whose locals are not listed.
     pub(super) fn note_untyped(&self, notes: &Collector) {
         if let Some(module) = &self.module {
             let what = format!(

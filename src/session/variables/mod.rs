@@ -16,26 +16,26 @@ use crate::stack::walked::ManagedFrame;
 
 pub(crate) use arguments::{ArgumentReader, FoundVariable, VariableAt, argument_bytes};
 
-/// Reads that the variables of one answer may take: some hundred for each method.
+/// Number of reads that the variables of one answer may take, at some hundred per method.
 const READS: u64 = 1 << 22;
-/// Entries of debug info that count as a read.
+/// Entries of debug info that are counted as one read.
 const ENTRIES_OF_A_READ: u64 = 8;
 
-/// What debug info tells of a method.
+/// The debug info of a method.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MethodVariables {
-    /// Where its variables are; `None` if it does not tell.
+    /// Locations of the variables; `None` if the debug info has none.
     pub(crate) variables: Option<Arc<Variables>>,
-    /// Which of its code sets up its frame; `None` likewise.
+    /// The prologue and epilogues of the code; `None` if the debug info has none.
     pub(crate) bounds: Option<Arc<Bounds>>,
 }
 
 type Found = Result<MethodVariables, StackError>;
 
-/// What is said where the runtime does not describe its debug info.
-const NOT_DESCRIBED: &str = "the runtime does not describe its debug info: arguments of its methods are not told";
+/// The note for a runtime that does not describe its debug info.
+const NOT_DESCRIBED: &str = "the runtime does not describe its debug info: arguments of its methods cannot be shown";
 
-/// Finds where methods keep their variables. Each method is looked up once.
+/// Finds the locations of methods' variables. Each method is looked up once.
 #[derive(Debug)]
 pub(crate) struct FrameVariables<'r> {
     runtime: &'r Runtime,
@@ -43,19 +43,19 @@ pub(crate) struct FrameVariables<'r> {
     debug_info: Option<DebugInfo>,
     reads: u64,
     known: Map<Addr, Found>,
-    /// Methods whose debug info the dump does not have, and why that of the first one.
+    /// Number of methods whose debug info is not in the dump, and the reason for the first one.
     lost: u64,
     why: Option<StackError>,
 }
 
 impl<'r> FrameVariables<'r> {
-    /// Variables for an answer about `runtime`.
+    /// A reader for an answer about `runtime`.
     pub(crate) fn new(runtime: &'r Runtime) -> FrameVariables<'r> {
         let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok();
         FrameVariables { runtime, debug_info, reads: READS, known: Map::default(), lost: 0, why: None }
     }
 
-    /// Takes the reads for a look at `entries` entries. Returns whether any were left.
+    /// Takes the reads for `entries` entries of debug info. Returns whether any were left.
     pub(crate) fn afford(&mut self, entries: u64) -> bool {
         let left = self.reads > 0;
         self.reads = self.reads.saturating_sub(entries / ENTRIES_OF_A_READ);
@@ -70,7 +70,7 @@ impl<'r> FrameVariables<'r> {
     /// The variables of the method of a frame.
     ///
     /// # Errors
-    /// [`StackError`] if they are not in the dump, or are wrong.
+    /// [`StackError`] if the debug info is not in the dump, or is invalid.
     pub(crate) fn of(&mut self, frame: &ManagedFrame) -> Found {
         if let Some(found) = self.known.get(&frame.code.start) {
             return found.clone();
@@ -94,16 +94,16 @@ impl<'r> FrameVariables<'r> {
         found
     }
 
-    /// Notes methods whose variables cannot be told since the dump does not have their debug info.
+    /// Adds a note on methods whose variables cannot be shown because the dump does not have their debug info.
     pub(crate) fn note(&self, notes: &Collector) {
         if !self.are_described() {
-            // As with .NET versions that are not known: nothing is lost of the dump.
+            // As for unknown .NET versions: no data is missing from the dump.
             notes.add(NoteKind::Descriptor, None, NOT_DESCRIBED);
         } else if self.reads == 0 {
-            notes.add(NoteKind::LimitHit, None, "the search for arguments takes too many reads; further ones are left out");
+            notes.add(NoteKind::LimitHit, None, "the search for arguments took too many reads; further arguments are left out");
         } else if let Some(why) = &self.why {
             let methods = if self.lost == 1 { "a method".into() } else { format!("{} methods", self.lost) };
-            notes.add(NoteKind::Missing, why.address(), format!("arguments of {methods} cannot be told: {why}"));
+            notes.add(NoteKind::Missing, why.address(), format!("arguments of {methods} cannot be shown: {why}"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Code that the JIT made: nibble maps lead to the method's start, the word before it to its header.
+//! JIT-compiled code: nibble maps lead to the method's start, and the word before that to its code header.
 
 use super::super::{CodeBytes, FunctionEntry, StackError};
 use super::nibbles::{NibbleForm, NibbleMap};
@@ -7,7 +7,7 @@ use crate::base::{Addr, AddrRange};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, CodeHeapListNode as Heap, RealCodeHeader as Header, RuntimeFunction, Structure, bind};
 
-/// Most pieces of a method: its body and funclets.
+/// Maximum number of pieces of a method: its body and funclets.
 const MAX_PIECES: u32 = 1 << 16;
 
 /// A table of `RUNTIME_FUNCTION`s.
@@ -22,12 +22,12 @@ impl Functions {
         Ok(Functions { function: bind!(d, RuntimeFunction { BeginAddress, EndAddress?, UnwindData })?, size: RuntimeFunction::size(d)? })
     }
 
-    /// Whether entries say where they end: on arm64 the unwind data does.
+    /// Whether entries have an end. On arm64, the unwind data has it.
     pub(super) fn has_ends(&self) -> bool {
         self.function.has(RuntimeFunction::EndAddress)
     }
 
-    /// Where entry `index` of the table at `table` begins.
+    /// The start of entry `index` of the table at `table`, as an RVA.
     pub(super) fn begin(&self, bytes: &CodeBytes, table: Addr, index: u64) -> Result<u32, StackError> {
         Ok(self.function.read(bytes, table.element(index, self.size), RuntimeFunction::BeginAddress)?)
     }
@@ -50,7 +50,7 @@ pub(super) struct Jitted {
     header: Bound<Header>,
     functions: Functions,
     form: NibbleForm,
-    /// Headers up to this value mark blocks of stubs.
+    /// Header pointers up to this value mark blocks of stubs.
     last_stub: u64,
     gc_version: u32,
 }
@@ -67,7 +67,7 @@ impl Jitted {
         })
     }
 
-    /// The code at `ip` in the heap `heap`, whose unwind entries count from `base`.
+    /// The code at `ip` in the code heap `heap`, whose unwind entries are relative to `base`.
     pub(super) fn find(&self, bytes: &CodeBytes, base: Addr, heap: Addr, ip: Addr) -> Result<Option<Code>, StackError> {
         let of_heap = |field| self.heap.read(bytes, heap, field);
         let (start, end) = (of_heap(Heap::StartAddress)?, of_heap(Heap::EndAddress)?);
@@ -76,7 +76,7 @@ impl Jitted {
         }
         let map = NibbleMap { form: self.form, units: of_heap(Heap::HeaderMap)?, base: of_heap(Heap::MapBase)? };
         let Some(start) = map.start(bytes, ip)? else { return Ok(None) };
-        let header = Addr(bytes.u64(start.minus(8).ok_or(StackError::invalid(start, "a method starts at no address"))?)?);
+        let header = Addr(bytes.u64(start.minus(8).ok_or(StackError::invalid(start, "a method starts at an impossible address"))?)?);
         if header.0 <= self.last_stub {
             return Ok(None);
         }
@@ -84,15 +84,15 @@ impl Jitted {
         let table = self.header.at(header, Header::UnwindInfos)?;
         let mut count = self.header.read(bytes, header, Header::NumUnwindInfos)?;
         if count == 0 || count > MAX_PIECES {
-            return Err(StackError::invalid(header, "a code header has a wrong number of unwind entries"));
+            return Err(StackError::invalid(header, "a code header has an invalid number of unwind entries"));
         }
-        // On Windows, up to three methods of a process have an entry of zeros behind their own.
+        // On Windows, up to three methods of a process have an entry of zeros after their entries.
         let mut last = self.functions.entry(bytes, table, u64::from(count.saturating_sub(1)))?;
         while last.end == Some(0) && count > 1 {
             count = count.saturating_sub(1);
             last = self.functions.entry(bytes, table, u64::from(count.saturating_sub(1)))?;
         }
-        // Ascending: the last piece that begins at or before the address.
+        // Entries are ascending: finds the last piece that begins at or before the address.
         let rva = ip.since(base).unwrap_or(0);
         let (mut low, mut high) = (0, u64::from(count));
         while high.saturating_sub(low) > 1 {
@@ -101,7 +101,7 @@ impl Jitted {
         }
         let entry = self.functions.entry(bytes, table, low)?;
         let at = |rva: u32| base.plus(u64::from(rva));
-        // Entries without an end (arm64) go on to the next one; the last one to wherever the GC info says.
+        // Entries without an end (arm64) extend to the next one; the end of the last one is only in the GC info.
         let next = || self.functions.begin(bytes, table, low.saturating_add(1)).map(at);
         let end = match entry.end {
             Some(end) => at(end),
@@ -113,7 +113,7 @@ impl Jitted {
             return Ok(None);
         }
         if base.plus(u64::from(self.functions.begin(bytes, table, 0)?)) != start {
-            return Err(StackError::invalid(header, "a code header is not that of the method before it"));
+            return Err(StackError::invalid(header, "a code header does not belong to the method that leads to it"));
         }
         let method_desc = of_header(Header::MethodDesc)?;
         let clauses = self.header.read_optional(bytes, header, Header::EHInfo)?.unwrap_or(Addr::NULL);

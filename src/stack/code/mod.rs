@@ -1,7 +1,6 @@
-//! Code lookup: which method an address of code belongs to.
+//! Code lookup: finds the method that contains a code address.
 //!
-//! Source: contract `ExecutionManager`, `codeman.cpp`;
-//! measured as `docs/internals/stacks.md#code` says.
+//! Source: contract `ExecutionManager`, `codeman.cpp`; measured as described in `docs/internals/stacks.md#code`.
 
 mod jitted;
 mod nibbles;
@@ -25,10 +24,10 @@ use ready_to_run::ReadyToRun;
 pub(crate) use sections::{CodeRanges, CodeUse};
 use sections::{Section, Sections};
 
-/// The answer for an address.
+/// The result of a look-up.
 type Found = Result<Option<Arc<Code>>, StackError>;
 
-/// Looks up code. Answers are kept: the threads of a process stand in few methods.
+/// Looks up code. Results are cached, since the threads of a process are in few methods.
 #[derive(Debug)]
 pub(crate) struct CodeMap {
     bytes: CodeBytes,
@@ -39,7 +38,7 @@ pub(crate) struct CodeMap {
 }
 
 const fn too_many_reads(ip: Addr) -> StackError {
-    StackError::invalid(ip, "the code at an address cannot be found with the reads that are left")
+    StackError::invalid(ip, "looking up the code takes more reads than are left")
 }
 
 impl CodeMap {
@@ -49,11 +48,11 @@ impl CodeMap {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have a layout.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have a required layout.
     pub(crate) fn bind(bytes: &CodeBytes, d: &Descriptor) -> Result<CodeMap, ContractError> {
         Self::CONTRACT.require(d)?;
         GcInfo::CONTRACT.permit(d)?;
-        // .NET 11 numbers its contracts anew, from c1.
+        // .NET 11 restarts the numbering of contracts, at c1.
         let raw = d.contracts.get(Self::CONTRACT.name).map(|c| c.version.as_str());
         let form = if raw == Some("1") { NibbleForm::Linear } else { NibbleForm::Constant };
         Ok(CodeMap {
@@ -65,7 +64,7 @@ impl CodeMap {
         })
     }
 
-    /// The memory that it reads.
+    /// The reader of code bytes.
     pub(crate) fn bytes(&self) -> &CodeBytes {
         &self.bytes
     }
@@ -73,15 +72,15 @@ impl CodeMap {
     /// The code at `ip`; `None` if it is not managed.
     ///
     /// # Errors
-    /// [`StackError`] if the structures are not in the dump, or are wrong.
+    /// [`StackError`] if the structures are not in the dump, or are invalid.
     pub(crate) fn find(&self, ip: Addr) -> Result<Option<Arc<Code>>, StackError> {
         self.known.free(ip, || self.found(ip)).unwrap_or(Err(too_many_reads(ip)))
     }
 
-    /// The code at an address, for a walk of a stack, which takes the reads of the look-up even where the answer is known.
+    /// The code at `ip` for a stack walk, which pays the reads of the look-up even if the result is cached.
     ///
     /// # Errors
-    /// [`StackError`] if the structures that tell are not in the dump, or are wrong.
+    /// [`StackError`] if the structures are not in the dump, or are invalid.
     pub(crate) fn paid(&self, ip: Addr) -> Result<Option<Arc<Code>>, StackError> {
         self.known.paid(ip, || self.found(ip)).unwrap_or(Err(too_many_reads(ip)))
     }
@@ -91,12 +90,12 @@ impl CodeMap {
         (self.look_up(ip).map(|code| code.map(Arc::new)), len64(size_of::<Code>()))
     }
 
-    /// An address in each image that has code of `modules`, as far as their structures are in the dump.
+    /// An address in each image that has code of `modules`, for those whose structures are in the dump.
     pub(crate) fn images(&self, modules: &[Addr]) -> Vec<Addr> {
         tried(|| modules.iter().filter_map(|module| self.ready_to_run.header(&self.bytes, *module)).collect())
     }
 
-    /// Every range of addresses that the runtime keeps for code.
+    /// Every address range that the runtime uses for code.
     pub(crate) fn ranges(&self) -> CodeRanges {
         self.sections.all(&self.bytes)
     }
@@ -109,10 +108,10 @@ impl CodeMap {
         }
     }
 
-    /// The image section around `ip`: its range and module. `None` where code is not of an image.
+    /// Range and module of the image section that contains `ip`; `None` if its code is not in an image.
     ///
     /// # Errors
-    /// [`StackError`] if the structures that tell are not in the dump.
+    /// [`StackError`] if the structures are not in the dump.
     pub(crate) fn image(&self, ip: Addr) -> Result<Option<(AddrRange, Addr)>, StackError> {
         Ok(match self.sections.at(&self.bytes, ip)? {
             Some(Section::Image { range, module }) => Some((range, module)),

@@ -1,27 +1,27 @@
-//! Nibble maps: where in a code heap the methods start.
+//! Nibble maps, which have the starts of methods in a code heap.
 //!
-//! A map is an array of 32-bit units of eight nibbles, the first one in the topmost bits. A nibble stands for 32 bytes of code:
-//! 0 if no method starts there, *n* if one starts at byte (*n* − 1) · 4. Source: `nibblemapmacros.h`, `codeman.cpp`.
+//! A map is an array of 32-bit units of eight nibbles, with the first one in the topmost bits. A nibble covers 32 bytes of code:
+//! it is 0 if no method starts there, *n* if one starts at byte (*n* − 1) · 4. Source: `nibblemapmacros.h`, `codeman.cpp`.
 
 use super::super::{CodeBytes, StackError};
 use crate::base::Addr;
 use crate::base::missed::tried;
 
-/// Bytes of code that a nibble stands for.
+/// Bytes of code that a nibble covers.
 const BYTES_PER_NIBBLE: u64 = 32;
 const NIBBLES_PER_UNIT: u64 = 8;
 const BYTES_PER_UNIT: u64 = BYTES_PER_NIBBLE * NIBBLES_PER_UNIT;
-/// Methods are aligned to this many bytes.
+/// Alignment of methods in bytes.
 const ALIGNMENT: u64 = 4;
-/// Units read at a time while going back over a long method.
+/// Number of units read at a time while searching back over a long method.
 const CHUNK: u64 = 64;
 
-/// How a map is read.
+/// The format of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NibbleForm {
-    /// .NET 8 and 9: units within a method are zero, so that the search goes back over them.
+    /// .NET 8 and 9: units within a method are zero, so they have to be searched back linearly.
     Linear,
-    /// .NET 10 and later: units within a method hold its start; a nibble above 8 marks them.
+    /// .NET 10 and later: units within a method hold its start, and are marked by a lowest nibble above 8.
     Constant,
 }
 
@@ -29,9 +29,9 @@ pub(crate) enum NibbleForm {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NibbleMap {
     pub(crate) form: NibbleForm,
-    /// First unit.
+    /// Address of the first unit.
     pub(crate) units: Addr,
-    /// The code of the first nibble.
+    /// Start of the code that the first nibble covers.
     pub(crate) base: Addr,
 }
 
@@ -68,7 +68,7 @@ impl NibbleMap {
         while unit > 0 {
             let n = unit.min(CHUNK);
             let first = unit.saturating_sub(n);
-            // One by one where the whole chunk is not in the dump.
+            // Units are read one by one if the whole chunk is not in the dump.
             let chunk = tried(|| bytes.bytes(self.units.element(first, 4), n.saturating_mul(4)).ok());
             for i in (0..n).rev() {
                 let number = first.saturating_add(i);
@@ -89,7 +89,7 @@ impl NibbleMap {
         Ok(None)
     }
 
-    /// The start held by a unit that belongs to one method as a whole.
+    /// The method start in a unit that lies completely within one method.
     fn pointer(&self, value: u32) -> Option<Addr> {
         let low = value & 15;
         (self.form == NibbleForm::Constant && low > 8)
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nibble_names_the_start_within_its_32_bytes() {
+    fn a_nibble_has_the_start_within_its_32_bytes() {
         // Methods at 0x04 (nibble 0 = 2) and 0x40 (nibble 2 = 1).
         let units = [0x2010_0000, 0];
         for form in [NibbleForm::Linear, NibbleForm::Constant] {
@@ -146,17 +146,17 @@ mod tests {
             assert_eq!(start(form, &units, 0x3f), Some(0x04));
             assert_eq!(start(form, &units, 0x40), Some(0x40));
             assert_eq!(start(form, &units, 0xff), Some(0x40));
-            // The unit behind: its last method goes on.
+            // The next unit: the last method continues in it.
             assert_eq!(start(form, &units, 0x100), Some(0x40));
         }
     }
 
     #[test]
-    fn a_long_method_is_found_from_far() {
+    fn a_long_method_is_found_from_its_last_unit() {
         let mut linear = vec![0x2000_0000u32];
         linear.resize(200, 0);
         assert_eq!(start(NibbleForm::Linear, &linear, 0x100 * 199 + 5), Some(4));
-        // Only one unit back: the rest must be pointers.
+        // Only the unit before is read: others must be pointers.
         assert_eq!(start(NibbleForm::Constant, &linear, 0x100 * 199 + 5), None);
         let mut constant = linear;
         constant[1..].fill(10);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_map_that_ends_is_an_error() {
+    fn an_address_past_the_end_of_the_map_is_an_error() {
         let (map, bytes) = map(NibbleForm::Linear, &[1]);
         assert!(map.start(&bytes, Addr(BASE + 0x1000)).is_err());
         assert_eq!(map.start(&bytes, Addr(BASE - 1)), Ok(None));

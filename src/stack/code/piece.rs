@@ -6,18 +6,18 @@ use crate::base::{Addr, AddrRange};
 /// The origin of a piece of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeOrigin {
-    /// The JIT, in this process.
+    /// Compiled by the JIT in this process.
     Jitted {
         /// The method's code header (`RealCodeHeader`).
         header: Addr,
-        /// The method's exception clauses; null without any.
+        /// The method's exception clauses; null if it has none.
         clauses: Addr,
     },
-    /// The AOT compiler, in an image.
+    /// Compiled ahead of time, in an image.
     ReadyToRun {
         /// The image's ReadyToRun header.
         header: Addr,
-        /// The method's body in the image's table of functions.
+        /// Index of the method's body in the image's function table.
         index: u64,
     },
 }
@@ -29,26 +29,27 @@ pub(crate) struct Code {
     pub(crate) method_desc: Addr,
     /// Start of the method's body.
     pub(crate) start: Addr,
-    /// This piece.
+    /// Address range of this piece.
     pub(crate) range: AddrRange,
     /// The origin of the code.
     pub(crate) origin: CodeOrigin,
-    /// The address that the numbers of `entry` count from.
+    /// The address that the offsets in `entry` are relative to.
     pub(crate) base: Addr,
-    /// This piece, and its unwind info.
+    /// The function table entry of this piece, with its unwind info.
     pub(crate) entry: FunctionEntry,
     /// Whether it is a funclet: a catch, finally or filter block.
     pub(crate) funclet: bool,
-    /// The method's GC info; an error where the way to it is not in the dump.
+    /// The method's GC info; an error if the memory that leads to it is not in the dump.
     pub(crate) gc_info: Result<Addr, StackError>,
     /// Version of the GC info.
     pub(crate) gc_version: u32,
-    /// Length of the method's code, which the GC info must agree with: exactly for code of the JIT, at least for an image's.
+    /// Length of the method's code in bytes. The length in the GC info must be equal for JIT-compiled code, and at least this for code of an
+    /// image.
     pub(crate) code_length: u64,
 }
 
 impl Code {
-    /// Offset of `ip` in the method, as GC info and exception clauses count.
+    /// Offset of `ip` in the method, as in GC info and exception clauses.
     pub(crate) fn offset(&self, ip: Addr) -> u64 {
         ip.since(self.start).unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! ReadyToRun code: the image's table of functions, and the runtime's map from entry points to methods.
+//! ReadyToRun code: the image's function table, and the runtime's map from entry points to methods.
 
 use super::super::{CodeBytes, FunctionEntry, StackError, end_of, gc_info_after};
 use super::jitted::Functions;
@@ -11,12 +11,13 @@ use crate::memory::ReadError;
 
 /// `READYTORUN_SIGNATURE` (readytorun.h).
 const SIGNATURE: u32 = 0x0052_5452;
-/// Most sections of a header, and the size of a section's entry in it.
+/// Maximum number of sections in a header.
 const MAX_SECTIONS: u32 = 256;
+/// Size of a section's entry in the header in bytes.
 const SECTION_BYTES: u64 = 12;
-/// Most functions looked at for the one that the map knows: a method's funclets follow its body.
+/// Maximum number of functions searched back for one that is in the map: a method's funclets follow its body.
 const MAX_FUNCLETS: u64 = 1 << 10;
-/// Where the runtime's own search goes over from halving to stepping.
+/// Number of functions at which the runtime's search changes from bisection to linear.
 const LINEAR: u64 = 10;
 
 /// Reads images with ReadyToRun code.
@@ -55,19 +56,19 @@ impl ReadyToRun {
         })
     }
 
-    /// The `ReadyToRunInfo` of the image with the functions of `module`, and its header; `None` if all are compiled by the JIT.
+    /// The `ReadyToRunInfo` of the image with the functions of `module`, and its header; `None` if all functions are JIT-compiled.
     fn info(&self, bytes: &CodeBytes, module: Addr) -> Result<Option<(Addr, Addr)>, ReadError> {
         let own = self.module.read(bytes, module, Module::ReadyToRunInfo)?;
         if own.is_null() {
             return Ok(None);
         }
-        // A component of a composite image has its functions there.
+        // The functions of a component of a composite image are in the composite image.
         let composite = self.info.read(bytes, own, Info::CompositeInfo)?;
         let info = if composite.is_null() { own } else { composite };
         Ok(Some((info, self.info.read(bytes, info, Info::ReadyToRunHeader)?)))
     }
 
-    /// The header of the image with the functions of `module`, which lies in it.
+    /// The ReadyToRun header of the image with the functions of `module`, which is within that image.
     pub(super) fn header(&self, bytes: &CodeBytes, module: Addr) -> Option<Addr> {
         Some(self.info(bytes, module).ok()??.1)
     }
@@ -76,7 +77,7 @@ impl ReadyToRun {
     pub(super) fn find(&self, bytes: &CodeBytes, base: Addr, module: Addr, ip: Addr) -> Result<Option<Code>, StackError> {
         let Some((info, header)) = self.info(bytes, module)? else { return Ok(None) };
         if bytes.u32(header)? != SIGNATURE {
-            return Err(StackError::invalid(header, "no ReadyToRun header"));
+            return Err(StackError::invalid(header, "an invalid ReadyToRun header"));
         }
         if self.is_thunk(bytes, info, base, ip) {
             return Ok(None);
@@ -93,7 +94,7 @@ impl ReadyToRun {
         let end = match entry.end {
             Some(end) => at(end),
             None if let Some(end) = tried(|| end_of(bytes, base, &entry).ok()) => end,
-            // Without the unwind information: padding may precede the next function.
+            // Without unwind information, the range may include padding before the next function.
             None if index.saturating_add(1) < count => at(self.functions.begin(bytes, table, index.saturating_add(1))?),
             None => ip.plus(1),
         };
@@ -118,11 +119,11 @@ impl ReadyToRun {
                 code_length: range.end.since(at(body.begin)).unwrap_or(0),
             }));
         }
-        Err(StackError::invalid(ip, "no method of the image is known for the code"))
+        Err(StackError::invalid(ip, "code of an image that does not belong to a known method"))
     }
 
-    /// The last function that begins at or before `rva`, found in the runtime's own steps (`NativeUnwindInfoLookupTable` in
-    /// codeman.cpp): createdump keeps the pages that these touch, and no others.
+    /// The last function that begins at or before `rva`, found in the same steps as in the runtime (`NativeUnwindInfoLookupTable` in
+    /// codeman.cpp): createdump writes only the pages that these touch.
     fn search(&self, bytes: &CodeBytes, table: Addr, count: u64, rva: u32) -> Result<Option<u64>, StackError> {
         let Some(last) = count.checked_sub(1) else { return Ok(None) };
         let (mut low, mut high) = (0, last);
@@ -138,9 +139,9 @@ impl ReadyToRun {
         Ok(None)
     }
 
-    /// Whether `ip` is in a thunk that loads the target of a call when it is first made. Not managed code.
+    /// Whether `ip` is in a thunk that resolves the target of a call when it is first made. Thunks are not managed code.
     fn is_thunk(&self, bytes: &CodeBytes, info: Addr, base: Addr, ip: Addr) -> bool {
-        // Where the range is not in the dump, the functions decide: thunks are in none.
+        // If the range is not in the dump, the function table decides: thunks are not in it.
         let within = || {
             let fields = self.directory.as_ref()?;
             let directory = self.info.get(bytes, info, Info::DelayLoadMethodCallThunks).filter(|d| !d.is_null())?;
@@ -153,7 +154,7 @@ impl ReadyToRun {
     }
 }
 
-/// RVA and size of a section of the image with the ReadyToRun header at `header`; `None` if it has none of this kind.
+/// RVA and size of a section of the image with the ReadyToRun header at `header`; `None` if it has no section of this kind.
 pub(in crate::stack) fn section(bytes: &CodeBytes, header: Addr, kind: u32) -> Result<Option<(u32, u32)>, ReadError> {
     let count = bytes.u32(header.plus(12))?.min(MAX_SECTIONS);
     for i in 0..u64::from(count) {
@@ -188,7 +189,7 @@ impl<'r> EntryPoints<'r> {
         // The first bucket holds the number of the others.
         let count = bytes.u32(array)?;
         if count < 2 {
-            return Err(StackError::invalid(array, "the map of entry points has a wrong size"));
+            return Err(StackError::invalid(array, "the map of entry points has an invalid size"));
         }
         Ok(EntryPoints { reader, buckets: array.plus(reader.bucket_size), count })
     }
@@ -206,11 +207,11 @@ impl<'r> EntryPoints<'r> {
             let value = |slot: u64| bytes.u64(values.element(slot, 8));
             for slot in 0..self.reader.slots {
                 if bytes.u64(keys.element(slot, 8))? == entry.0 {
-                    // Stored halved: the topmost bit is the map's.
+                    // Values are stored shifted right by one: the topmost bit belongs to the map.
                     return Ok(Some(Addr((value(slot)? & self.reader.value_mask) << 1)));
                 }
             }
-            // That of the first value says that the search goes on in another bucket.
+            // The topmost bit of the first value means that the search continues in another bucket.
             if value(0)? & !self.reader.value_mask == 0 {
                 return Ok(None);
             }
@@ -230,7 +231,7 @@ mod tests {
     use crate::contract::overlay;
     use crate::memory::tests::memory_of;
 
-    /// The layouts of .NET 10.
+    /// A reader with the layouts of .NET 10.
     fn reader() -> ReadyToRun {
         let mut d = Descriptor::default();
         let mut overlays = overlay::bundled(Os::Linux, Arch::X64);
@@ -269,7 +270,7 @@ mod tests {
 
     #[test]
     fn entry_points_are_found_through_collisions() {
-        // Equal in the bits that choose the first bucket.
+        // The keys are equal in the bits that select the first bucket.
         let entries: Vec<(u64, u64)> = (0..20).map(|i| (0x40_0000 + i * 4 * 7, 0x7000_0000 + i * 8)).collect();
         let (reader, bytes) = (reader(), map(7, &entries));
         let points = EntryPoints::open(&reader, &bytes, Addr(MAP)).unwrap();
@@ -277,7 +278,7 @@ mod tests {
             assert_eq!(points.find(&bytes, Addr(*key)), Ok(Some(Addr(*value))));
         }
         assert_eq!(points.find(&bytes, Addr(0x40_0004)), Ok(None));
-        // Every bucket full, and each says that the search goes on: it ends all the same.
+        // Every bucket is full and continues in another one, but the search ends nevertheless.
         let full: Vec<(u64, u64)> = (0..28).map(|i| (0x40_0000 + i * 4, 8)).collect();
         let bytes = map(7, &full);
         let points = EntryPoints::open(&reader, &bytes, Addr(MAP)).unwrap();
@@ -285,14 +286,14 @@ mod tests {
     }
 
     #[test]
-    fn a_map_without_buckets_is_refused() {
+    fn a_map_without_buckets_is_rejected() {
         let (reader, bytes) = (reader(), map(2, &[]));
         assert!(EntryPoints::open(&reader, &bytes, Addr(MAP)).is_ok());
         assert!(matches!(EntryPoints::open(&reader, &bytes, Addr(MAP + 8)), Err(StackError::Read(_) | StackError::Invalid { .. })));
     }
 
     #[test]
-    fn versions_of_images_tell_that_of_their_gc_info() {
+    fn the_version_of_gc_info_follows_from_that_of_the_image() {
         let known = [((9, 1), 2), ((9, 2), 3), ((10, 1), 3), ((11, 0), 4), ((16, 0), 4)];
         known.into_iter().for_each(|((major, minor), version)| assert_eq!(gc_version(major, minor), version));
     }

@@ -1,4 +1,4 @@
-//! Range sections: what kind of code an address may be.
+//! Range sections, which determine the kind of code at an address.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,20 +16,20 @@ const RANGE_LIST: u32 = 4;
 
 /// The map's levels, each of 256 entries, cover 57 bits of address; the last 17 stay within one entry.
 const LEVEL_SHIFTS: [u32; 5] = [49, 41, 33, 25, 17];
-/// Bit 0 of the map's pointers says that what they lead to may be collected.
+/// Flag in pointers of the map to memory that may be collected.
 const COLLECTIBLE: u64 = 1;
-/// Most fragments in an entry: each covers a part of 128 KiB.
+/// Maximum number of fragments in an entry; each covers a part of 128 KiB.
 const MAX_FRAGMENTS: usize = 1 << 13;
 
-/// Entries of each level.
+/// Number of entries in a table of each level.
 const ENTRIES: u64 = 256;
-/// Most tables of the map, and most fragments of all its lists: 512 GB of code that lies densely.
+/// Maximum number of tables in the map, and of fragments in all its lists: enough for 512 GB of contiguous code.
 const MAX_TABLES: usize = 1 << 15;
 
-/// What the addresses of a range section are for.
+/// The use of a range section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeUse {
-    /// Code of the JIT.
+    /// JIT-compiled code.
     Jitted,
     /// Stubs and precodes.
     Stubs,
@@ -37,17 +37,17 @@ pub(crate) enum CodeUse {
     Image,
 }
 
-/// All sections of the map, as far as they can be read.
+/// All readable sections of the map.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CodeRanges {
-    /// Ranges that the runtime keeps for code, by address.
+    /// Ranges that the runtime uses for code, by address.
     pub(crate) ranges: Vec<(AddrRange, CodeUse)>,
-    /// The first thing that could not be read, if any.
+    /// The first error, if any.
     pub(crate) error: Option<StackError>,
 }
 
 impl CodeRanges {
-    /// The value; notes the error.
+    /// Returns the value, or records the error.
     fn taken<T>(&mut self, value: Result<T, StackError>) -> Option<T> {
         value.map_err(|e| self.error.get_or_insert(e).clone()).ok()
     }
@@ -58,43 +58,44 @@ impl CodeRanges {
 pub(super) enum Section {
     /// A code heap of the JIT.
     Heap {
-        /// What its unwind entries count from.
+        /// Address that the unwind entries are relative to.
         base: Addr,
-        /// Its `CodeHeapListNode`.
+        /// Address of the `CodeHeapListNode`.
         heap: Addr,
     },
     /// An image with ReadyToRun code.
     Image {
-        /// Its extent.
+        /// Address range of the image.
         range: AddrRange,
-        /// Its `Module`.
+        /// Address of the `Module`.
         module: Addr,
     },
 }
 
-/// A list of fragments: the range of each, and the address of the pointer to its section.
+/// A list of fragments.
 #[derive(Debug)]
 struct List {
+    /// The range of each fragment, and the address of the pointer to its section.
     fragments: Box<[(AddrRange, Addr)]>,
     /// The error that ends the list.
     error: Option<StackError>,
 }
 
-/// The pointer in a word of the map.
+/// The pointer in a word of the map, without its flag.
 fn unmarked(word: u64) -> Addr {
     Addr(word & !COLLECTIBLE)
 }
 
-/// Reads the map of sections.
+/// Reads the map of range sections.
 #[derive(Debug)]
 pub(super) struct Sections {
     fragment: Bound<Fragment>,
     section: Bound<RangeSection>,
-    /// The top table of the map.
+    /// Address of the top table of the map.
     top: Addr,
-    /// Whether the map has any entry, once that was asked.
+    /// Whether the map has any entry, once determined.
     filled: OnceLock<bool>,
-    /// By address of the first fragment: many addresses share one.
+    /// Lists by address of the first fragment: many code addresses share a list.
     lists: Known<Arc<List>>,
 }
 
@@ -104,14 +105,14 @@ impl Sections {
         Ok(Sections {
             fragment: bind!(d, Fragment { Next, RangeBegin, RangeEndOpen, RangeSection })?,
             section: bind!(d, RangeSection { RangeBegin, RangeEndOpen, Flags, R2RModule, HeapList })?,
-            // The address of the map itself, not of a variable that points to it.
+            // This is the address of the map itself, not of a variable that points to it.
             top: d.pointer("ExecutionManagerCodeRangeMapAddress")?.plus(top),
             filled: OnceLock::new(),
             lists: Known::new(dump_bytes),
         })
     }
 
-    /// Fails unless the top table has an entry: a runtime has code.
+    /// Fails unless the top table has an entry, since every runtime has code.
     fn must_be_filled(&self, bytes: &CodeBytes) -> Result<(), StackError> {
         let filled = match self.filled.get() {
             Some(filled) => *filled,
@@ -129,7 +130,7 @@ impl Sections {
         if filled { Ok(()) } else { Err(StackError::invalid(self.top, "the map of code sections is empty")) }
     }
 
-    /// The section with code around `ip`.
+    /// The section with code that contains `ip`.
     pub(super) fn at(&self, bytes: &CodeBytes, ip: Addr) -> Result<Option<Section>, StackError> {
         let pointer = |at: Addr| bytes.u64(at).map(unmarked);
         if ip.0 >> 57 != 0 {
@@ -203,7 +204,7 @@ impl Sections {
         let (mut fragments, mut sections) = (Set::default(), Set::default());
         for head in tables {
             let mut fragment = head;
-            // Lists of neighboring entries may share their tails.
+            // Lists of neighboring entries may share their last fragments.
             while !fragment.is_null() && fragments.insert(fragment) {
                 if fragments.len() > MAX_TABLES {
                     out.error.get_or_insert(StackError::invalid(head, "the map of code sections has too many fragments"));
@@ -222,13 +223,13 @@ impl Sections {
         out
     }
 
-    /// What a table of the map leads to, from its entries that are not null.
+    /// The non-null entries of a table of the map.
     fn entries(&self, bytes: &CodeBytes, table: Addr, out: &mut CodeRanges) -> Vec<Addr> {
         let read = |i: u64| bytes.u64(table.element(i, 8)).map(unmarked).map_err(StackError::from);
         (0..ENTRIES).filter_map(|i| out.taken(read(i))).filter(|p| !p.is_null()).collect()
     }
 
-    /// The extent of the section at `at`, and what it is for.
+    /// Range and use of the section at `at`.
     fn bounds(&self, bytes: &CodeBytes, at: Addr) -> Result<(AddrRange, CodeUse), StackError> {
         let pointer = |field| self.section.read(bytes, at, field);
         let range = AddrRange::new(pointer(RangeSection::RangeBegin)?, pointer(RangeSection::RangeEndOpen)?);

@@ -1,29 +1,30 @@
-//! Bounds: which native offset of a method begins which IL offset.
+//! Bounds: the native offsets of a method at which the code of IL offsets begins.
 
 use crate::base::len64;
 
-/// Entries that name no IL offset.
+/// Special values of entries without an IL offset.
 const NO_MAPPING: u32 = u32::MAX;
 const PROLOG: u32 = u32::MAX - 1;
 const EPILOG: u32 = u32::MAX - 2;
-/// What IL offsets are stored above, so that those entries are small numbers.
+/// Bias of stored IL offsets, so that the special values are stored as small numbers.
 const BIAS: u32 = EPILOG;
-/// Most bounds of a method, and bits of the source of one.
+/// Maximum number of bounds of a method.
 const MAX_BOUNDS: u32 = 1 << 20;
 
-/// How bounds are encoded.
+/// The encoding of bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
-    /// Each number in nibbles: .NET 8 and 9.
+    /// Numbers in nibbles: .NET 8 and 9.
     Nibbles,
-    /// Entries of equal width in bits, of which so many tell the source.
+    /// Entries of equal width in bits.
     Packed {
-        /// Bits of the source: 2 in .NET 10, 3 later.
+        /// Number of bits of the source: 2 in .NET 10, 3 later.
         source: u32,
     },
 }
 
-/// Reads numbers in nibbles, low nibble of a byte first: three bits each, the highest ones first, and a bit that says that more follow.
+/// Reads numbers in nibbles, low nibble of a byte first. Each nibble has three bits of the number, highest first, and a bit that is set if
+/// more nibbles follow.
 #[derive(Debug)]
 pub(super) struct Nibbles<F> {
     byte_at: F,
@@ -31,7 +32,7 @@ pub(super) struct Nibbles<F> {
 }
 
 impl<F: FnMut(u64) -> Option<u8>> Nibbles<F> {
-    /// Reads through `byte_at`, which gives the byte at an offset.
+    /// Reads through `byte_at`, which returns the byte at an offset.
     pub(super) fn new(byte_at: F) -> Nibbles<F> {
         Nibbles { byte_at, nibbles: 0 }
     }
@@ -39,7 +40,7 @@ impl<F: FnMut(u64) -> Option<u8>> Nibbles<F> {
     /// The next number.
     pub(super) fn u32(&mut self) -> Option<u32> {
         let mut value = 0u32;
-        // Eleven nibbles hold 33 bits.
+        // Eleven nibbles have 33 bits.
         for _ in 0..11 {
             let byte = (self.byte_at)(self.nibbles / 2)?;
             let nibble = if self.nibbles & 1 == 0 { byte & 15 } else { byte >> 4 };
@@ -52,7 +53,7 @@ impl<F: FnMut(u64) -> Option<u8>> Nibbles<F> {
         None
     }
 
-    /// The next signed number: its sign is the lowest bit.
+    /// The next signed number, whose sign is the lowest bit.
     pub(super) fn i32(&mut self) -> Option<i32> {
         let number = self.u32()?;
         let size = i32::try_from(number >> 1).ok()?;
@@ -72,11 +73,11 @@ pub(super) struct Bound {
     native: u32,
     /// IL offset, or one of the special values.
     il: u32,
-    /// Whether it names a call rather than a boundary of statements.
+    /// Whether it marks a call rather than a statement boundary.
     call: bool,
 }
 
-/// Source of an entry for a call, by form.
+/// Source of an entry that marks a call, by form.
 const CALL_IN_NIBBLES: u32 = 0x10;
 const CALL_IN_BITS: u64 = 1;
 
@@ -87,7 +88,7 @@ pub(crate) struct Bounds {
 }
 
 impl Bounds {
-    /// Decodes bounds; `None` if there are none of this form in `bytes`.
+    /// Decodes bounds; `None` if `bytes` are not bounds of this form.
     pub(super) fn decode(bytes: &[u8], form: Form) -> Option<Bounds> {
         let byte_at = |at: u64| usize::try_from(at).ok().and_then(|i| bytes.get(i)).copied();
         let mut nibbles = Nibbles::new(byte_at);
@@ -120,7 +121,7 @@ impl Bounds {
     /// Whether the code at `offset` sets up the frame or leaves it.
     pub(crate) fn is_prologue_or_epilogue(&self, offset: u32) -> bool {
         let before = self.list.iter().filter(|b| !b.call).take_while(|b| b.native <= offset);
-        // Of several there, any counts.
+        // There may be several entries at that offset.
         let last = before.clone().map(|b| b.native).max();
         last.is_none() || before.filter(|b| Some(b.native) == last).any(|b| matches!(b.il, PROLOG | EPILOG))
     }
@@ -130,10 +131,10 @@ impl Bounds {
         len64(self.list.len())
     }
 
-    /// The IL offset of the code at `offset`, as the runtime finds it for its own stack traces: that of the last boundary at or
-    /// before it, the lowest of several there. `None` for code that stands for no IL.
+    /// The IL offset of the code at `offset`, found as in stack traces of the runtime: that of the last boundary at or before `offset`,
+    /// and the lowest of several there. `None` for code that does not belong to IL.
     pub(crate) fn il_offset(&self, offset: u32) -> Option<u32> {
-        // In the runtime's order, the special values are the lowest.
+        // The runtime orders the special values first.
         let rank = |il: u32| il.cast_signed();
         let mut found: Option<Bound> = None;
         for bound in self.list.iter().filter(|b| !b.call).take_while(|b| b.native <= offset) {
@@ -144,7 +145,7 @@ impl Bounds {
         }
         match found.map(|b| b.il) {
             Some(NO_MAPPING) => None,
-            // Before the first boundary as well.
+            // Code before the first boundary belongs to the prologue too.
             Some(PROLOG) | None => (!self.list.is_empty()).then_some(0),
             Some(EPILOG) => self.list.iter().filter(|b| !b.call && b.il < EPILOG).map(|b| b.il).max(),
             Some(il) => Some(il),
@@ -152,7 +153,7 @@ impl Bounds {
     }
 }
 
-/// Takes bits, the lowest ones first.
+/// Reads bits, the lowest ones first.
 struct Bits<'b> {
     bytes: &'b [u8],
     at: usize,
@@ -271,7 +272,7 @@ pub(super) mod tests {
             let bounds = Bounds::decode(&encode(&list, form), form).unwrap();
             assert_eq!(bounds.list, list);
             let at = |offset| bounds.il_offset(offset);
-            assert_eq!((at(0), at(9), at(10), at(19)), (Some(0), Some(0), Some(0), Some(0)), "calls are no boundaries");
+            assert_eq!((at(0), at(9), at(10), at(19)), (Some(0), Some(0), Some(0), Some(0)), "calls are not boundaries");
             assert_eq!((at(20), at(29), at(30), at(39)), (Some(6), Some(6), Some(9), None));
             assert_eq!((at(40), at(50), at(u32::MAX)), (Some(2), Some(9), Some(9)));
         }
@@ -286,7 +287,7 @@ pub(super) mod tests {
 
     proptest! {
         #[test]
-        fn what_is_encoded_is_decoded(rows in prop::collection::vec((0u32..5000, 0u32..70_000, any::<bool>()), 0..80)) {
+        fn encoded_bounds_are_decoded(rows in prop::collection::vec((0u32..5000, 0u32..70_000, any::<bool>()), 0..80)) {
             let list: Vec<Bound> = rows.iter().scan(0, |native, (delta, il, call)| {
                 *native += delta;
                 Some(bound(*native, il.wrapping_add(BIAS), *call))
@@ -301,7 +302,7 @@ pub(super) mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..200), offset: u32) {
+        fn any_bytes_terminate(bytes in prop::collection::vec(any::<u8>(), 0..200), offset: u32) {
             for form in FORMS {
                 if let Some(bounds) = Bounds::decode(&bytes, form) {
                     prop_assert!(bounds.list.len() <= bytes.len() * 2);

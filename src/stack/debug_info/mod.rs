@@ -1,7 +1,8 @@
-//! Debug info: which IL instruction a piece of code stands for, and where it keeps its variables. The JIT keeps it beside the code it
-//! makes, the AOT compiler in a section of the image.
+//! Debug info: maps native code to IL offsets, and has the locations of variables. The JIT stores it next to the code, the AOT
+//! compiler in a section of the image.
 //!
-//! Source: contract `DebugInfo`, `debuginfostore.cpp`, `patchpointinfo.h`; measured as `docs/internals/stacks.md#source-lines` says.
+//! Source: contract `DebugInfo`, `debuginfostore.cpp`, `patchpointinfo.h`; measured as described in
+//! `docs/internals/stacks.md#source-lines`.
 
 mod bounds;
 mod native_array;
@@ -27,26 +28,26 @@ use variables::Order;
 const DEBUG_INFO: u32 = 105;
 /// The first major version of ReadyToRun images whose bounds are packed.
 const PACKED_SINCE: u16 = 16;
-/// Most bytes of a method's bounds, and of its variables.
+/// Maximum bytes of a method's bounds, and of its variables.
 const MAX_BYTES: u32 = 1 << 18;
-/// Most locals of a method.
+/// Maximum number of locals of a method.
 const MAX_LOCALS: u32 = 1 << 16;
 
-/// Flags before the debug info of JIT-ed code: what precedes it.
+/// Flag before the debug info of JIT-compiled code: a patchpoint record precedes it.
 const HAS_PATCHPOINT: u8 = 1;
-/// Instead of the size of the bounds: those for an instrumented body and those for the plain one follow each other.
+/// Marks, in place of the size of the bounds, that bounds for an instrumented body and for the plain one follow.
 const TWO_BOUNDS: u32 = u32::MAX;
-/// Instead of the size of the bounds: six sizes follow.
+/// Marks, in place of the size of the bounds, that six sizes follow.
 const SIX_SIZES: u32 = 0;
 
-/// How the runtime stores debug info.
+/// The format in which the runtime stores debug info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Version {
     /// .NET 8 and 9.
     Nibbles,
     /// .NET 10: packed bounds.
     Packed,
-    /// Later ones: a header with the sizes of all parts.
+    /// Later releases: a header with the sizes of all parts.
     Sized,
 }
 
@@ -67,16 +68,16 @@ pub(crate) struct DebugInfo {
     version: Version,
 }
 
-/// Where the debug info of a method is.
+/// Location of the debug info of a method.
 #[derive(Clone, Copy, Debug)]
 struct DebugInfoAt {
     at: Addr,
-    /// Whether a byte with flags comes first.
+    /// Whether it starts with a byte of flags.
     flags: bool,
     version: Version,
 }
 
-/// Where the parts of a method's debug info are, and their sizes in bytes; `None` for those that it does not have.
+/// Addresses of the parts of a method's debug info, and their sizes in bytes; `None` for missing parts.
 #[derive(Clone, Copy, Debug)]
 struct Parts {
     bounds: Option<(Addr, u32)>,
@@ -85,16 +86,16 @@ struct Parts {
 }
 
 impl DebugInfo {
-    /// The contract read. Releases before .NET 11 do not advertise it; overlays tell how they store debug info.
+    /// The contract read. Releases before .NET 11 do not advertise it; overlays have the version of their format.
     pub(crate) const CONTRACT: Contract = Contract::optional("DebugInfo", &["1", "2"]);
 
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if the runtime stores debug info in a way that is not known, or its descriptor does not say where.
+    /// [`ContractError`] if the version is not supported, or the descriptor does not have the location of debug info.
     pub(crate) fn bind(d: &Descriptor) -> Result<DebugInfo, ContractError> {
         Self::CONTRACT.permit(d)?;
-        // .NET 11 numbers its contracts anew, from c1.
+        // .NET 11 restarts the numbering of contracts, at c1.
         let version = match d.contracts.get(Self::CONTRACT.name).map(|c| c.version.as_str()) {
             Some("1") => Version::Packed,
             Some(_) => Version::Sized,
@@ -112,7 +113,7 @@ impl DebugInfo {
     /// The bounds of the method that `code` belongs to; `None` if it has no debug info.
     ///
     /// # Errors
-    /// [`StackError`] if they are not in the dump, or are wrong.
+    /// [`StackError`] if they are not in the dump, or are invalid.
     pub(crate) fn bounds(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Bounds>, StackError> {
         let Some(place) = self.place(bytes, code)? else { return Ok(None) };
         let Some(part) = self.parts(bytes, place)?.bounds else { return Ok(None) };
@@ -125,10 +126,10 @@ impl DebugInfo {
         Bounds::decode(&bounds, form).map(Some).ok_or(StackError::invalid(place.at, "debug info cannot be decoded"))
     }
 
-    /// The variables of the method that `code` belongs to; `None` if it has no debug info that tells them.
+    /// The variables of the method that `code` belongs to; `None` if it has no debug info with variables.
     ///
     /// # Errors
-    /// [`StackError`] if they are not in the dump, or are wrong.
+    /// [`StackError`] if they are not in the dump, or are invalid.
     pub(crate) fn variables(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Variables>, StackError> {
         let Some(place) = self.place(bytes, code)? else { return Ok(None) };
         let Some(part) = self.parts(bytes, place)?.variables else { return Ok(None) };
@@ -138,7 +139,7 @@ impl DebugInfo {
             .ok_or(StackError::invalid(place.at, "variables in debug info cannot be decoded"))
     }
 
-    /// The variables that a continuation of the method that `code` belongs to keeps, suspended at offset `point` of the method's code;
+    /// The variables captured in a continuation of the method that `code` belongs to, which is suspended at offset `point` of its code;
     /// `None` if the debug info does not have them.
     ///
     /// # Errors
@@ -169,7 +170,7 @@ impl DebugInfo {
                 let Some(entry) = native_array::element(bytes, array, index)? else { return Ok(None) };
                 let wrong = StackError::invalid(entry, "debug info cannot be found");
                 let (back, next) = native_array::unsigned(bytes, entry)?.ok_or(wrong.clone())?;
-                // Methods with equal debug info share it: then this is the distance back to it.
+                // Methods with equal debug info share it: if `back` is not 0, it is the distance back to the shared info.
                 let at = if back == 0 { next } else { entry.minus(u64::from(back)).ok_or(wrong)? };
                 Ok(Some(DebugInfoAt { at, flags: false, version }))
             }
@@ -198,7 +199,7 @@ impl DebugInfo {
         let mut nibbles = Nibbles::new(|offset| bytes.u8(at.plus(offset)).map_err(|e| failed = Some(e)).ok());
         let mut sizes = || {
             let first = nibbles.u32()?;
-            // Each part: what precedes it, and its size.
+            // Each part is given by the number of bytes before it, and its size.
             let (bounds, variables, suspensions) = match (place.version, first) {
                 (Version::Packed, TWO_BOUNDS) => {
                     let (instrumented, plain, variables) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);
@@ -230,13 +231,13 @@ impl DebugInfo {
 /// The bytes of a part of the debug info at `place`.
 fn part_of(bytes: &CodeBytes, place: DebugInfoAt, (at, len): (Addr, u32)) -> Result<Cow<'_, [u8]>, StackError> {
     if len > MAX_BYTES {
-        return Err(StackError::invalid(place.at, "debug info has a wrong size"));
+        return Err(StackError::invalid(place.at, "debug info has an invalid size"));
     }
     reads::take(u64::from(len));
     Ok(bytes.bytes(at, u64::from(len))?)
 }
 
-/// A descriptor of debug info: its address begins the header of code.
+/// A descriptor for debug info, whose address is at the start of the code header.
 #[cfg(any(test, feature = "internals"))]
 fn described() -> Descriptor {
     let json = br#"{"types": {"RealCodeHeader": {"DebugInfo": 0}, "PatchpointInfo": {"!": 32, "LocalCount": 8}}}"#;
@@ -247,8 +248,8 @@ fn described() -> Descriptor {
     d
 }
 
-/// Reads the debug info at `at` in each of its versions, and that of the method `index` of an array of them there, and asks about the code at
-/// `offset`: for fuzz targets. The numbers of parts of the code and of variables.
+/// For the fuzz target: decodes the debug info at `at` in each version, and that of element `index` of an array at `at`, and queries the code
+/// at `offset`. Returns the numbers of bounds and of variables.
 #[cfg(feature = "internals")]
 pub fn try_debug_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, index: u32, offset: u32) -> [u64; 2] {
     let bytes = CodeBytes::new(memory);

@@ -4,15 +4,17 @@ use crate::base::Addr;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 
-/// Elements of a block.
+/// Number of elements in a block.
 const BLOCK: u64 = 16;
-/// Bits of a node, and of the array's head below its count: what is to the left, what is to the right; the size of an index entry.
+/// Number of low bits before the value: flags in a node, the size of index entries in the array's head.
 const TAG_BITS: u32 = 2;
+/// Flag of a node with a left subtree.
 const LEFT: u32 = 1;
+/// Flag of a node with a right subtree.
 const RIGHT: u32 = 2;
 
-/// The unsigned integer at `at`, and the address behind it: the number of ones at the low end of the first byte tells its length.
-/// `None` where no integer is encoded so.
+/// The unsigned integer at `at`, and the address after it; `None` for an invalid encoding. The number of trailing ones in the first byte
+/// determines the length.
 pub(super) fn unsigned(bytes: &CodeBytes, at: Addr) -> Result<Option<(u32, Addr)>, ReadError> {
     let first = bytes.u8(at)?;
     let extra = first.trailing_ones();
@@ -29,7 +31,7 @@ pub(super) fn unsigned(bytes: &CodeBytes, at: Addr) -> Result<Option<(u32, Addr)
     Ok(Some((value >> extra.saturating_add(1), at.plus(u64::from(extra)).plus(1))))
 }
 
-/// Where element `index` of the array at `array` is; `None` if it has none.
+/// Address of element `index` of the array at `array`; `None` if the array does not have it.
 pub(super) fn element(bytes: &CodeBytes, array: Addr, index: u64) -> Result<Option<Addr>, ReadError> {
     let Some((head, base)) = unsigned(bytes, array)? else { return Ok(None) };
     if index >= u64::from(head >> TAG_BITS) {
@@ -53,7 +55,7 @@ pub(super) fn element(bytes: &CodeBytes, array: Addr, index: u64) -> Result<Opti
             at = next;
             continue;
         }
-        // The only element below: its number within the block is here.
+        // A leaf with the only element of the subtree, and its number within the block.
         let only = node & (LEFT | RIGHT) == 0 && u64::from(node >> TAG_BITS) == index % BLOCK;
         return Ok(only.then_some(next));
     }
@@ -87,7 +89,7 @@ mod tests {
         }
     }
 
-    /// The tree of a block: elements `low..low + 2^bits` of which those in `values` exist.
+    /// The tree of a block for the elements `low..low + 2^bits` that are in `values`.
     fn tree(values: &[(u64, u8)], low: u64, bits: u32) -> Vec<u8> {
         let size = 1u64 << bits;
         let here: Vec<(u64, u8)> = values.iter().copied().filter(|v| (low..low + size).contains(&v.0)).collect();
@@ -104,7 +106,7 @@ mod tests {
         let left = if left.is_empty() { Vec::new() } else { tree(&left, low, bits - 1) };
         let right = if right.is_empty() { Vec::new() } else { tree(&right, middle, bits - 1) };
         let flags = u32::from(!left.is_empty()) | u32::from(!right.is_empty()) << 1;
-        // The distance to the right counts from the node, whose own size depends on it.
+        // The distance to the right subtree is relative to the node, whose size depends on the distance.
         let node = (1..6).map(|n| encode((left.len() as u32 + n) << 2 | flags)).zip(1..).find(|(e, n)| e.len() == *n).unwrap().0;
         [node, left, right].concat()
     }
@@ -142,7 +144,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn elements_are_found_and_no_others(present in prop::collection::btree_map(0u64..60, any::<u8>(), 0..40), entry in 0u32..3) {
+        fn exactly_the_existing_elements_are_found(present in prop::collection::btree_map(0u64..60, any::<u8>(), 0..40), entry in 0u32..3) {
             let values: Vec<(u64, u8)> = present.iter().map(|(i, v)| (*i, *v)).collect();
             let bytes = code_bytes(array(&values, 60, entry));
             for index in 0..70 {
@@ -152,7 +154,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..200), index in 0u64..100) {
+        fn any_bytes_terminate(bytes in prop::collection::vec(any::<u8>(), 0..200), index in 0u64..100) {
             let _ = element(&code_bytes(bytes), Addr(0x1000), index);
         }
     }

@@ -1,26 +1,26 @@
-//! Suspension points of runtime async (.NET 11): which variables of a method its continuation keeps, and where.
+//! Suspension points of runtime async (.NET 11): the variables of a method that its continuation captures, and their offsets.
 //!
 //! Source: contract `DebugInfo` c1, `AsyncInfo`.
 
 use super::bounds::Nibbles;
 use crate::base::len64;
 
-/// Bias of the numbers of variables: hidden ones have negative numbers.
+/// Bias of stored variable numbers: hidden arguments have negative numbers.
 const BIAS: u32 = 6;
-/// Nibbles of the smallest point, and of the smallest variable.
+/// Nibbles of the smallest suspension point, and of the smallest variable.
 const SMALLEST: u64 = 2;
 
-/// A variable that a continuation keeps.
+/// A variable that a continuation captures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Captured {
-    /// Its number in IL, arguments before locals; `None` for hidden arguments.
+    /// Number of the variable in IL, arguments before locals; `None` for hidden arguments.
     pub(crate) number: Option<u32>,
-    /// Its offset in the continuation.
+    /// Offset of the variable in the continuation.
     pub(crate) offset: u32,
 }
 
-/// The variables that the continuation keeps whose method is suspended at offset `point` of its code; `None` if the debug info in `bytes`
-/// does not have that point.
+/// The variables captured by the continuation of a method that is suspended at offset `point` of its code; `None` if the debug info in
+/// `bytes` does not have that suspension point.
 pub(super) fn captured(bytes: &[u8], point: u32) -> Option<Vec<Captured>> {
     let byte_at = |at: u64| usize::try_from(at).ok().and_then(|i| bytes.get(i)).copied();
     let mut nibbles = Nibbles::new(byte_at);
@@ -53,10 +53,10 @@ mod tests {
     use super::super::bounds::tests::nibbles;
     use super::*;
 
-    /// Two points, at 0x40 and 0x10, with one and two variables: the type context, then `this` and the first local of a method of one
-    /// argument.
+    /// Two suspension points, at 0x40 and 0x10, with one and two variables: the type context, then `this` and the first local of a method with
+    /// one argument.
     #[test]
-    fn each_point_has_its_own_variables() {
+    fn each_suspension_point_has_separate_variables() {
         let signed = |n: i32| n.unsigned_abs() << 1 | u32::from(n < 0);
         let bytes = nibbles(&[2, 3, signed(0x40), 1, signed(-0x30), 2, 2, 8, 6, 0, 8, 16]);
         let variable = |number, offset| Captured { number, offset };

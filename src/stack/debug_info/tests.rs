@@ -1,4 +1,4 @@
-//! Tests of where debug info is found, in each version.
+//! Tests that debug info is found in each version.
 
 #![allow(clippy::cast_possible_truncation)]
 
@@ -52,22 +52,22 @@ fn il(version: Version, bytes: &[u8], offset: u32) -> Result<Option<u32>, StackE
     Ok(reader(version).bounds(&memory(bytes, 16), &code(JITTED))?.and_then(|b| b.il_offset(offset)))
 }
 
-/// Where variable 1 is at the method's start.
+/// The location of variable 1 at the method's start.
 fn place(version: Version, bytes: &[u8]) -> Result<Option<Told>, StackError> {
     Ok(reader(version).variables(&memory(bytes, 16), &code(JITTED))?.map(|v| v.at(1, 0)))
 }
 
-/// Variables: the second one is in `register` for eight bytes.
+/// Encoded variables: the second one is in `register` for eight bytes.
 fn variables(register: u32) -> Vec<u8> {
     nibbles(&[2, 0, 8, 4, 3, 5, 17, 0, 8, 5, 0, register])
 }
 
-/// Variables as .NET 11 writes them: the number first.
+/// Encoded variables of .NET 11: the variable number is first.
 fn variables_of_net11(register: u32) -> Vec<u8> {
     nibbles(&[2, 6, 0, 8, 3, 5, 17, 7, 0, 8, 0, register])
 }
 
-/// Bounds: native 0 is IL 0, native 8 IL `second`.
+/// Encoded bounds: native 0 is IL 0, native 8 is IL `second`.
 fn in_nibbles(second: u32) -> Vec<u8> {
     nibbles(&[2, 0, 3, 2, 8, second + 3, 2])
 }
@@ -80,7 +80,7 @@ fn packed(second: u32, source: u32) -> Vec<u8> {
 }
 
 #[test]
-fn every_version_says_where_its_bounds_are() {
+fn bounds_are_found_in_every_version() {
     let size = |b: &[u8]| b.len() as u32;
     let (plain, other) = (in_nibbles(7), in_nibbles(9));
     let old = [vec![0], nibbles(&[size(&plain), 0]), plain.clone()].concat();
@@ -108,7 +108,7 @@ fn every_version_says_where_its_bounds_are() {
 }
 
 #[test]
-fn every_version_says_where_its_variables_are() {
+fn variables_are_found_in_every_version() {
     let size = |b: &[u8]| b.len() as u32;
     let told = |register| Ok(Some(Told::Held(Held::Register(register))));
     let (old, vars) = (in_nibbles(7), variables(3));
@@ -134,7 +134,7 @@ fn every_version_says_where_its_variables_are() {
 }
 
 #[test]
-fn images_share_equal_debug_info_and_tell_its_version() {
+fn images_share_equal_debug_info_and_determine_its_version() {
     // An array of two elements, each with one block entry: the second one points back at the first one's info.
     let info = [nibbles(&[in_nibbles(7).len() as u32, 0]), in_nibbles(7)].concat();
     // Head: two elements, index entries of one byte. Node at bit 8, 4, 2: only left; at bit 1: both.
@@ -155,7 +155,7 @@ fn images_share_equal_debug_info_and_tell_its_version() {
 
 proptest! {
     #[test]
-    fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..300), index in 0u64..40, major in 0u16..20, offset: u32) {
+    fn any_bytes_terminate(bytes in prop::collection::vec(any::<u8>(), 0..300), index in 0u64..40, major in 0u16..20, offset: u32) {
         for version in [Version::Nibbles, Version::Packed, Version::Sized] {
             let memory = memory(&bytes, major);
             for origin in [JITTED, CodeOrigin::ReadyToRun { header: Addr(BASE + 0x40), index }] {

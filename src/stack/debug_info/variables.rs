@@ -1,62 +1,63 @@
-//! Variables: where a method keeps its arguments and locals, at which of its instructions.
+//! Variables: the locations of a method's arguments and locals at its instructions.
 //!
-//! Source: `DoNativeVarInfo` of `debuginfostore.cpp`, `cordebuginfo.h`. All known runtimes write them in nibbles.
+//! Source: `DoNativeVarInfo` of `debuginfostore.cpp`, `cordebuginfo.h`. All known runtimes encode variables in nibbles.
 
 use super::bounds::Nibbles;
 use crate::base::{Arch, len64};
 use crate::stack::RegisterNames;
 
-/// How the numbers of a variable are written. Hidden arguments have negative numbers, so all are stored with a bias.
+/// The order of the numbers of an entry. Hidden arguments have negative variable numbers, so these are stored with a bias.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Until .NET 10: where it begins, for how many bytes, its number with a bias of 4.
+    /// Until .NET 10: start, length in bytes, variable number with a bias of 4.
     RangeFirst,
-    /// .NET 11: its number with a bias of 6, where it begins, and for how many bytes unless the entry is that of a call's return.
+    /// .NET 11: variable number with a bias of 6, start, and length in bytes unless the entry is for the return value of a call.
     NumberFirst,
 }
 
 const BIAS: u32 = 4;
 const BIAS_OF_NUMBER_FIRST: u32 = 6;
-/// The stored number of entries for what a call returns (`CALL_RETURN_ILNUM`); those have a place in the code, and no range.
+/// The stored variable number of entries for return values of calls (`CALL_RETURN_ILNUM`), which have an offset instead of a range.
 const CALL_RETURN: u32 = 1;
 /// Nibbles of the smallest entry.
 const SMALLEST: u64 = 5;
 
-/// A word of a frame.
+/// A stack slot of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot {
-    /// Number of the register that the offset counts from.
+    /// Number of the register that the offset is relative to.
     pub(crate) base: u8,
-    /// Distance in bytes.
+    /// Offset in bytes.
     pub(crate) offset: i32,
 }
 
-/// Where a variable is.
+/// The location of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// In a register.
     Register(u8),
-    /// In memory; a register has its address.
+    /// In memory at the address in a register.
     AtRegister(u8),
-    /// In a floating point register.
+    /// In a floating-point register.
     Float(u8),
     /// On the stack.
     Stack(Slot),
-    /// In memory; the stack has its address.
+    /// In memory at the address in a stack slot.
     AtStack(Slot),
     /// In two registers, the low part in the first one.
     Two(u8, u8),
-    /// In parts, or relative to what is not known.
+    /// In several parts, or relative to an unknown base.
     Elsewhere,
 }
 
-/// A variable at some instructions.
+/// The location of a variable in a range of instructions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Variable {
-    /// First offset in the method's code, and the one behind the last.
+    /// Start of the range in the method's code.
     start: u32,
+    /// End of the range.
     end: u32,
-    /// Its number in IL, arguments before locals; `None` for hidden arguments.
+    /// Number of the variable in IL, arguments before locals; `None` for hidden arguments.
     number: Option<u32>,
     held: Held,
 }
@@ -64,25 +65,25 @@ struct Variable {
 /// The variables of a method.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Variables {
-    /// By number.
+    /// Entries by variable number.
     list: Vec<Variable>,
 }
 
-/// What debug info tells of a variable at an instruction.
+/// The location of a variable at an instruction according to debug info.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Told {
-    /// Where it is.
+    /// The variable has this location.
     Held(Held),
-    /// It lives elsewhere in the method only.
+    /// The variable has locations only at other instructions of the method.
     Dead,
-    /// Nothing anywhere in the method.
+    /// The variable does not have a location anywhere in the method.
     Nothing,
-    /// Two places at once.
+    /// The variable has two locations at once.
     Ambiguous,
 }
 
 impl Variables {
-    /// Decodes variables; `None` if there are none of this form in `bytes`.
+    /// Decodes variables; `None` if `bytes` are not variables in this order.
     pub(super) fn decode(bytes: &[u8], order: Order) -> Option<Variables> {
         let byte_at = |at: u64| usize::try_from(at).ok().and_then(|i| bytes.get(i)).copied();
         let mut nibbles = Nibbles::new(byte_at);
@@ -125,24 +126,24 @@ impl Variables {
         len64(self.entries(number).len())
     }
 
-    /// Where variable `number` is at the instruction at `offset` in the method's code.
+    /// The location of variable `number` at the instruction at `offset` in the method's code.
     pub(crate) fn at(&self, number: u32, offset: u32) -> Told {
-        let mut told = Told::Nothing;
+        let mut found = Told::Nothing;
         for variable in self.entries(number) {
             let lives = variable.start <= offset && offset < variable.end;
-            told = match (lives, told) {
+            found = match (lives, found) {
                 (true, Told::Held(before)) if before != variable.held => return Told::Ambiguous,
                 (true, _) => Told::Held(variable.held),
                 (false, Told::Nothing) => Told::Dead,
                 (false, before) => before,
             };
         }
-        told
+        found
     }
 }
 
 fn held<F: FnMut(u64) -> Option<u8>>(nibbles: &mut Nibbles<F>) -> Option<Held> {
-    // Numbers beyond those of registers stand for none.
+    // Numbers that are too large do not belong to a register.
     let mut register = || Some(u8::try_from(nibbles.u32()?).unwrap_or(u8::MAX));
     Some(match register()? {
         0 => Held::Register(register()?),
@@ -157,7 +158,7 @@ fn held<F: FnMut(u64) -> Option<u8>>(nibbles: &mut Nibbles<F>) -> Option<Held> {
             }
         }
         5 => Held::Two(register()?, register()?),
-        // A register and a slot, in either order; a slot of the floating point stack, a distance among variable arguments.
+        // 6, 7: a register and a slot, in either order. 9, 10: a slot of the floating-point stack, an offset among variable arguments.
         kind @ (6 | 7 | 9 | 10) => {
             let numbers = if kind <= 7 { 3 } else { 1 };
             (0..numbers).try_for_each(|_| nibbles.u32().map(drop))?;
@@ -168,7 +169,7 @@ fn held<F: FnMut(u64) -> Option<u8>>(nibbles: &mut Nibbles<F>) -> Option<Held> {
 }
 
 impl Held {
-    /// As in a disassembly: `rdi`, `[rbp-0x8]`; `None` if it cannot be written so.
+    /// The location as in a disassembly: `rdi`, `[rbp-0x8]`; `None` if it has no such form.
     pub(crate) fn text(self, arch: Arch) -> Option<String> {
         let name = |number: u8| RegisterNames::of(arch).get(usize::from(number)).copied();
         let slot = |s: Slot| {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn each_kind_of_place_is_read_at_its_instructions() {
+    fn each_kind_of_location_is_decoded_with_its_range() {
         let one = |start: u32, len: u32, number: u32, place: &[u32]| [&[start, len, number + BIAS], place].concat();
         let numbers = [
             vec![11],
@@ -242,7 +243,7 @@ mod tests {
             vec![4],
             entry(0, 0, 100, &[3, 5, signed(-8)]),
             entry(1, 10, 90, &[0, 7]),
-            // The return value of a call: one place in the code, and the third number is not a range.
+            // The return value of a call: one offset in the code, and the third number is not a length.
             vec![CALL_RETURN, 40, u32::MAX, 0, 0],
             // The generic context.
             vec![2, 0, 100, 0, 3],
@@ -257,7 +258,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_end(bytes in prop::collection::vec(any::<u8>(), 0..200), number in 0u32..8, offset: u32) {
+        fn any_bytes_terminate(bytes in prop::collection::vec(any::<u8>(), 0..200), number in 0u32..8, offset: u32) {
             if let Some(variables) = Variables::decode(&bytes, Order::RangeFirst) {
                 prop_assert!(variables.list.len() <= bytes.len());
                 variables.at(number, offset);

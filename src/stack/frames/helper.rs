@@ -1,7 +1,7 @@
-//! `HelperMethodFrame` (.NET 8 and 9): managed code called a native helper of the runtime.
+//! `HelperMethodFrame` (.NET 8 and 9): a call from managed code to a native helper of the runtime.
 //!
-//! The frame remembers where the helper stood, not its managed caller. Once the runtime had to know, it noted the caller's registers
-//! (`MachineState`); before, the helper's native frames must be unwound.
+//! The frame has the registers of the helper, not those of its managed caller. The runtime adds the caller's registers (`MachineState`) when
+//! it needs them; until then, the helper's native frames must be unwound.
 
 use super::{Caller, FrameReader, Left, Protected, Slots};
 use crate::base::Addr;
@@ -11,14 +11,14 @@ use crate::stack::code::CodeMap;
 use crate::stack::native::Native;
 use crate::stack::{CodeBytes, Saved, StackError};
 
-/// Attribute of a frame for an exception that the runtime throws (`FRAME_ATTR_EXCEPTION`, frames.h).
+/// Attribute of the frame of an exception that the runtime throws (`FRAME_ATTR_EXCEPTION`, frames.h).
 const EXCEPTION: u32 = 1;
-/// Most native frames between a helper and its managed caller; two were met.
+/// Maximum number of native frames between a helper and its managed caller; at most two were seen.
 const MAX_NATIVE: usize = 32;
-/// Most references that a frame protects.
+/// Maximum number of references that a frame protects.
 const MAX_SLOTS: u32 = 1 << 16;
 
-/// Most functions in a bucket of the table of native functions; four were met.
+/// Maximum number of functions in a bucket of the table of native functions; at most four were seen.
 const MAX_BUCKET: usize = 1 << 10;
 
 /// The table of native functions of the runtime that managed code calls directly, by address (`gFCallMethods`, ecall.cpp).
@@ -35,7 +35,7 @@ impl NativeFunctions {
         Some(NativeFunctions { table, buckets, entry: bind!(d, ECHash { Next, Implementation, MethodDesc }).ok()? })
     }
 
-    /// The method that the function at `address` implements; `None` for a helper of the JIT, which implements none.
+    /// The method that the function at `address` implements; `None` for a JIT helper, which does not implement a method.
     fn method(&self, bytes: &CodeBytes, address: Addr) -> Option<Addr> {
         let mut entry = Addr(bytes.u64(self.table.element(address.0.checked_rem(self.buckets)?, 8)).ok()?);
         for _ in 0..MAX_BUCKET {
@@ -51,12 +51,12 @@ impl NativeFunctions {
     }
 }
 
-/// Reads these frames.
+/// Reads `HelperMethodFrame`s.
 #[derive(Debug)]
 pub(super) struct Helper {
     frame: Bound<Frame>,
     state: Bound<State>,
-    /// `None` if the runtime does not describe them.
+    /// The table of native functions; `None` if the runtime does not describe it.
     functions: Option<NativeFunctions>,
 }
 
@@ -69,8 +69,8 @@ impl Helper {
         Some(Helper { frame, state, functions: NativeFunctions::bind(d) })
     }
 
-    /// The method that the helper implements, as `HelperMethodFrame::GetFunction` of the DAC finds it. The frame notes it with the
-    /// registers of its caller; before, it has the function's address only.
+    /// The method that the helper implements, found as in `HelperMethodFrame::GetFunction` of the DAC. The runtime adds it to the frame
+    /// together with the caller's registers; until then, the frame has only the function's address.
     pub(super) fn method(&self, bytes: &CodeBytes, frame: Addr) -> Option<Addr> {
         let state = self.frame.place(frame, Frame::MachineState)?;
         let noted = !self.state.get(bytes, state, State::ReturnAddress)?.is_null();
@@ -104,23 +104,23 @@ impl Helper {
             }
             return Ok(Caller { registers, left });
         }
-        // The stack pointer was captured by a function that has returned.
+        // The function that captured the stack pointer has returned.
         let sp = of_state(State::CaptureRsp)?.plus(8);
         let mut registers = of.blank(of_state(State::CaptureRip)?, sp, frame)?;
         of.callee_saved(bytes, self.state.at(state, State::Captured)?, &mut registers)?;
         for _ in 0..MAX_NATIVE {
             if runtime.image().is_none() {
-                return Err(StackError::Unsupported { at: frame, what: "a native helper of an unknown runtime image" });
+                return Err(StackError::Unsupported { at: frame, what: "a native helper of a runtime whose image is unknown" });
             }
             registers = runtime.step(bytes, &registers, false)?.registers;
             if code.paid(registers.ip)?.is_some() {
                 return Ok(Caller { registers, left });
             }
         }
-        Err(StackError::invalid(frame, "a native helper has no managed caller"))
+        Err(StackError::invalid(frame, "no managed caller found above a native helper"))
     }
 
-    /// Slots of the references that the frame protects.
+    /// The slots of the references that the frame protects.
     pub(super) fn slots(&self, bytes: &CodeBytes, frame: Addr, protected: Protected) -> Result<Slots, StackError> {
         let first = self.frame.at(frame, Frame::Slots)?;
         match protected {

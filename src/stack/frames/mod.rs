@@ -1,7 +1,7 @@
-//! The chain of explicit frames (`Frame`) of a thread: where managed code called into the runtime or native code, and what each
-//! tells of its managed caller.
+//! The frame chain of a thread: explicit frames (`Frame`) mark calls from managed code into the runtime or native code, and have
+//! registers of the managed caller.
 //!
-//! Source: contract `StackWalk`, `frames.h`; measured as `docs/internals/stacks.md#frames` says.
+//! Source: contract `StackWalk`, `frames.h`; measured as described in `docs/internals/stacks.md#frames`.
 
 mod context;
 mod helper;
@@ -20,14 +20,14 @@ use crate::data::{
 };
 use helper::Helper;
 
-/// Registers that a diverted return has saved. Those that hold what the method returns come first, then those that it preserves (`HijackArgs` and
-/// `OnHijackTripThread` of the runtime); since .NET 10, there is one for the continuation of an async method.
+/// The registers saved at a hijacked return (`HijackArgs` and `OnHijackTripThread` of the runtime). Return value registers come first, then
+/// callee-saved ones; .NET 10 added one for the continuation of an async method.
 #[derive(Debug)]
 struct HijackRegisters {
     fields: Bound<HijackArgs>,
-    /// Numbers and offsets of the registers that are named in it.
+    /// Numbers and offsets of the named registers.
     registers: Vec<(u8, u64)>,
-    /// Its size, where the frame of the caller begins after it.
+    /// Size of the structure, after which the frame of the caller begins.
     size: Option<u64>,
 }
 
@@ -44,7 +44,7 @@ impl HijackRegisters {
     }
 }
 
-/// Numbers and offsets of the fields of a structure that are registers.
+/// Numbers and offsets of the fields that are named after registers.
 fn registers_of<S: Structure>(d: &Descriptor, arch: Arch) -> Vec<(u8, u64)> {
     let fields = d.type_info(S::NAME).into_iter().flat_map(|t| &t.fields);
     fields.filter_map(|(name, field)| Some((number_of(arch, name)?, field.offset))).collect()
@@ -55,10 +55,10 @@ fn number_of(arch: Arch, name: &str) -> Option<u8> {
     RegisterNames::of(arch).iter().position(|n| *n == name).and_then(|n| u8::try_from(n).ok())
 }
 
-/// What a frame does for a walk.
+/// The role of an explicit frame in a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// A call of native code, made by the method around it.
+    /// A call of native code, in the stack frame of the method that makes it.
     Inlined,
     /// A call that the runtime prepares: owns the callee's arguments.
     Transition,
@@ -66,45 +66,45 @@ enum Role {
     SoftwareException,
     /// A hardware fault.
     Fault,
-    /// A thread stopped at any instruction.
+    /// A thread that was stopped at an arbitrary instruction.
     Resumable,
-    /// A thread whose return was diverted, to stop it for a GC.
+    /// A thread whose return address was hijacked to stop it for a GC.
     Hijack,
     /// A call of a native helper (.NET 8 and 9), with a number of protected references.
     Helper(Protected),
-    /// Tells nothing of its caller.
+    /// A frame that does not describe its caller.
     Marker,
 }
 
-/// The references that a `HelperMethodFrame` protects.
+/// The kind of references that a `HelperMethodFrame` protects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Protected {
-    /// This many, each by a pointer of the frame; three at most.
+    /// This many references, at most three, each by a pointer in the frame.
     Slots(u8),
-    /// An array of them.
+    /// An array of references.
     Array,
 }
 
-/// How the code below a frame was left.
+/// How execution left a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Left {
     /// By a call.
     #[default]
     Call,
-    /// By an exception that the runtime throws for it.
+    /// By an exception that the runtime throws.
     Exception,
-    /// By a hardware fault: its address is that of the instruction.
+    /// By a hardware fault: the instruction pointer is that of the faulting instruction.
     Fault,
-    /// At any instruction, to go on there.
+    /// By being stopped at an arbitrary instruction, where it will continue.
     Stopped,
-    /// By a call of native code that has no explicit frame: a helper of the JIT, which need not be a call that a collection may wait for.
+    /// By a call of native code without an explicit frame: a JIT helper. Such a call need not be a safepoint.
     Helper,
 }
 
-/// A type of explicit frames.
+/// A type of explicit frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FrameType {
-    /// Its name; `None` for those that the descriptor does not name.
+    /// The name; `None` for a type that the descriptor does not name.
     pub(crate) name: Option<Arc<str>>,
     role: Role,
 }
@@ -112,25 +112,25 @@ pub(crate) struct FrameType {
 /// An explicit frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ExplicitFrame {
-    /// Its address.
+    /// Address of the frame.
     pub(crate) address: Addr,
-    /// Its type.
+    /// Type of the frame.
     pub(crate) of: Arc<FrameType>,
 }
 
 impl ExplicitFrame {
-    /// Whether it is that of a method which calls native code itself.
+    /// Whether it belongs to a method that calls native code directly.
     pub(crate) fn is_inlined(&self) -> bool {
         self.of.role == Role::Inlined
     }
 }
 
-/// What a frame tells of its managed caller.
+/// The managed caller described by an explicit frame.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// The caller's registers.
     pub(crate) registers: Registers,
-    /// How it was left.
+    /// How the caller was left.
     pub(crate) left: Left,
 }
 
@@ -138,7 +138,7 @@ pub(crate) struct Caller {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FrameRoots {
     slots: Slots,
-    /// Words that may be references: those of the callee's arguments.
+    /// Words that may be references: the callee's arguments.
     pub(crate) words: Option<AddrRange>,
 }
 
@@ -147,9 +147,9 @@ pub(crate) struct FrameRoots {
 enum Slots {
     #[default]
     None,
-    /// The first so many of these.
+    /// The given number of these addresses.
     Each([Addr; 3], u8),
-    /// An array of so many.
+    /// An array of the given length.
     Array(Addr, u32),
 }
 
@@ -174,7 +174,7 @@ impl FrameRoots {
     }
 }
 
-/// Reads frames.
+/// Reads explicit frames.
 #[derive(Debug)]
 pub(crate) struct FrameReader {
     arch: Arch,
@@ -185,7 +185,7 @@ pub(crate) struct FrameReader {
     unknown: Arc<FrameType>,
     inlined: Option<Bound<InlinedCallFrame>>,
     framed: Option<Bound<FramedMethodFrame>>,
-    /// With its size.
+    /// The transition block and its size.
     block: Option<(Bound<TransitionBlock>, u64)>,
     software: Option<Bound<SoftwareExceptionFrame>>,
     fault: Option<Bound<FaultingExceptionFrame>>,
@@ -199,11 +199,11 @@ pub(crate) struct FrameReader {
     gc_version: u64,
 }
 
-/// Bytes to whose multiples stack pointers are aligned on arm64 (AAPCS64, 6.4.5.1).
+/// Alignment of stack pointers on arm64 in bytes (AAPCS64, 6.4.5.1).
 const STACK_ALIGNMENT: u64 = 16;
-/// The bits of the datum of an inlined call that mark it.
+/// The mark bits in the datum of an inlined call.
 const DATUM_MARKS: u64 = 7;
-/// The frame chain ends with all ones.
+/// The link that ends the frame chain.
 const END: Addr = Addr(u64::MAX);
 
 impl FrameReader {
@@ -213,7 +213,7 @@ impl FrameReader {
     /// Binds to a runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have the chain.
+    /// [`ContractError`] if no supported version of the contract is advertised, or the descriptor does not have the frame chain.
     pub(crate) fn bind(d: &Descriptor, arch: Arch, os: Os) -> Result<FrameReader, ContractError> {
         Self::CONTRACT.require(d)?;
         let mut reader = FrameReader {
@@ -240,7 +240,7 @@ impl FrameReader {
         };
         for name in d.globals.keys() {
             let Some(short) = name.strip_suffix("Identifier").filter(|n| n.contains("Frame")) else { continue };
-            // A number in .NET 10 and later, the address of a vtable before.
+            // The value is a number in .NET 10 and later, and the address of a vtable before.
             let identifier = d.pointer(name)?;
             reader.types.insert(identifier.0, Arc::new(FrameType { name: Some(short.into()), role: role(short) }));
         }
@@ -252,7 +252,7 @@ impl FrameReader {
         self.arch
     }
 
-    /// The first frame of a thread; `None` if it has none.
+    /// The address of the first frame of a thread; `None` if it has no frames.
     pub(crate) fn first(&self, bytes: &CodeBytes, thread: Addr) -> Result<Option<Addr>, StackError> {
         followed(self.thread.at(thread, Thread::Frame)?, self.thread.read(bytes, thread, Thread::Frame)?)
     }
@@ -263,12 +263,12 @@ impl FrameReader {
         Ok(ExplicitFrame { address, of })
     }
 
-    /// The address of the frame after `frame`; `None` at the end of the chain.
+    /// The address of the frame after `frame`; `None` at the end of the frame chain.
     pub(crate) fn next(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {
         followed(frame.address, self.frame.read(bytes, frame.address, Frame::Next)?)
     }
 
-    /// What `frame` tells of its managed caller; `None` for a marker.
+    /// The managed caller that `frame` describes; `None` if it does not describe one.
     pub(crate) fn caller(&self, code: &CodeMap, runtime: &Native, frame: &ExplicitFrame) -> Result<Option<Caller>, StackError> {
         let bytes = code.bytes();
         let missing = || StackError::Unsupported { at: frame.address, what: "a frame without a layout" };
@@ -318,7 +318,7 @@ impl FrameReader {
                 let saved = args.fields.place(start, HijackArgs::CalleeSavedRegisters);
                 let sp = match (args.fields.read_optional(bytes, start, HijackArgs::Rsp)?, saved, args.size) {
                     (Some(sp), ..) => sp,
-                    // After the registers is the slot of the diverted return.
+                    // The slot of the hijacked return address follows the registers.
                     (None, Some(saved), _) => saved.plus(self.callee_saved_size).plus(8),
                     (None, None, Some(size)) => {
                         start.plus(size).0.checked_next_multiple_of(STACK_ALIGNMENT).map(Addr).ok_or_else(missing)?
@@ -333,7 +333,7 @@ impl FrameReader {
                     let place = start.plus(*offset);
                     registers.set(*number, Saved { value: Some(bytes.u64(place)?), place: Some(place) });
                 }
-                // GC info answers for the returned value since it can be asked at a return address, which is since version 3.
+                // Since version 3, GC info can be queried at a return address and covers the returned value.
                 let left = if self.gc_version >= 3 { Left::Stopped } else { Left::Call };
                 Ok(Some(Caller { registers, left }))
             }
@@ -377,14 +377,14 @@ impl FrameReader {
         let before = |end: u64| end.saturating_sub(self.argument_bytes);
         match (block.offset(TransitionBlock::ArgumentRegisters), self.arch, self.os) {
             (Some(offset), ..) => offset,
-            // In the caller's home area.
+            // They are in the caller's home area.
             (None, Arch::X64, Os::Windows) => size,
             (None, Arch::X64, _) => before(block.offset(TransitionBlock::CalleeSavedRegisters).unwrap_or(0)),
             (None, ..) => before(size),
         }
     }
 
-    /// The method that `frame` is about to call, or that the native helper implements which it is in.
+    /// The method that `frame` is about to call, or whose native helper it is in.
     pub(crate) fn callee(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
         let method = match frame.of.role {
             Role::Transition => self.framed.as_ref()?.get(bytes, frame.address, FramedMethodFrame::MethodDesc),
@@ -394,13 +394,13 @@ impl FrameReader {
         method.filter(|m| !m.is_null())
     }
 
-    /// The method that stands for the native function which an inlined call is in.
+    /// The P/Invoke method whose native function an inlined call is in.
     pub(crate) fn native(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Option<Addr> {
         let inlined = self.inlined.as_ref().filter(|_| frame.of.role == Role::Inlined)?;
-        // Between calls there is no return address.
+        // The return address is null between calls.
         inlined.get(bytes, frame.address, InlinedCallFrame::CallerReturnAddress).filter(|ip| !ip.is_null())?;
         let datum = inlined.get(bytes, frame.address, InlinedCallFrame::Datum).filter(|datum| datum & 1 == 0)?;
-        // Two more bits of a method's address mark calls of the handling of exceptions (`InlinedCallFrameMarker`, frames.h).
+        // Two more low bits of the method's address mark calls made by exception handling (`InlinedCallFrameMarker`, frames.h).
         Some(Addr(datum & !DATUM_MARKS)).filter(|method| !method.is_null())
     }
 
@@ -412,13 +412,13 @@ impl FrameReader {
     fn blank(&self, ip: Addr, sp: Addr, at: Addr) -> Result<Registers, StackError> {
         let mut registers = Registers::new(self.arch)
             .map(|r| r.on(self.os))
-            .ok_or(StackError::Unsupported { at, what: "a frame of another processor architecture" })?;
+            .ok_or(StackError::Unsupported { at, what: "a frame of another architecture" })?;
         registers.ip = ip;
         registers.set_sp(sp);
         Ok(registers)
     }
 
-    /// Takes the callee-saved registers from the `CalleeSavedRegisters` at `start`.
+    /// Sets the callee-saved registers from the `CalleeSavedRegisters` at `start`.
     fn callee_saved(&self, bytes: &CodeBytes, start: Addr, registers: &mut Registers) -> Result<(), StackError> {
         for (number, offset) in &self.callee_saved {
             let place = start.plus(*offset);
@@ -427,8 +427,8 @@ impl FrameReader {
         Ok(())
     }
 
-    /// Takes the callee-saved registers through the pointers at `places`, one for each register. A GC updates the slots that
-    /// these point to, not the copies in the frame's context.
+    /// Sets the callee-saved registers from the slots that the pointers at `places` lead to, one for each register. A GC updates these
+    /// slots, not the copies in the frame's context.
     fn through_places(&self, bytes: &CodeBytes, places: Addr, registers: &mut Registers) -> Result<(), StackError> {
         for (number, _) in &self.callee_saved {
             let place = Addr(bytes.u64(places.element(u64::from(*number), 8))?);
@@ -440,17 +440,17 @@ impl FrameReader {
     }
 }
 
-/// The frame that `link`, a word of the chain at `at`, leads to; `None` at its end. No link is ever null.
+/// The frame that the link of the frame chain at `at` leads to; `None` at the end of the chain. Links are never null.
 fn followed(at: Addr, link: Addr) -> Result<Option<Addr>, StackError> {
     match link {
         END => Ok(None),
-        Addr::NULL => Err(StackError::invalid(at, "the chain of frames has a null link")),
+        Addr::NULL => Err(StackError::invalid(at, "the frame chain has a null link")),
         _ => Ok(Some(link)),
     }
 }
 
 impl ExplicitFrame {
-    /// Whether it lies within the stack frame of the method that it tells of, so that the walk meets it again there.
+    /// Whether it lies within the stack frame of the method that it describes, so that the walk meets it again there.
     pub(crate) fn is_within_caller(&self) -> bool {
         self.of.role == Role::Inlined
     }

@@ -1,4 +1,4 @@
-//! A stream of bits without a stored length: bytes are read as they are consumed.
+//! A bit stream without a stored length: bytes are read only when they are needed.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use crate::base::reads;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 
-/// Most bytes looked at in one step. More is not faster, and recorded reads should follow what is needed.
+/// Maximum number of bytes read at a time. More is not faster, and recorded reads should be close to the bytes that are needed.
 const CHUNK: u64 = 64;
 
-/// Steps that take as long as a read of memory.
+/// Number of steps that take as long as a read of memory.
 const STEPS_OF_A_READ: u64 = 8;
 
-/// Reads bits from the lowest of the first byte upwards.
+/// Reads bits, starting with the lowest bit of the first byte.
 ///
-/// Only missing bytes that hold wanted bits fail a read, and the error names the first of them.
+/// A read fails only if bytes with requested bits are missing; the error has the address of the first of them.
 #[derive(Debug)]
 pub(super) struct Bits<'a> {
     bytes: &'a CodeBytes,
@@ -26,12 +26,12 @@ pub(super) struct Bits<'a> {
     chunk: Cow<'a, [u8]>,
     /// Distance of `chunk` from `start` in bytes.
     chunk_at: u64,
-    /// Steps that no read was taken for yet.
+    /// Steps that were not yet charged as reads.
     steps: u64,
 }
 
 impl<'a> Bits<'a> {
-    /// The bits from `start`.
+    /// A stream that starts at `start`.
     pub(super) fn new(bytes: &'a CodeBytes, start: Addr) -> Bits<'a> {
         Bits { bytes, start, position: 0, chunk: Cow::Borrowed(&[]), chunk_at: 0, steps: 0 }
     }
@@ -41,7 +41,7 @@ impl<'a> Bits<'a> {
         self.position
     }
 
-    /// Moves to `position`. Nothing is read.
+    /// Moves to `position` without reading.
     pub(super) fn seek(&mut self, position: u64) {
         self.position = position;
     }
@@ -51,7 +51,7 @@ impl<'a> Bits<'a> {
         GcInfoError::Malformed { address: self.start, bit: self.position, what }
     }
 
-    /// The next `count` bits, 32 at most.
+    /// Reads the next `count` bits, at most 32.
     pub(super) fn read(&mut self, count: u32) -> Result<u32, GcInfoError> {
         if count == 0 {
             return Ok(0);
@@ -68,25 +68,25 @@ impl<'a> Bits<'a> {
         Ok(u32::try_from(word >> shift & mask).unwrap_or(u32::MAX))
     }
 
-    /// The next bit.
+    /// Reads the next bit.
     pub(super) fn bit(&mut self) -> Result<bool, GcInfoError> {
         self.read(1).map(|bit| bit != 0)
     }
 
-    /// A number in groups of `base` bits, lowest first, each followed by a bit that says whether another one follows.
+    /// Reads a number in groups of `base` bits, lowest first, each with another bit that is set if more groups follow.
     pub(super) fn unsigned(&mut self, base: u32) -> Result<u32, GcInfoError> {
         let (value, _) = self.groups(base)?;
         u32::try_from(value).map_err(|_| self.bad("a number of more than 32 bits"))
     }
 
-    /// The same, with the highest bit of the last group for a sign.
+    /// Reads a number as [`Bits::unsigned`], with the highest bit of the last group as its sign.
     pub(super) fn signed(&mut self, base: u32) -> Result<i32, GcInfoError> {
         let (value, bits) = self.groups(base)?;
         let unused = u64::BITS.saturating_sub(bits);
         i32::try_from((value << unused).cast_signed() >> unused).map_err(|_| self.bad("a number of more than 32 bits"))
     }
 
-    /// The groups of a number, and how many bits they have.
+    /// Reads the groups of a number. Returns the number, and its length in bits.
     fn groups(&mut self, base: u32) -> Result<(u64, u32), GcInfoError> {
         let (mut value, mut bits) = (0u64, 0u32);
         while bits <= u32::BITS {
@@ -107,7 +107,7 @@ impl<'a> Bits<'a> {
         self.chunk.get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight))
     }
 
-    /// At least the `count` bytes at `byte`, 8 at most. Those behind them may be missing.
+    /// At least the `count` bytes at `byte`, at most 8. Later bytes may be missing.
     #[cold]
     fn gather(&mut self, byte: u64, count: u64) -> Result<u64, GcInfoError> {
         let first = self.refill(byte)?;
@@ -127,7 +127,7 @@ impl<'a> Bits<'a> {
         Ok(word)
     }
 
-    /// Makes the chunk begin at `byte`, which it returns.
+    /// Reads the chunk that begins at `byte`, and returns its first byte.
     fn refill(&mut self, byte: u64) -> Result<u8, GcInfoError> {
         let address = self.start.plus(byte);
         CodeBytes::afford(address, std::mem::take(&mut self.steps) / STEPS_OF_A_READ)?;

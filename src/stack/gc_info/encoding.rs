@@ -1,24 +1,26 @@
-//! How numbers are written: what differs between versions and machines.
+//! Parameters of the encoding that differ between versions and architectures.
 
 use super::error::GcInfoError;
 use crate::base::Arch;
 
-/// How numbers are written: what differs between versions and machines.
+/// Parameters of the encoding that differ between versions and architectures.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Encoding {
     pub(super) version: u32,
     pub(super) arch: Arch,
     /// Number of registers.
     pub(super) register_count: u32,
-    /// The usual frame register: 0 in the stream.
+    /// The usual frame register, which is 0 in the stream.
     pub(super) frame_register: u8,
-    /// Bits of a group for the frame register, and for the number of safe points and of registers.
+    /// Bits of a group in the number of the frame register.
     pub(super) stack_base: u32,
+    /// Bits of a group in the number of safe points.
     pub(super) safe_points: u32,
+    /// Bits of a group in the number of registers.
     pub(super) registers: u32,
-    /// Bytes for each unit of the code length.
+    /// Bytes per unit of the code length.
     pub(super) instruction: u32,
-    /// Bytes for each unit of an offset.
+    /// Bytes per unit of an offset.
     pub(super) unit: u32,
 }
 
@@ -58,7 +60,7 @@ impl Encoding {
         self.arch == Arch::Arm64
     }
 
-    /// Version 4 leaves it out: only hijacking of older runtimes needs it.
+    /// Whether the header has the return kind. Version 4 omits it: only hijacking in older runtimes needs it.
     pub(super) const fn has_return_kind(&self) -> bool {
         self.version < 4
     }
@@ -67,12 +69,12 @@ impl Encoding {
         self.version < 4
     }
 
-    /// Whether a leaf may be at a safe point.
+    /// Whether a leaf frame may be at a safe point.
     pub(super) const fn leaves_at_safe_points(&self) -> bool {
         self.version >= 3
     }
 
-    /// The entry of the safe points for a call that returns to `offset`, in units.
+    /// The stored safe point of a call that returns to `offset`, in units.
     pub(super) fn safe_point(&self, offset: u32) -> Option<u32> {
         match self.version {
             4.. if !offset.is_multiple_of(self.unit) => None,
@@ -81,7 +83,7 @@ impl Encoding {
         }
     }
 
-    /// The place in ranges that describes a call that returns to `offset`, in units.
+    /// The offset within interruptible ranges of a call that returns to `offset`, in units.
     pub(super) fn in_range(&self, offset: u32) -> Option<u32> {
         match self.version {
             4.. => offset.checked_div(self.unit),

@@ -1,27 +1,27 @@
-//! GC info that cannot be used.
+//! Errors of decoding GC info.
 
 use crate::base::{Addr, Arch};
 use crate::memory::ReadError;
 
-/// GC info that cannot be used.
+/// Why GC info cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum GcInfoError {
     /// The dump does not have all of the GC info.
     #[error("GC info: {0}")]
     Missing(#[from] ReadError),
-    /// A version that is not known.
-    #[error("GC info of version {version} is not known")]
+    /// The version is not supported.
+    #[error("GC info version {version} is not supported")]
     Version {
         /// The version.
         version: u32,
     },
-    /// An architecture whose stacks are not walked.
-    #[error("GC info of {arch} is not known")]
+    /// The architecture is not supported.
+    #[error("GC info of {arch} is not supported")]
     Arch {
         /// The architecture.
         arch: Arch,
     },
-    /// An instruction that is not of the method.
+    /// The offset is not in the method.
     #[error("offset {offset} is not in a method of {code_length} bytes")]
     Outside {
         /// Distance from the method's start in bytes.
@@ -29,14 +29,14 @@ pub(crate) enum GcInfoError {
         /// The length of the method's code in bytes.
         code_length: u32,
     },
-    /// The bytes are not GC info, or of another version.
+    /// The bytes are not GC info, or have another version.
     #[error("the GC info at {address} is invalid at bit {bit}: {what}")]
     Malformed {
-        /// Where the info begins.
+        /// Address of the info.
         address: Addr,
-        /// Distance in bits.
+        /// Offset in bits.
         bit: u64,
-        /// The contradiction.
+        /// The error.
         what: &'static str,
     },
 }

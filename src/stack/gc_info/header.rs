@@ -1,10 +1,10 @@
-//! What GC info begins with.
+//! The header of GC info.
 
 use super::bits::Bits;
 use super::encoding::Encoding;
 use super::error::GcInfoError;
 
-/// Bits of the flags of a fat header.
+/// Flags of a fat header.
 const VARARGS: u32 = 1;
 const GS_COOKIE: u32 = 4;
 const PSP_SYM: u32 = 8;
@@ -15,7 +15,7 @@ const EDIT_AND_CONTINUE: u32 = 0x100;
 const REVERSE_PINVOKE: u32 = 0x200;
 const FLAG_BITS: u32 = 10;
 
-/// What a generic context slot holds.
+/// The contents of the generic context slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum GenericContextKind {
     /// The exact method table.
@@ -26,35 +26,35 @@ pub(crate) enum GenericContextKind {
     This,
 }
 
-/// What GC info says about a method as a whole. Offsets of slots are in bytes.
+/// Facts about a whole method. Offsets of slots are in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
-    /// Length of the method's code in bytes, funclets included.
+    /// Length of the method's code in bytes, including funclets.
     pub(crate) code_length: u32,
-    /// Whether the method takes a variable list of arguments.
+    /// Whether the method takes a variable number of arguments.
     pub(crate) varargs: bool,
     /// Kind and slot of the generic context.
     pub(crate) generic_context: Option<(GenericContextKind, i32)>,
-    /// The register through which locals are reached, if it is not the stack pointer.
+    /// The register that locals are relative to, if it is not the stack pointer.
     pub(crate) frame_register: Option<u8>,
     /// Slot of the previous stack pointer symbol; versions 2 and 3.
     pub(crate) psp_sym: Option<i32>,
-    /// Slot of the frame of a method that native code calls.
+    /// Slot of the reverse P/Invoke frame of a method that native code calls.
     pub(crate) reverse_pinvoke: Option<i32>,
-    /// Bytes from the stack pointer on that belong to calls: arguments and home area.
+    /// Bytes at the stack pointer for outgoing calls: arguments and home area.
     pub(crate) outgoing_area: u32,
-    /// x64: only the innermost of a method's funclets reports its slots.
+    /// x64: whether only the innermost funclet of a method reports its slots.
     pub(crate) only_leaf: bool,
 }
 
-/// Number of safe points and ranges, which lie between header and slots.
+/// Number of safe points and ranges, which are between header and slots in the stream.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
     pub(super) safe_points: u32,
     pub(super) ranges: u32,
 }
 
-/// What comes before all else.
+/// The first part of the header.
 struct Start {
     fat: bool,
     flags: u32,
@@ -75,12 +75,12 @@ fn start(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<Start, GcInfoError>
     Ok(Start { fat, flags, code_length })
 }
 
-/// The length of the code in bytes, and nothing behind it.
+/// Reads the length of the code in bytes.
 pub(super) fn code_length(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<u32, GcInfoError> {
     start(bits, encoding).map(|s| s.code_length)
 }
 
-/// A stack slot of the header, in bytes.
+/// Reads the offset of a stack slot in the header, in bytes.
 fn slot(bits: &mut Bits<'_>) -> Result<i32, GcInfoError> {
     bits.signed(6)?.checked_mul(8).ok_or_else(|| bits.bad("a slot of the header is too far away"))
 }
@@ -97,10 +97,10 @@ pub(super) fn header(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<(Header
         _ => None,
     };
     if has(GS_COOKIE) || kind.is_some() {
-        bits.unsigned(5)?; // The prologue.
+        bits.unsigned(5)?; // Length of the prologue.
     }
     if has(GS_COOKIE) {
-        bits.unsigned(3)?; // The epilogue.
+        bits.unsigned(3)?; // Length of the epilogue.
     }
     slot_if(bits, has(GS_COOKIE))?;
     let psp_sym = slot_if(bits, has(PSP_SYM) && encoding.has_psp_sym())?;
@@ -136,8 +136,8 @@ pub(super) fn header(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<(Header
     Ok((header, Counts { safe_points, ranges }))
 }
 
-/// The frame register of a fat header.
+/// Reads the frame register of a fat header.
 fn stack_base(bits: &mut Bits<'_>, encoding: &Encoding) -> Result<u8, GcInfoError> {
     let number = bits.unsigned(encoding.stack_base)? ^ u32::from(encoding.frame_register);
-    encoding.register(number).ok_or_else(|| bits.bad("a frame register that the machine does not have"))
+    encoding.register(number).ok_or_else(|| bits.bad("a frame register that the architecture does not have"))
 }

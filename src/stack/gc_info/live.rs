@@ -1,23 +1,23 @@
-//! Which of the tracked slots live at an offset.
+//! The tracked slots that are live at an offset.
 
 use super::bits::Bits;
 use super::{GcInfo, GcInfoError};
 use crate::base::len64;
 use crate::stack::CodeBytes;
 
-/// Units of code inside ranges that are described together.
+/// Number of units inside ranges that are described together.
 const CHUNK: u32 = 64;
-/// Most changes within a chunk: a thousand slots that change with every byte.
+/// Maximum number of changes within a chunk: a thousand slots that change with every byte.
 const MAX_CHANGES: u32 = 1 << 16;
-/// Most chunks without a change in a row: 256 kB of code.
+/// Maximum number of consecutive chunks without a change: 256 kB of code.
 const MAX_UNCHANGED: u64 = 1 << 12;
 
-/// A place of which GC info says what lives there.
+/// A point for which GC info has the live slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Point {
-    /// The safe point of this index.
+    /// The safe point with this index.
     Safe(u64),
-    /// So many units of ranges before it.
+    /// The point inside ranges after this many units of ranges.
     Range(u32),
 }
 
@@ -28,24 +28,24 @@ impl GcInfo {
         Some(Point::Safe(len64(index)))
     }
 
-    /// The place of `offset`, in units, inside ranges.
+    /// The point at `offset`, in units, inside ranges.
     pub(super) fn range(&self, offset: Option<u32>) -> Option<Point> {
         let offset = offset?;
         let range = self.ranges.get(self.ranges.partition_point(|r| r.end <= offset))?;
         offset.checked_sub(range.start).map(|skip| Point::Range(range.before.saturating_add(skip)))
     }
 
-    /// Whether there are ranges.
+    /// Whether the method has interruptible ranges.
     pub(super) fn has_ranges(&self) -> bool {
         !self.ranges.is_empty()
     }
 
-    /// The indices of the tracked slots that live at `point`, ascending.
+    /// The indices of the tracked slots that are live at `point`, ascending.
     pub(super) fn live(&self, bytes: &CodeBytes, point: Point) -> Result<Vec<usize>, GcInfoError> {
         let mut bits = Bits::new(bytes, self.start);
         bits.seek(self.live);
         let (points, tracked) = (len64(self.safe_points.len()), len64(self.slots.tracked().len()));
-        // Width of the offsets in the table of safe points, if there is one.
+        // Width of the offsets in the safe-point table, if there is one.
         let width = match points {
             0 => None,
             _ if bits.bit()? => Some(bits.unsigned(3)?.saturating_add(1)),
@@ -62,19 +62,19 @@ impl GcInfo {
                 let offset = bits.read(width)?;
                 bits.seek(table);
                 skip(&mut bits, points, u64::from(width));
-                behind(&mut bits, offset);
+                skip_from_byte(&mut bits, offset);
                 either(&mut bits, tracked)
             }
             (Point::Range(at), None) => {
                 skip(&mut bits, points, tracked);
                 self.live_in_chunks(&mut bits, at, tracked)
             }
-            // How long that part is, nothing says, and no compiler writes it: the runtime would go wrong as well.
-            (Point::Range(_), Some(_)) => Err(bits.bad("ranges behind a table of safe points")),
+            // The length of the safe points' part is not stored, so the runtime could not read this either. No compiler writes it.
+            (Point::Range(_), Some(_)) => Err(bits.bad("interruptible ranges together with a safe-point table")),
         }
     }
 
-    /// What lives after `at` units of ranges.
+    /// The slots that are live after `at` units of ranges.
     fn live_in_chunks(&self, bits: &mut Bits<'_>, at: u32, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
         let total = self.ranges.last().map_or(0, |r| r.before.saturating_add(r.end.saturating_sub(r.start)));
         let width = bits.unsigned(3)?;
@@ -86,7 +86,7 @@ impl GcInfo {
         let Some((chunk, pointer)) = last_described(bits, table, width, wanted)? else { return Ok(Vec::new()) };
         bits.seek(table);
         skip(bits, u64::from(total.div_ceil(CHUNK)), u64::from(width));
-        behind(bits, pointer.saturating_sub(1));
+        skip_from_byte(bits, pointer.saturating_sub(1));
         let candidates = either(bits, tracked)?;
         let mut ends = Vec::with_capacity(candidates.len());
         for _ in &candidates {
@@ -95,7 +95,7 @@ impl GcInfo {
         let mut live = Vec::new();
         let mut changes = 0u32;
         for (slot, mut lives) in candidates.into_iter().zip(ends) {
-            // In a chunk before the wanted one, its end counts, and nothing changes behind it.
+            // In a chunk before the wanted one, only the state at its end matters.
             while chunk == wanted && bits.bit()? {
                 lives ^= bits.read(6)? > at % CHUNK;
                 changes = changes.saturating_add(1);
@@ -122,31 +122,31 @@ fn last_described(bits: &mut Bits<'_>, table: u64, width: u32, wanted: u64) -> R
             pointer => return Ok(Some((chunk, pointer))),
         }
     }
-    if last > 0 { Err(bits.bad("nothing changes over 256 kB of code")) } else { Ok(None) }
+    if last > 0 { Err(bits.bad("no chunk of the last 256 kB of code is described")) } else { Ok(None) }
 }
 
-/// Moves over `count` elements of `size` bits.
+/// Skips `count` elements of `size` bits.
 fn skip(bits: &mut Bits<'_>, count: u64, size: u64) {
     bits.seek(bits.position().saturating_add(count.saturating_mul(size)));
 }
 
-/// Moves to the next byte, and `offset` bits behind it.
-fn behind(bits: &mut Bits<'_>, offset: u32) {
+/// Moves to `offset` bits after the next byte boundary.
+fn skip_from_byte(bits: &mut Bits<'_>, offset: u32) {
     bits.seek(bits.position().saturating_add(7) & !7);
     skip(bits, u64::from(offset), 1);
 }
 
-/// The width of pointers, if it is possible.
+/// Checks the width of pointers.
 fn pointer_width(bits: &Bits<'_>, width: u32) -> Result<u32, GcInfoError> {
     if width > u32::BITS { Err(bits.bad("pointers of more than 32 bits")) } else { Ok(width) }
 }
 
-/// Slots as one bit each, or as runs, with a bit in front that says which.
+/// Reads slots as one bit each or as runs, depending on the first bit.
 fn either(bits: &mut Bits<'_>, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
     if bits.bit()? { runs(bits, tracked) } else { one_each(bits, tracked) }
 }
 
-/// Slots as one bit each.
+/// Reads slots as one bit each.
 fn one_each(bits: &mut Bits<'_>, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
     let mut live = Vec::new();
     let (mut slot, mut left) = (0usize, tracked);
@@ -160,7 +160,7 @@ fn one_each(bits: &mut Bits<'_>, tracked: u64) -> Result<Vec<usize>, GcInfoError
     Ok(live)
 }
 
-/// Slots as lengths of runs: dead ones, live ones, dead ones …
+/// Reads slots as alternating lengths of runs of dead and live slots.
 fn runs(bits: &mut Bits<'_>, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
     let (dead_base, live_base) = if bits.bit()? { (2, 4) } else { (4, 2) };
     let mut live = Vec::new();

@@ -1,13 +1,14 @@
-//! GC info: where a method keeps references, and at which of its instructions they live.
+//! GC info: the slots in which a method keeps references, and the instructions at which they are live.
 //!
-//! A stream of bits behind the method's unwind info or in its code header, written by the compiler. Versions 2 (.NET 8), 3 (.NET 9)
-//! and 4 (.NET 10) are read. It has no stored length and may run into a page that the dump does not have, so it is read as it is consumed:
-//! what describes the method when the info is [decoded](GcInfo::decode), what lives at an offset with each [question](GcInfo::roots).
+//! GC info is a bit stream after the method's unwind info or in its code header, written by the compiler. Versions 2 (.NET 8), 3 (.NET 9)
+//! and 4 (.NET 10) are supported. It has no stored length and may extend into a page that is not in the dump, so bytes are read only when
+//! needed: those that describe the method when the info is [decoded](GcInfo::decode), those for an offset with each
+//! [query](GcInfo::report).
 //!
-//! In the stream follow each other: header; safe points, the offsets behind calls where something lives; ranges, in which every
-//! instruction is one; slots; for each safe point and for each 64 bytes inside ranges which of the slots live there.
+//! The parts of the stream are: header; safe points, which are the offsets after calls where slots are live; interruptible ranges, in which
+//! every instruction is a safe point; slots; and the live slots for each safe point and for each 64 bytes inside ranges.
 //!
-//! x64 is measured against the runtime's own answers. What is written about arm64 follows the public sources only.
+//! x64 is verified against answers of the runtime. Support for arm64 follows public sources only.
 
 mod bits;
 mod encoding;
@@ -32,12 +33,12 @@ use crate::contract::Contract;
 use crate::memory::ReadError;
 use crate::stack::CodeBytes;
 
-/// A stretch of code in which every instruction is a safe point. In units.
+/// An interruptible range: code in which every instruction is a safe point. Offsets are in units of the encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range {
     start: u32,
     end: u32,
-    /// Lengths of the ranges before this one.
+    /// Sum of the lengths of the ranges before this one.
     before: u32,
 }
 
@@ -47,23 +48,23 @@ pub(crate) struct GcInfo {
     start: Addr,
     encoding: Encoding,
     header: Header,
-    /// Ascending, in units, as stored: return addresses from version 4 on, one less before.
+    /// Safe points, ascending, in units, as stored: return addresses since version 4, one less in earlier versions.
     safe_points: Box<[u32]>,
-    /// Ascending, apart.
+    /// Interruptible ranges, ascending and disjoint.
     ranges: Box<[Range]>,
     slots: Slots,
-    /// Position of what says which slots live, in bits.
+    /// Position of the part with the live slots, in bits.
     live: u64,
 }
 
 impl GcInfo {
-    /// The contract read. The runtime publishes the version of the encoding as a global; .NET 10 has no contract for it.
+    /// The contract read. The runtime publishes the version of the encoding as a global; .NET 10 does not have the contract.
     pub(crate) const CONTRACT: Contract = Contract::optional("GCInfo", &["1"]);
 
-    /// Decodes the GC info at `at`, all but what lives where.
+    /// Decodes the GC info at `at`, except for the live slots.
     ///
     /// # Errors
-    /// Fails if the version or architecture is not known, if bytes are missing, and if the info contradicts itself.
+    /// Fails if the version or architecture is not supported, if bytes are missing, and if the info is inconsistent.
     pub(crate) fn decode(bytes: &CodeBytes, at: Addr, version: u32, arch: Arch) -> Result<GcInfo, GcInfoError> {
         let encoding = Encoding::new(version, arch)?;
         let mut bits = Bits::new(bytes, at);
@@ -75,34 +76,34 @@ impl GcInfo {
         Ok(GcInfo { start: at, encoding, header, safe_points, ranges, slots, live: bits.position() })
     }
 
-    /// The length of the method's code in bytes, funclets included. Nothing behind it is read.
+    /// The length of the method's code in bytes, including funclets. Later parts of the info are not read.
     ///
     /// # Errors
-    /// Fails if the version or architecture is not known, and if bytes are missing.
+    /// Fails if the version or architecture is not supported, and if bytes are missing.
     pub(crate) fn code_length(bytes: &CodeBytes, at: Addr, version: u32, arch: Arch) -> Result<u32, GcInfoError> {
         let encoding = Encoding::new(version, arch)?;
         header::code_length(&mut Bits::new(bytes, at), &encoding)
     }
 
-    /// What it says about the method as a whole.
+    /// Facts about the whole method.
     pub(crate) const fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The number of slots: what one question costs at most, in steps.
+    /// The number of slots, which is the maximum cost of a query in steps.
     pub(crate) fn slot_count(&self) -> usize {
         self.slots.tracked().len().saturating_add(self.slots.untracked().len())
     }
 
-    /// The memory that it takes, in bytes.
+    /// The memory that it uses, in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let points = size_of_val(&*self.safe_points).saturating_add(size_of_val(&*self.ranges));
         len64(points.saturating_add(size_of_val(self.slots.tracked())).saturating_add(size_of_val(self.slots.untracked())))
     }
 }
 
-/// For the fuzz target: decodes what is at `at` and asks what lives at `offset`, for each way a frame can have been left, with
-/// each register at `at` too. Returns the number of safe points, ranges and slots, and the most slots that were reported.
+/// For the fuzz target: decodes the info at `at` and queries the live slots at `offset` for each kind of frame, with each register set to
+/// `at`. Returns the number of safe points, ranges and slots, and the maximum number of slots reported.
 #[cfg(feature = "internals")]
 pub fn try_gc_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, version: u32, arch: Arch, offset: u32) -> Option<[usize; 2]> {
     let bytes = CodeBytes::new(memory);
@@ -118,7 +119,7 @@ pub fn try_gc_info(memory: &std::sync::Arc<crate::memory::Memory>, at: Addr, ver
     Some([info.safe_points.len().saturating_add(info.ranges.len()).saturating_add(info.slot_count()), most])
 }
 
-/// The least number of bits for every number below `n`.
+/// The number of bits needed for every number below `n`.
 fn bits_below(n: u32) -> u32 {
     n.checked_sub(1).map_or(0, |last| u32::BITS.saturating_sub(last.leading_zeros()))
 }
@@ -151,7 +152,7 @@ fn read_ranges(bits: &mut Bits<'_>, count: u32, code: u32) -> Result<Box<[Range]
         let start = end.saturating_add(bits.unsigned(6)?);
         end = start.saturating_add(bits.unsigned(6)?).saturating_add(1);
         if end > code {
-            return Err(bits.bad("a range ends behind the code"));
+            return Err(bits.bad("a range ends past the end of the code"));
         }
         all.push(Range { start, end, before });
         before = before.saturating_add(end.saturating_sub(start));

@@ -9,50 +9,50 @@ use crate::stack::{CodeBytes, Registers, Saved};
 /// How a frame was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// The registers come straight from the thread, or from a resumable frame of the runtime: it would go on right there.
+    /// The registers are those of the thread, or of a resumable frame of the runtime: execution continues right there.
     Leaf,
     /// The instruction pointer is a return address.
     Return,
-    /// It threw or faulted, and will not go on at its instruction pointer.
+    /// The frame threw or faulted, and will not continue at its instruction pointer.
     Exception,
-    /// The instruction pointer is a return address of a call that may be of a helper.
+    /// The instruction pointer is a return address of a call that may be a call of a JIT helper.
     Helper,
 }
 
-/// A frame whose references are asked for.
+/// A frame whose references are queried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FrameState<'a> {
-    /// Distance of the instruction pointer from the method's start in bytes, also inside funclets.
+    /// Offset of the instruction pointer from the method's start in bytes, also inside funclets.
     pub(crate) offset: u32,
-    /// How it was left.
+    /// How the frame was left.
     pub(crate) kind: FrameKind,
-    /// Its registers.
+    /// The registers of the frame.
     pub(crate) registers: &'a Registers,
-    /// The stack pointer of its caller.
+    /// The stack pointer of the caller.
     pub(crate) caller_sp: Addr,
-    /// The system, which decides what registers calls preserve.
+    /// The operating system, which determines the registers that calls preserve.
     pub(crate) os: Os,
-    /// Whether slots count that live everywhere: not in a filter funclet, since the rest of the method reports them.
+    /// Whether to report untracked slots: not in a filter funclet, since the rest of the method reports them.
     pub(crate) untracked: bool,
 }
 
-/// Where a frame holds a reference.
+/// The location of a reference in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Location {
     /// In a register.
     Register {
-        /// Its number.
+        /// Number of the register.
         number: u8,
-        /// The stack slot where a callee saved it; `None` if it still is in the thread's register.
+        /// The stack slot where a callee saved it; `None` if it is still in the thread's register.
         place: Option<Addr>,
     },
     /// On the stack.
     Stack {
-        /// The address; `None` if nothing tells the register that the offset counts from.
+        /// The address; `None` if the register that the offset is relative to is unknown.
         address: Option<Addr>,
-        /// What the offset counts from.
+        /// The base that the offset is relative to.
         base: SlotBase,
-        /// Distance in bytes.
+        /// Offset in bytes.
         offset: i32,
     },
 }
@@ -60,31 +60,31 @@ pub enum Location {
 /// A reference that a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameSlot {
-    /// Where.
+    /// Location of the reference.
     pub(crate) location: Location,
-    /// The reference, never 0. `None` is unknown: for a register, that nothing tells it, for a stack slot, that it has no known
-    /// address or that the dump does not have it.
+    /// The reference, never 0. `None` if it is unknown: the register is unknown, or the stack slot has no known address or is not in
+    /// the dump.
     pub(crate) value: Option<u64>,
-    /// Whether it may point into an object, or to no object at all.
+    /// Whether it may point into an object, or outside the heap.
     pub(crate) interior: bool,
-    /// Whether it keeps the object from being moved.
+    /// Whether it pins the object.
     pub(crate) pinned: bool,
 }
 
-/// What of a method's slots is to be reported.
+/// The slots of a method that are reported.
 struct Reported {
-    /// Where tracked slots are looked up; `None`: none lives.
+    /// The point at which tracked slots are looked up; `None` if no tracked slot is live.
     point: Option<Point>,
-    /// Whether registers and stack slots count that a call may overwrite.
+    /// Whether to report registers and stack slots that a call may overwrite.
     scratch: bool,
 }
 
 impl GcInfo {
-    /// Hands the slots of `frame` that hold references to `each`. Those that hold null are left out.
+    /// Calls `each` for the slots of `frame` that hold references, without those that hold null.
     ///
     /// # Errors
-    /// Fails if the offset is not in the method, and if the part that says what lives there is missing or invalid. Values that
-    /// cannot be read are no error.
+    /// Fails if the offset is not in the method, and if the part with the live slots is missing or invalid. Values that cannot be read
+    /// are not an error.
     pub(crate) fn report(&self, bytes: &CodeBytes, frame: &FrameState<'_>, mut each: impl FnMut(FrameSlot)) -> Result<(), GcInfoError> {
         let (offset, code_length) = (frame.offset, self.header.code_length);
         if offset > code_length {
@@ -114,7 +114,7 @@ impl GcInfo {
         Ok(roots)
     }
 
-    /// Whether the info describes what lives at `offset`: a thread that no collection has stopped may be anywhere.
+    /// Whether the info describes the live slots at `offset`: a thread that no collection has stopped may be anywhere.
     pub(crate) fn describes(&self, offset: u32, kind: FrameKind) -> bool {
         let encoding = &self.encoding;
         let safe_point = || self.safe_point(encoding.safe_point(offset)).is_some();
@@ -125,7 +125,7 @@ impl GcInfo {
         }
     }
 
-    /// What counts in a frame; `None`: nothing at all, not even untracked slots.
+    /// The slots to report for a frame; `None` if not even untracked slots are reported.
     fn reported(&self, offset: u32, kind: FrameKind) -> Option<Reported> {
         let scratch = kind == FrameKind::Leaf;
         let nothing_tracked = Some(Reported { point: None, scratch });
@@ -142,13 +142,13 @@ impl GcInfo {
         };
         match point {
             Some(point) => Some(Reported { point: Some(point), scratch }),
-            // Whatever has ranges has one for each place where a collection may find it.
+            // A method with ranges has one for each point where a collection may stop it.
             None if self.has_ranges() => None,
             None => nothing_tracked,
         }
     }
 
-    /// Whether calls may overwrite `slot`, so that nothing is kept in it across one.
+    /// Whether calls may overwrite `slot`, so that it cannot hold a reference across a call.
     fn is_scratch(&self, slot: &Slot, frame: &FrameState<'_>) -> bool {
         match slot.place {
             Place::Register(number) => self.encoding.is_scratch(number, frame.os),
@@ -169,7 +169,7 @@ impl GcInfo {
         base.0.checked_add_signed(i64::from(offset)).map(Addr)
     }
 
-    /// What `slot` holds, unless it is null.
+    /// The contents of `slot`, unless it holds null.
     fn read(&self, slot: &Slot, bytes: &CodeBytes, frame: &FrameState<'_>) -> Option<FrameSlot> {
         let (location, value) = match slot.place {
             Place::Register(number) => {

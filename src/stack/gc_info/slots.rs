@@ -1,13 +1,13 @@
-//! Where a method may keep references.
+//! Slots: registers and stack slots in which a method may keep references.
 
 use super::bits::Bits;
 use super::encoding::Encoding;
 use super::error::GcInfoError;
 
-/// Most slots of a method. Compilers track some thousands, and leave larger methods unoptimized.
+/// Maximum number of slots of a method. Compilers track a few thousand, and do not optimize larger methods.
 const MAX_SLOTS: u32 = 100_000;
 
-/// What the offset of a stack slot counts from.
+/// The base that the offset of a stack slot is relative to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlotBase {
     /// The caller's stack pointer, after the call returns.
@@ -18,7 +18,7 @@ pub enum SlotBase {
     FrameRegister,
 }
 
-/// Where a slot is.
+/// The location of a slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Register(u8),
@@ -29,9 +29,9 @@ pub enum Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slot {
     pub(super) place: Place,
-    /// The reference may point into an object, or to no object at all.
+    /// Whether the reference may point into an object, or outside the heap.
     pub(super) interior: bool,
-    /// The object must not be moved.
+    /// Whether the object must not be moved.
     pub(super) pinned: bool,
 }
 
@@ -43,17 +43,17 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    /// The slots that hold a reference only at some offsets: registers, then stack slots.
+    /// The slots that are live only at some offsets: registers, then stack slots.
     pub(super) fn tracked(&self) -> &[Slot] {
         self.all.get(..self.tracked).unwrap_or_default()
     }
 
-    /// The slots that hold a reference from the end of the prologue on.
+    /// The slots that are live everywhere after the prologue.
     pub(super) fn untracked(&self) -> &[Slot] {
         self.all.get(self.tracked..).unwrap_or_default()
     }
 
-    /// Reads the table.
+    /// Reads the slot table.
     pub(super) fn read(bits: &mut Bits<'_>, encoding: &Encoding, has_frame_register: bool) -> Result<Slots, GcInfoError> {
         let registers = if bits.bit()? { bits.unsigned(encoding.registers)? } else { 0 };
         let (stack, untracked) = if bits.bit()? { (bits.unsigned(2)?, bits.unsigned(1)?) } else { (0, 0) };
@@ -70,7 +70,7 @@ impl Slots {
     }
 }
 
-/// `interior` and `pinned`.
+/// Reads the flags `interior` and `pinned`.
 fn flags(bits: &mut Bits<'_>) -> Result<(bool, bool), GcInfoError> {
     bits.read(2).map(|flags| (flags & 1 != 0, flags & 2 != 0))
 }
@@ -79,11 +79,11 @@ fn read_registers(bits: &mut Bits<'_>, encoding: &Encoding, count: u32, all: &mu
     let mut last: Option<(u32, (bool, bool))> = None;
     for _ in 0..count {
         let (number, (interior, pinned)) = match last {
-            // Without flags, as most are, only the distance follows.
+            // After a slot without flags, like most, only the distance is stored.
             Some((number, (false, false))) => (number.saturating_add(bits.unsigned(2)?).saturating_add(1), (false, false)),
             _ => (bits.unsigned(3)?, flags(bits)?),
         };
-        let register = encoding.register(number).ok_or_else(|| bits.bad("a register that the machine does not have"))?;
+        let register = encoding.register(number).ok_or_else(|| bits.bad("a register that the architecture does not have"))?;
         all.push(Slot { place: Place::Register(register), interior, pinned });
         last = Some((number, (interior, pinned)));
     }
@@ -97,8 +97,8 @@ fn read_stack(bits: &mut Bits<'_>, count: u32, has_frame_register: bool, all: &m
             0 => SlotBase::CallerSp,
             1 => SlotBase::Sp,
             2 if has_frame_register => SlotBase::FrameRegister,
-            2 => return Err(bits.bad("a slot at the frame register, which the method does not have")),
-            _ => return Err(bits.bad("a slot at base 3, which does not exist")),
+            2 => return Err(bits.bad("a slot relative to a frame register that the method does not have")),
+            _ => return Err(bits.bad("a slot relative to base 3, which does not exist")),
         };
         let (words, (interior, pinned)) = match last {
             Some((words, (false, false))) => (words.checked_add_unsigned(bits.unsigned(4)?), (false, false)),

@@ -1,9 +1,9 @@
-//! ELF images: `.eh_frame_hdr` leads to the one frame description entry (FDE) that is needed, and that to its common part (CIE). Both
-//! are read from memory; `gimli` evaluates them.
+//! Unwinds code of ELF images: `.eh_frame_hdr` leads to the frame description entry (FDE) of a function, which leads to its common
+//! information entry (CIE). Both are read from memory; `gimli` evaluates them.
 //!
-//! Dumps hold only those pages that the runtime's own unwinder read, so nothing else is read here: the table is searched in the same
-//! steps (`pal/src/exception/remote-unwind.cpp` of the runtime). Sources of the layouts: Linux Standard Base, ".eh_frame_hdr"; DWARF 5,
-//! 6.4; System V ABI for AMD64, figure 3.36 (numbers of registers).
+//! Dumps contain only the pages that the runtime's unwinder read, so the table is searched in the same steps
+//! (`pal/src/exception/remote-unwind.cpp` of the runtime). Sources of the layouts: Linux Standard Base, ".eh_frame_hdr"; DWARF 5, 6.4;
+//! System V ABI for AMD64, figure 3.36 (register numbers).
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameOffset, LittleEndian, Register, RegisterRule, UnwindContext, UnwindExpression,
@@ -15,52 +15,53 @@ use super::{Caller, Rows, expression};
 use crate::base::{Addr, AddrRange, len64};
 use crate::stack::{CodeBytes, Registers, Saved, UnwindError};
 
-/// Cap on the size in bytes of an entry. The longest of libcoreclr have a few hundred.
+/// Maximum size of an FDE or CIE in bytes. The largest of libcoreclr have a few hundred bytes.
 const MAX_ENTRY: u32 = 1 << 13;
-/// Reads of memory that take as long as evaluating a byte of an entry: each may be an instruction that copies all rules.
+/// Number of reads that take as long as evaluating a byte of an entry: each byte may be an instruction that copies all rules.
 const READS_OF_A_BYTE: u64 = 4;
-/// `DW_EH_PE_sdata4` and `udata4`: formats of four bytes.
+/// Four-byte formats: `DW_EH_PE_sdata4` and `udata4`.
 const FOUR_BYTES: [u8; 2] = [0x0b, 0x03];
-/// `DW_EH_PE_udata4`, and `sdata4` relative to the table.
+/// `DW_EH_PE_udata4`.
 const COUNT: u8 = 0x03;
+/// `DW_EH_PE_sdata4` relative to the table.
 const ENTRIES: u8 = 0x3b;
 
-/// How a register of the caller is found.
+/// The rule that restores a register of the caller.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Rule {
-    /// No rule: as a callee leaves it.
+    /// No rule: preserved if the calling convention says so.
     #[default]
     Preserved,
     Undefined,
     Same,
-    /// In memory, so far from the canonical frame address.
+    /// In memory at this offset from the CFA.
     At(i32),
-    /// So far from the canonical frame address.
+    /// The CFA plus this offset.
     Value(i32),
-    /// In a register.
+    /// The value of another register.
     Register(u8),
-    /// In memory, where the expression with this number computes.
+    /// In memory at the address that the expression with this index computes.
     Computed(u8),
-    /// The result of the expression with this number.
+    /// The result of the expression with this index.
     ComputedValue(u8),
 }
 
-/// The canonical frame address, which is the caller's stack pointer.
+/// The rule for the canonical frame address (CFA), which is the caller's stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cfa {
-    /// So far from the value of a register.
+    /// The value of a register plus an offset.
     Register(u8, i32),
-    /// The result of the expression with this number.
+    /// The result of the expression with this index.
     Computed(u8),
 }
 
-/// The rules for one address of code.
+/// The unwind rules for one code address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     cfa: Result<Cfa, &'static str>,
     registers: [Rule; DWARF.len()],
     returns: Rule,
-    /// Whether the kernel has made the frame, for the handler of a signal: its caller was stopped at any instruction.
+    /// Whether the kernel created the frame for a signal handler: its caller was stopped at an arbitrary instruction.
     signal: bool,
     expressions: Vec<Box<[u8]>>,
 }
@@ -74,15 +75,15 @@ impl Row {
     fn evaluate(&self, number: u8, bytes: &CodeBytes, registers: &Registers, cfa: Option<Addr>) -> Result<u64, UnwindError> {
         match self.expressions.get(usize::from(number)) {
             Some(expression) => expression::evaluate(bytes, expression, registers, cfa),
-            None => Err(UnwindError::invalid(registers.ip, "a frame without its expressions")),
+            None => Err(UnwindError::invalid(registers.ip, "a missing DWARF expression")),
         }
     }
 }
 
-/// As [`Native::step`](super::Native::step).
+/// Unwinds one frame by the table at `table`: see [`Native::step`](super::Native::step).
 pub(super) fn step(bytes: &CodeBytes, rows: &Rows, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Caller, UnwindError> {
     let invalid = |what| UnwindError::invalid(registers.ip, what);
-    // A call that does not return may be a function's last instruction.
+    // The last instruction of a function may be a call that does not return.
     let pc = registers.ip.minus(u64::from(!leaf)).ok_or(invalid("no instruction pointer"))?;
     let look_up = || {
         let row = row(bytes, table, pc);
@@ -112,11 +113,11 @@ pub(super) fn step(bytes: &CodeBytes, rows: &Rows, table: AddrRange, registers: 
         Rule::Undefined => return Err(invalid("the outermost frame")),
         rule => caller.ip = apply(rule, &row, place, None)?.value.map(Addr).ok_or(invalid("unknown return address"))?,
     }
-    // While a leaf has its return address in a register, there may be no frame: `vfork` of the C library.
+    // A leaf with its return address in a register need not have a frame: `vfork` of the C library.
     let frameless = leaf && matches!(row.returns, Rule::Register(_)) && caller.sp() == registers.sp();
-    // A handler may run on another stack.
+    // A signal handler may run on another stack.
     if caller.sp() <= registers.sp() && !frameless && !row.signal {
-        return Err(invalid("the stack does not grow"));
+        return Err(invalid("the stack pointer did not advance"));
     }
     Ok(Caller { registers: caller, interrupted: row.signal })
 }
@@ -127,11 +128,11 @@ fn row(bytes: &CodeBytes, table: AddrRange, pc: Addr) -> Result<Row, UnwindError
     let section = Section::read(bytes, entry)?;
     let mut context = UnwindContext::new();
     let (row, link, signal) = section.row(&mut context, pc)?;
-    Row::of(row, (link, signal), &section.bytes).ok_or(UnwindError::invalid(entry, "unwind information with distances that no frame has"))
+    Row::of(row, (link, signal), &section.bytes).ok_or(UnwindError::invalid(entry, "CFI with an offset of more than 32 bits"))
 }
 
 impl Row {
-    /// `None` for a distance of more than 32 bits. `section`: the bytes that expressions are in.
+    /// Converts a row of `gimli`; `None` if an offset has more than 32 bits. `section` has the bytes of expressions.
     fn of(row: &UnwindTableRow<usize>, (link, signal): (Register, bool), section: &[u8]) -> Option<Row> {
         let mut expressions: Vec<Box<[u8]>> = Vec::new();
         let mut expression = |of: &UnwindExpression<usize>| {
@@ -145,7 +146,7 @@ impl Row {
             Some(RegisterRule::SameValue) => Some(Rule::Same),
             Some(RegisterRule::Offset(offset)) => i32::try_from(offset).ok().map(Rule::At),
             Some(RegisterRule::ValOffset(offset)) => i32::try_from(offset).ok().map(Rule::Value),
-            // No value is known of other registers than the general ones.
+            // The values of registers that are not general-purpose are unknown.
             Some(RegisterRule::Register(other)) => Some(Rule::Register(number(other).unwrap_or(u8::MAX))),
             Some(RegisterRule::Expression(of)) => expression(&of).map(Rule::Computed),
             Some(RegisterRule::ValExpression(of)) => expression(&of).map(Rule::ComputedValue),
@@ -167,8 +168,7 @@ impl Row {
     }
 }
 
-/// What `rule` tells of register `own`, or of the return address if that is `None`, in the frame with these registers and canonical
-/// frame address.
+/// Applies `rule` to register `own`, or to the return address if that is `None`, in the frame with these registers and CFA.
 fn apply(rule: Rule, row: &Row, (bytes, registers, cfa): (&CodeBytes, &Registers, Addr), own: Option<u8>) -> Result<Saved, UnwindError> {
     let invalid = |what| UnwindError::invalid(registers.ip, what);
     let at = |offset: i32| cfa.0.checked_add_signed(offset.into()).ok_or(invalid("frame beyond the end of memory"));
@@ -184,11 +184,12 @@ fn apply(rule: Rule, row: &Row, (bytes, registers, cfa): (&CodeBytes, &Registers
     })
 }
 
-/// The address of the FDE of the last function at or before `pc`; only that tells where it ends. `None` if all are behind.
+/// The address of the FDE of the last function that starts at or before `pc`; `None` if all start after it. Only the FDE has the function's
+/// end.
 fn find(bytes: &CodeBytes, table: Addr, pc: Addr) -> Result<Option<Addr>, UnwindError> {
     let [version, frames, count, entries] = bytes.u32(table)?.to_le_bytes();
     if version != 1 || !FOUR_BYTES.contains(&(frames & 0xf)) || (count, entries) != (COUNT, ENTRIES) {
-        return Err(UnwindError::invalid(table, "a table of unwind information in an unknown form"));
+        return Err(UnwindError::invalid(table, "an .eh_frame_hdr of an unknown format"));
     }
     let (entry, relative) = (
         |i| table.plus(12).element(i, 8),
@@ -209,12 +210,12 @@ fn find(bytes: &CodeBytes, table: Addr, pc: Addr) -> Result<Option<Addr>, Unwind
     low.checked_sub(1).map(|last| relative(entry(last).plus(4))).transpose()
 }
 
-/// An `.eh_frame` of one CIE and one FDE.
+/// An `.eh_frame` section with one CIE and one FDE.
 struct Section {
-    /// Where the FDE is in memory.
+    /// Address of the FDE in memory.
     at: Addr,
     bytes: Vec<u8>,
-    /// Where it is in `bytes`, behind the CIE.
+    /// Offset of the FDE in `bytes`, after the CIE.
     fde: usize,
 }
 
@@ -223,12 +224,12 @@ impl Section {
     fn read(bytes: &CodeBytes, at: Addr) -> Result<Section, UnwindError> {
         let len = |at: Addr| match bytes.u32(at)? {
             len @ 4..=MAX_ENTRY => Ok(u64::from(len).saturating_add(4)),
-            _ => Err(UnwindError::invalid(at, "unwind information of an unlikely size")),
+            _ => Err(UnwindError::invalid(at, "an FDE or CIE of an invalid size")),
         };
         let pointer = at.plus(4);
-        // The CIE is so many bytes before the field that says so.
+        // The field is the distance from the CIE to the field itself.
         let distance = u64::from(bytes.u32(pointer)?);
-        let cie = pointer.minus(distance).filter(|_| distance != 0).ok_or(UnwindError::invalid(at, "unwind information of no function"))?;
+        let cie = pointer.minus(distance).filter(|_| distance != 0).ok_or(UnwindError::invalid(at, "a CIE where an FDE was expected"))?;
         let (common, own) = (len(cie)?, len(at)?);
         CodeBytes::afford(at, common.saturating_add(own).saturating_mul(READS_OF_A_BYTE))?;
         let mut section = bytes.bytes(cie, common)?.into_owned();
@@ -240,10 +241,10 @@ impl Section {
         Ok(Section { at, bytes: section, fde })
     }
 
-    /// The rules for `pc`, the register of the return address, and whether it is a frame of a signal.
+    /// The rules for `pc`, the return address register, and whether it is a signal frame.
     fn row<'c>(&self, context: &'c mut UnwindContext<usize>, pc: Addr) -> Result<(&'c UnwindTableRow<usize>, Register, bool), UnwindError> {
-        let malformed = |_| UnwindError::invalid(self.at, "unwind information that means nothing");
-        // Addresses relative to a field have to be those of the FDE. The CIE's only lead to the personality routine.
+        let malformed = |_| UnwindError::invalid(self.at, "malformed CFI");
+        // Addresses relative to a field are computed for the FDE. Those of the CIE only lead to the personality routine.
         let start = self.at.minus(len64(self.fde)).ok_or(UnwindError::invalid(self.at, "unwind information at the start of memory"))?;
         let frames = EhFrame::new(&self.bytes, LittleEndian);
         let bases = BaseAddresses::default().set_eh_frame(start.0);

@@ -1,4 +1,4 @@
-//! DWARF expressions: where entries of procedure linkage tables, and frames of signals, have the registers of their caller.
+//! DWARF expressions, which locate the caller's registers for procedure linkage table entries and signal frames.
 //!
 //! Sources: DWARF 5, 2.5 and 6.4.2; System V ABI for AMD64, figure 3.36 (numbers of registers).
 
@@ -8,18 +8,18 @@ use super::numbers::number;
 use crate::base::Addr;
 use crate::stack::{CodeBytes, Registers, UnwindError};
 
-/// Most operations of an expression. Those of the C library have fewer than ten.
+/// Maximum number of operations in an expression. Those of the C library have fewer than ten.
 const MOST_OPERATIONS: u32 = 64;
-/// DWARF's number of the return address, which in a frame is its instruction pointer.
+/// DWARF's register number of the return address, which in a frame is the instruction pointer.
 const RETURN_ADDRESS: u16 = 16;
 
-/// The value of `expression` in the frame with these registers; `cfa` is on its stack to begin with.
+/// Evaluates `expression` in the frame with these registers; `cfa` is initially on the expression's stack.
 ///
 /// # Errors
-/// [`UnwindError::Read`] where memory is absent, [`UnwindError::Invalid`] for an expression that is not well-formed, needs what is unknown, or
-/// has more than a number as its result.
+/// [`UnwindError::Read`] if memory is absent, [`UnwindError::Invalid`] if the expression is malformed, needs unknown registers, or does not
+/// have an address as its result.
 pub(super) fn evaluate(bytes: &CodeBytes, expression: &[u8], registers: &Registers, cfa: Option<Addr>) -> Result<u64, UnwindError> {
-    let invalid = || UnwindError::invalid(registers.ip, "a frame whose place cannot be computed");
+    let invalid = || UnwindError::invalid(registers.ip, "the CFI has a DWARF expression that cannot be evaluated");
     let malformed = |_| invalid();
     let encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 5 };
     let mut evaluation = Evaluation::new(gimli::EndianSlice::new(expression, LittleEndian), encoding);
@@ -28,7 +28,7 @@ pub(super) fn evaluate(bytes: &CodeBytes, expression: &[u8], registers: &Registe
         evaluation.set_initial_value(cfa.0);
     }
     let mut state = evaluation.evaluate().map_err(malformed)?;
-    // Each turn is an operation: the evaluation counts them.
+    // The evaluation limits the number of operations, so the loop ends.
     loop {
         state = match state {
             EvaluationResult::Complete => break,

@@ -1,4 +1,4 @@
-//! The images of a process, whose native code is unwound.
+//! Unwinds native code of all images of a process.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use crate::stack::{CodeBytes, Registers, UnwindError};
 /// Number of the link register (arm64).
 const LINK: u8 = 30;
 
-/// The images of a process.
+/// The images of a process, sorted by address.
 #[derive(Debug)]
 pub(crate) struct NativeImages(Vec<(AddrRange, OnceLock<Native>)>);
 
@@ -20,7 +20,7 @@ impl NativeImages {
         NativeImages(sorted.iter().map(|image| (*image, OnceLock::new())).collect())
     }
 
-    /// The image that has `at`, and where it begins. What a container lists of an ELF image may end before its last segments.
+    /// The image that contains `at`, and its start. The range that a container lists for an ELF image may end before the last segments.
     pub(crate) fn find(&self, memory: &Memory, at: Addr) -> Option<(Addr, &Native)> {
         let (listed, native) = self.last(at)?;
         let native = native.get_or_init(|| Native::new(Image::at(memory, listed.start), 0));
@@ -28,7 +28,7 @@ impl NativeImages {
         has.then_some((listed.start, native))
     }
 
-    /// The memory of the image that has `at`, as the container lists it.
+    /// The range that the container lists for the image that contains `at`.
     pub(crate) fn listed(&self, at: Addr) -> Option<AddrRange> {
         self.last(at).map(|(listed, _)| *listed).filter(|listed| listed.contains(at))
     }
@@ -38,11 +38,12 @@ impl NativeImages {
         self.0.get(self.0.partition_point(|(image, _)| image.start <= at).checked_sub(1)?)
     }
 
-    /// The caller, for `registers` in code of any image, or in code without unwind information that has not moved the stack pointer: stubs
-    /// that the runtime has generated, and entries of linkage tables. `leaf`: they are the thread's own. `known`: the image of the runtime.
+    /// Unwinds one frame: returns the caller for `registers` in code of any image, or in code without unwind information that has not moved
+    /// the stack pointer, such as stubs that the runtime generated and procedure linkage table entries. If `leaf`, the registers are the
+    /// thread's own. `known` is the image of the runtime.
     ///
     /// # Errors
-    /// [`UnwindError`] as of [`Native::step`].
+    /// [`UnwindError`] as for [`Native::step`].
     pub(crate) fn step(
         &self,
         bytes: &CodeBytes,
@@ -51,7 +52,7 @@ impl NativeImages {
         is_managed: impl FnMut(Addr) -> bool,
     ) -> Result<Caller, UnwindError> {
         let found = self.find(bytes.memory(), registers.ip);
-        let caller = found.map_or(Err(UnwindError::invalid(registers.ip, "native code of no image")), |(base, native)| {
+        let caller = found.map_or(Err(UnwindError::invalid(registers.ip, "native code outside all images")), |(base, native)| {
             let known = known.filter(|known| known.image().is_some_and(|image| image.base == base));
             known.unwrap_or(native).step(bytes, registers, leaf)
         });
@@ -64,8 +65,8 @@ impl NativeImages {
         }
     }
 
-    /// The caller by the return address on top of the stack (x64) or in the link register (arm64), if that is after a call in managed code
-    /// or in an image.
+    /// The caller from the return address on top of the stack (x64) or in the link register (arm64), if that address follows a call in managed
+    /// code or in an image.
     fn returned_to(&self, bytes: &CodeBytes, registers: &Registers, mut is_managed: impl FnMut(Addr) -> bool) -> Option<Registers> {
         let (mut caller, sp) = (registers.preserved(), registers.sp()?);
         match registers.arch() {
@@ -83,14 +84,14 @@ impl NativeImages {
     }
 }
 
-/// Whether the instruction before `registers` may be a call (x64): `e8` with a distance, or `ff /2` with an operand of up to five bytes.
+/// Whether the instruction before that of `registers` may be a call (x64): `e8` with a distance, or `ff /2` with up to five more bytes.
 fn is_after_call(bytes: &CodeBytes, registers: &Registers) -> bool {
-    /// Bytes of the longest such call.
+    /// Maximum length of such a call in bytes.
     const LONGEST: u64 = 7;
     if registers.arch() != Arch::X64 {
         return true;
     }
-    // Of code that is only in a file, nothing says otherwise.
+    // Code that is only in a file is not checked.
     let Some(before) = registers.ip.minus(LONGEST).and_then(|start| bytes.bytes(start, LONGEST).ok()) else { return true };
     let at = |back: usize| before.len().checked_sub(back).and_then(|i| before.get(i));
     let indirect = |back: usize| at(back) == Some(&0xff) && at(back.saturating_sub(1)).is_some_and(|modrm| modrm >> 3 & 7 == 2);

@@ -1,4 +1,4 @@
-//! Unwinding native code of the runtime's own image, on x64: from the place where it entered its frame chain back to managed code.
+//! Unwinds native code of images on x64, by `.eh_frame` or `.pdata`.
 
 mod eh_frame;
 mod expression;
@@ -19,30 +19,30 @@ use crate::base::reads;
 use crate::base::{AddrRange, Arch};
 use crate::memory::{Image, ImageFormat};
 
-/// The rules of `.eh_frame` for addresses of code: the helpers of a process are called at few places.
+/// A cache of `.eh_frame` rows by code address. The helpers of a process are called at few addresses.
 type Rows = Known<Result<eh_frame::Row, UnwindError>>;
 
 /// The caller of a frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Caller {
-    /// Its registers.
+    /// The registers of the caller.
     pub(crate) registers: Registers,
-    /// Whether a signal has interrupted it: it is at any instruction, and all its registers are known.
+    /// Whether a signal interrupted it: it may be at any instruction, and all its registers are known.
     pub(crate) interrupted: bool,
 }
 
-/// The runtime's own image, whose functions are unwound.
+/// An image whose functions are unwound.
 #[derive(Debug)]
 pub(crate) struct Native {
-    /// `None` where it is not known.
+    /// The image; `None` if it is unknown.
     image: Option<Image>,
-    /// Where its unwind information is, once that was found.
+    /// Location of its unwind information, once it has been found.
     table: OnceLock<AddrRange>,
     rows: Rows,
 }
 
 impl Native {
-    /// That of a process whose dump has so many bytes.
+    /// Prepares unwinding of `image` in a dump of `dump_bytes` bytes.
     pub(crate) fn new(image: Option<Image>, dump_bytes: u64) -> Native {
         Native { image, table: OnceLock::new(), rows: Known::new(dump_bytes) }
     }
@@ -52,20 +52,20 @@ impl Native {
         self.image.as_ref()
     }
 
-    /// The caller, for `registers` inside of the image. Those registers that a callee does not preserve are unknown.
+    /// Unwinds one frame: returns the caller for `registers` inside the image. Registers that a callee does not preserve are unknown.
     ///
-    /// `leaf` tells that the registers are the thread's own. Otherwise the instruction pointer is a return address, which may lie behind
-    /// the function that called.
+    /// If `leaf`, the registers are the thread's own. Otherwise the instruction pointer is a return address, which may be past the end
+    /// of the function that made the call.
     ///
     /// # Errors
-    /// [`UnwindError::Read`] where the image's tables or a part of the stack are absent, [`UnwindError::Invalid`] where nothing describes
-    /// the function, the description is not well-formed, needs what is unknown, or does not lead up the stack, for other architectures, and
-    /// where the image is not known.
+    /// [`UnwindError::Read`] if the image's tables or a part of the stack are absent. [`UnwindError::Invalid`] if the function has no unwind
+    /// information, or it is malformed, needs unknown registers, or does not lead up the stack; also for other architectures, and if the
+    /// image is unknown.
     pub(crate) fn step(&self, bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Caller, UnwindError> {
         let invalid = |what| UnwindError::invalid(registers.ip, what);
-        let image = self.image().ok_or(invalid("native code of an unknown runtime image"))?;
+        let image = self.image().ok_or(invalid("native code of a runtime whose image is unknown"))?;
         if registers.arch() != Arch::X64 {
-            return Err(invalid("native code of an architecture that is not unwound"));
+            return Err(invalid("native code of an unsupported architecture"));
         }
         let table = match self.table.get() {
             Some(table) => *table,
@@ -84,7 +84,7 @@ impl Native {
     }
 }
 
-/// For the fuzz target: unwinds by tables of both formats at `base`, in an image that begins there, and measures how far the stack
+/// For the fuzz target: unwinds by tables of both formats at `base`, in an image that begins there. Returns the distances that the stack
 /// pointer moved.
 #[cfg(feature = "internals")]
 pub fn try_native(
@@ -100,8 +100,8 @@ pub fn try_native(
     results.map(|caller| caller.ok()?.sp()?.since(registers.sp()?))
 }
 
-/// For the fuzz target: unwinds up to `most` frames by the table at `base`, twice with the same answers by address. The frames of each
-/// time, and the reads that it took out of `reads`.
+/// For the fuzz target: unwinds up to `most` frames by the table at `base`, twice with one cache. Returns the number of frames of each
+/// walk, and the number of `reads` that it took.
 #[cfg(feature = "internals")]
 pub fn try_eh_frame(
     memory: &std::sync::Arc<crate::memory::Memory>,

@@ -1,4 +1,4 @@
-//! PE images: the function table in `.pdata`, and the unwind information that it leads to.
+//! Unwinds code of PE images by the function table in `.pdata` and the unwind information that it leads to.
 //!
 //! Source: "x64 exception handling" of Microsoft's documentation.
 
@@ -7,12 +7,12 @@ use crate::stack::{CodeBytes, FunctionEntry, Registers, Saved, UnwindError, unwi
 
 /// Size in bytes of an entry.
 const ENTRY: u64 = 12;
-/// An entry with this bit set leads to another one, `RUNTIME_FUNCTION_INDIRECT`.
+/// Flag of an entry that leads to another one (`RUNTIME_FUNCTION_INDIRECT`).
 const INDIRECT: u32 = 1;
 
 pub(super) fn step(bytes: &CodeBytes, base: Addr, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {
-    let outside = UnwindError::invalid(registers.ip, "instruction pointer outside of its image");
-    // A call that does not return may be a function's last instruction.
+    let outside = UnwindError::invalid(registers.ip, "instruction pointer outside its image");
+    // The last instruction of a function may be a call that does not return.
     let within = registers.ip.minus(u64::from(!leaf)).and_then(|pc| pc.since(base)).ok_or(outside)?;
     let rva = u32::try_from(within).map_err(|_| outside)?;
     match find(bytes, table, rva)? {
@@ -46,7 +46,7 @@ fn find(bytes: &CodeBytes, table: AddrRange, rva: u32) -> Result<Option<Function
     Ok(None)
 }
 
-/// The caller of a function without an entry: such functions neither move the stack pointer nor save registers.
+/// The caller of a function without an entry, which neither moves the stack pointer nor saves registers.
 fn frameless(bytes: &CodeBytes, registers: &Registers) -> Result<Registers, UnwindError> {
     let sp = registers.sp().ok_or(UnwindError::invalid(registers.ip, "unknown stack pointer"))?;
     let mut caller = registers.preserved();

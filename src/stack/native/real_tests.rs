@@ -1,5 +1,5 @@
-//! Native stacks and tables of real dumps, from `GCDUMP_TEST_DUMPS` or `~/.cache/gcdump-dumps`: those in the repository are trimmed to
-//! what the commands read. Where there are none, a printed line says so.
+//! Tests on native stacks and tables of real dumps, from `GCDUMP_TEST_DUMPS` or `~/.cache/gcdump-dumps`. Dumps in the repository are trimmed
+//! to the memory that commands read. If there are no dumps, a printed line says so.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::dump::{DumpFile, Module, OpenOptions, OsThread, open, real_tests};
 use crate::memory::{Image, Memory};
 use crate::stack::{CodeBytes, RegisterNames, Registers, Saved, UnwindError, unwind};
 
-/// A dump with the memory that it holds by itself.
+/// A dump, and its memory without module files.
 struct Process {
     name: String,
     dump: DumpFile,
     bytes: CodeBytes,
 }
 
-/// The dumps whose names `wanted` takes.
+/// The dumps whose names `wanted` accepts.
 fn processes(wanted: impl Fn(&str) -> bool) -> impl Iterator<Item = Process> {
     let folder = real_tests::folder();
     let names = std::fs::read_dir(&folder).into_iter().flatten().map(|e| e.unwrap().file_name().into_string().unwrap());
@@ -58,8 +58,8 @@ impl Process {
     }
 }
 
-/// Where the native frames of `thread` end in code that no native table describes, managed code or the C library's frames of signals;
-/// `None` at the thread's beginning. And the number of frames of the runtime.
+/// Unwinds the native frames of `thread`. Returns the registers in the first code without native unwind information, which is managed code
+/// or a signal frame of the C library, or `None` if it reached the thread's start; and the number of frames of the runtime.
 fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
     let mut registers = p.registers(thread);
     let mut runtime = 0;
@@ -67,18 +67,18 @@ fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
         let Some(module) = p.module_of(registers.ip) else { return (Some(registers), runtime) };
         let caller = match Native::new(Some(p.image(module)), 0).step(&p.bytes, &registers, frame == 0) {
             Ok(caller) if caller.interrupted => {
-                assert_eq!(module.file_name(), "libc.so.6", "{}: only the C library's frames of signals", p.name);
+                assert_eq!(module.file_name(), "libc.so.6", "{}: only signal frames of the C library", p.name);
                 return (Some(registers), runtime);
             }
             Ok(caller) => caller.registers,
             Err(UnwindError::Invalid { what: "the outermost frame", .. }) => return (None, runtime),
-            // The functions of ReadyToRun images on Linux are in tables of their own.
+            // The functions of ReadyToRun images on Linux are in separate tables.
             Err(UnwindError::Read(_)) if module.file_name().ends_with(".dll") => return (Some(registers), runtime),
             Err(error) => panic!("{}: thread {}, frame {frame}, {} in {}: {error}", p.name, thread.id, registers.ip, module.path),
         };
         runtime += usize::from(matches!(module.file_name(), "libcoreclr.so" | "coreclr.dll"));
-        // What was restored lies in the frame that was left, or was restored before. On Windows, functions also have 32 bytes above;
-        // on Linux, tables go on to name the slots of what a leaf's epilogue has popped.
+        // A restored register is in the frame that was left, or was restored before. On Windows, functions also have 32 bytes above the frame;
+        // on Linux, tables still have the slots of registers that a leaf's epilogue has popped.
         let home = if p.dump.facts.os == Os::Windows { 32 } else { 0 };
         for number in 0..16 {
             let (old, new) = (registers.get(number), caller.get(number));
@@ -101,8 +101,8 @@ fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
 }
 
 #[test]
-fn native_stacks_of_linux_lead_to_managed_code_or_the_beginning() {
-    // Dumps of createdump: gdb's and the kernel's hold no pages of images.
+fn native_stacks_of_linux_lead_to_managed_code_or_the_thread_start() {
+    // Dumps of createdump: those of gdb and the kernel do not contain pages of images.
     let wanted = |n: &str| n.starts_with("net") && !n.contains("gcore") && !n.contains("kernel");
     for p in processes(wanted) {
         let (mut outermost, mut frames, mut astray) = (0, 0, 0);
@@ -117,13 +117,13 @@ fn native_stacks_of_linux_lead_to_managed_code_or_the_beginning() {
                 }
             }
         }
-        println!("{}: {outermost} of {} threads to the end, {frames} frames of the runtime", p.name, p.dump.threads.len());
-        // Garbage collector, finalizer and tiering have native threads of their own.
+        println!("{}: {outermost} of {} threads to the start, {frames} frames of the runtime", p.name, p.dump.threads.len());
+        // Garbage collector, finalizer and tiered compilation have native threads.
         assert!(outermost >= 5 && frames > 20, "{}: {outermost} {frames}", p.name);
-        // A thread that the runtime hijacked returned to assembler that nobody called: its return address is elsewhere. Running threads are
+        // A hijacked thread returned to assembly code that was not called, so its return address is elsewhere. Running threads may be
         // anywhere.
         let most = if p.name.contains("-busy") { 5 } else { 20 };
-        assert!(astray * most <= p.dump.threads.len(), "{}: {astray} arrive where no code is", p.name);
+        assert!(astray * most <= p.dump.threads.len(), "{}: {astray} do not arrive at code", p.name);
     }
 }
 
@@ -132,18 +132,18 @@ fn native_stacks_of_windows_lead_to_their_top() {
     for p in processes(|n| n.starts_with("win-") && n.contains("-full")) {
         let (mut top, mut frames) = (0, 0);
         for thread in &p.dump.threads {
-            let (Some(at), runtime) = walk(&p, thread) else { panic!("{}: tables of PE tell no end", p.name) };
+            let (Some(at), runtime) = walk(&p, thread) else { panic!("{}: PE tables do not mark the outermost frame", p.name) };
             frames += runtime;
             let left = thread.stack.and_then(|s| s.end.since(at.sp()?));
             top += usize::from(at.ip == Addr(0) && left.is_some_and(|n| n < 64));
         }
         println!("{}: {top} of {} threads to the top, {frames} frames of the runtime", p.name, p.dump.threads.len());
-        // Others stand below managed code, or ran while their stacks were copied.
+        // Other threads have managed frames above, or ran while their stacks were copied.
         assert!(top >= 2 && frames >= 6, "{}: {top} {frames}", p.name);
     }
 }
 
-/// Dumps that hold the runtime's tables, one of each version.
+/// Dumps that contain the runtime's tables, one of each version.
 fn one_of_each(prefix: &'static str, suffix: &'static str) -> impl Fn(&str) -> bool {
     move |n| ["8", "9", "10"].iter().any(|version| n == format!("{prefix}{version}-wks-basics-{suffix}.dmp"))
 }
@@ -165,7 +165,7 @@ fn every_function_of_libcoreclr_begins_with_its_return_address() {
             returns += u32::from(caller.sp() == registers.sp().map(|sp| sp.plus(8)));
         }
         println!("{}: {returns} of {count}", p.name);
-        // A few are written in assembler, and entered with more on the stack.
+        // A few are written in assembly, and entered with more words on the stack.
         assert!(count > 10_000 && count - returns < 10, "{}: {returns} of {count}", p.name);
     }
 }
@@ -183,14 +183,14 @@ fn every_function_of_coreclr_dll_begins_with_its_return_address() {
             let info = image.base.plus(entry.unwind.into());
             let [head, _, codes, _] = p.bytes.u32(info).unwrap().to_le_bytes();
             if head & 7 == 2 {
-                // Epilogues come in pairs, so that each may be taken for an operation of two slots.
+                // Epilogue codes come in pairs, so that each pair can be read as an operation of two slots.
                 let slots = (0..u64::from(codes)).map(|n| p.bytes.u8(info.plus(5 + n * 2)).unwrap() & 15);
                 assert_eq!(slots.filter(|op| *op == 6).count() % 2, 0, "{}: {info}", p.name);
                 version_2 += 1;
             }
             registers.ip = image.base.plus(entry.begin.into());
             let caller = unwind(&p.bytes, image.base, &entry, &registers, false);
-            // Chained parts are entered with the whole frame, as far as these registers can tell.
+            // Chained parts are entered with the complete frame.
             if head >> 3 & 4 == 0 {
                 whole += 1;
                 returns += usize::from(caller.is_ok_and(|c| c.sp() == registers.sp().map(|sp| sp.plus(8))));

@@ -1,4 +1,4 @@
-//! Hand-made tables: `.eh_frame_hdr` with its entries, `.pdata`.
+//! Tests with hand-made tables: `.eh_frame_hdr` with FDEs and a CIE, and `.pdata`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::memory::tests::memory_of;
 use crate::stack::Saved;
 
 const TABLE: u64 = 0x50_0000;
-/// Entries are far from the table, the CIE far from the FDE: as in an image.
+/// Entries are far from the table, and the CIE is far from the FDE, as in an image.
 const CIE: u64 = 0x50_8000;
 const FDE: u64 = 0x50_9000;
 const CODE: u64 = 0x40_0000;
@@ -51,18 +51,18 @@ fn words(words: &[u64]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).collect()
 }
 
-/// From `from` to `to`, in four bytes.
+/// The distance from `from` to `to` in four bytes.
 fn distance(from: u64, to: u64) -> [u8; 4] {
     i32::try_from(to.cast_signed() - from.cast_signed()).unwrap().to_le_bytes()
 }
 
-/// An entry with its length in front, filled up.
+/// An entry with its length in front, padded with `DW_CFA_nop`.
 fn entry(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.resize(bytes.len().next_multiple_of(8) + 4, NOP);
     [&u32::try_from(bytes.len()).unwrap().to_le_bytes()[..], &bytes].concat()
 }
 
-/// The CIE of x64 compilers: the frame is at rsp + 8, the return address in its last word. "zR", pc-relative.
+/// The CIE that x64 compilers emit: the CFA is rsp + 8, and the return address is in the word below it. "zR", pc-relative.
 fn cie() -> Vec<u8> {
     cie_of(b"zR\0")
 }
@@ -157,7 +157,7 @@ fn rules_follow_the_instruction_pointer() {
     let caller = eh_step(&bytes, &registers, false).unwrap();
     assert_eq!((caller.ip, caller.sp()), (Addr(0x1234), Some(Addr(STACK + 32))));
     assert_eq!((caller.get(RBP), caller.get(RBX), caller.get(R12)), (saved(5, 2), saved(3, 1), at(0).get(R12)));
-    // What nothing preserves is unknown.
+    // Registers that are not preserved are unknown.
     assert_eq!((caller.get(0), caller.get(7)), (Saved::default(), Saved::default()));
     registers.set(RBP, Saved::default());
     assert_eq!(invalid(eh_step(&bytes, &registers, false)), "unknown frame register");
@@ -172,7 +172,7 @@ fn return_addresses_are_looked_up_one_byte_before() {
     let mut registers = at(CODE + 64);
     registers.set(RBP, Saved { value: Some(STACK + 16), place: None });
     assert_eq!(eh_step(&bytes, &registers, false).unwrap().ip, Addr(0x1234));
-    // All entries of the test lead to one function, which says what it covers.
+    // All entries of the table lead to one FDE, which has the range of its function.
     assert_eq!(invalid(eh_step(&bytes, &registers, true)), "code without unwind information");
     assert_eq!(invalid(eh_step(&bytes, &at(CODE), false)), "code without unwind information");
     assert_eq!(invalid(eh_step(&bytes, &at(CODE - 0x101), true)), "code without unwind information");
@@ -187,17 +187,17 @@ fn other_rules() {
     assert_eq!(rule(&[REGISTER, 3, 1]).unwrap().get(RBX), at(0).get(2));
     assert_eq!(rule(&[VAL_OFFSET, 3, 1]).unwrap().get(RBX), Saved { value: Some(STACK), place: None });
     assert_eq!(invalid(rule(&[UNDEFINED, 16])), "the outermost frame");
-    assert_eq!(invalid(rule(&[DEF_CFA, 7, 0, OFFSET | 16, 0])), "the stack does not grow");
+    assert_eq!(invalid(rule(&[DEF_CFA, 7, 0, OFFSET | 16, 0])), "the stack pointer did not advance");
     assert_eq!(invalid(rule(&[DEF_CFA, 17, 8])), "unknown frame register");
-    assert_eq!(invalid(rule(&[0x3f])), "unwind information that means nothing");
+    assert_eq!(invalid(rule(&[0x3f])), "malformed CFI");
 }
 
 const BREG: u8 = 0x70;
 const LIT: u8 = 0x30;
 
-/// An entry of a procedure linkage table: one more word is on the stack from its eleventh byte on.
+/// A procedure linkage table entry: one more word is on the stack from its eleventh byte on.
 #[test]
-fn entries_of_linkage_tables() {
+fn procedure_linkage_table_entries() {
     let (and, ge, shift, plus) = (0x1a, 0x2a, 0x24, 0x22);
     let entry = [BREG | 7, 8, 0x80, 0, LIT | 15, and, LIT | 11, ge, LIT | 3, shift, plus];
     let mut rule = vec![DEF_CFA_EXPRESSION, 11];
@@ -211,9 +211,9 @@ fn entries_of_linkage_tables() {
     }
 }
 
-/// `__restore_rt`: the kernel has saved all registers of what it interrupted.
+/// `__restore_rt`: the kernel saved all registers of the interrupted code.
 #[test]
-fn frames_of_signals() {
+fn signal_frames() {
     let rule = [
         DEF_CFA_EXPRESSION,
         3,
@@ -244,7 +244,7 @@ fn frames_of_signals() {
     ];
     let bytes = elf(&rule, &[0, 0, 0x6000, 0xb0b0, 0x4444]);
     let caller = eh_caller(&bytes, &at(CODE + 1), false);
-    assert_eq!(invalid(caller), "a frame whose place cannot be computed", "a value is not a place");
+    assert_eq!(invalid(caller), "the CFI has a DWARF expression that cannot be evaluated", "a value is not an address");
     let signal = process(&[
         (TABLE, &table(&[CODE - 0x100, CODE])),
         (CIE, &cie_of(b"zRS\0")),
@@ -261,7 +261,7 @@ fn frames_of_signals() {
         assert!(eh_step(&elf(absent, &[]), &at(CODE), true).is_err());
     }
     let endless = [DEF_CFA_EXPRESSION, 3, 0x2f, 0xfd, 0xff];
-    assert_eq!(invalid(eh_step(&elf(&endless, &[1]), &at(CODE), true)), "a frame whose place cannot be computed");
+    assert_eq!(invalid(eh_step(&elf(&endless, &[1]), &at(CODE), true)), "the CFI has a DWARF expression that cannot be evaluated");
 }
 
 #[test]
@@ -270,14 +270,14 @@ fn a_leaf_may_have_its_return_address_in_a_register() {
     let bytes = elf(&[DEF_CFA_OFFSET, 0, REGISTER, 16, 5], &[]);
     let caller = eh_step(&bytes, &at(CODE), true).unwrap();
     assert_eq!((caller.ip, caller.sp()), (Addr(0xabc7), Some(Addr(STACK))));
-    assert_eq!(invalid(eh_step(&bytes, &at(CODE + 1), false)), "the stack does not grow");
+    assert_eq!(invalid(eh_step(&bytes, &at(CODE + 1), false)), "the stack pointer did not advance");
 }
 
 #[test]
-fn only_the_pages_on_the_way_are_read() {
+fn only_pages_that_the_search_touches_are_read() {
     let functions: Vec<u64> = (0..4000).map(|i| CODE - 2000 * 16 + i * 16).collect();
     let all = table(&functions);
-    // Of eight pages: the header's, the middle, three quarters, and back.
+    // Of eight pages: the header, the middle, three quarters, and back.
     let page = |n: usize| (TABLE + len64(n) * 4096, &all[n * 4096..((n + 1) * 4096).min(all.len())]);
     let parts =
         [page(0), page(3), page(4), page(5), (CIE, &cie()), (FDE, &fde(&[])), (STACK, &words(&[0x1234]))].map(|(at, b)| (at, b.to_vec()));
@@ -300,7 +300,7 @@ fn absent_memory_is_an_error() {
 }
 
 #[test]
-fn tables_and_entries_of_other_forms_are_refused() {
+fn tables_and_entries_of_unknown_formats_are_rejected() {
     let result = |table_at: usize, entry_at: usize, byte: u8| {
         let (mut table, mut fde) = (table(&[CODE]), fde(FRAMED));
         if let Some(b) = table.get_mut(table_at) {
@@ -312,13 +312,13 @@ fn tables_and_entries_of_other_forms_are_refused() {
         invalid(eh_step(&process(&[(TABLE, &table), (CIE, &cie()), (FDE, &fde), (STACK, &words(&[0x1234]))]), &at(CODE), true))
     };
     for at in 0..4 {
-        assert_eq!(result(at, usize::MAX, 0xff), "a table of unwind information in an unknown form");
+        assert_eq!(result(at, usize::MAX, 0xff), "an .eh_frame_hdr of an unknown format");
     }
-    assert_eq!(result(usize::MAX, 3, 0xff), "unwind information of an unlikely size");
-    assert_eq!(result(usize::MAX, 0, 0), "unwind information of an unlikely size");
+    assert_eq!(result(usize::MAX, 3, 0xff), "an FDE or CIE of an invalid size");
+    assert_eq!(result(usize::MAX, 0, 0), "an FDE or CIE of an invalid size");
     let nowhere = entry(vec![0; 24]);
     let parts: [(u64, &[u8]); 2] = [(TABLE, &table(&[CODE])), (FDE, &nowhere)];
-    assert_eq!(invalid(eh_step(&process(&parts), &at(CODE), true)), "unwind information of no function");
+    assert_eq!(invalid(eh_step(&process(&parts), &at(CODE), true)), "a CIE where an FDE was expected");
 }
 
 const BASE: Addr = Addr(0x10_0000);
@@ -342,18 +342,18 @@ fn function_tables_lead_to_unwind_information() {
         let caller = go(0x1008 + function * 32, true);
         assert_eq!((caller.ip, caller.get(RBX), caller.sp()), (Addr(0x1234), saved(3, 0), Some(Addr(STACK + 16))));
     }
-    // The end of a function belongs to a call that did not return, and to nobody for a leaf.
+    // The end of a function may be the return address of a call that does not return; a leaf is never there.
     assert_eq!((go(0x1010, false).ip, go(0x1010, true).ip), (Addr(0x1234), Addr(3)));
     for rva in [0, 0xfff, 0x1018, 0x1c90] {
         let caller = go(rva, true);
         assert_eq!((caller.ip, caller.sp(), caller.get(RBX)), (Addr(3), Some(Addr(STACK + 8)), at(0).get(RBX)));
     }
-    assert_eq!(invalid(pdata::step(&bytes, BASE, table, &at(BASE.0 - 1), true)), "instruction pointer outside of its image");
-    assert_eq!(invalid(pdata::step(&bytes, BASE, table, &at(BASE.0 + (1 << 32)), true)), "instruction pointer outside of its image");
+    assert_eq!(invalid(pdata::step(&bytes, BASE, table, &at(BASE.0 - 1), true)), "instruction pointer outside its image");
+    assert_eq!(invalid(pdata::step(&bytes, BASE, table, &at(BASE.0 + (1 << 32)), true)), "instruction pointer outside its image");
 }
 
 #[test]
-fn indirect_entries_lead_to_the_function_that_they_are_part_of() {
+fn indirect_entries_lead_to_their_function() {
     let part: Vec<u8> = [0x1000u32, 0x1010, 0x5000 | 1].iter().flat_map(|n| n.to_le_bytes()).collect();
     let whole: Vec<u8> = [0x800u32, 0x900, UNWIND].iter().flat_map(|n| n.to_le_bytes()).collect();
     let push = [1, 1, 1, 0, 1, RBX << 4];
@@ -364,7 +364,7 @@ fn indirect_entries_lead_to_the_function_that_they_are_part_of() {
     assert_eq!((caller.ip, caller.get(RBX)), (Addr(0x1234), saved(3, 0)));
 }
 
-/// An ELF image with one program header, of `.eh_frame_hdr`, besides what is loaded.
+/// An ELF image with a program header for `.eh_frame_hdr`, and one for the loaded segment.
 fn elf_image() -> Vec<u8> {
     let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1, 1];
     bytes.resize(120 + 56, 0);
@@ -379,7 +379,7 @@ fn elf_image() -> Vec<u8> {
 }
 
 #[test]
-fn images_lead_to_their_tables() {
+fn tables_of_images_are_found() {
     let head = elf_image();
     let functions = [CODE];
     let parts: [(u64, &[u8]); 5] =
@@ -390,13 +390,13 @@ fn images_lead_to_their_tables() {
     assert_eq!(Native::new(Some(image.clone()), 0).step(&bytes, &at(CODE), true).unwrap().registers.ip, Addr(0x1234));
     assert!(matches!(Native::new(Some(image.clone()), 0).step(&process(&[]), &at(CODE), true), Err(UnwindError::Read(_))));
     let arm = Registers::new(Arch::Arm64).unwrap();
-    assert_eq!(invalid(Native::new(Some(image), 0).step(&bytes, &arm, true)), "native code of an architecture that is not unwound");
+    assert_eq!(invalid(Native::new(Some(image), 0).step(&bytes, &arm, true)), "native code of an unsupported architecture");
 }
 
 proptest! {
-    /// Any bytes in place of any part end in an answer or an error, and an answer leads up the stack.
+    /// Any bytes in place of any part yield a caller or an error, and a caller is further up the stack.
     #[test]
-    fn any_bytes_end(
+    fn any_bytes_terminate(
         (hdr, cie_bytes, fde_bytes) in (bytes(64), bytes(64), bytes(200)),
         stack in prop::collection::vec(any::<u64>(), 0..16),
         (which, ip, leaf) in (0u8..8, CODE - 4..CODE + 200, any::<bool>()),
@@ -404,7 +404,7 @@ proptest! {
         let pick = |bit: u8, random: &[u8], sound: Vec<u8>| if which >> bit & 1 == 1 { random.to_vec() } else { sound };
         let header = pick(0, &hdr, table(&[CODE - 0x100, CODE, CODE + 64]));
         let cie_part = pick(1, &cie_bytes, cie());
-        // Random instructions in an entry that is sound, too.
+        // Also tries random instructions in a valid entry.
         let fde_part = pick(2, &fde_bytes, fde(&fde_bytes));
         let code = process(&[(TABLE, &header), (CIE, &cie_part), (FDE, &fde_part), (STACK, &words(&stack))]);
         if let Ok(caller) = eh_step(&code, &at(ip), leaf) {

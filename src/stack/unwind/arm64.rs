@@ -1,6 +1,6 @@
-//! arm64: `.xdata` records and the packed form, as Windows defines them and the runtime uses them on every system.
+//! arm64: `.xdata` records and packed unwind information, which Windows defines and the runtime uses on every system.
 //!
-//! Source: "ARM64 exception handling" of Microsoft's documentation; `unwinder/arm64/unwinder.cpp` of the runtime. Not yet measured on
+//! Source: "ARM64 exception handling" of Microsoft's documentation; `unwinder/arm64/unwinder.cpp` of the runtime. Not yet verified with
 //! dumps.
 
 use std::borrow::Cow;
@@ -13,62 +13,62 @@ use crate::stack::{CodeBytes, Registers, Saved};
 const INSTRUCTION: u64 = 4;
 const FP: u8 = 29;
 const LR: u8 = 30;
-/// The last integer register that a callee preserves, the frame pointer apart.
+/// The last integer register that a callee preserves, except for the frame pointer.
 const LAST_PRESERVED: u8 = 28;
 /// The largest frame that one `sub` of a packed function allocates.
 const LARGEST_SUB: u64 = 4080;
 
-/// `ARM64_CONTEXT`: x0, fp, lr, sp, pc.
+/// Offsets in `ARM64_CONTEXT`. fp, lr and sp follow x28.
 const CONTEXT_X0: u64 = 8;
 const CONTEXT_SP: u64 = 0x100;
 const CONTEXT_PC: u64 = 0x108;
 
-/// An unwind code. Each stands for one instruction of a prologue or epilogue, if nothing else is said.
+/// An unwind code. Each corresponds to one instruction of a prologue or epilogue, except where noted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Op {
-    /// The stack pointer moves by so many bytes.
+    /// The stack pointer moves by this many bytes.
     Alloc(u64),
-    /// Integer registers from `first` on lie at `offset` from the stack pointer, which moves by `release` afterwards.
+    /// One or two integer registers from `first` on are at `offset` from the stack pointer, which moves by `release` afterwards.
     Save {
         first: u8,
         pair: bool,
         offset: u64,
         release: u64,
     },
-    /// One register, and the link register behind it.
+    /// One register, followed by the link register.
     SaveWithLink {
         first: u8,
         offset: u64,
     },
-    /// Floating-point registers: only the move matters.
+    /// Floating-point registers: only the move of the stack pointer matters.
     SaveFloat {
         pair: bool,
         release: u64,
     },
-    /// Extends the pair that follows by another one.
+    /// Extends the pair of the next code by another one.
     SaveNext,
     /// The stack pointer is this many bytes below the frame pointer.
     SetFp(u64),
-    /// Nothing to undo: parameters stored, the return address signed, codes of the future.
+    /// Nothing to undo: stored parameters, a signed return address, codes that are not assigned yet.
     Nop,
-    /// A new stack pointer and instruction pointer lie on the stack. Stands for no instruction.
+    /// A new stack pointer and instruction pointer are on the stack. Does not correspond to an instruction.
     MachineFrame,
-    /// A whole CONTEXT lies on the stack. Stands for no instruction.
+    /// A whole `CONTEXT` is on the stack. Does not correspond to an instruction.
     Context,
-    /// The return address is the link register's value, whatever else. Stands for no instruction.
+    /// The return address is in the link register. Does not correspond to an instruction.
     NoCall,
-    /// The end of a part of a function; codes of the prologue that it belongs to follow.
+    /// The end of a part of a function; codes of the prologue of its function follow.
     EndOfPart,
     End,
 }
 
 impl Op {
-    /// The code at the start of `codes`, and its length in bytes. `None` if there is none, or it cannot be undone.
+    /// The code at the start of `codes`, and its length in bytes; `None` if there is none, or it cannot be undone.
     fn decode(codes: &[u8]) -> Option<(Op, usize)> {
         let (&code, rest) = codes.split_first()?;
         let second = || rest.first().copied();
         let high = u16::from(code) << 8;
-        // Two bytes, with the number of a register and an offset in units of 8 bytes in the low bits.
+        // Two-byte codes have the number of a register and an offset in units of 8 bytes in their low bits.
         let fields = |offset_bits: u32, register_bits: u32| {
             let word = high | u16::from(second()?);
             let offset = u64::from(word & ((1 << offset_bits) - 1));
@@ -111,7 +111,7 @@ impl Op {
             0xec => (Op::NoCall, 1),
             0xf8..=0xfb => (Op::Nop, usize::from(code & 3) + 2),
             0xfc..=0xff => (Op::Nop, 1),
-            // Trap frames of the kernel, frames of emulated code, unassigned ones.
+            // Trap frames of the kernel, frames of emulated code, unassigned codes.
             0xdf | 0xe8 | 0xeb | 0xed..=0xf7 => return None,
         })
     }
@@ -131,7 +131,7 @@ impl Op {
         }
     }
 
-    /// Instructions that it stands for.
+    /// Number of instructions that the code corresponds to.
     fn instructions(self) -> u64 {
         u64::from(!matches!(self, Op::MachineFrame | Op::Context | Op::NoCall))
     }
@@ -146,7 +146,7 @@ impl Op {
 struct Sequence(Vec<Op>);
 
 impl Sequence {
-    /// The codes from byte `index` of `codes` on, up to the end that no further ones follow.
+    /// The codes from byte `index` of `codes` up to the end code.
     fn decode(at: Addr, codes: &[u8], index: usize) -> Result<Sequence, UnwindError> {
         let mut rest = codes.get(index..).unwrap_or_default();
         let mut ops = Vec::new();
@@ -161,7 +161,7 @@ impl Sequence {
         Ok(Sequence(ops))
     }
 
-    /// Its instructions, the return of an epilogue not counted.
+    /// Number of instructions, without the return of an epilogue.
     fn instructions(&self) -> u64 {
         self.0.iter().take_while(|op| !op.ends()).map(|op| op.instructions()).sum()
     }
@@ -177,17 +177,17 @@ impl Sequence {
     }
 }
 
-/// How a function is undone, from either form.
+/// The unwind information of a function, from either form.
 #[derive(Debug)]
 struct Function {
     /// Length in instructions.
     len: u64,
     prologue: Sequence,
-    /// The epilogue at or before the place that was asked for, and where it starts in instructions.
+    /// The epilogue at or before the requested offset, and its start in instructions.
     epilogue: Option<(u64, Sequence)>,
 }
 
-/// Length of a function in instructions: the table of functions has only where each begins, and padding may follow.
+/// Length of a function in instructions. The function table has only the starts of functions, and padding may follow a function.
 pub(super) fn instructions(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Result<u64, UnwindError> {
     match entry.unwind & 3 {
         0 => Ok(Header::read(bytes, base.plus(entry.unwind.into()))?.len),
@@ -200,12 +200,12 @@ impl Function {
         let at = base.plus(entry.begin.into());
         match entry.unwind & 3 {
             0 => Function::full(bytes, base.plus(entry.unwind.into()), offset),
-            1 | 2 => Function::packed(entry.unwind).ok_or(UnwindError::invalid(at, "packed unwind information that means nothing")),
+            1 | 2 => Function::packed(entry.unwind).ok_or(UnwindError::invalid(at, "malformed packed unwind information")),
             _ => Err(UnwindError::invalid(at, "unwind information of a reserved form")),
         }
     }
 
-    /// From the record at `at`.
+    /// Reads the record at `at`.
     fn full(bytes: &CodeBytes, at: Addr, offset: u64) -> Result<Function, UnwindError> {
         let header = Header::read(bytes, at)?;
         let codes = header.codes(bytes)?;
@@ -221,7 +221,7 @@ impl Function {
         Ok(Function { len: header.len, prologue, epilogue })
     }
 
-    /// From the packed form: the canonical prologue that it describes. `None` if there is no such one.
+    /// Decodes the packed form: the canonical prologue that it describes. `None` if there is no such prologue.
     fn packed(word: u32) -> Option<Function> {
         let field = |shift: u32, bits: u32| u64::from(word >> shift & ((1 << bits) - 1));
         let (fragment, len, chain) = (field(0, 2) == 2, field(2, 11), field(21, 2));
@@ -229,11 +229,11 @@ impl Function {
         let link = chain == 1;
         let floats = if floats == 0 { 0 } else { floats + 1 };
         let saved = integers + u64::from(link) + floats;
-        // Parameters are stored among the saved registers, if there are any; their stores are part of the body otherwise.
+        // Stores of parameters are part of the prologue if it saves registers, and of the body otherwise.
         let saved_bytes = if saved == 0 { 0 } else { ((saved + homes * 8) * 8).next_multiple_of(16) };
         let locals = frame.checked_sub(saved_bytes).filter(|_| integers <= 10)?;
 
-        // In the order of the prologue. The first store moves the stack pointer.
+        // `ops` is in the order of the prologue. The first store moves the stack pointer.
         let mut ops = Vec::new();
         let mut slot = 0;
         let mut place = |slots: u64| {
@@ -246,7 +246,7 @@ impl Function {
         }
         let last = u8::try_from(18 + integers).ok()?;
         if integers == 1 && link {
-            // No store of a register with the link register moves the stack pointer.
+            // A store of a register together with the link register cannot move the stack pointer.
             ops.push(Op::Alloc(saved_bytes));
             place(2);
             ops.push(Op::SaveWithLink { first: 19, offset: 0 });
@@ -284,7 +284,7 @@ impl Function {
                 ops.push(Op::Save { first: FP, pair: true, offset: 0, release: 0 });
             }
         }
-        // An epilogue neither stores parameters nor sets the stack pointer from the frame pointer.
+        // An epilogue neither stores parameters nor restores the stack pointer from the frame pointer.
         let backwards = |ops: &[Op]| ops.iter().rev().copied().chain([Op::End]).collect::<Vec<Op>>();
         let epilogue: Vec<Op> = [ops.get(..before_stores)?, ops.get(before_stores + stores..)?].concat();
         let epilogue = Sequence(backwards(&epilogue));
@@ -299,7 +299,7 @@ impl Function {
         Some(Function { len, prologue: Sequence(prologue), epilogue: start.map(|start| (start, epilogue)) })
     }
 
-    /// What has to be undone `offset` instructions into the function.
+    /// The codes to undo at `offset` in the function, in instructions.
     fn at(&self, offset: u64) -> &[Op] {
         let not_yet = self.prologue.instructions().saturating_sub(offset);
         if not_yet > 0 {
@@ -320,15 +320,15 @@ impl Function {
 struct Header {
     /// Length of the function in instructions.
     len: u64,
-    /// Whether an exception handler's RVA follows the codes.
+    /// Whether the RVA of an exception handler follows the codes.
     handler: bool,
-    /// Whether the only epilogue ends the function; its codes begin at the byte `epilogues`.
+    /// Whether there is a single epilogue, at the end of the function, whose codes begin at byte `epilogues`.
     one_epilogue: bool,
-    /// Number of scopes otherwise.
+    /// Otherwise, the number of scopes.
     epilogues: u64,
-    /// Words of codes.
+    /// Length of the codes in words.
     words: u64,
-    /// Address behind the header.
+    /// Address after the header.
     end: Addr,
 }
 
@@ -355,18 +355,18 @@ impl Header {
         })
     }
 
-    /// Number of scopes before the codes.
+    /// Number of epilogue scopes before the codes.
     fn scopes(&self) -> u64 {
         if self.one_epilogue { 0 } else { self.epilogues }
     }
 
     fn codes<'a>(&self, bytes: &'a CodeBytes) -> Result<Cow<'a, [u8]>, UnwindError> {
-        // Four codes a word, of which eight take as long as a read.
+        // A word has four codes, and eight codes take as long as a read.
         CodeBytes::afford(self.end, self.words / 2)?;
         Ok(bytes.bytes(self.end.element(self.scopes(), 4), self.words * 4)?)
     }
 
-    /// The last scope that starts at or before `offset` instructions: where it starts, and the byte at which its codes begin.
+    /// The last scope that starts at or before `offset`: its start in instructions, and the byte at which its codes begin.
     fn scope_before(&self, bytes: &CodeBytes, offset: u64) -> Result<Option<(u64, usize)>, UnwindError> {
         let scope = |i| bytes.u32(self.end.element(i, 4));
         let start = |scope: u32| u64::from(scope & 0x3_ffff);
@@ -381,7 +381,7 @@ impl Header {
     }
 }
 
-/// The caller's registers while a frame is undone.
+/// The state of unwinding one frame.
 struct Frame<'a> {
     bytes: &'a CodeBytes,
     caller: Registers,
@@ -389,9 +389,9 @@ struct Frame<'a> {
     link: Option<u64>,
     /// Whether the link register, or the instruction pointer, came from the stack.
     from_stack: bool,
-    /// The instruction pointer, where it is not the link register's value.
+    /// The instruction pointer, if it is not the link register's value.
     interrupted: Option<Addr>,
-    /// Pairs that extend the next one.
+    /// Number of pairs that extend the next one.
     extended: u8,
 }
 
@@ -401,7 +401,7 @@ impl Frame<'_> {
         match number {
             0..LR => self.caller.set(number, Saved { value, place: Some(place) }),
             LR => (self.link, self.from_stack) = (value, true),
-            _ => return Err(UnwindError::invalid(place, "the stack pointer is no saved register")),
+            _ => return Err(UnwindError::invalid(place, "unwind code saves the stack pointer")),
         }
         Ok(())
     }
@@ -414,7 +414,7 @@ impl Frame<'_> {
     fn undo(&mut self, at: Addr, op: Op) -> Result<(), UnwindError> {
         let pair = matches!(op, Op::SaveNext | Op::EndOfPart | Op::Save { pair: true, .. } | Op::SaveFloat { pair: true, .. });
         if self.extended > 0 && !pair {
-            return Err(UnwindError::invalid(at, "pairs of registers without the first one"));
+            return Err(UnwindError::invalid(at, "a save_next code without a register pair"));
         }
         match op {
             Op::Alloc(len) => self.release(len)?,
@@ -424,7 +424,7 @@ impl Frame<'_> {
                 for (i, number) in (0u64..).zip(numbers.clone()) {
                     self.restore(number, start.element(i, 8))?;
                 }
-                // Behind the last integer register, floating-point ones go on.
+                // After the last integer register, the pairs continue with floating-point registers.
                 let extended = std::mem::take(&mut self.extended);
                 let more = numbers.end..=numbers.end.saturating_add(extended.saturating_mul(2)).saturating_sub(1).min(LAST_PRESERVED);
                 for (i, number) in (2u64..).zip(more) {
@@ -477,9 +477,9 @@ pub(super) fn unwind(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, regis
     let offset = registers.ip.since(base.plus(entry.begin.into())).ok_or(invalid("instruction pointer before its function"))?;
     let sp = registers.sp().ok_or(invalid("unknown stack pointer"))?;
     let function = Function::read(bytes, base, entry, offset / INSTRUCTION)?;
-    // A call that does not return may be the last instruction.
+    // The last instruction may be a call that does not return.
     if offset > function.len * INSTRUCTION {
-        return Err(invalid("instruction pointer behind its function"));
+        return Err(invalid("instruction pointer past the end of its function"));
     }
     let (caller, link) = (registers.preserved(), registers.value(LR));
     let mut frame = Frame { bytes, caller, sp, link, from_stack: false, interrupted: None, extended: 0 };
@@ -487,7 +487,7 @@ pub(super) fn unwind(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, regis
         frame.undo(registers.ip, *op)?;
     }
     if frame.sp < sp || frame.sp == sp && frame.from_stack {
-        return Err(UnwindError::invalid(frame.sp, "the stack does not grow"));
+        return Err(UnwindError::invalid(frame.sp, "the stack pointer did not advance"));
     }
     let ip = frame.interrupted.or(frame.link.map(Addr)).ok_or(invalid("unknown return address"))?;
     frame.caller.ip = without_signature(ip);
@@ -495,12 +495,12 @@ pub(super) fn unwind(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, regis
     Ok(frame.caller)
 }
 
-/// A code address without the bits of pointer authentication: above the 48 of a process' addresses, whose bit 55 is 0.
+/// A code address without the bits of pointer authentication, which are above the 48 bits of user-mode addresses. Their bit 55 is 0.
 fn without_signature(address: Addr) -> Addr {
     if address.0 >> 55 & 1 == 0 { Addr(address.0 & ((1 << 48) - 1)) } else { address }
 }
 
-/// The address behind the unwind information of `entry` and the RVA of its personality routine.
+/// The address after the unwind information of `entry` and the RVA of its personality routine.
 pub(super) fn end(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Result<Addr, UnwindError> {
     if entry.unwind & 3 != 0 {
         return Err(UnwindError::invalid(base.plus(entry.begin.into()), "nothing follows packed unwind information"));
@@ -508,7 +508,7 @@ pub(super) fn end(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Resul
     let at = base.plus(entry.unwind.into());
     let header = Header::read(bytes, at)?;
     if !header.handler {
-        return Err(UnwindError::invalid(at, "a ReadyToRun method without personality routine"));
+        return Err(UnwindError::invalid(at, "a ReadyToRun method without a personality routine"));
     }
     Ok(header.end.element(header.scopes(), 4).element(header.words, 4).plus(4))
 }

@@ -1,4 +1,4 @@
-//! arm64: the examples of Microsoft's documentation, the packed forms, and prologues undone from everywhere.
+//! arm64: the examples of Microsoft's documentation, the packed forms, and prologues undone from any instruction.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::stack::Saved;
 const FP: u8 = 29;
 const LR: u8 = 30;
 const ENTRY: FunctionEntry = FunctionEntry { begin: CODE, end: None, unwind: UNWIND };
-/// What the link register holds: a code address with the bits of a signature.
+/// The value of the link register: a signed code address.
 const SIGNED: u64 = 0x2a05_1234_5678_9abc;
 const RETURN: Addr = Addr(0x1234_5678_9abc);
 
-/// Registers whose values tell their numbers, `instruction` instructions into the function.
+/// Registers whose values show their numbers, at `instruction` in the function.
 fn at(instruction: u64) -> Registers {
     let mut registers = Registers::new(Arch::Arm64).unwrap();
     for number in 0..LR {
@@ -27,7 +27,7 @@ fn at(instruction: u64) -> Registers {
     registers
 }
 
-/// A record without exception handler: `epilogues` are scopes of (start, index of the first code).
+/// A record without an exception handler. `epilogues` are scopes: start, and index of the first code.
 fn xdata(len: u32, epilogues: &[(u32, u32)], codes: &[u8]) -> Vec<u8> {
     let mut codes = codes.to_vec();
     codes.resize(codes.len().next_multiple_of(4), 0xe4);
@@ -41,7 +41,7 @@ fn xdata(len: u32, epilogues: &[(u32, u32)], codes: &[u8]) -> Vec<u8> {
     words.iter().flat_map(|w| w.to_le_bytes()).chain(codes).collect()
 }
 
-/// A record with the only epilogue at the end.
+/// A record with a single epilogue at the end.
 fn with_one_epilogue(len: u32, index: u32, codes: &[u8]) -> Vec<u8> {
     let mut bytes = xdata(len, &[], codes);
     let header = u32::from_le_bytes(*bytes.first_chunk().unwrap()) | 1 << 21 | index << 22;
@@ -115,7 +115,7 @@ fn each_code_is_undone() {
     assert_eq!((caller.get(21), caller.get(22)), (saved(7, 6), saved(8, 7)), "save_any_reg: x21, x22");
     let caller = code(&[0xe7, 0x60, 0x01], &pair);
     assert_eq!((caller.get(0), caller.get(1), caller.sp()), (saved(1, 0), saved(2, 1), Some(Addr(STACK + 32))), "x0, x1, writeback");
-    // Without any of these, the return address is in the link register, and the caller's is unknown.
+    // Without any of these codes, the return address is in the link register, and the caller's link register is unknown.
     assert_eq!((caller.ip, caller.get(LR)), (RETURN, Saved::default()));
 
     let linked = stack(64, &[(6, 7), (7, 0x0077_0000_0000_5678), (0, 5), (1, 0x5678)]);
@@ -148,15 +148,15 @@ fn pairs_are_extended() {
     let mut wanted: Vec<Saved> = (2..8).map(|slot| saved(slot + 1, slot)).collect();
     wanted.push(at(0).get(25));
     assert_eq!(found, wanted);
-    // Behind x28, floating-point registers go on.
+    // After x28, the pairs continue with floating-point registers.
     let caller = code(&[0xe6, 0xe6, 0xc9, 0x80 | 4], &words);
     assert_eq!((caller.get(25), caller.get(28), caller.get(FP)), (saved(5, 4), saved(8, 7), at(0).get(FP)));
     assert_eq!(code(&[0xe6, 0xda, 0x09, 0xcc, 0x01], &words).sp(), Some(Addr(STACK + 96)));
-    assert_eq!(invalid(go(&xdata(100, &[], &[0xe6, 0x01]), &words, &at(50))), "pairs of registers without the first one");
+    assert_eq!(invalid(go(&xdata(100, &[], &[0xe6, 0x01]), &words, &at(50))), "a save_next code without a register pair");
 }
 
 #[test]
-fn what_cannot_be_undone_is_refused() {
+fn information_that_cannot_be_undone_is_rejected() {
     let words = [0; 64];
     for code in [0xdf, 0xe8, 0xeb, 0xed, 0xee, 0xef, 0xf0, 0xf7] {
         assert_eq!(invalid(go(&xdata(100, &[], &[code]), &words, &at(50))), "unknown unwind code");
@@ -164,12 +164,12 @@ fn what_cannot_be_undone_is_refused() {
     assert_eq!(invalid(go(&xdata(100, &[], &[0xe3, 0xe3, 0xe3, 0xe0]), &words, &at(50))), "unknown unwind code", "cut off");
     assert_eq!(invalid(go(&xdata(100, &[], &[0xe7, 0xc0, 0x00]), &words, &at(50))), "unknown unwind code", "reserved bit");
     assert_eq!(invalid(go(&xdata(100, &[], &[0xe7, 0x00, 0xc0]), &words, &at(50))), "unknown unwind code", "reserved kind");
-    assert_eq!(invalid(go(&xdata(100, &[], &[0xd3, 0x00]), &words, &at(50))), "the stack pointer is no saved register");
-    assert_eq!(invalid(go(&xdata(100, &[], &[0x41]), &words, &at(50))), "the stack does not grow");
+    assert_eq!(invalid(go(&xdata(100, &[], &[0xd3, 0x00]), &words, &at(50))), "unwind code saves the stack pointer");
+    assert_eq!(invalid(go(&xdata(100, &[], &[0x41]), &words, &at(50))), "the stack pointer did not advance");
     let mut record = xdata(100, &[], &[0xe4]);
     record[2] |= 0x04;
     assert_eq!(invalid(go(&record, &words, &at(50))), "unwind information of an unknown version");
-    assert_eq!(invalid(go(&xdata(100, &[], &[0xe4]), &words, &at(101))), "instruction pointer behind its function");
+    assert_eq!(invalid(go(&xdata(100, &[], &[0xe4]), &words, &at(101))), "instruction pointer past the end of its function");
     assert_eq!(go(&xdata(100, &[], &[0xe4]), &words, &at(100)).unwrap().ip, RETURN);
     let mut registers = at(50);
     registers.set(LR, Saved::default());
@@ -182,10 +182,10 @@ fn what_cannot_be_undone_is_refused() {
     registers.set_sp(Addr(u64::MAX - 7));
     assert_eq!(invalid(go(&xdata(100, &[], &[0x01]), &words, &registers)), "frame beyond the end of memory");
     assert_eq!(invalid(packed(3, &words, &at(0))), "unwind information of a reserved form");
-    // Chained, in a frame without room; eleven registers.
-    assert_eq!(invalid(packed(1 | 100 << 2 | 3 << 21, &words, &at(0))), "packed unwind information that means nothing");
-    assert_eq!(invalid(packed(1 | 100 << 2 | 11 << 16 | 8 << 23, &words, &at(0))), "packed unwind information that means nothing");
-    assert_eq!(invalid(packed(1 | 100 << 2 | 4 << 16 | 1 << 23, &words, &at(0))), "packed unwind information that means nothing");
+    // Chained, in a frame that is too small; eleven registers.
+    assert_eq!(invalid(packed(1 | 100 << 2 | 3 << 21, &words, &at(0))), "malformed packed unwind information");
+    assert_eq!(invalid(packed(1 | 100 << 2 | 11 << 16 | 8 << 23, &words, &at(0))), "malformed packed unwind information");
+    assert_eq!(invalid(packed(1 | 100 << 2 | 4 << 16 | 1 << 23, &words, &at(0))), "malformed packed unwind information");
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn the_second_example() {
     }
 }
 
-/// Example 3: parameters stored in the prologue, which the epilogue leaves out.
+/// Example 3: parameters stored in the prologue, which the epilogue omits.
 #[test]
 fn the_third_example() {
     let words = [0x1840_0012u32, 0x100_000f, 0xe3e3_e3e3, 0xe405_00d6, 0xe405_00d6];
@@ -258,7 +258,7 @@ fn the_third_example() {
     }
 }
 
-/// The documentation's fragments of a function: the codes behind `end_c` are always undone.
+/// The documentation's fragments of a function: the codes after `end_c` are always undone.
 #[test]
 fn fragments_have_the_prologue_of_their_function() {
     let whole = stack(32, &[(0, 29), (1, 0x5678), (30, 19), (31, 20), (28, 21), (29, 22)]);
@@ -269,7 +269,7 @@ fn fragments_have_the_prologue_of_their_function() {
     let none = xdata(40, &[], &[&[0xe5][..], &parent].concat());
     let caller = go(&none, &whole, &registers).unwrap();
     assert_eq!((caller.ip, caller.get(19), caller.get(20)), (Addr(0x5678), saved(19, 30), saved(20, 31)));
-    // Shrink-wrapped: save_regp 2,224, end_c, and the same; one epilogue of the inner part.
+    // Shrink-wrapped: save_regp 2,224, end_c, and the same codes as above; one epilogue of the inner part.
     let inner = xdata(40, &[(30, 0)], &[&[0xc8, 0x80 | 28, 0xe5][..], &parent].concat());
     for (instruction, stored) in [(0, false), (1, true), (20, true), (30, true), (31, false)] {
         registers.ip = at(instruction).ip;
@@ -277,11 +277,11 @@ fn fragments_have_the_prologue_of_their_function() {
         assert_eq!((caller.ip, caller.get(19)), (Addr(0x5678), saved(19, 30)), "{instruction}");
         assert_eq!(caller.get(21), if stored { saved(21, 28) } else { at(0).get(21) }, "{instruction}");
     }
-    // Packed, without prologue and epilogue: the frame is whole everywhere. RegI 2, CR 3, 32 bytes.
+    // Packed, without prologue and epilogue: the frame is complete everywhere. RegI 2, CR 3, 32 bytes.
     let word = 2 | 40 << 2 | 2 << 16 | 3 << 21 | 2 << 23;
     for instruction in [0, 20, 39] {
         let caller = packed(word, &stack(4, &[(0, 29), (1, 0x5678), (2, 19), (3, 20)]), &at(instruction)).unwrap_err();
-        assert!(matches!(caller, UnwindError::Read(_)), "the frame register is not the stack's: {caller:?}");
+        assert!(matches!(caller, UnwindError::Read(_)), "the frame register does not point to the stack: {caller:?}");
         registers.ip = at(instruction).ip;
         let caller = packed(word, &stack(4, &[(0, 29), (1, 0x5678), (2, 19), (3, 20)]), &registers).unwrap();
         assert_eq!((caller.ip, caller.get(19), caller.sp()), (Addr(0x5678), saved(19, 2), Some(Addr(STACK + 32))));
@@ -302,7 +302,7 @@ fn many_epilogues_are_searched() {
 
 #[test]
 fn an_epilogue_at_the_end_needs_no_scope() {
-    // Its own codes: nop, alloc_s 1.
+    // The codes of the epilogue: nop, alloc_s 1.
     let record = with_one_epilogue(50, 2, &[0x01, 0xe4, 0xe3, 0x01, 0xe4]);
     let sp = |instruction: u64| go(&record, &[], &at(instruction)).unwrap().sp().unwrap().0 - STACK;
     assert_eq!((sp(0), sp(1), sp(46), sp(47), sp(48), sp(49), sp(50)), (0, 16, 16, 16, 16, 0, 16));
@@ -325,7 +325,7 @@ fn gc_info_follows_the_personality_routine() {
     assert!(matches!(gc_info_after(&process(&[]), BASE, &ENTRY, Arch::Arm64), Err(UnwindError::Read(_))));
 }
 
-/// What a processor does with the stores of a prologue.
+/// Executes the stores of a prologue.
 struct Machine {
     registers: Registers,
     stack: BTreeMap<u64, u64>,
@@ -344,7 +344,7 @@ impl Machine {
         self.registers.set_sp(Addr(self.sp() - bytes));
     }
 
-    /// Unwinds from here, and compares with what it was `before`.
+    /// Unwinds from the current state, and compares the result with the registers `before` the prologue.
     fn check(&self, unwind: impl Fn(&[u64], &Registers) -> Result<Registers, UnwindError>, before: &Registers, what: &str) {
         let top = before.sp().unwrap().0;
         let words: Vec<u64> = (STACK / 8..top / 8).map(|word| self.stack.get(&(word * 8)).copied().unwrap_or(0xcccc)).collect();
@@ -359,7 +359,7 @@ impl Machine {
 /// An instruction of a prologue.
 type Step = Box<dyn Fn(&mut Machine)>;
 
-/// The canonical prologue that a packed word describes, an instruction each: what the documentation's table lists.
+/// The instructions of the canonical prologue that a packed word describes, from the documentation's table.
 fn canonical(integers: u64, floats: u64, homes: bool, chain: u64, frame: u64) -> Option<Vec<Step>> {
     let link = chain == 1;
     let float_count = if floats == 0 { 0 } else { floats + 1 };
@@ -380,10 +380,10 @@ fn canonical(integers: u64, floats: u64, homes: bool, chain: u64, frame: u64) ->
         steps.push(Box::new(move |m| m.lower(area)));
         slot = u64::MAX;
     }
-    // Integer registers, then floating-point ones, in pairs of their own.
+    // Integer registers, then floating-point registers in separate pairs.
     let floats: Vec<Option<u8>> = (0..float_count).map(|_| None).collect();
     for pair in list.chunks(2).chain(floats.chunks(2)) {
-        // `lr` is never the second of a pair that moves the stack pointer; a lone pair of x19 and lr has moved it before.
+        // `lr` is never the second register of a pair that moves the stack pointer; before a lone pair of x19 and lr, it was moved already.
         let pair = pair.to_vec();
         let at = if slot == u64::MAX { 0 } else { slot };
         let first = slot == 0;
@@ -433,7 +433,7 @@ fn canonical(integers: u64, floats: u64, homes: bool, chain: u64, frame: u64) ->
 proptest! {
     /// Every packed form is undone from every instruction of its prologue, and from its body.
     #[test]
-    fn packed_prologues_are_undone_from_everywhere(
+    fn packed_prologues_are_undone_from_any_instruction(
         (integers, floats, homes, chain, frame) in (0u64..=10, 0u64..8, any::<bool>(), 0u64..4, 0u64..511),
     ) {
         let Some(steps) = canonical(integers, floats, homes, chain, frame) else { return Ok(()) };
@@ -449,7 +449,7 @@ proptest! {
             machine.check(go, &before, &format!("{word:#x} at {instruction}"));
             step(&mut machine);
         }
-        // In the body, what was stored has another value.
+        // In the body, the stored registers have other values.
         for number in (19..).take(usize::try_from(integers).unwrap()) {
             machine.registers.set(number, Saved { value: Some(0xdead), place: None });
         }
@@ -462,9 +462,9 @@ proptest! {
         }
     }
 
-    /// Any bytes end in an answer or an error, and an answer leads up the stack.
+    /// Any bytes yield a caller or an error, and a caller is further up the stack.
     #[test]
-    fn any_bytes_end(
+    fn any_bytes_terminate(
         record in prop::collection::vec(any::<u8>(), 0..400),
         words in prop::collection::vec(any::<u64>(), 0..64),
         (word, instruction) in (any::<u32>(), 0u64..300),

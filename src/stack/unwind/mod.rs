@@ -1,4 +1,4 @@
-//! Unwinding managed code, and code of PE images, by Windows-style unwind information on every system.
+//! Unwinds managed code, and code of PE images, by Windows-style unwind information, which .NET uses on every system.
 //!
 //! Sources: Microsoft's documents on x64 and ARM64 exception handling; `src/coreclr/unwinder` of the .NET runtime.
 
@@ -13,14 +13,14 @@ use super::{CodeBytes, Registers};
 use crate::base::{Addr, Arch};
 use crate::memory::ReadError;
 
-/// Where a part of a function is, and what undoes its prologue: an entry of a function table. All are relative to a base.
+/// An entry of a function table: a part of a function, and its unwind information. All offsets are relative to a base.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FunctionEntry {
-    /// Its first byte.
+    /// Start of the function part.
     pub(crate) begin: u32,
-    /// The first byte behind it: in the 12-byte entries of x64, not in the 8-byte ones of arm64.
+    /// End of the function part; present in the 12-byte entries of x64, not in the 8-byte entries of arm64.
     pub(crate) end: Option<u32>,
-    /// Its unwind information; on arm64, where the low bits are not 0, that information itself.
+    /// Offset of the unwind information; on arm64, packed unwind information if the low bits are not 0.
     pub(crate) unwind: u32,
 }
 
@@ -30,31 +30,32 @@ pub(crate) enum UnwindError {
     /// Unwind information, or the stack, is not in the dump.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// Unwind information makes no sense, or does not fit the registers.
+    /// Unwind information is malformed, or does not fit the registers.
     #[error("{what} at {at}")]
     Invalid {
-        /// Where it is.
+        /// Address of the unwind information or code.
         at: Addr,
-        /// What is wrong.
+        /// The error.
         what: &'static str,
     },
 }
 
 impl UnwindError {
-    /// `what` is wrong at `at`.
+    /// An error about `what` at `at`.
     pub(crate) const fn invalid(at: Addr, what: &'static str) -> UnwindError {
         UnwindError::Invalid { at, what }
     }
 }
 
-/// The caller's registers, for `registers` inside the function of `entry`. Those that a callee does not preserve are unknown.
+/// Unwinds one frame: returns the caller's registers for `registers` inside the function of `entry`. Registers that a callee does not
+/// preserve are unknown.
 ///
-/// `leaf` tells that the registers are the thread's own, or those of an interruption, so that the instruction pointer may be anywhere.
+/// If `leaf`, the registers are those of a stopped or interrupted thread, so the instruction pointer may be anywhere in the function.
 /// Otherwise it is a return address.
 ///
 /// # Errors
-/// [`UnwindError::Read`] where unwind information or a part of the stack is absent, [`UnwindError::Invalid`] where the information is
-/// not well-formed, needs a register that is unknown, or does not lead up the stack.
+/// [`UnwindError::Read`] if unwind information or a part of the stack is absent, [`UnwindError::Invalid`] if the information is
+/// malformed, needs a register that is unknown, or does not lead up the stack.
 pub(crate) fn unwind(
     bytes: &CodeBytes,
     base: Addr,
@@ -68,28 +69,28 @@ pub(crate) fn unwind(
     }
 }
 
-/// Where the GC info of the ReadyToRun method with the main part `entry` begins: behind its unwind information and the RVA of its
-/// personality routine, which is always there.
+/// The address of the GC info of the ReadyToRun method with the main part `entry`. It follows the unwind information and the RVA of the
+/// personality routine, which is always present.
 ///
 /// Source: `ReadyToRunJitManager::GetGCInfoToken` and `GetUnwindDataBlob` (`codeman.cpp`).
 ///
 /// # Errors
-/// [`UnwindError::Read`] where the unwind information is absent, [`UnwindError::Invalid`] for the packed form of arm64, behind which
-/// nothing is, and for other architectures.
+/// [`UnwindError::Read`] if the unwind information is absent, [`UnwindError::Invalid`] for the packed form of arm64, which GC info cannot
+/// follow, and for other architectures.
 pub(crate) fn gc_info_after(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, arch: Arch) -> Result<Addr, UnwindError> {
     match arch {
         Arch::X64 => x64::end(bytes, base.plus(entry.unwind.into())),
         Arch::Arm64 => arm64::end(bytes, base, entry),
-        _ => Err(UnwindError::invalid(base, "no ReadyToRun code of this architecture")),
+        _ => Err(UnwindError::invalid(base, "ReadyToRun code of an unsupported architecture")),
     }
 }
 
-/// The end of the function of `entry`, whose entry in the function table does not have it (arm64).
+/// The end of the function of `entry` from its unwind information, for function tables without ends (arm64).
 pub(crate) fn end_of(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Result<Addr, UnwindError> {
     Ok(base.plus(entry.begin.into()).plus(arm64::instructions(bytes, base, entry)?.saturating_mul(4)))
 }
 
-/// Registers in `bytes`, which begin at `base`: each at a word of them, the stack pointer and the instruction pointer where told.
+/// Registers for fuzz targets: each points to another word at `base`, the instruction pointer to `ip` and the stack pointer to `sp`.
 #[cfg(feature = "internals")]
 pub(super) fn try_registers(arch: Arch, base: Addr, ip: u16, sp: u16) -> Option<Registers> {
     let mut registers = Registers::new(arch)?;
@@ -102,8 +103,8 @@ pub(super) fn try_registers(arch: Arch, base: Addr, ip: u16, sp: u16) -> Option<
     Some(registers)
 }
 
-/// For the fuzz target: unwinds a function that begins at `base`, with `word` as its entry's, and measures how far the stack pointer
-/// moved.
+/// For the fuzz target: unwinds a function that begins at `base` and has `word` as its unwind information. Returns the distance that the
+/// stack pointer moved.
 #[cfg(feature = "internals")]
 pub fn try_unwind(
     memory: &std::sync::Arc<crate::memory::Memory>,

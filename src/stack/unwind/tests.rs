@@ -1,4 +1,4 @@
-//! Hand-made unwind information for x64, and a process to run it in.
+//! Hand-made unwind information for x64, and processes to unwind in.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ const RDI: u8 = 7;
 const R12: u8 = 12;
 const R15: u8 = 15;
 
-/// A process with these bytes at those places.
+/// A process with the given memory.
 pub(super) fn process(parts: &[(u64, &[u8])]) -> CodeBytes {
     let mut bytes = Vec::new();
     let mut ranges = Vec::new();
@@ -59,7 +59,7 @@ fn with(code: &[u8], unwind: &[u8], stack: &[u64]) -> CodeBytes {
     process(&[(BASE.0 + u64::from(CODE), code), (BASE.0 + u64::from(UNWIND), unwind), (STACK, &words(stack))])
 }
 
-/// Registers whose values tell their numbers, `offset` bytes into the function.
+/// Registers whose values show their numbers, at `offset` in the function.
 fn at(offset: u64) -> Registers {
     let mut registers = Registers::new(Arch::X64).unwrap();
     for number in 0..16 {
@@ -101,7 +101,7 @@ fn saved(value: u64, slot: u64) -> Saved {
     Saved { value: Some(value), place: Some(Addr(STACK + slot * 8)) }
 }
 
-/// What a callee preserves: as it was, and still in the thread's register.
+/// A preserved register: unchanged, and still in the thread's register.
 fn untouched(number: u8) -> Saved {
     at(0).get(number)
 }
@@ -169,7 +169,7 @@ fn saves_are_relative_to_the_frame() {
 
 #[test]
 fn a_frame_register_outlives_dynamic_allocation() {
-    // push rbp; sub rsp, 32; lea rbp, [rsp + 16]; then rsp moved by 64.
+    // push rbp; sub rsp, 32; lea rbp, [rsp + 16]; then the body moves rsp by 64.
     let codes = [op(14, SAVE_NONVOL, RBX), half(1), op(10, SET_FPREG, 0), op(5, ALLOC_SMALL, 3), op(1, PUSH_NONVOL, RBP)];
     let unwind_info = info(0, 14, RBP | 1 << 4, &codes);
     let mut stack = [0; 14];
@@ -182,7 +182,7 @@ fn a_frame_register_outlives_dynamic_allocation() {
     assert_eq!((caller.get(RBP), caller.get(RBX)), (saved(5, 12), saved(3, 9)));
     registers.set(RBP, Saved::default());
     assert_eq!(invalid(unwind(&code, BASE, &ENTRY, &registers, false)), "unknown frame register");
-    // In the prologue, before the frame register is set, nobody asks for it.
+    // In the prologue, before the frame register is set, its value is not needed.
     registers.ip = BASE.plus(u64::from(CODE) + 5);
     registers.set_sp(Addr(STACK + 64));
     let caller = unwind(&code, BASE, &ENTRY, &registers, true).unwrap();
@@ -199,27 +199,27 @@ fn a_large_frame_offset_needs_its_own_code() {
     let caller = unwind(&with(&[], &set(RBP | 15 << 4), &stack), BASE, &ENTRY, &registers, false).unwrap();
     assert_eq!((caller.ip, caller.get(RBP)), (Addr(0x1234), saved(5, 1)));
     let wrong = unwind(&with(&[], &set(RBP | 14 << 4), &stack), BASE, &ENTRY, &registers, false);
-    assert_eq!(invalid(wrong), "two offsets of a frame register");
-    assert_eq!(invalid(body(&set(0), &stack)), "no frame register to set");
-    // Without that code, an offset of 15 is one of 240 bytes.
+    assert_eq!(invalid(wrong), "conflicting offsets of the frame register");
+    assert_eq!(invalid(body(&set(0), &stack)), "SET_FPREG without a frame register");
+    // Without that code, an offset of 15 means 240 bytes.
     registers.set(RBP, Saved { value: Some(STACK + 8 + 240), place: None });
     let plain = info(0, 14, RBP | 15 << 4, &[op(10, SET_FPREG, 0), op(1, PUSH_NONVOL, RBP)]);
     assert_eq!(unwind(&with(&[], &plain, &stack), BASE, &ENTRY, &registers, false).unwrap().ip, Addr(0x1234));
 }
 
 #[test]
-fn machine_frames_tell_both_pointers() {
+fn machine_frames_have_both_pointers() {
     for (code, stack) in [(0, vec![0, 0x1234, 0, 0, STACK + 0x800]), (1, vec![0, 0xe, 0x1234, 0, 0, STACK + 0x800])] {
         let caller = body(&info(0, 0, 0, &[op(0, ALLOC_SMALL, 0), op(0, PUSH_MACHFRAME, code)]), &stack).unwrap();
         assert_eq!((caller.ip, caller.sp()), (Addr(0x1234), Some(Addr(STACK + 0x800))));
     }
     let back = body(&info(0, 0, 0, &[op(0, PUSH_MACHFRAME, 0)]), &[0x1234, 0, 0, STACK]);
-    assert_eq!(invalid(back), "the stack does not grow");
+    assert_eq!(invalid(back), "the stack pointer did not advance");
 }
 
 #[test]
 fn version_2_adds_epilogues_in_pairs() {
-    // The second slot of a pair is filled up with zeros, which must not be taken for a push.
+    // The second slot of a pair is padded with zeros, which must not be taken for a push.
     let mut bytes = info(0, 1, 0, &[op(2, EPILOG, 1), [0, 0], op(1, PUSH_NONVOL, RBX)]);
     bytes[0] = 2;
     let caller = body(&bytes, &[3, 0x1234]).unwrap();
@@ -239,8 +239,8 @@ fn chained(first: &[[u8; 2]], second: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn chained_entries_apply_whole() {
-    // The parent begins behind the instruction pointer; its prologue has run all the same.
+fn all_codes_of_chained_entries_are_undone() {
+    // The parent begins after the instruction pointer, but its prologue has run completely.
     let parent = info(0, 200, 0, &[op(200, ALLOC_SMALL, 0), op(1, PUSH_NONVOL, RBP)]);
     let bytes = chained(&[op(4, SAVE_NONVOL, RBX), half(0), op(2, PUSH_NONVOL, R12)], &parent);
     let caller = body(&bytes, &[7, 0, 5, 0x1234]).unwrap();
@@ -269,17 +269,17 @@ fn endless_chains_end() {
 }
 
 #[test]
-fn nonsense_is_refused() {
+fn malformed_information_is_rejected() {
     let codes = |codes: &[[u8; 2]]| invalid(body(&info(0, 0, 0, codes), &[0x1234, 0x5678]));
     for operation in 12..16 {
         assert_eq!(codes(&[op(0, operation, 0)]), "unknown unwind operation");
     }
     for (operation, info, slots) in [(ALLOC_LARGE, 0, 1), (ALLOC_LARGE, 1, 2), (SAVE_NONVOL, 3, 1), (SAVE_NONVOL_FAR, 3, 2), (EPILOG, 0, 1)]
     {
-        assert_eq!(codes(&vec![op(0, operation, info); slots]), "unwind code without its operand");
+        assert_eq!(codes(&vec![op(0, operation, info); slots]), "an unwind code without its operand");
     }
-    assert_eq!(codes(&[op(0, PUSH_NONVOL, RSP)]), "the stack pointer is no saved register");
-    assert_eq!(codes(&[op(0, SET_FPREG, 0)]), "no frame register to set");
+    assert_eq!(codes(&[op(0, PUSH_NONVOL, RSP)]), "unwind code saves the stack pointer");
+    assert_eq!(codes(&[op(0, SET_FPREG, 0)]), "SET_FPREG without a frame register");
     let mut registers = at(0x80);
     registers.set(RSP, Saved::default());
     let code = with(&[], &info(0, 0, 0, &[]), &[0x1234]);
@@ -311,7 +311,7 @@ fn absent_memory_is_an_error() {
     assert_eq!(missing(&with(&[], &chain, &[3])), at_unwind.plus(4));
 }
 
-/// rbp, rbx and 32 bytes: what the epilogues of the tests have to undo.
+/// The frame that the epilogues of the tests undo: rbp, rbx and 32 bytes.
 fn framed() -> Vec<u8> {
     info(0, 6, 0, &[op(6, ALLOC_SMALL, 3), op(2, PUSH_NONVOL, RBX), op(1, PUSH_NONVOL, RBP)])
 }
@@ -324,11 +324,11 @@ fn epilogues_of_a_leaf_are_executed() {
         &[0xc2, 8, 0],             // ret 8
         &[0xf2, 0xc3],             // bnd ret
         &[0xeb, 0x80],             // jmp before the function
-        &[0xe9, 0, 1, 0, 0],       // jmp behind it
+        &[0xe9, 0, 1, 0, 0],       // jmp past it
         &[0xff, 0x25, 0, 0, 0, 0], // jmp [rip]
         &[0x48, 0xff, 0xe0],       // rex.w jmp rax
         &[0x49, 0xff, 0xe3],       // rex.w jmp r11
-        &[0xf2, 0xe9, 0, 1, 0, 0], // bnd jmp behind it
+        &[0xf2, 0xe9, 0, 1, 0, 0], // bnd jmp past it
     ];
     let pops: &[u8] = &[0x5b, 0x5d];
     for end in ends {
@@ -349,7 +349,7 @@ fn epilogues_of_a_leaf_are_executed() {
 }
 
 #[test]
-fn what_looks_like_an_epilogue_is_none() {
+fn code_that_only_looks_like_an_epilogue_is_not_executed() {
     let code = |code: &[u8]| {
         let mut registers = at(0x40);
         registers.set_sp(Addr(STACK));
@@ -377,14 +377,14 @@ fn what_looks_like_an_epilogue_is_none() {
         let caller = code(other);
         assert_eq!((caller.ip, caller.get(RBX), caller.get(RBP)), whole, "{other:x?}");
     }
-    // A return address is in no epilogue, whatever stands there.
+    // A return address is never in an epilogue, whatever the code is.
     let memory = with(&[0xc3; 0x100], &framed(), &[0, 0, 0, 0, 3, 5, 0x1234]);
     assert_eq!(unwind(&memory, BASE, &ENTRY, &at(0x80), false).unwrap().ip, Addr(0x1234));
     assert_eq!(unwind(&memory, BASE, &ENTRY, &at(0x80), true).unwrap().ip, Addr(0));
-    // A jump to the function's beginning is a call of itself.
+    // A jump to the function's beginning is a recursive tail call.
     let memory = with(&[0x90, 0x90, 0xeb, 0xfc], &framed(), &[0x5678]);
     assert_eq!(unwind(&memory, BASE, &ENTRY, &at(2), true).unwrap().ip, Addr(0x5678));
-    // Where nothing tells the function's end, a jump forwards may stay in it.
+    // If the function's end is unknown, a forward jump may stay within the function.
     let mut function = vec![0x90; 0x40];
     function.extend([0xe9, 0, 0, 0, 1]);
     let memory = with(&function, &framed(), &[0x5678, 0, 0, 0, 3, 5, 0x1234]);
@@ -394,7 +394,7 @@ fn what_looks_like_an_epilogue_is_none() {
 }
 
 #[test]
-fn jumps_between_parts_of_a_function_are_no_epilogue() {
+fn jumps_between_parts_of_a_function_are_not_epilogues() {
     // The parent is at 0x1800 to 0x1900.
     let bytes = chained(&[op(0, ALLOC_SMALL, 0)], &info(0, 0, 0, &[]));
     let jump = |to: u32| {
@@ -443,7 +443,7 @@ enum Step {
     Save(u8, u8),
 }
 
-/// A prologue as compilers write them: pushes, an allocation, perhaps a frame register, saves.
+/// A prologue as compilers emit it: pushes, an allocation, possibly a frame register, saves.
 fn prologues() -> impl Strategy<Value = Vec<Step>> {
     let preserved = || prop::sample::subsequence(vec![RBX, R12, 13, 14, R15], 0..5);
     (preserved(), 0u16..0x900, prop::option::of(0u8..8), preserved()).prop_map(|(pushed, slots, frame, stored)| {
@@ -460,9 +460,9 @@ fn prologues() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever a prologue did, and wherever it was interrupted, unwinding gives back what it began with.
+    /// Whatever a prologue did, and wherever it was interrupted, unwinding restores the registers before it.
     #[test]
-    fn prologues_are_undone_from_everywhere(steps in prologues(), body_moves in 0u64..64) {
+    fn prologues_are_undone_from_any_instruction(steps in prologues(), body_moves in 0u64..64) {
         let top = STACK + 0x8000;
         let mut now = at(0);
         now.set_sp(Addr(top));
@@ -501,7 +501,7 @@ proptest! {
         codes.reverse();
         let size = u8::try_from(steps.len()).unwrap();
         let unwind_info = info(0, size, header, &codes.concat());
-        // In the body, what was saved has another value, and a frame register lets the stack pointer move.
+        // In the body, saved registers have other values, and with a frame register the stack pointer may move.
         for step in &steps {
             if let Step::Push(number) | Step::Save(number, _) = *step && (number != RBP || header == 0) {
                 now.set(number, Saved { value: Some(0xdead), place: None });
@@ -521,16 +521,16 @@ proptest! {
                 for number in [RBX, RBP, R12, 13, 14, R15] {
                     let found = caller.get(number);
                     prop_assert_eq!(found.value, before.value(number), "register {} at {}", number, offset);
-                    // Its place holds it.
+                    // The slot where the register was saved has the value.
                     prop_assert!(found.place.is_none_or(|at| code.u64(at).ok() == found.value));
                 }
             }
         }
     }
 
-    /// Any bytes end in an answer or an error, and an answer leads up the stack.
+    /// Any bytes yield a caller or an error, and a caller is further up the stack.
     #[test]
-    fn any_bytes_end(
+    fn any_bytes_terminate(
         code in prop::collection::vec(any::<u8>(), 0..40),
         unwind_info in prop::collection::vec(any::<u8>(), 0..600),
         stack in prop::collection::vec(any::<u64>(), 0..64),

@@ -1,4 +1,4 @@
-//! x64: `UNWIND_INFO` and its codes, versions 1 and 2, with the runtime's own `UWOP_SET_FPREG_LARGE`.
+//! x64: `UNWIND_INFO` and its codes, versions 1 and 2, with `UWOP_SET_FPREG_LARGE` of the .NET runtime.
 //!
 //! Source: "x64 exception handling" of Microsoft's documentation; `unwinder/amd64/unwinder.cpp` and `inc/win64unwind.h` of the runtime.
 
@@ -8,15 +8,15 @@ use super::{FunctionEntry, UnwindError};
 use crate::base::Addr;
 use crate::stack::{CodeBytes, Registers, Saved};
 
-/// Cap on chained entries, as in the runtime.
+/// Maximum number of chained entries, as in the runtime.
 const CHAIN_LIMIT: usize = 32;
-/// Cap on the registers that an epilogue pops: there are no more.
+/// Maximum number of registers that an epilogue pops: x64 has no more.
 const MAX_POPS: usize = 16;
-/// Codes that take as long as a read of memory.
+/// Number of codes that take as long as a read of memory.
 const CODES_OF_A_READ: u64 = 8;
 /// `UNW_FLAG_CHAININFO`.
 const CHAINED: u8 = 4;
-/// The frame offset of a header with which `SET_FPREG_LARGE` may tell a larger one.
+/// The frame offset of a header that `SET_FPREG_LARGE` may replace by a larger one.
 const LARGEST_OFFSET: u8 = 15;
 const RSP: u8 = 4;
 
@@ -26,9 +26,9 @@ const ALLOC_SMALL: u8 = 2;
 const SET_FPREG: u8 = 3;
 const SAVE_NONVOL: u8 = 4;
 const SAVE_NONVOL_FAR: u8 = 5;
-/// Version 2: where epilogues are. In version 1 a save of half a register, of the same size.
+/// Version 2: the locations of epilogues. In version 1, a save of half a register, which has the same size.
 const EPILOG: u8 = 6;
-/// Unassigned; once the far form of the above.
+/// Unassigned; formerly the far form of the above.
 const SPARE: u8 = 7;
 const SAVE_XMM128: u8 = 8;
 const SAVE_XMM128_FAR: u8 = 9;
@@ -40,7 +40,7 @@ struct Info<'a> {
     at: Addr,
     prologue: u8,
     frame_register: u8,
-    /// In units of 16 bytes.
+    /// Offset of the frame register in units of 16 bytes.
     frame_offset: u8,
     codes: Cow<'a, [u8]>,
     /// The entry whose codes follow these.
@@ -50,11 +50,11 @@ struct Info<'a> {
 /// An unwind code with its operand.
 #[derive(Clone, Copy)]
 struct Code {
-    /// End of its instruction in the prologue, in bytes.
+    /// Offset of the end of its instruction in the prologue, in bytes.
     offset: u8,
     operation: u8,
     info: u8,
-    /// The slots that follow, if any.
+    /// The value in the slots that follow, if any.
     operand: u32,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Info<'a> {
         if !matches!(head & 7, 1 | 2) {
             return Err(UnwindError::invalid(at, "unwind information of an unknown version"));
         }
-        // Codes are undone one by one, twice with a frame register.
+        // The codes are undone one by one, and read once more if there is a frame register.
         CodeBytes::afford(at, u64::from(count) / CODES_OF_A_READ)?;
         let slots = at.plus(4);
         let parent = |at: Addr| {
@@ -82,7 +82,7 @@ impl<'a> Info<'a> {
         })
     }
 
-    /// Its codes, the last instruction's first.
+    /// The codes, in reverse order of the prologue's instructions.
     fn codes(&self) -> impl Iterator<Item = Result<Code, UnwindError>> {
         let at = self.at;
         let mut slots = self.codes.as_chunks::<2>().0.iter();
@@ -98,20 +98,20 @@ impl<'a> Info<'a> {
             };
             let mut operand = [0; 4];
             for half in operand.chunks_exact_mut(2).take(more) {
-                let Some(slot) = slots.next() else { return Some(Err(UnwindError::invalid(at, "unwind code without its operand"))) };
+                let Some(slot) = slots.next() else { return Some(Err(UnwindError::invalid(at, "an unwind code without its operand"))) };
                 half.copy_from_slice(slot);
             }
             Some(Ok(Code { offset, operation, info, operand: u32::from_le_bytes(operand) }))
         })
     }
 
-    /// The stack pointer that saves are relative to, `offset` bytes into the function. `None` if nothing tells it.
+    /// The stack pointer that saves are relative to at `offset` in the function; `None` if it is unknown.
     fn establisher(&self, registers: &Registers, offset: u64) -> Result<Option<Addr>, UnwindError> {
         if self.frame_register == 0 {
             return Ok(registers.sp());
         }
         let mut distance = u64::from(self.frame_offset) * 16;
-        // The offset from which on the frame register is set.
+        // The offset after which the frame register is set.
         let mut set = u64::from(self.prologue);
         for code in self.codes() {
             let code = code?;
@@ -128,7 +128,7 @@ impl<'a> Info<'a> {
     }
 }
 
-/// The caller's registers while a frame is undone.
+/// The state of unwinding one frame.
 struct Frame<'a> {
     bytes: &'a CodeBytes,
     caller: Registers,
@@ -145,7 +145,7 @@ impl<'a> Frame<'a> {
 
     fn restore(&mut self, number: u8, place: Addr) -> Result<(), UnwindError> {
         if number == RSP {
-            return Err(UnwindError::invalid(place, "the stack pointer is no saved register"));
+            return Err(UnwindError::invalid(place, "unwind code saves the stack pointer"));
         }
         self.caller.set(number, Saved { value: Some(self.bytes.u64(place)?), place: Some(place) });
         Ok(())
@@ -169,8 +169,8 @@ impl<'a> Frame<'a> {
             ALLOC_LARGE if code.info == 0 => self.release(operand.saturating_mul(8))?,
             ALLOC_LARGE => self.release(operand)?,
             ALLOC_SMALL => self.release(u64::from(code.info) * 8 + 8)?,
-            SET_FPREG | SET_FPREG_LARGE if info.frame_register == 0 => return Err(invalid("no frame register to set")),
-            SET_FPREG_LARGE if info.frame_offset != LARGEST_OFFSET => return Err(invalid("two offsets of a frame register")),
+            SET_FPREG | SET_FPREG_LARGE if info.frame_register == 0 => return Err(invalid("SET_FPREG without a frame register")),
+            SET_FPREG_LARGE if info.frame_offset != LARGEST_OFFSET => return Err(invalid("conflicting offsets of the frame register")),
             SET_FPREG | SET_FPREG_LARGE => self.sp = established()?,
             SAVE_NONVOL => self.restore(code.info, established()?.plus(operand.saturating_mul(8)))?,
             SAVE_NONVOL_FAR => self.restore(code.info, established()?.plus(operand))?,
@@ -179,7 +179,7 @@ impl<'a> Frame<'a> {
                 self.interrupted = Some(Addr(self.bytes.u64(frame)?));
                 self.sp = Addr(self.bytes.u64(frame.plus(24))?);
             }
-            // Floating-point registers hold no references. Where epilogues are, the code tells.
+            // Floating-point registers do not hold references. Epilogues are found by their instructions.
             _ => {}
         }
         Ok(())
@@ -196,7 +196,7 @@ impl<'a> Frame<'a> {
             }
         };
         if registers.sp().is_none_or(|sp| self.sp <= sp) {
-            return Err(UnwindError::invalid(self.sp, "the stack does not grow"));
+            return Err(UnwindError::invalid(self.sp, "the stack pointer did not advance"));
         }
         self.caller.ip = ip;
         self.caller.set_sp(self.sp);
@@ -214,7 +214,7 @@ pub(super) fn unwind(
     let begin = base.plus(entry.begin.into());
     let offset = registers.ip.since(begin).ok_or(UnwindError::invalid(registers.ip, "instruction pointer before its function"))?;
     let mut info = Info::read(bytes, base, entry.unwind)?;
-    // A return address is never inside of an epilogue.
+    // A return address is never inside an epilogue.
     if leaf && let Some(epilogue) = Epilogue::at(bytes, base, entry, &info, registers.ip)? {
         return epilogue.run(bytes, registers);
     }
@@ -230,7 +230,7 @@ pub(super) fn unwind(
         }
         let Some(parent) = info.parent else { return frame.finish(registers) };
         info = Info::read(bytes, base, parent.unwind)?;
-        // Chained parts are entered with the whole prologue behind.
+        // A chained function part starts after the complete prologue.
         done = u64::MAX;
         if info.frame_register != 0 {
             establisher = info.establisher(registers, done)?;
@@ -239,7 +239,7 @@ pub(super) fn unwind(
     Err(UnwindError::invalid(info.at, "endless chain of unwind information"))
 }
 
-/// How an epilogue moves the stack pointer first.
+/// The first instruction of an epilogue, which moves the stack pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
     None,
@@ -249,7 +249,7 @@ enum Move {
     Lea(u8, i64),
 }
 
-/// What remains to be executed of an epilogue.
+/// The instructions of an epilogue that remain to be executed.
 #[derive(Debug, PartialEq, Eq)]
 struct Epilogue {
     first: Move,
@@ -257,7 +257,7 @@ struct Epilogue {
 }
 
 impl Epilogue {
-    /// The epilogue that `ip` is inside of. `None` if it is in none, or if the code is absent.
+    /// The epilogue that contains `ip`; `None` if `ip` is not in an epilogue, or if the code is absent.
     fn at(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, info: &Info, ip: Addr) -> Result<Option<Epilogue>, UnwindError> {
         let byte = |at: Addr, n: u64| bytes.u8(at.plus(n)).ok();
         let Some((epilogue, at)) = Epilogue::parse(info.frame_register, ip, byte) else { return Ok(None) };
@@ -269,7 +269,7 @@ impl Epilogue {
         Ok(leaves.then_some(epilogue))
     }
 
-    /// What may be an epilogue's instructions at `ip`, and the address behind them.
+    /// Parses instructions at `ip` that may belong to an epilogue. Returns them and the address after them.
     fn parse(frame_register: u8, ip: Addr, byte: impl Fn(Addr, u64) -> Option<u8>) -> Option<(Epilogue, Addr)> {
         let mut at = ip;
         let le32 = |from| Some(i32::from_le_bytes([byte(ip, from)?, byte(ip, from + 1)?, byte(ip, from + 2)?, byte(ip, from + 3)?]));
@@ -279,7 +279,7 @@ impl Epilogue {
         if matches!(prefix, 0x48 | 0x49) {
             let (op, operands) = (byte(ip, 1)?, byte(ip, 2)?);
             let base_register = (prefix & 1) << 3 | operands & 7;
-            // `add rsp` by less than nothing allocates. A base with the low bits of rsp takes another byte; no frame register has it.
+            // `add rsp` of a negative number allocates. A base with the low bits of rsp needs another byte, and is never a frame register.
             let (moved, len) = match (prefix, op, operands & 0xf8) {
                 (0x48, 0x83, _) if operands == 0xc4 => (Move::Add(le8(3)?.try_into().ok()?), 4),
                 (0x48, 0x81, _) if operands == 0xc4 => (Move::Add(le32(3)?.try_into().ok()?), 7),
@@ -321,7 +321,7 @@ impl Epilogue {
             }
         }
         for number in &self.pops {
-            // A pop into another register only moves the stack pointer.
+            // A pop into a register that is not preserved only moves the stack pointer.
             if registers.preserves(*number) {
                 frame.restore(*number, frame.sp)?;
             }
@@ -340,7 +340,7 @@ enum End {
 
 /// The instruction at `at`, if an epilogue can end with it.
 fn ends(at: Addr, byte: impl Fn(u64) -> Option<u8>) -> Option<End> {
-    // `repne` before a control transfer changes nothing that matters here.
+    // A `repne` prefix (`bnd`) before a control transfer can be ignored.
     let skip = u64::from(byte(0)? == 0xf2);
     let next = |n: u64| byte(skip + n);
     let target = |len: u64, distance: i64| at.plus(skip + len).0.checked_add_signed(distance).map(Addr);
@@ -351,13 +351,13 @@ fn ends(at: Addr, byte: impl Fn(u64) -> Option<u8>) -> Option<End> {
         0xe9 => target(5, i32::from_le_bytes([next(1)?, next(2)?, next(3)?, next(4)?]).into()).map(End::Jumps),
         // Jumps through an import.
         0xff if next(1)? == 0x25 => Some(End::Returns),
-        // `rex.w jmp`: compilers put the redundant prefix where a jump leaves the function.
+        // `rex.w jmp`: compilers add the redundant prefix if the jump leaves the function.
         0x48..=0x4f if next(1)? == 0xff && next(2)? & 0x38 == 0x20 => Some(End::Returns),
         _ => None,
     }
 }
 
-/// Whether a jump to `target` leaves the function. One to its beginning is a call of itself.
+/// Whether a jump to `target` leaves the function. A jump to its beginning is a recursive tail call.
 fn jumps_out(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, info: &Info, target: Addr) -> Result<bool, UnwindError> {
     let within = |e: &FunctionEntry| base.plus(e.begin.into()) <= target && e.end.is_none_or(|end| target < base.plus(end.into()));
     let (mut part, mut parent) = (*entry, info.parent);
@@ -372,7 +372,7 @@ fn jumps_out(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, info: &Info, 
     Err(UnwindError::invalid(info.at, "endless chain of unwind information"))
 }
 
-/// The address behind the unwind information at `at` and the RVA of a personality routine.
+/// The address after the unwind information at `at` and the RVA of a personality routine.
 pub(super) fn end(bytes: &CodeBytes, at: Addr) -> Result<Addr, UnwindError> {
     let count = u64::from(bytes.u8(at.plus(2))?);
     Ok(at.plus((4 + 2 * count + 4).next_multiple_of(4)))

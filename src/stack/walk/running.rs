@@ -1,4 +1,4 @@
-//! Threads that no collection has stopped: the way from their registers, and past a diverted return, to the frames that the walk knows.
+//! Threads that no collection has stopped: unwinds from their registers, and past a hijacked return, to the frames that the walk knows.
 //!
 //! Source: `docs/internals/stacks.md#running-threads`.
 
@@ -12,28 +12,28 @@ use crate::stack::walk::{Start, inside};
 use crate::stack::walked::Lack;
 use crate::stack::{CodeBytes, Registers, Saved, StackError, unwind};
 
-/// Most native frames between a thread's registers and the method that has called it.
+/// Maximum number of native frames between a thread's registers and the method that called the native code.
 const MOST_NATIVE_FRAMES: usize = 64;
 
-/// The way from native code in which a thread is.
+/// The result of unwinding from the native code that a thread is in.
 enum FromNative {
-    /// The method that has called it, or that a signal has interrupted.
+    /// The registers in the method that called the native code, or that a signal interrupted.
     Left(Box<Registers>, Left),
-    /// An explicit frame describes its caller.
+    /// An explicit frame describes the caller.
     Framed,
-    /// Not known.
+    /// The caller is unknown.
     Unknown(StackError),
 }
 
 impl Walking<'_> {
-    /// Where the walk of a thread begins that is in native code, although a collection has to wait for it: at the method that has called
-    /// this code, or that a signal has interrupted, unless an explicit frame leads there. Where it is not found, there is a gap.
+    /// The start of the walk for a thread in cooperative mode that is in native code: the method that called the native code, or that a signal
+    /// interrupted. `None` if an explicit frame leads there; adds a gap if the method is not found.
     pub(super) fn running(&mut self, start: &Start, next: Option<&ExplicitFrame>) -> Option<(Registers, Left)> {
         let registers = start.registers.as_ref().filter(|_| start.cooperative)?;
         if !matches!(self.find(registers.ip), Ok(None)) {
             return None;
         }
-        // A read that fails makes a gap, or is one of a word that may be no address.
+        // A failed read makes a gap, or is of a word that may not be an address.
         match tried(|| self.above_native(registers, next, start.stack)) {
             FromNative::Left(caller, left) => {
                 self.own = (left == Left::Helper).then(|| registers.clone());
@@ -47,29 +47,29 @@ impl Walking<'_> {
         }
     }
 
-    /// Replaces the return to the runtime, by which a suspension has diverted that to `caller`, whose frame begins at `caller_sp`.
+    /// Restores the return address of a frame that a suspension has hijacked. `caller_sp` is the stack pointer of its caller.
     pub(super) fn undivert(&mut self, thread: Addr, caller: &mut Registers, caller_sp: Addr) {
         match self.diverted(thread, caller_sp) {
             Some(ip) => caller.ip = ip,
-            None => self.lost(caller, Lack::Unwind(StackError::invalid(caller.ip, "a return that a suspension has diverted"))),
+            None => self.lost(caller, Lack::Unwind(StackError::invalid(caller.ip, "a return address hijacked by a suspension"))),
         }
     }
 
-    /// The way up from native code in which a thread is that runs managed code. `next`: its first explicit frame.
+    /// Unwinds from the native code that a thread in cooperative mode is in. `next` is the first explicit frame of the thread.
     fn above_native(&mut self, registers: &Registers, next: Option<&ExplicitFrame>, stack: Option<AddrRange>) -> FromNative {
         let walker = self.walker;
         let (mut at, mut left) = (registers.clone(), Left::Stopped);
         // The handler of a signal may run on another stack.
         let mut own = at.sp().is_some_and(|sp| inside(stack, sp));
         for _ in 0..MOST_NATIVE_FRAMES {
-            // A helper with a frame: what is above is described by that.
+            // A helper with an explicit frame, which describes the frames above it.
             if let Some(frame) = next.filter(|_| own)
                 && at.sp().is_some_and(|sp| frame.address < sp)
             {
                 return FromNative::Framed;
             }
             if let Ok(Some(code)) = self.find(at.ip) {
-                // After a call of native code that has a frame in the method, the runtime takes the place of that call.
+                // The native code was called through an explicit frame in the method.
                 let caller = unwind(walker.code.bytes(), code.base, &code.entry, &at, left == Left::Stopped).ok();
                 let caller_sp = caller.and_then(|caller| caller.sp());
                 let within = next.filter(|frame| caller_sp.is_some_and(|sp| frame.address < sp));
@@ -96,22 +96,23 @@ impl Walking<'_> {
                     at = caller.registers;
                     own = at.sp().is_some_and(|sp| inside(stack, sp));
                 }
-                // Where a frame prepared the call, it is that of the helper which the thread is in.
+                // An explicit frame with a caller belongs to the helper that the thread is in.
                 Err(StackError::Invalid { .. } | StackError::Unsupported { .. }) if next.is_some_and(|frame| self.has_caller(frame)) => {
                     return FromNative::Framed;
                 }
                 Err(e) => return FromNative::Unknown(e),
             }
         }
-        FromNative::Unknown(StackError::invalid(registers.ip, "more native frames than a helper has"))
+        FromNative::Unknown(StackError::invalid(registers.ip, "too many native frames below a managed method"))
     }
 
-    /// The return address that the runtime has replaced in the slot below `caller_sp` (x64): `Thread` has it beside the address of the slot.
+    /// The original return address in the slot below `caller_sp` that the runtime has hijacked (x64). `Thread` has it next to the address of
+    /// the slot.
     ///
-    /// Source: `m_pvHJRetAddr` and `m_ppvHJRetAddrPtr` (threads.h), which no descriptor has: they are found by that address, and by the code
-    /// that the other leads to.
+    /// Source: `m_pvHJRetAddr` and `m_ppvHJRetAddrPtr` (threads.h). No descriptor has these fields, so they are found by the address of the
+    /// slot, and by a neighboring word that leads to managed code.
     fn diverted(&mut self, thread: Addr, caller_sp: Addr) -> Option<Addr> {
-        /// Bytes of a `Thread` that are searched.
+        /// Number of bytes of a `Thread` that are searched.
         const THREAD_BYTES: u64 = 0x1000;
         if self.walker.frames.arch() != Arch::X64 {
             return None;

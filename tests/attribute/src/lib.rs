@@ -1,5 +1,5 @@
-//! `#[test]` for gcdump's integration tests, which have their own harness (`tests/it/harness.rs`): rustc's cannot report a test as
-//! ignored once it runs, and only then is it known that a dump or a program is missing.
+//! `#[test]` for gcdump's integration tests, which have their own harness (`tests/it/harness.rs`). rustc's harness cannot report a running
+//! test as ignored, and only a running test finds that a dump or a program is missing.
 
 use proc_macro::{TokenStream, TokenTree};
 

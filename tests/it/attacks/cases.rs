@@ -13,24 +13,24 @@ use crate::support::image::Image;
 /// An attack.
 pub struct Attack {
     pub name: &'static str,
-    /// The command line; `DUMP` and `DIR` stand for the file and the folder that it is in, `OUT` for another.
+    /// The command line; `DUMP` and `DIR` are the file and its folder, `OUT` is another file.
     pub args: &'static [&'static str],
-    /// Makes the dump, of one part of the full size.
+    /// Makes the dump, with one `part`th of the full size.
     pub make: fn(&Path, u64) -> Vec<u8>,
-    /// How it ends.
+    /// How the attack ends.
     pub end: End,
 }
 
 /// How an attack ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// With a whole answer: there is nothing to lose.
+    /// With a complete answer: nothing is lost.
     Whole,
-    /// With a note about a limit of the opening, in the answer or where there is no runtime to answer for.
+    /// With a note about a limit on opening, in the answer or in the message that there is no runtime.
     Bounded,
-    /// It is refused, with these words.
+    /// With a refusal that has these words.
     Refused(&'static str),
-    /// With an answer that is partial, or that there is no runtime, and nothing more about it.
+    /// With a partial answer, or the message that there is no runtime.
     Damaged,
 }
 
@@ -131,7 +131,7 @@ pub const ALL: &[Attack] = &[
     attack("21-parts", EVENTS, End::Whole, tables::parts),
     attack("21-parts-trimmed", TRIM, End::Whole, tables::parts),
     attack("21-callbacks", &["timers", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::callbacks),
-    attack("21-pools", &["requests", "DUMP", "--no-local-files", "--json"], End::Bounded, tables::pools),
+    attack("21-pools", &["requests", "DUMP", "--no-graph", "--no-local-files", "--json"], End::Bounded, tables::pools),
     attack("49-slots", STACKS, End::Bounded, stacks::slots),
     attack("49-slots-of-roots", ROOTS, End::Bounded, stacks::slots),
     attack("49-few-slots", STACKS, End::Bounded, stacks::few_slots),
@@ -170,7 +170,7 @@ fn shared_notes(_: &Path, part: u64) -> Vec<u8> {
 fn with_contexts(count: u64, at: impl Fn(u64) -> u64) -> Vec<u8> {
     let mut mini = Mini { bytes: target().to_minidump() };
     let mut context = vec![0u8; 0x18000];
-    // ContextFlags of every 16 bytes: AMD64, all.
+    // ContextFlags every 16 bytes: AMD64, all registers.
     for at in (0..context.len()).step_by(4) {
         context[at..at + 4].copy_from_slice(&0x10_000bu32.to_le_bytes());
     }
@@ -209,7 +209,7 @@ fn with_modules(mini: &mut Mini, count: u64, record: impl Fn(u64) -> Vec<u8>) {
 
 fn overlapping_names(_: &Path, part: u64) -> Vec<u8> {
     let mut mini = Mini { bytes: target().to_minidump() };
-    // Every fourth byte begins a name of 24 KB.
+    // A name of 24 KB begins at every fourth byte.
     let names = mini.append(&0x6000_u32.to_le_bytes().repeat(0x9000));
     with_modules(&mut mini, 30_000 / part, |i| module_record(0x10_0000 + i * 0x1000, 0x1000, 1, names + 4 * i, (0, 0)));
     mini.bytes
@@ -223,7 +223,7 @@ fn overlapping_records(_: &Path, part: u64) -> Vec<u8> {
     mini.bytes
 }
 
-/// Makes a file of `len` bytes that takes up only what is in `head`.
+/// Makes a sparse file of `len` bytes that begins with `head`.
 fn sparse(path: &Path, head: &[u8], len: u64) {
     let mut file = File::create(path).unwrap();
     file.write_all(head).unwrap();
@@ -232,7 +232,7 @@ fn sparse(path: &Path, head: &[u8], len: u64) {
 }
 
 const PT_GNU_RELRO: u64 = 0x6474_e552;
-/// Where the synthetic runtime's image begins in its file.
+/// Offset of the synthetic runtime's image in its file.
 const LOW: u64 = 0x3000;
 
 fn relro(dir: &Path, part: u64) -> Vec<u8> {
@@ -244,14 +244,14 @@ fn relro(dir: &Path, part: u64) -> Vec<u8> {
 }
 
 fn wide_relro(dir: &Path, _: u64) -> Vec<u8> {
-    // One range, of which all is missing and most is a hole in the file.
+    // One range, which is missing completely and is mostly a hole in the file.
     const LEN: u64 = 4 << 30;
     sparse(&dir.join("libcoreclr.so"), &elf_image(&[(1, 6, 0, 0, LEN), (PT_GNU_RELRO, 4, LOW, LOW, LEN - LOW)], 0, 0x6000), LEN);
     target().to_elf_core()
 }
 
 fn relocations(dir: &Path, part: u64) -> Vec<u8> {
-    // Packed relocations: each word is a bitmap of 63.
+    // Packed relocations: each word is a bitmap of 63 relocations.
     let words = 1_000_000 / part;
     let len = 0x6000 + 8 * words;
     let headers = [(1, 6, 0, 0, len), (PT_GNU_RELRO, 4, LOW, LOW, len - LOW)];
@@ -261,7 +261,7 @@ fn relocations(dir: &Path, part: u64) -> Vec<u8> {
     target().to_elf_core()
 }
 
-/// `core` with `count` runtimes: each has the headers at `head` and the same data.
+/// Returns `core` with `count` runtimes, each with the headers at `head` and the same data.
 fn runtimes(mut core: Core, count: u64, head: u64, (data, len): (u64, u64)) -> Vec<u8> {
     let at = |i: u64| 0x10_0000_0000 + i * 0x20_0000;
     for i in 0..count {
@@ -289,7 +289,7 @@ fn sections(dir: &Path, part: u64) -> Vec<u8> {
     sparse(&dir.join("coreclr.dll"), &file, 0x4000 + len);
     let mut mini = Mini { bytes: target().to_minidump() };
     let own = mini.stream(4);
-    // Three more at other bases, which the dump says nothing else about.
+    // Three more at other bases, which occur nowhere else in the dump.
     let name = u64::from(u32::from_le_bytes(own[4 + 108 + 20..][..4].try_into().unwrap()));
     with_modules(&mut mini, 3, |i| module_record(0x6000_0000_0000 + i * (4 << 30), size, Image::TIMESTAMP.into(), name, (0, 0)));
     mini.bytes
@@ -333,7 +333,7 @@ fn mapped_again(_: &Path, part: u64) -> Vec<u8> {
     core.finish()
 }
 
-/// A process without modules, which is a descriptor with this JSON.
+/// Makes a process without modules, which consists of a descriptor with this JSON.
 fn process(json: &[u8]) -> Vec<u8> {
     const AT: u64 = 0x1000_0000;
     let mut core = Core::empty();
@@ -368,7 +368,7 @@ fn headers(_: &Path, part: u64) -> Vec<u8> {
 
 fn children(part: u64, many: bool) -> Vec<u8> {
     const AT: u64 = 0x1000_0000;
-    // As large as is read, and broken at its end.
+    // The largest JSON that is read, with an error at its end.
     let broken = format!("{{\"globals\":{{\"a\":[{}", "1,".repeat(500_000));
     let count = 10_000 / part;
     let child_at = AT + 40 + 8 * count + 64 * count + 0x10_0000;
@@ -384,7 +384,7 @@ fn children(part: u64, many: bool) -> Vec<u8> {
     (0..count).for_each(|i| bytes.extend(fields(&[(child(i), 8)])));
     bytes.extend(json.bytes());
     bytes.resize((child_at - AT) as usize, 0);
-    // Behind the root, so that the scan comes upon it first.
+    // After the root, so that the scan finds it first.
     (0..count).for_each(|_| bytes.extend(header(json_at, broken.len() as u64, AT, 1)));
     bytes.extend(broken.bytes());
     let mut core = Core::empty();

@@ -1,4 +1,4 @@
-//! Files that share bytes: headers, notes, threads and modules cost a few bytes each, and all lead to the same large part.
+//! Files that share bytes: headers, notes, threads and modules cost a few bytes each, and all refer to the same large part.
 
 use crate::support::image::Image;
 use crate::support::{Shape, Spec, Target};
@@ -28,7 +28,7 @@ pub fn target() -> Target {
     Spec::standard(X64).build()
 }
 
-/// A core that gets further headers, which may share bytes.
+/// A core to which headers are added that may share bytes.
 pub struct Core {
     bytes: Vec<u8>,
     headers: Vec<[u8; 56]>,
@@ -78,14 +78,14 @@ impl Core {
         self.header(4, 4, offset, 0, len);
     }
 
-    /// Adds a note of its own.
+    /// Adds a separate note.
     pub fn note(&mut self, kind: u64, desc: &[u8]) {
         let note = note(kind, desc);
         let at = self.append(&note);
         self.notes(at, note.len() as u64);
     }
 
-    /// Sets registers, by their place in `user_regs_struct`, of the thread `id` of the system.
+    /// Sets registers, by their position in `user_regs_struct`, of the OS thread `id`.
     pub fn registers(&mut self, id: u64, registers: &[(usize, u64)]) {
         let segments = self.headers.iter().filter(|header| read(&header[..], 0, 4) == 4);
         let parts: Vec<_> = segments.map(|header| (read(&header[..], 8, 8) as usize, read(&header[..], 32, 8) as usize)).collect();
@@ -111,12 +111,12 @@ impl Core {
         self.note(0x4649_4c45, &desc);
     }
 
-    /// The file: its table of headers comes last.
+    /// Returns the file: its table of headers comes last.
     pub fn finish(mut self) -> Vec<u8> {
         let count = self.headers.len() as u64;
         let table: Vec<u8> = self.headers.concat();
         let at = self.append(&table);
-        // More than 65,534 do not fit: the first section header has their number.
+        // More than 65,534 headers do not fit: the first section header has their number.
         let section = (count >= 0xffff).then(|| self.append(&[n(0, 44), n(count, 4), n(0, 16)].concat()));
         self.bytes[32..40].copy_from_slice(&n(at, 8));
         self.bytes[40..48].copy_from_slice(&n(section.unwrap_or(0), 8));
@@ -127,7 +127,7 @@ impl Core {
     }
 }
 
-/// A note of the kernel.
+/// Makes a note of the kernel.
 pub fn note(kind: u64, desc: &[u8]) -> Vec<u8> {
     let mut out = fields(&[(5, 4), (desc.len() as u64, 4), (kind, 4)]);
     out.extend(b"CORE\0\0\0\0");
@@ -156,7 +156,7 @@ impl Mini {
         (0..count).map(|i| at + 12 * i).find(|at| read(&self.bytes, *at, 4) == kind).unwrap()
     }
 
-    /// The contents of a stream.
+    /// Returns the contents of a stream.
     pub fn stream(&self, kind: u64) -> Vec<u8> {
         let at = self.entry(kind);
         let (len, from) = (read(&self.bytes, at + 4, 4) as usize, read(&self.bytes, at + 8, 4) as usize);
@@ -171,8 +171,8 @@ impl Mini {
     }
 }
 
-/// An ELF image: its headers are *(kind, flags, address, offset in the file, bytes)*. It has one symbol hash table with one
-/// bucket at `hash`, and its build id is that of the synthetic runtime.
+/// Makes an ELF image whose headers are *(kind, flags, address, offset in the file, bytes)*. It has one symbol hash table with one bucket at
+/// `hash`, and the build ID of the synthetic runtime.
 pub fn elf_image(headers: &[(u64, u64, u64, u64, u64)], hash: u64, room: usize) -> Vec<u8> {
     let mut out = vec![0x7f, b'E', b'L', b'F', 2, 1, 1];
     out.resize(16, 0);
@@ -196,7 +196,7 @@ pub fn elf_image(headers: &[(u64, u64, u64, u64, u64)], hash: u64, room: usize) 
     out
 }
 
-/// The same with further dynamic entries in the place of those that find symbols.
+/// Replaces the dynamic entries that locate symbols by others.
 pub fn with_dynamic(mut image: Vec<u8>, entries: &[(u64, u64)]) -> Vec<u8> {
     let count = read(&image, 56, 2);
     let at = (64 + 56 * count) as usize;
@@ -206,14 +206,14 @@ pub fn with_dynamic(mut image: Vec<u8>, entries: &[(u64, u64)]) -> Vec<u8> {
     image
 }
 
-/// A GNU hash table with one bucket, whose chain has `links` links and no end.
+/// Makes a GNU hash table with one bucket, whose chain has `links` links and no end.
 pub fn endless_hash(links: usize) -> Vec<u8> {
     let mut out = fields(&[(1, 4), (1, 4), (0, 4), (0, 4), (1, 4)]);
     out.resize(out.len() + 4 * links, 0);
     out
 }
 
-/// A descriptor for memory from `at` on: header, slots, JSON. The header is the first.
+/// Makes a descriptor for memory from `at` on: header, slots, JSON.
 pub fn descriptor(at: u64, json: &[u8], slots: &[u64]) -> Vec<u8> {
     let slots_at = at + 40;
     let json_at = slots_at + 8 * slots.len() as u64;
@@ -223,14 +223,14 @@ pub fn descriptor(at: u64, json: &[u8], slots: &[u64]) -> Vec<u8> {
     out
 }
 
-/// The header of a descriptor.
+/// Makes the header of a descriptor.
 pub fn header(json: u64, json_bytes: u64, slots: u64, count: u64) -> Vec<u8> {
     let mut out = b"DNCCDAC\0".to_vec();
     out.extend(fields(&[(1, 4), (json_bytes, 4), (json, 8), (count, 4), (0, 4), (slots, 8)]));
     out
 }
 
-/// Zeros as a zstd frame that asks for a window of 2 GiB, behind `first`: four bytes for each 128 KiB.
+/// Makes zeros as a zstd frame with a window of 2 GiB, after `first`: four bytes for each 128 KiB.
 pub fn zstd_of_zeros(first: &[u8], zeros: u64) -> Vec<u8> {
     const BLOCK: usize = 128 << 10;
     let mut out = vec![0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3];
@@ -246,7 +246,7 @@ pub fn zstd_of_zeros(first: &[u8], zeros: u64) -> Vec<u8> {
     out
 }
 
-/// The headers of a PE image of `size` bytes: `sections` read-only sections of `len` bytes each, all from the same bytes.
+/// Makes the headers of a PE image of `size` bytes: `sections` read-only sections of `len` bytes each, all with the same bytes.
 pub fn pe_image(size: u64, sections: u64, len: u64) -> Vec<u8> {
     let image = Image { shape: X64, base: 0, data: (0x9000, 0x1000), export: None };
     let mut out = image.pe();

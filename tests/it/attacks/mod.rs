@@ -1,7 +1,7 @@
-//! Attacks by someone who read the source: small files that ask for much memory or time.
+//! Attacks with knowledge of the source: small files that ask for much memory or time.
 //!
-//! The figures in `docs/security.md` are those of the program on the same files at full size, which
-//! `GCDUMP_ATTACKS=FOLDER cargo test --test it attacks::written` writes.
+//! The figures in `docs/security.md` are from the same files at full size, which `GCDUMP_ATTACKS=FOLDER cargo test --test it attacks::written`
+//! writes.
 
 mod cases;
 mod make;
@@ -25,10 +25,10 @@ use serde_json::Value;
 use crate::common::{self, Ran};
 use crate::mutation::allocations;
 
-/// Bytes that a command may allocate at a time: these, and some for each byte of the dump.
+/// Bytes that a command may allocate at one time, in addition to some for each byte of the dump.
 const MEMORY: u64 = 100 << 20;
 const MEMORY_PER_BYTE: u64 = 10;
-/// Time that a command may take, unoptimized and beside other tests.
+/// Time that a command may take, unoptimized and while other tests run.
 const TIME: Duration = Duration::from_secs(10);
 
 impl Attack {
@@ -44,7 +44,7 @@ impl Attack {
         self.args.iter().map(word).collect()
     }
 
-    /// Makes the file in `dir`, and returns its size in bytes.
+    /// Makes the file in `dir` and returns its size in bytes.
     fn write(&self, dir: &Path, part: u64) -> u64 {
         let bytes = (self.make)(dir, part);
         std::fs::write(dir.join("attack.dmp"), &bytes).unwrap();
@@ -52,7 +52,7 @@ impl Attack {
     }
 }
 
-/// Whether a limit was told: of the opening, or of what is read of types.
+/// Whether a limit was reported: on opening, or on what is read about types.
 fn bounded(ran: &Ran) -> bool {
     let answer: Value = serde_json::from_str(&ran.out).unwrap_or_default();
     let mut notes = answer["warnings"].as_array().into_iter().flatten();
@@ -80,7 +80,7 @@ fn bounded(ran: &Ran) -> bool {
         "there are too many cross references",
     ];
     let ended = |message: &str| ends.iter().any(|end| message.starts_with(end));
-    let claimed = |message: &str| message.ends_with("of another one: it is walked once") || message.ends_with("they are read once");
+    let claimed = |message: &str| message.ends_with("of another thread: it is walked once") || message.ends_with("they are read once");
     let noted = notes.any(|n| {
         let message = n["message"].as_str().unwrap();
         n["kind"] == "limit-hit" && ended(message) || n["kind"] == "invalid" && claimed(message)
@@ -102,7 +102,7 @@ fn none_takes_much_memory_or_time() {
             let (memory, took) = (allocations::peak(), started.elapsed());
             let say = || format!("{}: {:?} {} {}", attack.name, ran.exit, ran.err, ran.out.get(..2000).unwrap_or(&ran.out));
             println!("{}: {} KiB for {} KiB, {} ms, exit {}", attack.name, memory >> 10, len >> 10, took.as_millis(), ran.exit.code());
-            // The answer is held as a text, which grows by doubling.
+            // The answer is kept as text, whose buffer grows by doubling.
             let most = MEMORY + MEMORY_PER_BYTE * len + 2 * ran.out.len() as u64;
             assert!(memory < most, "{memory} bytes for {len}: {}", say());
             assert!(took < TIME, "{took:?}: {}", say());
@@ -115,14 +115,14 @@ fn none_takes_much_memory_or_time() {
             }
         }
     };
-    // In a pool of one, all of a command is allocated on this thread.
+    // In a pool of one thread, all allocations of a command are on this thread.
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work);
 }
 
-/// A file of four times the size costs no more than six times as much, beyond what each command takes: from the smallest part on, since
-/// the budgets have fixed parts.
+/// A file of four times the size costs at most six times as much, beyond the fixed cost of each command. Comparisons begin with the smallest
+/// part, since the budgets have fixed parts.
 #[test]
-fn walks_cost_as_much_as_their_files_are_long() {
+fn the_cost_of_walks_is_proportional_to_the_file() {
     let work = || {
         let walks: Vec<&Attack> = ALL.iter().filter(|attack| attack.name.starts_with("49-")).collect();
         for attack in common::sample(walks, 5) {
@@ -145,7 +145,7 @@ fn walks_cost_as_much_as_their_files_are_long() {
     rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap().install(work);
 }
 
-/// The program on an attack, by name.
+/// Runs the program on an attack, by name.
 fn program(name: &str, part: u64, more: &[&str]) -> (Option<i32>, String, Duration) {
     let attack = ALL.iter().find(|a| a.name == name).unwrap();
     let dir = tempfile::tempdir().unwrap();
@@ -157,7 +157,7 @@ fn program(name: &str, part: u64, more: &[&str]) -> (Option<i32>, String, Durati
 }
 
 #[test]
-fn the_time_limit_cuts_the_opening() {
+fn the_time_limit_ends_the_opening() {
     // Searches, the container itself, and decompression.
     for name in common::sample(["15-chains", "16-holders", "11-headers", "4-shared-contexts", "8-window"], 2) {
         let (code, err, took) = program(name, 1, &["--timeout", "2ms"]);
@@ -166,9 +166,9 @@ fn the_time_limit_cuts_the_opening() {
     }
 }
 
-/// A shell outlives its commands, so that each has to end by itself, whatever loop it is in: 4 s and more before reads counted.
+/// A shell outlives its commands, so each has to stop by itself, whatever loop it is in. Before reads were counted, they took 4 s and more.
 #[test]
-fn the_time_limit_of_a_shell_cuts_every_reader() {
+fn the_time_limit_of_a_shell_ends_every_reader() {
     for name in common::sample(["16-holders", "19-again", "15-chains", "21-names-of-types", "21-handles"], 3) {
         let attack = ALL.iter().find(|a| a.name == name).unwrap();
         let dir = tempfile::tempdir().unwrap();
@@ -180,26 +180,26 @@ fn the_time_limit_of_a_shell_cuts_every_reader() {
         let ran = command.output().unwrap();
         let (err, took) = (String::from_utf8(ran.stderr).unwrap(), started.elapsed());
         assert!(ran.status.code() == Some(6) && err.contains("timed out"), "{name}: {err}");
-        // A machine that is busy otherwise delays the answer as well.
+        // Other work on the machine delays the answer, too.
         assert!(took < Duration::from_secs(20), "{name}: {took:?}");
     }
 }
 
 #[test]
 #[cfg(target_os = "linux")]
-fn the_memory_limit_cuts_what_nothing_estimates() {
+fn the_memory_limit_applies_to_work_without_an_estimate() {
     let (code, err, _) = program("15-chains", 1, &["--max-memory", "1M"]);
     assert_eq!(code, Some(2), "{err}");
     assert!(err.contains("more than 1048576 bytes of memory are needed (--max-memory)"), "{err}");
-    // The window of a decompressor is memory like any other.
+    // The window of a decompressor is memory, too.
     let (code, err, _) = program("8-window", 64, &["--max-memory", "16M"]);
     assert!(code == Some(3) && err.contains("more than 16777216 bytes"), "{code:?} {err}");
     let (code, err, _) = program("8-window", 64, &["--max-memory", "64M"]);
     assert_eq!(code, Some(0), "{err}");
 }
 
-/// Writes the attacks at full size into the folder `GCDUMP_ATTACKS`, to measure them with the program; with `GCDUMP_ATTACK` those whose names
-/// begin so.
+/// Writes the attacks at full size into the folder `GCDUMP_ATTACKS`, so that the program can be measured with them. `GCDUMP_ATTACK` selects
+/// those whose names begin with it.
 #[test]
 fn written() {
     let Some(to) = std::env::var_os("GCDUMP_ATTACKS").map(std::path::PathBuf::from) else { return };

@@ -1,4 +1,4 @@
-//! Real heaps with forged objects: each is small, and all lead to the same long list.
+//! Real heaps with forged objects: each is small, and all refer to the same long list.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,7 +10,7 @@ use super::make::{Core, RW, fields};
 use crate::common;
 use crate::corpus;
 
-/// A core of the corpus, whose heap of large objects gets more objects.
+/// A core of the corpus, to whose large object heap objects are added.
 pub struct Heap {
     bytes: Vec<u8>,
     file: tempfile::NamedTempFile,
@@ -46,7 +46,7 @@ impl Heap {
         u64::from_le_bytes(self.bytes[self.place(at)..][..8].try_into().unwrap())
     }
 
-    /// The first object of a type, and its method table.
+    /// Returns the first object of a type, and its method table.
     pub fn object(&self, ty: &str) -> (u64, u64) {
         let found = &self.ask(&["objects", "--type", ty])["objects"][0];
         (address(&found["address"]), address(&found["method_table"]))
@@ -64,26 +64,26 @@ impl Heap {
         address(&contracts["globals"].as_array().unwrap().iter().find(|g| g["name"] == name).unwrap()["address"])
     }
 
-    /// Makes a name in metadata so many bytes longer, over what follows it.
+    /// Makes a name in metadata longer, over the bytes that follow it.
     pub fn lengthen(&mut self, name: &str, by: usize) {
         let text = [b"\0", name.as_bytes(), b"\0"].concat();
         let at = self.bytes.windows(text.len()).position(|bytes| bytes == text).unwrap() + text.len() - 1;
         self.bytes[at..at + by].fill(b'A');
     }
 
-    /// The dump with the memory that `map` adds.
+    /// Returns the dump with the memory that `map` adds.
     pub fn mapped(self, map: impl FnOnce(&mut Core)) -> Vec<u8> {
         let mut core = Core::of(self.bytes);
         map(&mut core);
         core.finish()
     }
 
-    /// The dump with the objects that `make` returns, given their address.
+    /// Returns the dump with the objects that `make` returns, given their address.
     pub fn with(self, make: impl FnOnce(&Heap, u64) -> Vec<u8>) -> Vec<u8> {
         self.with_mapped(make, |_| ())
     }
 
-    /// The same, and with the memory that `map` adds.
+    /// Does the same, and adds memory with `map`.
     pub fn with_mapped(mut self, make: impl FnOnce(&Heap, u64) -> Vec<u8>, map: impl FnOnce(&mut Core)) -> Vec<u8> {
         let segments = self.ask(&["segments"]);
         let loh = segments["segments"].as_array().unwrap().iter().find(|s| s["generation"] == "loh").unwrap();
@@ -100,7 +100,7 @@ impl Heap {
     }
 }
 
-/// The chunks of a text, each of which is a `StringBuilder` with all those before it.
+/// The chunks of a text, each of which is a `StringBuilder` that includes all earlier ones.
 pub fn builders(_: &Path, part: u64) -> Vec<u8> {
     Heap::of("net10-wks-colls-heap").with(|heap, start| {
         let (first, table) = heap.object("System.Text.StringBuilder");
@@ -113,13 +113,13 @@ pub fn builders(_: &Path, part: u64) -> Vec<u8> {
     })
 }
 
-/// A delegate with several parts, and its list of them.
+/// Returns a delegate with several parts, and its list of them.
 pub fn delegate_list(heap: &Heap) -> (u64, u64) {
     let event = address(&heap.ask(&["inspect", "--only", "event-leaks"])["inspections"][0]["rows"][0]["object"]);
     (event, heap.word(event + 40))
 }
 
-/// Delegates that all have the same list of parts.
+/// Delegates that share a list of parts.
 pub fn delegates(_: &Path, part: u64) -> Vec<u8> {
     Heap::of("net10-wks-inspect-heap").with(|heap, list| {
         let (event, parts) = delegate_list(heap);
@@ -135,7 +135,7 @@ pub fn delegates(_: &Path, part: u64) -> Vec<u8> {
     })
 }
 
-/// Sources of cancellation that all have the same list of callbacks.
+/// Cancellation sources that share a list of callbacks.
 pub fn sources(_: &Path, part: u64) -> Vec<u8> {
     Heap::of("net10-wks-pool-heap").with(|heap, start| {
         let name = |nested: &str| format!("System.Threading.CancellationTokenSource{nested}");
@@ -153,7 +153,7 @@ pub fn sources(_: &Path, part: u64) -> Vec<u8> {
     })
 }
 
-/// Bridged objects, each of which leads through one array to as many others.
+/// Bridged objects, each of which refers to as many others through one array.
 pub fn bridged(_: &Path, part: u64) -> Vec<u8> {
     Heap::of("net10-wks-bridge-heap").with(|heap, hub| {
         let (_, peer) = heap.object("Lab.Peer");

@@ -1,4 +1,4 @@
-//! Files of a NativeAOT program: the small core of one, and beside it a module file whose sections, names and units share bytes.
+//! Files of a NativeAOT program: its small core, and beside it a module file whose sections, names and units share bytes.
 
 use std::io::Write;
 use std::path::Path;
@@ -6,23 +6,23 @@ use std::path::Path;
 use super::make::fields;
 use crate::corpus;
 
-/// The build id of the program.
+/// Build ID of the program.
 const OWN: [u8; 20] = *b"\xf5\x00\x35\x3c\x2d\x9d\x25\x4c\x4d\x60\x44\x30\xe4\x52\xcf\x7d\xa4\x09\x07\x57";
-/// The method table of the object that is asked for, in the file.
+/// The method table of the object in the command line, in the file.
 const TABLE: u64 = 0x3cc_c48;
 const PROGBITS: u64 = 1;
 const SYMTAB: u64 = 2;
 const STRTAB: u64 = 3;
 const NOTE: u64 = 7;
 const COMPRESSED: u64 = 0x800;
-/// All sections that DWARF has.
+/// The sections of DWARF.
 const DWARF: [&str; 7] =
     [".debug_info", ".debug_abbrev", ".debug_str", ".debug_line_str", ".debug_str_offsets", ".debug_addr", ".debug_line"];
 
-/// Bytes of a file: their offset and number.
+/// Bytes of a file: offset and number.
 type Place = (u64, u64);
 
-/// A module file with sections alone.
+/// A module file that has only sections.
 struct File {
     bytes: Vec<u8>,
     headers: Vec<u8>,
@@ -30,7 +30,7 @@ struct File {
 }
 
 impl File {
-    /// A file with this build id.
+    /// Makes a file with this build ID.
     fn of(id: &[u8]) -> File {
         let mut file = File { bytes: vec![0; 64], headers: vec![0; 64], names: vec![0] };
         let note = [&fields(&[(4, 4), (id.len() as u64, 4), (3, 4)])[..], b"GNU\0", id].concat();
@@ -59,7 +59,7 @@ impl File {
         self.placed(name, kind, flags, place, link);
     }
 
-    /// Writes it beside the dump, and returns the dump.
+    /// Writes the file beside the dump, and returns the dump.
     fn beside(mut self, dir: &Path) -> Vec<u8> {
         let own = self.names.len() as u64;
         self.names.extend(b".shstrtab\0");
@@ -106,12 +106,12 @@ pub fn names_of_another(dir: &Path, part: u64) -> Vec<u8> {
     section_names(dir, part, &[7; 20])
 }
 
-/// The same in one that is.
+/// Sections that share a long name, in the program's file.
 pub fn names_of_sections(dir: &Path, part: u64) -> Vec<u8> {
     section_names(dir, part, &OWN)
 }
 
-/// Sections that are unpacked from the same bytes, each to a thousand times as many.
+/// Sections decompressed from the same bytes, each to a thousand times their size.
 pub fn packed(dir: &Path, part: u64) -> Vec<u8> {
     let size = (1 << 30) / part;
     let mut zeros = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
@@ -132,19 +132,19 @@ fn uleb(mut n: u64) -> Vec<u8> {
     out
 }
 
-/// An abbreviation: its number, tag, whether entries have children, attributes with their forms.
+/// Encodes an abbreviation: its number, tag, whether entries have children, attributes with their forms.
 fn abbreviation(number: u64, tag: u64, children: bool, attributes: &[(u64, u64)]) -> Vec<u8> {
     let pairs = attributes.iter().chain([&(0, 0)]).flat_map(|(name, form)| [uleb(*name), uleb(*form)].concat());
     [uleb(number), uleb(tag), vec![children.into()]].concat().into_iter().chain(pairs).collect()
 }
 
-/// A unit of version 5.
+/// Encodes a unit of version 5.
 fn unit(entries: &[u8]) -> Vec<u8> {
     let body = [&fields(&[(5, 2), (1, 1), (8, 1), (0, 4)])[..], entries].concat();
     [&fields(&[(body.len() as u64, 4)])[..], &body].concat()
 }
 
-// Attributes and forms.
+// Numbers of attributes and forms.
 const NAME: u64 = 0x03;
 const BYTE_SIZE: u64 = 0x0b;
 const PRODUCER: u64 = 0x25;
@@ -161,7 +161,7 @@ fn with_dwarf(file: &mut File, abbreviations: &[u8], info: &[u8]) {
     file.section(".debug_info", PROGBITS, 0, info, 0);
 }
 
-/// A class `X` with a number, which the type of the object that is asked for is said to be.
+/// Adds a class `X` with a number, and makes it the type of the object in the command line.
 fn with_class(file: &mut File) {
     let abbreviations = [
         abbreviation(1, 0x11, true, &[(PRODUCER, STRING)]),
@@ -171,13 +171,13 @@ fn with_class(file: &mut File) {
         vec![0],
     ];
     let root = b"\x01NetRuntime\0";
-    // Behind the head of the unit.
+    // The offset is after the unit's header.
     let at = 12 + root.len() as u64;
     let entries = [&root[..], b"\x04int\0\x05\x04", b"\x02X\0\x40", b"\x03f\0", &fields(&[(at, 4)]), b"\x08\0\0"].concat();
     with_dwarf(file, &abbreviations.concat(), &unit(&entries));
 }
 
-/// Symbols of data: offset of the name, and value. The first is the method table of `X`.
+/// Makes data symbols: offset of the name, and value. The first is the method table of `X`.
 fn with_symbols(dir: &Path, strings: &[u8], symbols: impl Iterator<Item = (u64, u64)>) -> Vec<u8> {
     let own = b"\0_ZTV1X\0";
     let mut file = File::of(&OWN);
@@ -196,7 +196,7 @@ pub fn symbols(dir: &Path, part: u64) -> Vec<u8> {
     with_symbols(dir, name.as_bytes(), (0..20_000 / part).map(|i| (0, 0x1000 + i)))
 }
 
-/// `count` names of types, each of which goes on in the one before it, and where they begin.
+/// Makes `count` names of types, each of which continues in the one before it. Returns them with their offsets.
 fn overlapping(count: u64, tail: &str) -> (Vec<u8>, Vec<u64>) {
     let (mut pieces, mut len) = (vec![tail.to_string()], tail.len());
     let mut behind = Vec::new();
@@ -241,7 +241,7 @@ pub fn attributes(dir: &Path, part: u64) -> Vec<u8> {
     entries_without_bytes(dir, 100_000 / part, 100_000)
 }
 
-/// An entry with twenty million.
+/// An entry with twenty million attributes.
 pub fn abbreviations(dir: &Path, part: u64) -> Vec<u8> {
     entries_without_bytes(dir, 20_000_000 / part, 1)
 }

@@ -1,4 +1,4 @@
-//! Forged `.gcdump` files: what one part of the file says, many of its nodes and objects ask for.
+//! Forged `.gcdump` files in which many nodes and objects refer to one part of the file.
 
 use std::path::Path;
 
@@ -6,12 +6,12 @@ fn text(s: &str) -> Vec<u8> {
     [&(s.len() as i32).to_le_bytes(), s.as_bytes()].concat()
 }
 
-/// The start of an object of a class that is defined here.
+/// Writes the start of an object with the definition of its class.
 fn begin(class: &str, version: i32) -> Vec<u8> {
     [&[4, 4, 1][..], &version.to_le_bytes(), &version.to_le_bytes(), &text(class), &[6]].concat()
 }
 
-/// A number of the nodes' blob.
+/// Encodes a number in the nodes' blob.
 fn packed(n: i32) -> Vec<u8> {
     let mut groups = vec![(n & 0x7f) as u8];
     let mut rest = n >> 7;
@@ -23,13 +23,13 @@ fn packed(n: i32) -> Vec<u8> {
     groups.iter().rev().map(|g| g | 0x80).chain([last]).collect()
 }
 
-/// A node of the type with its references, relative to itself.
+/// Encodes a node of the type with its references, relative to itself.
 fn node(ty: i32, children: impl ExactSizeIterator<Item = i32>) -> Vec<u8> {
     let head = [packed(2 * ty), packed(children.len() as i32)].concat();
     head.into_iter().chain(children.flat_map(packed)).collect()
 }
 
-/// A file of nodes, each with the place of its data in `blob` and its address; node 0 is the root.
+/// Writes a file of nodes, each with the offset of its data in `blob` and its address; node 0 is the root.
 fn snapshot(types: &[&str], nodes: &[(usize, u64)], blob: &[u8], tail: &[u8]) -> Vec<u8> {
     let int = |n: usize| (n as i32).to_le_bytes().to_vec();
     let mut out = [text("!FastSerialization.1"), begin("GCHeapDump", 8), begin("Graphs.MemoryGraph", 0)].concat();
@@ -44,14 +44,14 @@ fn snapshot(types: &[&str], nodes: &[(usize, u64)], blob: &[u8], tail: &[u8]) ->
     out.extend(blob);
     out.extend(int(nodes.len()));
     nodes.iter().for_each(|(_, address)| out.extend(address.to_le_bytes()));
-    // The graph ends; 64 bits, a whole heap, and nothing that is known of it.
+    // The end of the graph; 64 bits, a whole heap, and no further facts.
     out.extend([&[6, 1][..], &1f32.to_le_bytes(), &[0; 4], &[1, 1]].concat());
     out.extend([&(-1i32).to_le_bytes()[..], &638_000_000_000_000_000_i64.to_le_bytes(), &(-1i32).to_le_bytes()].concat());
     out.extend([&text("lab")[..], &[7, 0, 0, 0], &[0; 16], &[0; 4], tail, &[6]].concat());
     out
 }
 
-/// All nodes have the same references: to all nodes.
+/// All nodes have the same references, to all nodes.
 pub fn references(_: &Path, part: u64) -> Vec<u8> {
     let n = 60_000 / part;
     let root = node(0, [1].into_iter());
@@ -72,13 +72,13 @@ pub fn groups(_: &Path, part: u64) -> Vec<u8> {
     snapshot(&["[root]", &name, "Lab.A"], &nodes, &[root, group, leaf].concat(), &[])
 }
 
-/// The root names the same object again and again.
+/// The root refers to the same object many times.
 pub fn again(_: &Path, part: u64) -> Vec<u8> {
     let (root, leaf) = (node(0, vec![1; 10_000_000 / part as usize].into_iter()), node(1, [].into_iter()));
     snapshot(&["[root]", "Lab.A"], &[(0, 0), (root.len(), 0x1_0000)], &[&root[..], &leaf].concat(), &[])
 }
 
-/// Many objects, which are skipped, are of a class with a long name.
+/// Many objects, which are skipped, have a class with a long name.
 pub fn classes(_: &Path, part: u64) -> Vec<u8> {
     let (root, leaf) = (node(0, [1].into_iter()), node(1, [].into_iter()));
     let blob = [&root[..], &leaf].concat();

@@ -1,5 +1,5 @@
-//! Attacks on the walker of stacks: real processes whose code map, stacks, threads and thread statics were replaced. All of them are small,
-//! and lead to the same memory again and again.
+//! Attacks on the stack walker: real processes whose code map, stacks, threads and thread statics are replaced. All of them are small, and
+//! refer to the same memory many times.
 
 use std::io::Write;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use super::types::Real;
 use crate::corpus;
 
-/// Where repeated memory and stacks are.
+/// Address of repeated memory and stacks.
 const MAPPED: u64 = 0x6200_0000_0000;
 const STACK: u64 = 0x6300_0000_0000;
 /// Native code that an unwind table describes.
@@ -16,7 +16,7 @@ const NATIVE: u64 = 0x6400_0000_0000;
 const METHOD: u64 = 32;
 const LENGTH: u64 = 20;
 
-/// Places *(address, value, bytes)* in memory that begins at `start`.
+/// Writes *(address, value, bytes)* in memory that begins at `start`.
 fn put(memory: &mut [u8], start: u64, places: &[(u64, u64, usize)]) {
     for (at, value, len) in places {
         memory[(at - start) as usize..][..*len].copy_from_slice(&value.to_le_bytes()[..*len]);
@@ -53,17 +53,17 @@ impl Bits {
     }
 }
 
-/// GC info of a method with so many slots, of which only untracked ones are reported: at the caller's stack pointer.
+/// Makes GC info of a method with that many slots, of which only untracked ones are reported: at the caller's stack pointer.
 fn gc_info(version: u64, tracked: u64, untracked: u64) -> Vec<u8> {
     let kind = if version < 4 { 2 } else { 0 };
     let head = Bits::default().put(0, 2).put(0, kind).number(LENGTH, 8).number(0, 2);
     let mut out = head.put(0, 1).put(1, 1).number(tracked, 2).number(untracked, 1).bytes();
-    // Further ones are zeros: the same place.
+    // Further slots are zeros, so they have the same location.
     out.resize(out.len() + (tracked + untracked) as usize, 0);
     out
 }
 
-/// A process all of whose code is `count` methods with the same unwind info: frames of 16 bytes.
+/// A process whose code consists of `count` methods with the same unwind info: frames of 16 bytes.
 struct World {
     real: Real,
     methods: u64,
@@ -76,13 +76,13 @@ fn net8() -> Real {
 }
 
 impl World {
-    /// `info`: the address of the GC info of each method.
+    /// `info` returns the address of the GC info of each method.
     fn new(real: Real, count: u64, info: impl Fn(u64) -> u64) -> World {
-        // One code: eight bytes are taken from the stack, and four of the prologue.
+        // One unwind code: eight bytes are popped from the stack, after a prologue of four bytes.
         World::unwound_by(&[1, 4, 1, 0, 4, 2], real, count, info)
     }
 
-    /// A process whose methods have this unwind info, of at most 64 bytes.
+    /// Makes a process whose methods have this unwind info, of at most 64 bytes.
     fn unwound_by(unwind: &[u8], mut real: Real, count: u64, info: impl Fn(u64) -> u64) -> World {
         let start = real.room();
         let at = |name: &str, field: &str| real.at(name, field);
@@ -131,12 +131,12 @@ impl World {
         World { real, methods: code + 8 }
     }
 
-    /// A return address to a method.
+    /// Returns a return address in a method.
     fn return_to(&self, i: u64) -> u64 {
         self.methods + METHOD * i + 8
     }
 
-    /// A stack of `count` frames, whose `i`-th returns to method `method(i)`; the thread at hand is on it.
+    /// Makes a stack of `count` frames, of which frame `i` returns to method `method(i)`, and puts the thread on it.
     fn stack(&mut self, count: u64, method: impl Fn(u64) -> u64) {
         let frames = (0..count).flat_map(|i| [1, self.return_to(method(i))]).chain([1, 0]);
         let bytes = words(frames);
@@ -150,7 +150,7 @@ fn at_node(real: &Real, field: &str) -> u64 {
     real.at("CodeHeapListNode", field)
 }
 
-/// A fragment of the map of code: next, begin, end, section.
+/// Makes a fragment of the code map: next, begin, end, section.
 fn fragment(real: &Real, (next, begin, end, section): (u64, u64, u64, u64)) -> Vec<u8> {
     let mut out = vec![0; 64];
     let at = |field: &str| real.at("RangeSectionFragment", field);
@@ -177,7 +177,7 @@ fn many_slots(slots: u64, frames: u64) -> Vec<u8> {
     world.real.finish()
 }
 
-/// Methods whose GC info is the same 100,000 slots at as many addresses.
+/// Methods with the same GC info of 100,000 slots at as many addresses.
 pub fn methods(_: &Path, part: u64) -> Vec<u8> {
     let (mut real, count) = (Real::new(), 3900 / part);
     let info = gc_info(4, 100_000, 0);
@@ -198,7 +198,7 @@ pub fn one_stack(_: &Path, part: u64) -> Vec<u8> {
     world.real.finish()
 }
 
-/// Threads of the system on one stack, each a frame further up.
+/// OS threads on one stack, each one frame further up.
 pub fn shifted_stacks(_: &Path, part: u64) -> Vec<u8> {
     let mut world = World::new(Real::new(), 1, |_| 0);
     let count = 10_000 / part;
@@ -211,7 +211,7 @@ pub fn shifted_stacks(_: &Path, part: u64) -> Vec<u8> {
     world.real.finish()
 }
 
-/// Threads on their signal stacks, each in a method whose frame of 16 MB has the same chain of frames in it.
+/// Threads on their signal stacks, each in a method whose frame of 16 MB contains the same chain of frames.
 pub fn within(_: &Path, part: u64) -> Vec<u8> {
     const SIZE: u64 = 1 << 24;
     let unwind = [&[1, 4, 3, 0, 4, 0x11][..], &(SIZE as u32).to_le_bytes()].concat();
@@ -236,7 +236,7 @@ pub fn chain(_: &Path, part: u64) -> Vec<u8> {
     real.finish()
 }
 
-/// Threads whose frames lead to code for which a list of 8192 fragments is searched in vain.
+/// Threads with frames in code for which a list of 8192 fragments is searched in vain.
 pub fn fragments(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
     let list = real.room();
@@ -278,7 +278,7 @@ pub fn statics(_: &Path, part: u64) -> Vec<u8> {
     real.finish()
 }
 
-/// Where a frame of a native helper of .NET 8 has what.
+/// Offsets in a frame of a native helper of .NET 8.
 struct HelperFrame {
     identifier: u64,
     state: u64,
@@ -316,7 +316,7 @@ pub fn protected(_: &Path, part: u64) -> Vec<u8> {
     real.finish()
 }
 
-/// Frames of native helpers, each below 31 native ones whose unwind information of 8 KB is evaluated.
+/// Frames of native helpers, each below 31 native frames with unwind information of 8 KB.
 pub fn unwound(_: &Path, part: u64) -> Vec<u8> {
     let mut world = World::new(net8(), 1, |_| 0);
     let managed = world.return_to(0);

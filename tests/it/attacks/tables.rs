@@ -1,25 +1,25 @@
-//! Real processes whose tables were replaced: small headers that all lead to the same memory.
+//! Real processes with replaced tables: small headers that all refer to the same memory.
 
 use std::path::Path;
 
 use super::make::{RW, fields};
 use super::objects::{Heap, delegate_list};
 
-/// Where the new tables are.
+/// Address of the new tables.
 const TABLES: u64 = 0x1000_0000_0000;
-/// Where their contents are.
+/// Address of their contents.
 const SHARED: u64 = 0x2000_0000_0000;
 /// Bytes of a segment of a handle table, and those of its handles.
 const SEGMENT: u64 = 0x1_0000;
 const VALUES: u64 = 61_440;
-/// Code that no section has.
+/// Address of code that is in no section.
 const CODE: u64 = 0x4000_0000_0000;
 
 fn words(list: impl IntoIterator<Item = u64>) -> Vec<u8> {
     list.into_iter().flat_map(u64::to_le_bytes).collect()
 }
 
-/// Segments of a handle table with handles to `object`: of all types in the same blocks, or of one type each in bytes of its own.
+/// Makes segments of a handle table with handles to `object`: of all types in the same blocks, or of one type each in separate bytes.
 fn segments(mut heap: Heap, object: u64, count: u64, shared: bool) -> Vec<u8> {
     let table = (0..4).fold(heap.global("HandleTableMap"), |at, _| heap.word(at));
     heap.set(table + 56, TABLES, 8);
@@ -58,7 +58,7 @@ pub fn names(_: &Path, part: u64) -> Vec<u8> {
     segments(heap, object, 130 / part, false)
 }
 
-/// A finalization queue of 8000 times the same 64 KB.
+/// A finalization queue that consists of 8000 mappings of the same 64 KB.
 pub fn queue(_: &Path, part: u64) -> Vec<u8> {
     let mut heap = Heap::of("net10-wks-inspect-heap");
     let object = heap.object("Lab.Program+Subscriber").0;
@@ -70,14 +70,14 @@ pub fn queue(_: &Path, part: u64) -> Vec<u8> {
     })
 }
 
-/// The table of sync blocks is at [`TABLES`] now and has that many entries.
+/// Moves the table of sync blocks to [`TABLES`] and sets its number of entries.
 fn sync_table(heap: &mut Heap, entries: u64) {
     let cache = heap.word(heap.global("SyncBlockCache"));
     heap.set(heap.global("SyncTableEntries"), TABLES, 8);
     heap.set(cache + 108, entries + 1, 4);
 }
 
-/// A sync table of 1024 times the same 64 KB.
+/// A sync table that consists of 1024 mappings of the same 64 KB.
 pub fn sync_blocks(_: &Path, _: u64) -> Vec<u8> {
     let mut heap = Heap::of("net10-wks-inspect-heap");
     let object = heap.object("Lab.Program+Subscriber").0;
@@ -90,7 +90,7 @@ pub fn sync_blocks(_: &Path, _: u64) -> Vec<u8> {
     })
 }
 
-/// A thousand sync blocks whose waiting threads are one list, longer than is read.
+/// A thousand sync blocks whose waiting threads are one list, longer than the cap.
 pub fn waiters(_: &Path, part: u64) -> Vec<u8> {
     let mut heap = Heap::of("net10-wks-inspect-heap");
     let object = heap.object("Lab.Program+Subscriber").0;
@@ -107,7 +107,7 @@ pub fn waiters(_: &Path, part: u64) -> Vec<u8> {
     })
 }
 
-/// The map of code sections leads every address to a list of 8192 fragments.
+/// Makes the code map refer every address to a list of 8192 fragments.
 fn code_map(heap: &mut Heap) -> Vec<u8> {
     heap.set(heap.global("ExecutionManagerCodeRangeMapAddress"), TABLES, 8);
     let chain = TABLES + 0x2000;
@@ -116,12 +116,12 @@ fn code_map(heap: &mut Heap) -> Vec<u8> {
     words(levels.chain(fragments))
 }
 
-/// A delegate whose method is at an address of its own.
+/// Makes a delegate with a distinct method address.
 fn delegate(heap: &Heap, like: u64, i: u64) -> Vec<u8> {
     words([heap.word(like), heap.word(like + 8), heap.word(like + 16), CODE + 8 * i, 0, 0, 0, 0])
 }
 
-/// A delegate of 30 000 parts, each with a method of its own.
+/// A delegate of 30 000 parts, each with a distinct method.
 pub fn parts(_: &Path, part: u64) -> Vec<u8> {
     let mut heap = Heap::of("net10-wks-inspect-heap");
     let sections = code_map(&mut heap);
@@ -140,7 +140,7 @@ pub fn parts(_: &Path, part: u64) -> Vec<u8> {
     })
 }
 
-/// A source of cancellation with 30 000 callbacks, each with a method of its own.
+/// A cancellation source with 30 000 callbacks, each with a distinct method.
 pub fn callbacks(_: &Path, part: u64) -> Vec<u8> {
     let mut heap = Heap::of("net10-wks-pool-heap");
     let sections = code_map(&mut heap);
@@ -164,7 +164,7 @@ pub fn callbacks(_: &Path, part: u64) -> Vec<u8> {
     })
 }
 
-/// 2000 pools of connections whose waiting requests are one list of 400 000.
+/// 2000 connection pools whose waiting requests are one list of 400 000.
 pub fn pools(_: &Path, part: u64) -> Vec<u8> {
     Heap::of("net10-wks-http-heap").with(|heap, start| {
         let pool = heap.object("System.Net.Http.HttpConnectionPool").0;

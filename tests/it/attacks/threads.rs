@@ -1,4 +1,4 @@
-//! Attacks through the list of threads: many small ones that lead to the same exceptions and objects.
+//! Attacks through the list of threads: many small ones that refer to the same exceptions and objects.
 
 use std::io::Write;
 use std::path::Path;
@@ -16,18 +16,18 @@ fn of(name: &str) -> Real {
     Real::of(file.path())
 }
 
-/// Adds threads without frames, with these fields as well.
+/// Adds threads without frames, with these additional fields.
 fn threads(real: &mut Real, count: u64, more: &[(u64, u64, usize)]) {
     let (os_id, link) = (real.at("Thread", "OSId"), real.at("Thread", "Frame"));
     real.threads(count, |i, _| [&[(os_id, 0x10_0000 + i, 4), (link, u64::MAX, 8)], more].concat());
 }
 
-/// Threads that handle the same 64 exceptions, all of which are one with 20,000 frames.
+/// Threads that handle the same 64 exceptions, all of which are one exception with 20,000 frames.
 pub fn in_flight(_: &Path, part: u64) -> Vec<u8> {
     let mut real = of("net10-wks-crash-heap");
     let exception = real.thrown();
     let at = exception + real.at("Exception", "_stackTrace");
-    // The table of the array, its length, the number of frames, the thread; frames of 32 bytes.
+    // The array's method table, its length, the number of frames, the thread; frames of 32 bytes.
     let trace = real.word(at);
     let head: Vec<u64> = (0..4).map(|i| real.word(trace + 8 * i)).collect();
     let frame: Vec<u64> = (4..8).map(|i| real.word(trace + 8 * i)).collect();

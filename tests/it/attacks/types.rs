@@ -1,4 +1,4 @@
-//! Attacks on what names types: the small dump of the repository, whose assembly list goes on in added memory.
+//! Attacks on names of types: the small dump of the repository, whose assembly list continues in added memory.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use gcdump::internals::base::Addr;
 use super::make::{Core, fields};
 use crate::common;
 
-/// Where memory is added.
+/// Address of added memory.
 const HERE: u64 = 0x6000_0000_0000;
 
-/// The dump of the repository, to be changed.
+/// The dump of the repository, with changes.
 pub(super) struct Real {
     core: Core,
     runtime: Runtime,
@@ -34,7 +34,7 @@ impl Real {
         self.runtime.descriptor().offset(name, field).unwrap()
     }
 
-    /// Where a global variable points.
+    /// The value of a global pointer.
     fn global(&self, name: &str) -> u64 {
         self.word(self.runtime.descriptor().pointer(name).unwrap().0)
     }
@@ -60,7 +60,7 @@ impl Real {
         types.instances().iter().find(is_list).unwrap().0
     }
 
-    /// The words of a method table; zero for those that nothing reads.
+    /// Returns the words of a method table; zero for those that nothing reads.
     pub(super) fn method_table(&self, at: u64) -> Vec<u8> {
         (0..64).step_by(8).flat_map(|i| self.word_if_any(at + i).to_le_bytes()).collect()
     }
@@ -93,7 +93,7 @@ impl Real {
         block[size as usize..size as usize + 4].copy_from_slice(&(count as u32).to_le_bytes());
         block.extend((0..count).flat_map(|i| (assemblies + 8 * i - of_assembly).to_le_bytes()));
         let more = self.add(&block);
-        // As long as all blocks allow.
+        // The count is as large as possible.
         self.poke(list + self.at("ArrayListBase", "Count"), &u32::MAX.to_le_bytes());
         let mut last = first;
         while self.word(last + next) != 0 {
@@ -116,7 +116,7 @@ impl Real {
         self.word(self.global("ObjectMethodTable") + self.at("MethodTable", "Module"))
     }
 
-    /// Makes the segment of large objects one of these words.
+    /// Fills the segment of large objects with these words.
     pub(super) fn objects(&mut self, words: u64, word: impl Fn(u64) -> u64) {
         let memory = self.words(words, word);
         let heap = self.runtime.heap().unwrap();
@@ -129,7 +129,7 @@ impl Real {
         }
     }
 
-    /// The address that added memory will have.
+    /// Returns the address that added memory will have.
     pub(super) fn room(&self) -> u64 {
         self.next
     }
@@ -145,33 +145,33 @@ impl Real {
         (0..count).for_each(|i| self.core.map(at + stride * i, offset, bytes.len() as u64, super::make::RW));
     }
 
-    /// Makes the map of code lead every address to a list of fragments.
+    /// Makes the code map refer every address to a list of fragments.
     pub(super) fn map_code(&mut self, fragments: u64) {
         let table = (0..4).fold(fragments, |below, _| self.words(256, |_| below));
         let top = self.runtime.descriptor().pointer("ExecutionManagerCodeRangeMapAddress").unwrap().0;
         self.poke(top + self.at("RangeSectionMap", "TopLevelData"), &table.to_le_bytes());
     }
 
-    /// A placeholder for a method.
+    /// Makes a placeholder for a method.
     pub(super) fn method_desc(&self) -> u64 {
         self.global("ObjectMethodTable")
     }
 
-    /// A managed thread with a stack: its `Thread`, and its id.
+    /// Returns a managed thread with a stack: its `Thread`, and its id.
     pub(super) fn thread(&self) -> (u64, u64) {
         let threads = self.runtime.thread_list().unwrap();
         let on_stack = |id: u64| self.runtime.file().threads.iter().any(|t| u64::from(t.id) == id);
         threads.iter().find_map(|t| Some((t.address.0, t.os_id.filter(|id| on_stack(*id))?))).unwrap()
     }
 
-    /// Moves that thread, which gets no frames of the runtime.
+    /// Sets the registers of that thread, and removes its explicit frames.
     pub(super) fn run_at(&mut self, ip: u64, sp: u64) {
         let id = self.thread().1;
         self.core.registers(id, &[(16, ip), (19, sp)]);
         self.frames_at(u64::MAX);
     }
 
-    /// The exception that a thread handles.
+    /// Returns the exception that a thread handles.
     pub(super) fn thrown(&self) -> u64 {
         self.runtime.thread_list().unwrap().iter().find_map(|t| t.exception).unwrap().0
     }
@@ -196,13 +196,13 @@ impl Real {
         [&head[..], &units, &[0; 8]].concat()
     }
 
-    /// Sets the first frame of the runtime of that thread.
+    /// Sets the first explicit frame of that thread.
     pub(super) fn frames_at(&mut self, at: u64) {
         let frame = self.thread().0 + self.at("Thread", "Frame");
         self.poke(frame, &at.to_le_bytes());
     }
 
-    /// Adds a thread of the system.
+    /// Adds an OS thread.
     pub(super) fn os_thread(&mut self, id: u64, ip: u64, sp: u64) {
         let mut status = vec![0; 336];
         status[32..36].copy_from_slice(&(id as u32).to_le_bytes());
@@ -210,8 +210,8 @@ impl Real {
         self.core.note(1, &status);
     }
 
-    /// Adds `count` threads to the runtime's list, whose fields *(offset, value, bytes)* are those that `fields` returns, given number and
-    /// address. They overlap as far as that allows.
+    /// Adds `count` threads to the runtime's list, with the fields *(offset, value, bytes)* that `fields` returns for number and address. The
+    /// threads overlap as much as possible.
     pub(super) fn threads(&mut self, count: u64, fields: impl Fn(u64, u64) -> Vec<(u64, u64, usize)>) {
         let (link, start) = (self.at("Thread", "LinkNext"), self.next);
         let places = |i: u64, at: u64, stride: u64| {
@@ -240,19 +240,19 @@ impl Real {
         self.poke(store + self.at("ThreadStore", "ThreadCount"), &all.to_le_bytes()[..4]);
     }
 
-    /// Where a `Thread` has what leads to its thread statics, and that of a thread with some.
+    /// Returns the offset of the thread statics in a `Thread`, and their value in a thread that has some.
     pub(super) fn thread_statics(&self) -> (u64, u64) {
         let at = self.at("Thread", "ThreadLocalDataPtr");
         let threads = self.runtime.thread_list().unwrap();
         (at, threads.iter().map(|t| self.word(t.address.0 + at)).find(|block| *block != 0).unwrap())
     }
 
-    /// The number or address that marks a frame of a type.
+    /// Returns the number or address that identifies a frame type.
     pub(super) fn identifier(&self, ty: &str) -> u64 {
         self.runtime.descriptor().pointer(&format!("{ty}Identifier")).unwrap().0
     }
 
-    /// An address of native code of the runtime.
+    /// Returns an address of native code of the runtime.
     pub(super) fn native(&self) -> u64 {
         self.image() + 0x10_0000
     }
@@ -275,7 +275,7 @@ impl Real {
     }
 }
 
-/// Modules whose paths of 16,000 characters begin one character after the other.
+/// Modules with paths of 16,000 characters that begin one character apart.
 pub fn paths(_: &Path, part: u64) -> Vec<u8> {
     let mut real = Real::new();
     let count = 90_000 / part;
@@ -283,20 +283,20 @@ pub fn paths(_: &Path, part: u64) -> Vec<u8> {
     let of_path = real.at("Module", "Path");
     let paths = real.words(count, |i| text + 2 * i);
     real.modules(count, |i| paths + 8 * i - of_path);
-    // Types without names: whether others have some is asked of each module.
+    // Types without names: each module is asked whether it has names.
     let image = real.word(real.core() + real.at("Module", "Base"));
     real.poke(image, &[0; 8]);
     real.finish()
 }
 
-/// A `Module` with these words.
+/// Makes a `Module` with these words.
 fn module(words: &[(u64, u64)]) -> Vec<u8> {
     let mut out = vec![0; 0x400];
     words.iter().for_each(|(at, word)| out[*at as usize..][..8].copy_from_slice(&word.to_le_bytes()));
     out
 }
 
-/// The words of a `Module` whose table of types is at `table`.
+/// Returns the words of a `Module` whose table of types is at `table`.
 fn with_types(real: &Real, table: u64, rows: u64) -> [(u64, u64); 2] {
     let map = real.at("Module", "TypeDefToMethodTableMap");
     [(map + real.at("ModuleLookupMap", "TableData"), table), (map + real.at("ModuleLookupMap", "Count"), rows)]
@@ -323,7 +323,7 @@ fn metadata(rows: u64) -> Vec<u8> {
     let mut tables = fields(&[(0, 6), (7, 1), (1, 1), (1 << 0x02 | 1 << 0x29, 8), (0, 8), (rows, 4), (rows, 4)]);
     // TypeDef: nested, name, no namespace.
     (0..rows).for_each(|i| tables.extend(fields(&[(2, 4), (1 + i, 4), (0, 4), (0, if rows >= 1 << 14 { 4 } else { 2 }), (1, 2), (1, 2)])));
-    // NestedClass: each in itself.
+    // NestedClass: each is nested in itself.
     let row = if rows >= 1 << 16 { 4 } else { 2 };
     (0..rows).for_each(|i| tables.extend(fields(&[(rows + 1 + i, row), (1, row)])));
     let mut out = b"BSJB".to_vec();
@@ -344,7 +344,7 @@ fn with_metadata(modules: u64, rows: u64) -> Vec<u8> {
     let at = real.at("Module", "DynamicMetadata");
     let all = real.words(modules, |_| saved);
     real.modules(modules, |i| all + 8 * i - at);
-    // System.Object is there, and whatever leads to its module.
+    // System.Object, and everything that refers to its module, is kept.
     real.poke(real.core() + at, &saved.to_le_bytes());
     real.finish()
 }
@@ -354,7 +354,7 @@ pub fn names(_: &Path, part: u64) -> Vec<u8> {
     with_metadata(1, 400_000 / part)
 }
 
-/// Modules with an unsorted table each, all in the same place.
+/// Modules with one unsorted table each, all at the same address.
 pub fn indices(_: &Path, part: u64) -> Vec<u8> {
     with_metadata(4_000 / part, 60_000)
 }
@@ -381,7 +381,7 @@ pub fn fields_of_types(_: &Path, part: u64) -> Vec<u8> {
     let (mut real, count) = (Real::new(), 10_000 / part);
     let (instance, of_class) = (real.instance(), real.at("MethodTable", "EEClassOrCanonMT"));
     let class = real.word((real.word(instance + of_class) & !1) + of_class);
-    // Each is a number, the first field of its module.
+    // Each field is a number, the first field of its module.
     let field = fields(&[(instance, 8), (1, 4), (0x08 << 27, 4)]);
     let list = real.add(&field.repeat(60_000));
     real.poke(class + real.at("EEClass", "NumInstanceFields"), &60_000u16.to_le_bytes());
@@ -391,7 +391,7 @@ pub fn fields_of_types(_: &Path, part: u64) -> Vec<u8> {
     real.finish()
 }
 
-/// The inverse of the constant that FxHash multiplies by.
+/// Multiplies by the inverse of FxHash's constant.
 fn unmixed(value: u64) -> u64 {
     const K: u64 = 0xf135_7aea_2e62_a9c5;
     let mut inverse: u64 = 1;
@@ -399,14 +399,14 @@ fn unmixed(value: u64) -> u64 {
     value.wrapping_mul(inverse)
 }
 
-/// The dump with a segment of such words, each behind a header that an object may have.
+/// Returns the dump with a segment of such words, each after a valid object header.
 fn region(words: u64, word: impl Fn(u64) -> u64) -> Vec<u8> {
     let mut real = Real::new();
     real.objects(2 * words, |i| if i % 2 == 0 { 0 } else { word(i / 2) });
     real.finish()
 }
 
-/// A segment full of words that would all be in one bucket of a table without a key.
+/// A segment of words that would all be in one bucket of a hash table without a key.
 pub fn flood(_: &Path, part: u64) -> Vec<u8> {
     region(200_000 / part, |i| unmixed(7 << 31 | i << 3))
 }

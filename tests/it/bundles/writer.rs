@@ -1,4 +1,4 @@
-//! Writes single-file programs, as the runtime's design document of the single-file bundler describes them.
+//! Writes single-file programs according to the runtime's design document of the single-file bundler.
 
 use std::io::Write;
 
@@ -21,7 +21,7 @@ pub struct File<'f> {
 /// A single-file program, and where its parts are.
 pub struct Program {
     pub bytes: Vec<u8>,
-    /// Offset of the header, and where that is written.
+    /// Offset of the header, and of the number with that offset.
     pub header: usize,
     pub header_at: usize,
     /// Offsets of the records of the files.
@@ -31,7 +31,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Overwrites a number of 64 bits.
+    /// Overwrites a 64-bit number.
     pub fn put(&mut self, at: usize, n: i64) {
         self.bytes[at..at + 8].copy_from_slice(&n.to_le_bytes());
     }

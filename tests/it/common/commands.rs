@@ -3,7 +3,7 @@
 use super::run;
 use gcdump::cli::{COMMANDS, Entry, Exit};
 
-/// Words of a command line, without quotes.
+/// Splits a command line into words, without quotes.
 pub fn words(line: &str) -> Vec<String> {
     let (mut out, mut word, mut quoted) = (Vec::new(), None::<String>, false);
     for c in line.chars() {
@@ -21,14 +21,14 @@ pub fn words(line: &str) -> Vec<String> {
     out
 }
 
-/// Runs a command that an answer names. Its words, and whether it has an answer, be it a partial one.
+/// Runs a command that an answer suggests. Returns its words, and whether it has an answer, complete or partial.
 pub fn leads_on(line: &str) -> (Vec<String>, bool) {
     let words = words(line.strip_prefix("gcdump ").unwrap());
     let exit = run(&words).exit;
     (words, matches!(exit, Exit::Ok | Exit::Partial))
 }
 
-/// Whether a placeholder of examples stands for a dump: one, or several to compare.
+/// Whether a placeholder of examples is a dump: one, or several to compare.
 pub fn is_dump(word: &str) -> bool {
     matches!(word, "DUMP" | "BEFORE" | "AFTER")
 }
@@ -51,14 +51,14 @@ pub fn forms(more: &[&[&str]]) -> Vec<Vec<String>> {
     out
 }
 
-/// `form` with placeholders replaced by `fill`. Where it writes a folder, that lies beside the file that `fill` says.
+/// Returns `form` with placeholders replaced by `fill`. A folder that it writes is beside the file that `fill` returns.
 pub fn filled(form: &[String], mut fill: impl FnMut(&str) -> Option<String>) -> Vec<String> {
     let folder = form[0] == "fleet" || form[0] == "export" && matches!(form[1].as_str(), "parquet" | "csv" | "ndjson");
     let place = |word: &str, path: String| if word == "OUT" && folder { format!("{path}.{}", form[0]) } else { path };
     form.iter().map(|word| fill(word).map_or_else(|| word.clone(), |path| place(word, path))).collect()
 }
 
-/// Removes what a command line wrote whose `OUT` was this.
+/// Removes the output of a command line whose `OUT` was this.
 pub fn remove_out(out: &std::path::Path) {
     let _ = std::fs::remove_file(out);
     for command in ["fleet", "export"] {

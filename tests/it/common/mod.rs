@@ -21,7 +21,7 @@ use serde_json::Value;
 use crate::harness::{Ignored, output, with_output};
 use crate::support::Shape;
 
-/// Held while a test rewrites its part of `docs/coverage.md`, which several do.
+/// Held while a test rewrites its part of `docs/coverage.md`; several tests do.
 pub static COVERAGE: Mutex<()> = Mutex::new(());
 
 /// Result of a run.
@@ -32,7 +32,7 @@ pub struct Ran {
 }
 
 impl Ran {
-    /// The answer as JSON.
+    /// Parses the answer as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}: {}\n{}", self.out, self.err))
     }
@@ -47,7 +47,7 @@ fn command_line<S: AsRef<str>>(args: &[S]) -> impl Iterator<Item = OsString> {
     std::iter::once("gcdump").chain(args.iter().map(AsRef::as_ref)).map(Into::into)
 }
 
-/// What `work` prints, as if piped.
+/// Captures what `work` prints, as if piped.
 pub fn captured(work: impl FnOnce(Streams<'_>) -> Exit) -> Ran {
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let exit = work(Streams::piped(&mut out, &mut err));
@@ -62,7 +62,7 @@ pub fn run_on<S: AsRef<str>>(screen: Screen, args: &[S]) -> Ran {
     Ran { exit, out: String::from_utf8(out).unwrap(), err: String::from_utf8(err).unwrap() }
 }
 
-/// The parsed command line `args`, to be run more than once.
+/// Parses the command line `args`, which can then run more than once.
 pub fn parsed<S: AsRef<str>>(args: &[S]) -> Cli {
     let mut parsed = None;
     let ran = captured(|mut streams| match cli::parse(command_line(args), &mut streams) {
@@ -84,7 +84,7 @@ pub fn ask(dump: &Path, command: &[&str]) -> (Exit, Value) {
     (ran.exit, ran.json())
 }
 
-/// The folder of the lab's NativeAOT program that answers about this dump need, if they need one.
+/// Returns the folder of the lab's NativeAOT program, if answers about this dump need it.
 pub fn program_of(dump: &Path) -> Result<Option<PathBuf>, Ignored> {
     let program = match dump.file_name().unwrap_or_default().to_str() {
         Some(name) if name.starts_with("aot9-") => native_aot_program(),
@@ -95,7 +95,7 @@ pub fn program_of(dump: &Path) -> Result<Option<PathBuf>, Ignored> {
     program.map(Some).ok_or_else(|| Ignored(format!("the program of {} is not on this machine", dump.display())))
 }
 
-/// Like [`ask`], with these module files: a folder, or a file.
+/// Does the same as [`ask`], with these module files: a folder, or a file.
 pub fn ask_with_files(dump: &Path, command: &[&str], modules: Option<&Path>) -> (Exit, Value) {
     let ran = run_with_files(dump, command, modules);
     (ran.exit, ran.json())
@@ -110,7 +110,7 @@ pub fn run_with_files(dump: &Path, command: &[&str], modules: Option<&Path>) -> 
     run(&args)
 }
 
-/// Measures the processor time of this thread, where the system tells it, and else the clock: other work on the machine stretches that.
+/// Measures the CPU time of this thread if the system reports it, else wall time, which other work on the machine stretches.
 pub struct Stopwatch {
     clock: Instant,
     cpu: Option<Duration>,
@@ -131,12 +131,12 @@ impl Stopwatch {
     }
 }
 
-/// The small dump in the repository.
+/// Path of the small dump in the repository.
 pub fn own_dump() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps/net10-wks-basics-heap.dmp.zst")
 }
 
-/// The same, unpacked once for all tests: unpacking takes longer than most commands.
+/// Path of that dump, unpacked once for all tests: unpacking takes longer than most commands.
 pub fn own_unpacked() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     let unpack = || {
@@ -238,7 +238,7 @@ pub fn native_aot_11_program() -> Option<PathBuf> {
     FOLDER.get_or_init(unpack).clone()
 }
 
-/// Like [`native_aot_11_program`], of the dump with server GC: its file is a patch of the other program's.
+/// Path of the program dumped with server GC, otherwise as in [`native_aot_11_program`]: its file is a patch of the other program's.
 fn native_aot_11_server_program() -> Option<PathBuf> {
     static FOLDER: OnceLock<Option<PathBuf>> = OnceLock::new();
     let unpack = || {
@@ -255,18 +255,18 @@ fn native_aot_11_server_program() -> Option<PathBuf> {
     FOLDER.get_or_init(unpack).clone()
 }
 
-/// The unpacked dumps of CoreCLR in the manifest, and the names of those not unpacked. `native_aot` is about the others. Fails if
-/// none is unpacked.
+/// Returns the unpacked dumps of CoreCLR in the manifest, and the names of those that are not unpacked. `native_aot` checks the others. Fails
+/// if none is unpacked.
 pub fn known_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
     every_dump(|row| !row["runtime"].as_str().unwrap().contains("aot") && wanted(row))
 }
 
-/// Like [`known_dumps`], including those that must be refused.
+/// Returns the dumps of [`known_dumps`] and those that must be refused.
 pub fn every_dump(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
     found(&manifests(&needs_shared()?, is_of_x64), wanted)
 }
 
-/// Like [`every_dump`], of other machines, of NativeAOT programs of other releases than 9, and of single files.
+/// Returns dumps like [`every_dump`] of other machines, of NativeAOT programs of releases other than 9, and of single-file programs.
 pub fn further_dumps(wanted: impl Fn(&Value) -> bool) -> Result<(Vec<Known>, Vec<String>), Ignored> {
     found(&manifests(&needs_shared()?, is_further), wanted)
 }
@@ -313,7 +313,7 @@ fn found(rows: &[(PathBuf, Value)], wanted: impl Fn(&Value) -> bool) -> Result<(
     }
 }
 
-/// The rows of the manifest in `shared`, and those of the one in `dumps3` beside it that `is_new` takes, each with its folder.
+/// Returns the rows of the manifest in `shared`, and those of the one in `dumps3` beside it that `is_new` accepts, each with its folder.
 fn manifests(shared: &Path, is_new: impl Fn(&Value) -> bool) -> Vec<(PathBuf, Value)> {
     let later = shared.with_file_name("dumps3");
     let rows = |folder: &Path| match json_file(&folder.join("manifest.json")) {
@@ -412,7 +412,7 @@ pub fn walker(runtime: &Runtime) -> Walker {
     Walker::new(runtime.gc().unwrap(), threads).unwrap().data
 }
 
-/// An address in JSON.
+/// Parses an address in JSON.
 pub fn number(v: &Value) -> u64 {
     v.as_str().and_then(|s| u64::from_str_radix(s.strip_prefix("0x")?, 16).ok()).unwrap_or_else(|| panic!("{v} is not an address"))
 }
@@ -423,10 +423,10 @@ pub fn file_offset(dump: &DumpFile, at: Addr) -> Option<usize> {
     Some((range.offset + (at.0 - range.start.0)) as usize)
 }
 
-/// No address, as who overwrites memory leaves it.
+/// An address that is not valid, such as in overwritten memory.
 pub const NOWHERE: u64 = 0xdead_beef_dead_beef;
 
-/// `bytes`, which are the file of `dump`, with other values in the process's memory: address, value, and how many bytes of it.
+/// Returns `bytes`, the file of `dump`, with other values in the process's memory: address, value, and number of bytes.
 pub fn with_words(dump: &DumpFile, bytes: &[u8], endian: Endian, words: &[(Addr, u64, usize)]) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
     for (at, value, len) in words {
@@ -440,7 +440,7 @@ pub fn with_words(dump: &DumpFile, bytes: &[u8], endian: Endian, words: &[(Addr,
     bytes
 }
 
-/// The file of a dump of the repository, or of an unpacked one; `None` if it is not on this machine.
+/// Reads the file of a dump of the repository, or of an unpacked one; `None` if it is not on this machine.
 pub fn bytes_of(name: &str) -> Option<Vec<u8>> {
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("dumps");
     let packed = [own.join("corpus"), own].map(|folder| folder.join(format!("{name}.dmp.zst")));
@@ -461,7 +461,7 @@ pub fn random() -> impl FnMut(usize) -> usize {
     }
 }
 
-/// `ranges` by address, those that touch as one.
+/// Returns `ranges` by address, with adjacent ones joined.
 pub fn joined(mut ranges: Vec<AddrRange>) -> Vec<AddrRange> {
     ranges.sort_unstable();
     let mut out: Vec<AddrRange> = Vec::new();

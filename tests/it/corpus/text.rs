@@ -30,7 +30,7 @@ const UNIX_PATHS: &[&str] = &[
     "/_/src/runtime/artifacts/obj/",
     "/_/artifacts/obj/",
     "/__w/1/s/",
-    // That of the lab's programs.
+    // The folder of the lab's programs.
     "/src/obj/",
     // The requests of the `http` scenario, to its own server.
     "/path/",

@@ -1,4 +1,4 @@
-//! What all commands answer about one process.
+//! The answers of all commands about one process.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use gcdump::{Dump, Error, Heap, Runtime};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Objects that commands are asked about.
+/// Objects that commands are run on.
 pub struct Given {
     object: Addr,
     exception: Addr,
@@ -35,22 +35,22 @@ impl Given {
     }
 }
 
-/// What became of an answer.
+/// How an answer has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Outcome {
-    /// There is none, and a reason.
+    /// The command refuses, with a reason.
     Refused,
-    /// It says that it does not have something.
+    /// The answer says that it is partial.
     Partial,
-    /// The answer is the same; its coverage says which stacks count word by word.
+    /// The answer is the same; its coverage says which stacks are conservative.
     Covered,
-    /// It is another one, and does not say that it does not have anything.
+    /// The answer differs and does not say that it is partial.
     Changed,
 }
 
 type Said = Result<(String, Notes), String>;
 
-/// What each command answered.
+/// The answer of each command.
 pub struct Asked(BTreeMap<&'static str, Said>);
 
 fn said<T: Serialize>(answer: Answer<T>) -> Said {
@@ -70,7 +70,7 @@ fn with_heap(runtime: &Runtime, ask: impl FnOnce(&Heap) -> Said) -> Said {
 /// The commands, in order of name. `info` and `contracts` are about the descriptor itself.
 pub const COMMANDS: &[(&str, Ask)] = &[
     ("analyze", |_, r, _| tried(analyze(r, &[], &AnalyzeQuery::default()))),
-    ("async", |_, r, _| with_heap(r, |h| tried(chains(h, &AsyncQuery { tasks: true, ..AsyncQuery::default() })))),
+    ("async", |_, r, _| with_heap(r, |h| tried(async_chains(h, &AsyncQuery { tasks: true, ..AsyncQuery::default() })))),
     ("exceptions", |_, r, _| with_heap(r, |h| tried(exceptions(h, &ExceptionsQuery::default())))),
     ("finalizers", |_, r, _| tried(finalizers(r, &FinalizersQuery { objects: true, ..FinalizersQuery::default() }))),
     ("fragmentation", |_, r, _| with_heap(r, |h| tried(fragmentation(h, &FragmentationQuery { heaps: true, segments: true, top: 0 })))),
@@ -79,7 +79,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("inspect", |_, r, _| with_heap(r, |h| tried(inspect(h, &InspectQuery::default())))),
     ("locks", |_, r, _| with_heap(r, |h| tried(locks(h, &LocksQuery { all: true })))),
     ("memory", |d, _, _| {
-        // The test itself changes how much memory there is, and of it what nobody claims.
+        // The test itself changes how much memory there is, and how much of it is unexplained.
         let claimed = |r: &MemoryRangeModel| r.kind.explains().then_some((r.kind, r.generation, r.start, r.end));
         let answer = memory_map(d, &MemoryQuery { ranges: true, top: 0, runtime: 0, contents: false });
         said(answer.map(|report| report.ranges.unwrap().iter().filter_map(claimed).collect::<Vec<_>>()))
@@ -107,12 +107,12 @@ pub const COMMANDS: &[(&str, Ask)] = &[
         with_heap(r, |h| tried(paths(h, &query)))
     }),
     ("pool", |_, r, _| with_heap(r, |h| tried(pool(h)))),
-    ("requests", |_, r, _| with_heap(r, |h| tried(requests(h, None)))),
+    ("requests", |_, r, _| with_heap(r, |h| tried(requests(h, &Default::default())))),
     ("retained", |_, r, _| {
         let query = RetainedQuery { view: RetainedView::Top, types: vec![], stacks: Stacks::ALL[0], top: 20, objects: 20 };
         with_heap(r, |h| tried(retained(h, &query)))
     }),
-    // Static fields are read by `statics`, and by all that need the graph.
+    // Static fields are read by `statics`, and by all commands that need the graph.
     ("roots", |_, r, _| {
         let kinds = RootKind::ALL.into_iter().filter(|k| !matches!(k, RootKind::Static | RootKind::ThreadStatic)).collect();
         let query = RootsQuery { options: RootOptions { kinds, weak: true, ..RootOptions::default() }, ..RootsQuery::default() };
@@ -127,7 +127,7 @@ pub const COMMANDS: &[(&str, Ask)] = &[
     ("type", |_, r, g| tried(types(r, &TypePattern::MethodTable(g.table), true))),
     ("unreachable", |_, r, _| with_heap(r, |h| tried(unreachable(h, &UnreachableQuery::default())))),
     ("verify", |_, r, _| tried(verify(r, &VerifyQuery::default()))),
-    ("where", |_, r, g| with_heap(r, |h| tried(place(h, g.object)))),
+    ("where", |_, r, g| with_heap(r, |h| tried(where_is(h, g.object)))),
 ];
 
 impl Asked {
@@ -140,7 +140,7 @@ impl Asked {
         Asked(COMMANDS.iter().map(|(name, of)| (*name, ask(of))).collect())
     }
 
-    /// The commands that answer otherwise in `other`.
+    /// Returns the commands whose answer differs in `other`.
     pub fn differences(&self, other: &Asked) -> BTreeMap<&'static str, Outcome> {
         let compare = |(name, now): (&&'static str, &Said)| {
             let outcome = match (&self.0[name], now) {
@@ -158,7 +158,7 @@ impl Asked {
     }
 }
 
-/// Whether only the coverage differs, each kind that does with a reason.
+/// Whether only the coverage differs, with a reason for each kind that does.
 fn is_covered(before: &str, now: &str) -> bool {
     let [(before, was), (now, is)] = [before, now].map(|text| {
         let mut data: Value = serde_json::from_str(text).unwrap();

@@ -1,5 +1,5 @@
-//! A field of .NET's own libraries that has another name takes only the answers that read it: `library.txt`, with what becomes of
-//! them. `GCDUMP_BLESS=1 cargo test --test it descriptor::` writes it anew.
+//! A renamed field of .NET's libraries affects only the answers that read it. `library.txt` lists them and how they change; `GCDUMP_BLESS=1
+//! cargo test --test it descriptor::` rewrites it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::process::Process;
 use super::{each_source, table_path};
 use crate::common::{cases, each};
 
-/// Every name of a field that readers of library types bind.
+/// Returns every field name that readers of library types bind.
 fn fields() -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     each_source(|text| {
@@ -22,7 +22,7 @@ fn fields() -> BTreeSet<String> {
     out
 }
 
-/// The commands that answer otherwise where no field of a library is called `name`.
+/// Returns the commands whose answer differs if no field of a library is called `name`.
 fn row(process: &Process, name: &str) -> BTreeMap<Outcome, Vec<&'static str>> {
     let mut out: BTreeMap<Outcome, Vec<&'static str>> = BTreeMap::new();
     for (command, outcome) in process.whole().differences(&process.asked_without(name)) {
@@ -40,7 +40,7 @@ fn print(rows: &[(String, BTreeMap<Outcome, Vec<&'static str>>)]) -> String {
 }
 
 #[test]
-fn a_field_of_a_library_takes_the_answers_that_read_it() {
+fn a_missing_library_field_affects_only_the_answers_that_read_it() {
     let fields: Vec<String> = fields().into_iter().collect();
     assert!(fields.len() > 100 && fields.iter().any(|f| f == "m_stateFlags"), "{fields:?}");
     let bless = std::env::var_os("GCDUMP_BLESS").is_some();
@@ -68,9 +68,9 @@ fn a_field_of_a_library_takes_the_answers_that_read_it() {
     }
 }
 
-/// Of what .NET 11 added, the answers that read it are not refused without it: they say what they do not know.
+/// Without a field that .NET 11 added, the answers that read it are not refused: they say what is unknown.
 #[test]
-fn fields_of_net11_take_no_whole_answer() {
+fn missing_fields_of_net11_leave_answers_partial() {
     let table = std::fs::read_to_string(table_path("library.txt")).unwrap();
     let refused: Vec<&str> = table.lines().filter(|line| !line.starts_with('#') && line.contains("Refused")).collect();
     assert!(refused.is_empty(), "{refused:#?}");

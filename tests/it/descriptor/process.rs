@@ -1,4 +1,4 @@
-//! A real process whose descriptors can be replaced: of the opened dump, only the header and the JSON change.
+//! A real process with replaceable descriptors: only their headers and JSON change in the opened dump.
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -10,11 +10,11 @@ use gcdump::internals::contract::Header;
 use gcdump::internals::dump::{Bytes, CapturedRange, DumpFile, OpenOptions, open};
 use gcdump::{Dump, Limits};
 
-/// Where the new texts lie: nothing else is there.
+/// Address of the new texts, where nothing else is mapped.
 const FREE: u64 = 0x0000_1000_0000_0000;
 
 struct Part {
-    /// Where its header is in the file.
+    /// File offset of the header.
     offset: usize,
     text: Text,
 }
@@ -26,7 +26,7 @@ pub struct Process {
     whole: OnceLock<Asked>,
 }
 
-/// Where the names of metadata that read `name` begin.
+/// Returns the offsets of metadata names that equal `name`.
 fn places(bytes: &[u8], name: &str) -> Vec<usize> {
     let wanted = [b"\0", name.as_bytes(), b"\0"].concat();
     let starts = bytes.iter().enumerate().filter(|(_, byte)| **byte == wanted[1]).map(|(at, _)| at);
@@ -34,17 +34,17 @@ fn places(bytes: &[u8], name: &str) -> Vec<usize> {
 }
 
 impl Process {
-    /// A dump of the repository with the descriptors of .NET 11: of the runtime, and of the GC.
+    /// Opens a dump of the repository with the descriptors of .NET 11: of the runtime, and of the GC.
     pub fn open() -> Process {
         Process::of("net11shape-wks-threads-heap")
     }
 
-    /// A process of .NET 11 itself with continuations, locks and tasks.
+    /// Opens a real process of .NET 11 with continuations, locks and tasks.
     pub fn of_net11() -> Process {
         Process::of("net11-wks-asyncmixrt-heap")
     }
 
-    /// A dump of the repository.
+    /// Opens a dump of the repository.
     pub fn of(name: &str) -> Process {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"));
         let file = open(&path, &OpenOptions::default()).unwrap();
@@ -64,12 +64,12 @@ impl Process {
         Process { given: Given::of(&dump), file, parts, whole: OnceLock::new() }
     }
 
-    /// The texts of the descriptors.
+    /// Returns the texts of the descriptors.
     pub fn texts(&self) -> impl Iterator<Item = &Text> {
         self.parts.iter().map(|p| &p.text)
     }
 
-    /// The answers about the process as it is.
+    /// Returns the answers for the unchanged process.
     pub fn whole(&self) -> &Asked {
         self.whole.get_or_init(|| self.asked(|_| ()))
     }
@@ -79,7 +79,7 @@ impl Process {
         !places(&self.file.bytes, name).is_empty()
     }
 
-    /// The answers where metadata has another name for all that is called `name`.
+    /// Returns the answers with another name in metadata for everything called `name`.
     pub fn asked_without(&self, name: &str) -> Asked {
         let mut file = self.file.clone();
         let mut bytes = file.bytes.to_vec();
@@ -90,12 +90,12 @@ impl Process {
         Asked::of(&Dump::of(file, &gcdump::OpenOptions::default()), &self.given)
     }
 
-    /// What commands answer where each text is changed by `change`.
+    /// Returns the answers with each text changed by `change`.
     pub fn asked(&self, change: impl Fn(&mut Text)) -> Asked {
         Asked::of(&self.dump(change), &self.given)
     }
 
-    /// The dump where each text is changed by `change`.
+    /// Opens the dump with each text changed by `change`.
     pub fn dump(&self, change: impl Fn(&mut Text)) -> Dump {
         let mut file = self.file.clone();
         let mut bytes = file.bytes.to_vec();

@@ -3,23 +3,23 @@
 use gcdump::internals::contract::DescriptorItem;
 use serde_json::Value;
 
-/// Name of what a change adds.
+/// Name of an added item.
 pub const ADDED: &str = "AddedByATest";
 
 /// A change to one item.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// It is gone.
+    /// The item is removed.
     Remove,
-    /// It has another name.
+    /// The item has another name.
     Rename,
-    /// Another one stands beside it.
+    /// A second item is added beside it.
     Add,
-    /// The type that is written with it is another one.
+    /// The item has another type in the text.
     Retype,
-    /// Something else stands in its place.
+    /// The item has another value.
     Value(&'static str),
-    /// It stands there twice.
+    /// The item occurs twice.
     Twice,
 }
 
@@ -56,7 +56,7 @@ const OF_CONTRACTS: &[Change] =
     &[Change::Remove, Change::Rename, Change::Add, Change::Value("null"), Change::Value("{}"), Change::Value("[1]")];
 
 impl Change {
-    /// All changes to such an item.
+    /// Returns all changes to such an item.
     pub fn of(item: &DescriptorItem) -> &'static [Change] {
         match item {
             DescriptorItem::Field(..) | DescriptorItem::Size(_) => OF_FIELDS,
@@ -66,17 +66,17 @@ impl Change {
         }
     }
 
-    /// Whether the item is what it was.
+    /// Whether the item keeps its meaning.
     pub fn keeps(&self) -> bool {
         matches!(self, Change::Add | Change::Retype)
     }
 
-    /// Whether the item is there, but cannot be used.
+    /// Whether the item exists but cannot be used.
     pub fn is_unusable(&self) -> bool {
         matches!(self, Change::Value(_) | Change::Twice)
     }
 
-    /// The item that comes with it.
+    /// Returns the item that is added.
     pub fn added(&self, item: &DescriptorItem) -> Option<DescriptorItem> {
         let name = || ADDED.to_string();
         matches!(self, Change::Add | Change::Rename).then(|| match item {
@@ -88,7 +88,7 @@ impl Change {
     }
 }
 
-/// A value as it is written: dictionaries keep their order, and may have an entry twice.
+/// A JSON value as written: dictionaries keep their order, and may have an entry twice.
 #[derive(Clone, Debug)]
 enum Node {
     Raw(String),
@@ -242,7 +242,7 @@ impl Text {
         self.section(section).entries().push((name.into(), Node::Raw(text.into())));
     }
 
-    /// Adds what no reader knows, usable or not: fields to every type, types, globals, contracts, sub-descriptors, sections.
+    /// Adds items that no reader knows, usable or not: fields to every type, types, globals, contracts, sub-descriptors, sections.
     pub fn enrich(&mut self) {
         const ODD: [&str; 8] = ["1", "-1", "null", "[[1],\"t\"]", "{\"a\":[{}]}", "[1,2,3]", "2147483647", "1e9"];
         for (name, fields) in self.section("types").entries() {

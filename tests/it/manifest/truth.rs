@@ -51,8 +51,8 @@ pub fn truths(dump: &Known, truth: &Value, has_heap: bool, f: &mut Findings) {
     }
 }
 
-/// What `GC.CollectionCount` and `GC.GetGCMemoryInfo` returned to the program. Those that tell nothing, or collected between the
-/// truth and the dump, are left out.
+/// Compares with the results of `GC.CollectionCount` and `GC.GetGCMemoryInfo` in the program. Records that have none, or after which a
+/// collection ran before the dump, are left out.
 fn collections(dump: &Known, truth: &Value, f: &mut Findings) {
     let track = if dump.name.ends_with(".before") { &truth["collections_before"] } else { &truth["collections_after"] };
     let gc = match dump.name.rsplit_once('.') {
@@ -107,7 +107,7 @@ fn collections(dump: &Known, truth: &Value, f: &mut Findings) {
     }
 }
 
-/// An 11-shaped dump: everything through the descriptor alone.
+/// Checks an 11-shaped dump, in which everything is read through the descriptor.
 pub fn expected(dump: &Known, expect: &Value, f: &mut Findings) {
     let (_, info) = ask(&dump.path, &["info"]);
     let gc = &info["data"]["gc"];

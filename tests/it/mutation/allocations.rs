@@ -7,7 +7,7 @@ use std::cell::Cell;
 /// Bytes allocated by a thread since [`start`].
 #[derive(Clone, Copy)]
 struct Count {
-    /// Negative if memory was freed that is older or from another thread.
+    /// Negative if freed memory is older or from another thread.
     live: i64,
     peak: i64,
 }
@@ -69,12 +69,12 @@ pub fn start() {
     COUNT.with(|count| count.set(Count { live: 0, peak: 0 }));
 }
 
-/// Resets the peak to what is allocated at present.
+/// Resets the peak to the current allocation.
 pub fn forget_peak() {
     COUNT.with(|count| count.set(Count { peak: count.get().live, ..count.get() }));
 }
 
-/// Does `work`, whose allocations are not counted.
+/// Runs `work`, whose allocations are not counted.
 pub fn uncounted<T>(work: impl FnOnce() -> T) -> T {
     let before = COUNT.with(Cell::get);
     let done = work();

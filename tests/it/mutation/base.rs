@@ -64,10 +64,10 @@ pub const MORE: &[&[&str]] = &[
     &["simulate", "collect", "--generation", "1"],
 ];
 
-/// Cases until the command lines change, so that each base is used with each.
+/// Number of cases after which the command lines change, so that each base is used with each of them.
 pub const ROUND: usize = 16;
 
-/// Commands that ask most of the others, and so take most of the time: each case runs one of them, in turn.
+/// Commands that run most of the others and take most of the time: each case runs one of them, in turn.
 pub const COMPOSED: [&str; 7] = ["report", "trim", "analyze", "fleet", "export", "track", "index"];
 
 /// The command lines of each command. Each case runs one per command, in turn.
@@ -99,13 +99,13 @@ pub struct Base {
     pub pointers: Vec<usize>,
     /// Addresses named in answers.
     pub addresses: Vec<u64>,
-    /// What `ADDR`, `HANDLE` and `ANY` stand for: few, so that parsed command lines can be kept.
+    /// Values of `ADDR`, `HANDLE` and `ANY`: few, so that parsed command lines can be cached.
     objects: Vec<u64>,
     handles: Vec<u64>,
     any: Vec<u64>,
 }
 
-/// Addresses to ask for: to parse a command line takes longer than most commands on a small dump.
+/// Number of addresses in commands: parsing a command line takes longer than most commands on a small dump.
 const POOL: usize = 4;
 
 /// Some of `list`, from all parts of it. One in four is made an interior address.
@@ -115,7 +115,7 @@ fn pool(list: &[u64]) -> Vec<u64> {
 }
 
 impl Base {
-    /// A copy of it in a file in `folder`.
+    /// Copies the dump to a file in `folder`.
     pub fn file(&self, folder: &Path) -> tempfile::NamedTempFile {
         let mut file = tempfile::Builder::new().suffix(".dmp").tempfile_in(folder).unwrap();
         file.write_all(&self.bytes).unwrap();
@@ -136,7 +136,7 @@ impl Base {
         })
     }
 
-    /// The file offset of an address.
+    /// Returns the file offset of an address.
     pub fn offset(&self, address: u64) -> Option<usize> {
         let i = self.ranges.partition_point(|r| r.0 <= address).checked_sub(1)?;
         let (start, len, offset) = self.ranges[i];
@@ -204,7 +204,7 @@ impl Base {
         self.addresses = all.into_iter().collect();
         self.any = pool(&self.addresses);
         let found = |mark: &[u8]| memchr::memmem::find_iter(&self.bytes, mark).collect::<Vec<usize>>();
-        // The metadata header and tables; the text of the descriptor.
+        // The metadata header and tables, and the text of the descriptor.
         self.groups.push(Group { places: found(b"BSJB"), reach: 0x4000 });
         self.groups.push(Group { places: found(b"DNCCDAC\0"), reach: 64 });
         self.groups.push(Group { places: found(b"{\"version\""), reach: 0x3000 });
@@ -244,12 +244,12 @@ fn addresses(value: &Value, out: &mut BTreeSet<u64>) {
 
 type Container = (&'static str, fn(&Target) -> Vec<u8>);
 
-/// Synthetic processes of four architectures, in both containers. Each is asked everything once, which takes seconds.
+/// Synthetic processes of four architectures, in both containers. Every command runs once on each, which takes seconds.
 pub static SYNTHETIC: LazyLock<Vec<Base>> = LazyLock::new(|| {
     let containers: [Container; 2] = [("core", Target::to_elf_core), ("minidump", Target::to_minidump)];
     let mut out = Vec::new();
     for shape in Shape::ALL {
-        // In a small run, one for each architecture: containers and collectors take turns.
+        // A short run has one process per architecture, with containers and collectors in turn.
         let turn = if full() { 0 } else { usize::from(shape.big) };
         for (i, (name, make)) in sample(containers.iter().enumerate().skip(turn), 2) {
             for regions in sample([true, false].into_iter().skip(if full() { 0 } else { usize::from(shape.ptr == 4) }), 2) {
@@ -262,8 +262,8 @@ pub static SYNTHETIC: LazyLock<Vec<Base>> = LazyLock::new(|| {
     out
 });
 
-/// Some dumps of the corpus, of both containers, with and without a descriptor, with locks, and of NativeAOT. They are trimmed, so
-/// that what is changed in them is read.
+/// Some dumps of the corpus, of both containers, with and without a descriptor, with locks, and of NativeAOT. They are trimmed, so commands
+/// read most of the changed bytes.
 pub static REAL: LazyLock<Vec<Base>> = LazyLock::new(|| {
     let wanted = sample(["win-net10-wks-basics-mini", "net10-wks-basics-heap", "net8-wks-deadlock-heap", "aot9-"], 3);
     let mut out = Vec::new();

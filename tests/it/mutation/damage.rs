@@ -78,12 +78,12 @@ impl Harm<'_> {
         self.rng.below(self.base.bytes.len())
     }
 
-    /// A file offset in a structure that affects answers.
+    /// Returns a file offset in a structure that affects answers.
     fn place(&mut self) -> usize {
         self.aligned(1)
     }
 
-    /// The same, at a multiple of `len` bytes from the start of a structure.
+    /// Returns such an offset at a multiple of `len` bytes from the start of a structure.
     fn aligned(&mut self, len: u64) -> usize {
         let group = self.rng.pick(&self.base.groups).unwrap();
         let start = *self.rng.pick(&group.places).unwrap();
@@ -93,7 +93,7 @@ impl Harm<'_> {
         if self.rng.below(8) == 0 { at.saturating_sub(64) } else { at }
     }
 
-    /// A value likely to cause trouble.
+    /// Returns a value likely to cause trouble.
     fn value(&mut self) -> u64 {
         let small = self.rng.below(64) as u64;
         match self.rng.below(20) {

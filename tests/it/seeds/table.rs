@@ -1,10 +1,10 @@
-//! The table: its text, and what an answer shows of a field.
+//! The table of items: its text, and what an answer shows for a field.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-/// The rows, and the dumps to ask.
+/// The rows, and the dumps that are used.
 #[derive(Default)]
 pub struct Table {
     /// Dumps by runtime.
@@ -15,10 +15,10 @@ pub struct Table {
     pub sections: Vec<Section>,
 }
 
-/// What a placeholder stands for.
+/// The value of a placeholder.
 pub enum Let {
     Word(String),
-    /// The first value of a field of this command's answer.
+    /// The first value of a field in this command's answer.
     First(String, String),
 }
 
@@ -36,7 +36,7 @@ pub struct Row {
 
 pub enum Says {
     Field(Field),
-    /// Why a dump does not tell.
+    /// The reason why no dump can show it.
     Why(String),
 }
 
@@ -47,16 +47,16 @@ pub struct Field {
     pub shown: Shown,
 }
 
-/// What the dumps show at best.
+/// The best result of all dumps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     Value,
     Zero,
-    /// Nothing; the synthetic process has it.
+    /// Only the synthetic process has a value.
     Synthetic,
 }
 
-/// What answers show of a field.
+/// The state of a field in answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum State {
     /// Only `null`, or no row that could have it.
@@ -77,7 +77,7 @@ impl State {
 }
 
 impl Shown {
-    /// Whether the best that real dumps and the synthetic one show is what the row says.
+    /// Checks the best result of real dumps and of the synthetic process against the row.
     pub fn holds(self, real: Option<State>, synthetic: Option<State>) -> Result<(), String> {
         let expected = match self {
             Shown::Value => real == Some(State::Value),
@@ -132,7 +132,7 @@ impl Table {
         Some(())
     }
 
-    /// Every row with a field, with its place: the numbers of its section and row.
+    /// Every row with a field, with the numbers of its section and row.
     pub fn fields(&self) -> impl Iterator<Item = ((usize, usize), &Field)> {
         self.sections.iter().enumerate().flat_map(|(s, section)| {
             section.rows.iter().enumerate().filter_map(move |(r, row)| match &row.says {
@@ -152,7 +152,7 @@ fn row(line: &str) -> Option<Row> {
     let cells: Vec<&str> = line.split(" | ").collect();
     let [item, command, rest] = cells[..] else { return None };
     let says = if command == "-" {
-        // Long enough to be a reason.
+        // A reason has more than eight characters.
         Says::Why((rest.len() > 8).then(|| rest.to_string())?)
     } else {
         let (path, kind) = rest.split_once(" : ")?;
@@ -169,7 +169,7 @@ fn row(line: &str) -> Option<Row> {
     Some(Row { item: item.into(), says })
 }
 
-/// The parts of a path: keys, `[]` and `[key=value]`.
+/// Splits a path into keys, `[]` and `[key=value]`.
 fn parts(path: &str) -> Vec<&str> {
     let mut out = Vec::new();
     let mut rest = path;
@@ -183,14 +183,14 @@ fn parts(path: &str) -> Vec<&str> {
     out
 }
 
-/// Every value of `data` at `path`, without those that are `null`.
+/// Returns every value of `data` at `path` that is not `null`.
 pub fn find<'a>(data: &'a Value, path: &str) -> Result<Vec<&'a Value>, String> {
     let mut at = vec![data];
     for part in parts(path) {
         let mut next = Vec::new();
         for value in at {
             if let Some(filter) = part.strip_prefix('[') {
-                let list = value.as_array().ok_or_else(|| format!("{path}: {part} of what is no list"))?;
+                let list = value.as_array().ok_or_else(|| format!("{path}: {part} of a value that is not a list"))?;
                 match filter.trim_end_matches(']').split_once('=') {
                     None => next.extend(list),
                     Some((key, wanted)) => {
@@ -212,7 +212,7 @@ pub fn find<'a>(data: &'a Value, path: &str) -> Result<Vec<&'a Value>, String> {
     Ok(at)
 }
 
-/// What `data` shows at `path`; an error if there is no such field, or if it is of another type than `kind`.
+/// Returns the state of `data` at `path`. Fails if there is no such field, or if its type is not `kind`.
 pub fn state(data: &Value, path: &str, kind: &str) -> Result<State, String> {
     let mut best = State::Absent;
     for value in find(data, path)? {

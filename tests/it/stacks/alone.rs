@@ -1,4 +1,4 @@
-//! What holds on every dump without an oracle.
+//! Properties of the stacks of every dump, which need no other tool to check.
 
 use crate::harness::Tested;
 use std::collections::BTreeSet;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::{ask_with, folders, has_heap, plain};
 use crate::common::{ask, cases, each, known_dumps, sample, walker};
-use gcdump::analysis::{StacksQuery, place, stacks};
+use gcdump::analysis::{StacksQuery, stacks, where_is};
 use gcdump::internals::base::{Index, Silent};
 use gcdump::internals::gc::ObjectStarts;
 use gcdump::model::{StackCoverage, StackFrameKind, StacksReport};
 use gcdump::{Addr, Heap, OpenOptions};
 use serde_json::Value;
 
-/// The dumps of the repository, and all others that are at hand, with the folders of their modules' files.
+/// The dumps of the repository, and all other available ones, with the folders of their module files.
 fn every_heap() -> Vec<(String, PathBuf, Vec<PathBuf>)> {
     if let Ok((dumps, _)) = known_dumps(|_| true) {
         return dumps.into_iter().filter(has_heap).map(|d| (d.name, d.path, folders(&d.runtime))).collect();
@@ -63,7 +63,7 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
                 let Some(object) = root.object else { continue };
                 found.references += 1;
                 if !starts.is_start(object, &mut hint) {
-                    found.wrong.push(format!("{name}: {object} in {} of {:?} is no object", root.location, frame.method));
+                    found.wrong.push(format!("{name}: {object} in {} of {:?} is not an object", root.location, frame.method));
                 }
             }
             let (StackFrameKind::Managed, Some(ip)) = (frame.kind, frame.ip) else { continue };
@@ -71,12 +71,12 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
                 continue;
             }
             found.frames += 1;
-            let at = place(&heap, ip).unwrap().data;
+            let at = where_is(&heap, ip).unwrap().data;
             let Some(code) = &at.code else {
                 found.wrong.push(format!("{name}: {ip} of {:?} is {:?}", frame.method, at.kind));
                 continue;
             };
-            // `where` names methods for people, stacks as the runtime writes them.
+            // `where` shows method names for people, `stacks` those of the runtime.
             let names = [code.method.as_deref(), frame.method.as_deref()].map(|name| name.map(plain));
             let same = names[0] == names[1]
                 && (Some(code.method_desc), Some(code.code), code.module.as_deref())
@@ -92,7 +92,7 @@ fn check((name, path, folders): &(String, PathBuf, Vec<PathBuf>)) -> Found {
 
 #[test]
 fn precise_references_are_objects_and_frames_are_in_their_methods() -> Tested {
-    // Those of a scenario differ little by kind and version.
+    // Dumps of a scenario differ little by kind and version.
     let dumps: Vec<_> = every_heap().into_iter().step_by(cases(30, 2)).collect();
     let (mut references, mut frames, mut wrong) = (0, 0, Vec::new());
     for found in each(&dumps, check) {
@@ -106,12 +106,12 @@ fn precise_references_are_objects_and_frames_are_in_their_methods() -> Tested {
     Ok(())
 }
 
-/// `data` of an answer.
+/// Returns `data` of an answer.
 fn data(path: &Path, folders: &[PathBuf], command: &[&str]) -> Value {
     ask_with(path, folders, command).1["data"].clone()
 }
 
-/// Removes what the descriptor of .NET 11 does not tell of frames of the runtime: the method that they are about to call.
+/// Removes the method that runtime frames are about to call, which the descriptor of .NET 11 does not describe.
 fn without_callees(data: &mut Value) {
     let frames = |list: &str, of: &str| -> Vec<String> {
         let rows = data[list].as_array().map_or(0, Vec::len);
@@ -134,7 +134,7 @@ fn without_callees(data: &mut Value) {
     }
 }
 
-/// Where two answers differ first.
+/// Returns the first difference of two answers.
 fn first_difference(at: &str, a: &Value, b: &Value) -> Option<String> {
     match (a, b) {
         (Value::Object(x), Value::Object(y)) if x.keys().eq(y.keys()) => {
@@ -147,7 +147,7 @@ fn first_difference(at: &str, a: &Value, b: &Value) -> Option<String> {
     }
 }
 
-/// The memory of .NET 10 has tiers where .NET 11 does not look for them, and the descriptor names none.
+/// The memory of .NET 10 has tiers in other places than that of .NET 11, and the descriptor has none.
 fn without_tiers(answer: &mut Value) {
     let threads = answer.get_mut("threads").and_then(Value::as_array_mut).into_iter().flatten();
     let frames = threads.filter_map(|t| t.get_mut("frames").and_then(Value::as_array_mut)).flatten();

@@ -1,4 +1,4 @@
-//! `stacks --arguments`: what the programs called their methods with, as their sources and records say.
+//! `stacks --arguments`: the arguments of methods, compared with the sources and records of the programs.
 
 use crate::harness::Tested;
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use super::{ask_with, folders, list, plain, text};
 use crate::common::{ask, every_dump};
 use serde_json::{Value, json};
 
-/// Managed frames of a dump, with arguments.
+/// Returns the managed frames of a dump, with arguments.
 fn frames(path: &Path) -> Vec<Value> {
     let (exit, answer) = ask(path, &["stacks", "--arguments"]);
     let (plain_exit, plain_answer) = ask(path, &["stacks"]);
@@ -31,14 +31,14 @@ fn frames(path: &Path) -> Vec<Value> {
     frames
 }
 
-/// Name, type and text of each argument of the frames of a method.
+/// Returns name, type and text of each argument of the frames of a method.
 fn of(frames: &[Value], method: &str) -> Vec<Vec<[String; 3]>> {
     let argument = |a: &Value| [text(a, "name"), text(a, "type"), text(&a["value"], "text")].map(ToString::to_string);
     frames.iter().filter(|f| f["method"] == method).map(|f| list(&f["arguments"]).iter().map(argument).collect()).collect()
 }
 
 #[test]
-fn unoptimized_code_tells_what_it_was_called_with() {
+fn unoptimized_code_shows_its_arguments() {
     for runtime in ["net8", "net10"] {
         let frames = frames(&Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{runtime}-wks-stacks-heap.dmp.zst")));
         // Rec(150, …) calls itself until n is 0, with the caller's own object and the address of its parameter.
@@ -55,7 +55,7 @@ fn unoptimized_code_tells_what_it_was_called_with() {
         assert_eq!([&i[0], &i[1], &i[2], &s[0], &s[1], &s[2]], ["i", "System.Int32", "5", "s", "System.String", "\"s\""]);
         let this = of(&frames, "Stacks.Closure.Call").into_iter().chain(of(&frames, "Stacks.Construct.Go")).next().unwrap();
         assert_eq!(this[0][0], "this");
-        // Generic code shared by reference types: the frame tells the exact ones.
+        // The code is shared by reference types; the frame has the exact type arguments.
         let shared = of(&frames, "Stacks.Gen.S");
         let expected = ["t", "System.String", "\"text\""].map(String::from);
         assert!(shared.iter().any(|a| a[0] == expected && a[1][1] == "Stacks.Box"), "{runtime}: {shared:?}");
@@ -64,7 +64,7 @@ fn unoptimized_code_tells_what_it_was_called_with() {
     }
 }
 
-/// Copies of dumps without the rows of parameters: types and values, but no names.
+/// Copies of dumps whose metadata has no rows of parameters: types and values, but no names.
 #[test]
 fn arguments_have_values_without_names() {
     for name in ["net8", "net10"] {
@@ -81,7 +81,7 @@ fn arguments_have_values_without_names() {
     }
 }
 
-/// Objects that the programs say their methods hold, where they are arguments.
+/// The recorded objects that the methods hold as arguments.
 #[test]
 fn arguments_are_the_objects_of_the_program() -> Tested {
     let (dumps, _) = every_dump(|row| row["truth"].is_string())?;
@@ -92,12 +92,12 @@ fn arguments_are_the_objects_of_the_program() -> Tested {
         let answer = ask_with(&dump.path, &folders(&dump.runtime), &["stacks", "--arguments"]).1;
         let threads: BTreeMap<Option<u64>, &Value> = list(&truth["threads"]).iter().map(|t| (t["os_id"].as_u64(), t)).collect();
         for thread in list(&answer["data"]["threads"]) {
-            let Some(told) = threads.get(&thread["os_id"].as_u64()) else { continue };
+            let Some(recorded) = threads.get(&thread["os_id"].as_u64()) else { continue };
             for f in list(&thread["frames"]) {
                 let method = plain(text(f, "method"));
                 for a in list(&f["arguments"]).iter().filter(|a| a["value"]["kind"] == "object") {
                     let is = |l: &&Value| l["local"] == a["name"] && list(&l["in"]).iter().any(|m| plain(m.as_str().unwrap()) == method);
-                    let Some(live) = list(&told["live"]).iter().find(is) else { continue };
+                    let Some(live) = list(&recorded["live"]).iter().find(is) else { continue };
                     assert_eq!(a["value"]["object"], live["object"], "{}: {method} {a}", dump.name);
                     compared += 1;
                 }

@@ -1,4 +1,4 @@
-//! Threads that no collection has stopped, and answers that do not depend on what their frames hold.
+//! Threads that were not stopped for a collection, and answers that do not depend on the references in their frames.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::{address, ask_with, folders, list, text};
 
-/// No object that a running thread holds is garbage, and each thread has its outermost method.
+/// An object that a running thread holds is not garbage, and each thread has its outermost method.
 #[test]
-fn what_running_threads_hold_is_alive() -> Tested {
+fn objects_that_running_threads_hold_are_alive() -> Tested {
     let (dumps, _) = known_dumps(|row| text(row, "scenario").starts_with("busy"))?;
     let mut held = 0;
     for dump in &dumps {
@@ -41,7 +41,7 @@ fn what_running_threads_hold_is_alive() -> Tested {
     Ok(())
 }
 
-/// An answer without the files of modules that says it is complete is that with them.
+/// A complete answer without module files equals the answer with them.
 #[test]
 fn complete_answers_are_those_with_the_files() -> Tested {
     let (dumps, _) = known_dumps(|row| row["kind"] == "heap")?;
@@ -80,9 +80,9 @@ fn complete_answers_are_those_with_the_files() -> Tested {
     Ok(())
 }
 
-/// The handler of an overflow runs on the signal stack; the thread's own one is walked to its end, and each frame of it is listed.
+/// The signal handler of an overflow runs on the signal stack; the thread's normal stack is walked to its end, and each frame of it is listed.
 #[test]
-fn overflowed_stacks_are_whole() -> Tested {
+fn overflowed_stacks_are_complete() -> Tested {
     let (dumps, _) = known_dumps(|row| text(row, "scenario").starts_with("native") && text(row, "scenario").contains("overflow"))?;
     for dump in &dumps {
         let (exit, answer) = ask_with(&dump.path, &[], &["stacks"]);

@@ -1,7 +1,7 @@
-//! Frames and roots of every dump that ClrMD has an answer for, from the dump alone and with the files of its modules.
+//! Frames and roots compared with those of ClrMD for every dump with such an answer, from the dump only and with module files.
 //!
-//! Whatever differs must be a fault of ClrMD, recognized by what the dump holds there; each kind is counted. Without files, a frame
-//! whose GC info is not in the dump is a gap: then what ClrMD reports there must be among the roots of the conservative scan.
+//! Every difference must be a fault of ClrMD, recognized by what the dump contains there; each kind is counted. Without files, a frame whose
+//! GC info is not in the dump is a gap: then the roots that ClrMD reports there must be among those of the conservative scan.
 
 use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,14 +18,14 @@ type ManagedFrame = (u64, u64, u64);
 /// Address and type of a runtime frame.
 type RuntimeFrame = (u64, String);
 
-/// Where a reference is.
+/// Location of a reference.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
     Slot(u64),
     Register { name: String, ip: u64, sp: u64 },
 }
 
-/// A reference that a frame holds, as both tools tell it.
+/// A reference that a frame holds, as both tools report it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Root {
     thread: u64,
@@ -35,12 +35,12 @@ struct Root {
     pinned: bool,
 }
 
-/// The frame of a root, and what is shown of it.
+/// The frame of a root, and how it is shown.
 #[derive(Clone, Debug)]
 struct Holder {
     ip: u64,
     sp: u64,
-    /// As in a disassembly: `[rbp-0x28]`, `rbx`.
+    /// Location as in a disassembly: `[rbp-0x28]`, `rbx`.
     location: String,
     managed: bool,
     precise: bool,
@@ -51,7 +51,7 @@ struct Holder {
 struct Frames {
     managed: Vec<ManagedFrame>,
     runtime: Vec<RuntimeFrame>,
-    /// Methods as written, by instruction and stack pointer; those that runtime frames call by 0 and their address.
+    /// Method names by instruction and stack pointer; the callee of a runtime frame has 0 and the address of the frame.
     names: BTreeMap<(u64, u64), String>,
 }
 
@@ -59,7 +59,7 @@ struct Frames {
 struct Ours {
     exit: Exit,
     threads: BTreeMap<u64, Frames>,
-    /// Starts of the parts that are not known precisely, with their ends.
+    /// Ends of the gaps by their starts.
     gaps: BTreeMap<u64, Vec<(u64, u64)>>,
     /// The gaps in which frames may be missing.
     lost: BTreeMap<u64, Vec<(u64, u64)>>,
@@ -95,7 +95,7 @@ impl Ours {
                         thread,
                         place,
                         object: address(r, "object"),
-                        // What a runtime frame may own is told as it looks; ClrMD does not tell interior ones apart there.
+                        // A conservative root of a runtime frame may be interior by its looks; ClrMD does not report interior ones there.
                         interior: r["interior"] == true,
                         pinned: r["pinned"] == true,
                     };
@@ -112,12 +112,12 @@ impl Ours {
         ours
     }
 
-    /// Whether what is at `at` on the stack of `thread` is not known precisely.
+    /// Whether `at` on the stack of `thread` is in a gap.
     fn is_gap(&self, thread: u64, at: u64) -> bool {
         self.gaps.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, to)| (*from..*to).contains(&at)))
     }
 
-    /// Whether frames of `thread` may be missing before `at`, so that a walk without our explicit frames ends there.
+    /// Whether frames of `thread` may be missing before `at`, so that a walk without gcdump's explicit frames ends there.
     fn ends_before(&self, thread: u64, at: u64) -> bool {
         self.lost.get(&thread).is_some_and(|gaps| gaps.iter().any(|(from, _)| *from <= at))
     }
@@ -131,13 +131,13 @@ impl Ours {
 /// ClrMD's answer.
 struct Theirs {
     threads: BTreeMap<u64, Frames>,
-    /// Managed frames for which it has no method: instruction and stack pointer.
+    /// Instruction and stack pointer of managed frames for which ClrMD has no method.
     nameless: BTreeSet<(u64, u64)>,
-    /// `None` if it crashed.
+    /// `None` if ClrMD crashed.
     roots: Option<BTreeMap<Root, Holder>>,
-    /// Threads on which it crashed.
+    /// Threads on which ClrMD crashed.
     crashed: BTreeSet<u64>,
-    /// Whether it names any method.
+    /// Whether ClrMD names any method.
     has_names: bool,
 }
 
@@ -197,41 +197,41 @@ fn root_of_clrmd(r: &Value) -> (Root, Holder) {
     (root, Holder { ip, sp, location, managed: frame["kind"] == "ManagedMethod", precise: true })
 }
 
-/// How ClrMD names a method whose metadata it does not have, behind its module.
+/// ClrMD's name of a method whose metadata it does not have, after the module.
 const UNKNOWN: &str = "!Unknown";
 
-/// Faults of ClrMD, with the evidence by which each is recognized.
+/// Faults of ClrMD, with the evidence that identifies each.
 const FAULTS: [(&str, &str); 15] = [
-    ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it has none at all"),
-    ("unnamed", "frames that ClrMD has without a method: the method of ours passes the checks of methods"),
+    ("crashed", "roots of a thread on which ClrMD's DAC crashed, as its answer says, or of a dump for which it reports none"),
+    ("unnamed", "frames that ClrMD shows without a method: gcdump's method passes the checks of methods"),
     (
         "no metadata",
         "methods that ClrMD names `lab.dll!Unknown`: gcdump has the name from a file, or else module and token: `lab!0x0600006b`",
     ),
-    ("not reached", "frames, and their roots, beyond the place where the dump alone does not tell how to unwind"),
-    ("of another", "a frame that ClrMD shows on two threads with the same stack pointer: gcdump has it on the one whose stack it is"),
-    ("cut GC info", "roots of frames for which ClrMD has none at all, and whose GC info is not in the dump as a whole"),
-    ("thrower", "roots of the frame that threw the exception in flight, of which ClrMD on .NET 11 has none: a collection keeps them"),
-    ("slot to the stack", "an interior reference whose slot leads into the stack of the thread; ClrMD names an object in that local"),
-    ("register to the stack", "an interior reference in a register, which callees saved: the value leads to a local that holds the object"),
+    ("not reached", "frames, and their roots, after a frame that cannot be unwound from the dump without files"),
+    ("of another", "a frame that ClrMD shows on two threads with the same stack pointer: gcdump has it on the thread whose stack it is"),
+    ("cut GC info", "roots of frames for which ClrMD reports none, and whose GC info is not completely in the dump"),
+    ("thrower", "roots of the frame that threw the exception in flight, for which ClrMD on .NET 11 reports none: a collection keeps them"),
+    ("slot to the stack", "an interior reference whose slot points into the stack of the thread; ClrMD names an object in that local"),
+    ("register to the stack", "an interior reference in a register that callees saved: the value points to a local that holds the object"),
     ("no address", "a slot that ClrMD places where the dump has no memory; gcdump has it in that frame at the same distance"),
-    ("at its address", "the same slot at the address that the frame's registers tell"),
-    ("no object", "an interior reference for which ClrMD names no object, in a dump that lacks the object"),
-    ("argument", "an argument of a call being prepared: the word is read, but the dump lacks the object to recognize it by"),
-    ("named", "the object around such a reference, where the dump does hold it"),
-    ("without metadata", "roots of a dump in which ClrMD names no method at all, and finds no root of any"),
+    ("at its address", "the same slot at the address computed from the frame's registers"),
+    ("no object", "an interior reference for which ClrMD names no object, in a dump that does not have the object"),
+    ("argument", "an argument of a call being prepared: the word is read, but the dump does not have the object that identifies it"),
+    ("named", "the object around such a reference, if the dump has it"),
+    ("without metadata", "roots of a dump in which ClrMD names no method, and finds no root of any"),
 ];
 
-/// What was compared.
+/// Numbers of compared items.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     dumps: u64,
     managed: (u64, u64),
     runtime: (u64, u64),
     roots: (u64, u64),
-    /// Methods as written.
+    /// Method names.
     names: (u64, u64),
-    /// Roots of ClrMD that gcdump marks as words that look like a reference.
+    /// Roots of ClrMD that are conservative in gcdump.
     words: u64,
     /// Roots of ClrMD in frames that are gaps.
     gaps: u64,
@@ -258,7 +258,7 @@ impl Tally {
     }
 }
 
-/// Whether `name` is a method of `module` by its token.
+/// Whether `name` is a method of `module` named by its token.
 fn is_token_of(module: &str, name: &str) -> bool {
     name.strip_prefix(module).is_some_and(|rest| rest.starts_with("!0x06"))
 }
@@ -267,11 +267,11 @@ fn is_token_of(module: &str, name: &str) -> bool {
 struct Compared<'a> {
     dump: &'a Known,
     ours: &'a Ours,
-    /// The answer from the dump alone.
+    /// The answer from the dump without files.
     bare: &'a Ours,
     theirs: &'a Theirs,
     memory: gcdump::Runtime,
-    /// Whether `ours` has files of modules.
+    /// Whether `ours` has module files.
     has_files: bool,
     tally: Tally,
 }
@@ -285,7 +285,7 @@ impl Compared<'_> {
         self.memory.memory().ptr(Addr(at)).ok().map(|a| a.0)
     }
 
-    /// Frames of all threads of `theirs`, in order.
+    /// Compares the frames of all threads of `theirs`, in order.
     fn frames(&mut self) {
         let (none, ours, theirs) = (Frames::default(), self.ours, self.theirs);
         for (thread, frames) in &theirs.threads {
@@ -301,7 +301,7 @@ impl Compared<'_> {
             (listed.len()..frames.managed.len()).for_each(|_| self.tally.fault("of another"));
             for (at, name) in &frames.names {
                 let Some(own_name) = own.names.get(at) else {
-                    // A managed frame that is not there has been compared.
+                    // A managed frame that is missing has been compared before.
                     let shown = at.0 == 0 && own.runtime.iter().any(|(sp, _)| *sp == at.1);
                     if shown && !name.ends_with(UNKNOWN) {
                         self.wrong(format!("the runtime frame at {:#x} has no method, ClrMD has {name:?}", at.1));
@@ -325,17 +325,18 @@ impl Compared<'_> {
         }
     }
 
-    /// The number of equal frames. In a gap of our walk, ClrMD may have more, and where it stops for want of the bytes, we may.
+    /// Returns the number of equal frames. In a gap of gcdump's walk ClrMD may have more, and where ClrMD stops because of missing bytes
+    /// gcdump may.
     fn in_order<T: PartialEq + std::fmt::Debug>(&mut self, thread: u64, ours: &[T], theirs: &[T], sp: impl Fn(&T) -> u64) -> u64 {
-        // Each of ours equals one of theirs: a frame may be listed twice.
+        // Each of gcdump's frames equals one of ClrMD's: a frame may be listed twice.
         let mut left: Vec<&T> = ours.iter().collect();
         let mut is_known = |f: &T| left.iter().position(|own| *own == f).map(|at| left.remove(at)).is_some();
         let theirs: Vec<&T> = theirs.iter().filter(|f| is_known(f) || !self.ours.loses(thread, sp(f))).collect();
         let common = ours.iter().zip(&theirs).take_while(|(a, b)| a == *b).count();
-        let (more, lacking) = (&ours[common..], &theirs[common..]);
+        let (more, absent) = (&ours[common..], &theirs[common..]);
         let excused_more = more.iter().all(|f| self.bare.ends_before(thread, sp(f)));
-        if !excused_more || !lacking.is_empty() {
-            self.wrong(format!("thread {thread}: frames {more:x?}, ClrMD has {lacking:x?}"));
+        if !excused_more || !absent.is_empty() {
+            self.wrong(format!("thread {thread}: frames {more:x?}, ClrMD has {absent:x?}"));
         }
         more.iter().for_each(|_| self.tally.fault("not reached"));
         common as u64
@@ -356,14 +357,14 @@ impl Compared<'_> {
                 self.tally.words += u64::from(!own.precise);
                 continue;
             }
-            match self.lacking(root, holder, scanned, &mut placed) {
+            match self.reason_not_found(root, holder, scanned, &mut placed) {
                 Some("gap") => self.tally.gaps += 1,
                 Some(fault) => self.tally.fault(fault),
                 None => self.wrong(format!("{root:x?} of {holder:x?} is missing, the slot holds {:x?}", self.held(root))),
             }
         }
         for (root, holder) in ours.roots.iter().filter(|(root, holder)| holder.precise && !theirs.contains_key(*root)) {
-            match self.surplus(root, holder, theirs, &placed) {
+            match self.reason_not_in_clrmd(root, holder, theirs, &placed) {
                 Some(fault) => self.tally.fault(fault),
                 None => self.wrong(format!("{root:x?} of {holder:x?} is not in ClrMD's answer")),
             }
@@ -377,17 +378,17 @@ impl Compared<'_> {
         }
     }
 
-    /// Whether `at` lies on the stack of the thread, above the innermost frame.
+    /// Whether `at` is on the stack of the thread, above the innermost frame.
     fn on_stack(&self, thread: u64, at: u64) -> bool {
         let frames = self.theirs.threads.get(&thread);
         let sps = || frames.into_iter().flat_map(|f| f.managed.iter().map(|m| m.1).chain(f.runtime.iter().map(|r| r.0)));
         let (low, high) = (sps().min().unwrap_or(0), sps().max().unwrap_or(0));
-        // The outermost method's own frame lies above its stack pointer; arguments of the program above that.
+        // The outermost method's stack frame is above its stack pointer; the program's arguments are above that.
         (low..high.saturating_add(0x10_000)).contains(&at)
     }
 
-    /// Why a root of ClrMD is not in our answer.
-    fn lacking(&self, root: &Root, holder: &Holder, scanned: &BTreeSet<u64>, placed: &mut BTreeSet<Root>) -> Option<&'static str> {
+    /// Returns why a root of ClrMD is not in gcdump's answer.
+    fn reason_not_found(&self, root: &Root, holder: &Holder, scanned: &BTreeSet<u64>, placed: &mut BTreeSet<Root>) -> Option<&'static str> {
         let value = self.held(root);
         if root.interior && value.is_some_and(|v| self.on_stack(root.thread, v)) {
             return Some("slot to the stack");
@@ -414,7 +415,7 @@ impl Compared<'_> {
         (prepared && self.ours.exit == Exit::Partial).then_some("argument")
     }
 
-    /// Whether a frame below `sp` has saved an address on this stack at which `root`'s object is.
+    /// Whether a frame below `sp` has saved an address on this stack which refers to `root`'s object.
     fn saved_below(&self, root: &Root, sp: u64) -> bool {
         let frames = &self.theirs.threads[&root.thread];
         let low = frames.managed.iter().map(|f| f.1).chain(frames.runtime.iter().map(|f| f.0)).min().unwrap_or(sp);
@@ -424,8 +425,14 @@ impl Compared<'_> {
             .any(|v| v >= sp && self.on_stack(root.thread, v) && self.word(v) == Some(root.object))
     }
 
-    /// Why ClrMD does not have a root.
-    fn surplus(&self, root: &Root, holder: &Holder, theirs: &BTreeMap<Root, Holder>, placed: &BTreeSet<Root>) -> Option<&'static str> {
+    /// Returns why ClrMD does not have a root.
+    fn reason_not_in_clrmd(
+        &self,
+        root: &Root,
+        holder: &Holder,
+        theirs: &BTreeMap<Root, Holder>,
+        placed: &BTreeSet<Root>,
+    ) -> Option<&'static str> {
         let frame = (holder.ip, holder.sp);
         if self.theirs.crashed.contains(&root.thread) {
             return Some("crashed");
@@ -451,7 +458,7 @@ impl Compared<'_> {
         (none && self.bare.is_gap(root.thread, holder.sp)).then_some("cut GC info")
     }
 
-    /// Whether a frame of .NET 11 has thrown an exception that is in flight: the runtime's frame for that is next to it.
+    /// Whether a frame of .NET 11 has thrown an exception in flight: then the runtime's frame for that is next to it.
     fn threw(&self, thread: u64, frame: (u64, u64)) -> bool {
         let Some(frames) = self.theirs.threads.get(&thread).filter(|_| self.dump.runtime == "net11") else { return false };
         let next = frames.managed.iter().map(|m| m.1).filter(|sp| *sp < frame.1).max().unwrap_or(0);
@@ -459,7 +466,7 @@ impl Compared<'_> {
     }
 }
 
-/// Both comparisons of a dump: from the dump alone, and with files, if there are any.
+/// Compares a dump twice: without files, and with files, if there are any.
 fn compare(dump: &Known) -> [Tally; 2] {
     let theirs = Theirs::of(dump.clrmd.as_ref().unwrap());
     let folders = folders(&dump.runtime);
@@ -472,7 +479,7 @@ fn compare(dump: &Known) -> [Tally; 2] {
             Compared { dump, ours, bare: &bare, theirs: &theirs, memory: memory(), has_files: of_files, tally: Tally::default() };
         compared.tally.dumps = 1;
         compared.frames();
-        // What the scan of gaps finds.
+        // The roots that the scan of gaps finds.
         let scan = || -> BTreeSet<u64> {
             let (_, answer) = ask_with(&dump.path, if of_files { &folders } else { &[] }, &["roots"]);
             let of_stacks = |r: &&Value| r["kind"] == "stack" || r["kind"] == "register";
@@ -496,7 +503,7 @@ fn compare(dump: &Known) -> [Tally; 2] {
 
 #[test]
 fn frames_and_roots_are_those_of_clrmd() -> Tested {
-    let (dumps, lacking) = every_dump(|row| row["clrmd"].is_string())?;
+    let (dumps, missing) = every_dump(|row| row["clrmd"].is_string())?;
     let dumps: Vec<Known> = dumps.into_iter().filter(|d| !list(&d.clrmd.as_ref().unwrap()["threads"]["threads"]).is_empty()).collect();
     if dumps.is_empty() {
         println!("skipped: no dumps with frames are at hand");
@@ -507,7 +514,7 @@ fn frames_and_roots_are_those_of_clrmd() -> Tested {
     for (dump, tallies) in dumps.iter().zip(each(&dumps, compare)) {
         let row = rows.entry((dump.runtime.clone(), dump.kind.clone())).or_default();
         row.iter_mut().zip(&tallies).for_each(|(sum, tally)| sum.add(tally));
-        for (tally, which) in tallies.iter().zip(["the dump alone", "files"]) {
+        for (tally, which) in tallies.iter().zip(["no files", "files"]) {
             wrong.extend(tally.wrong.iter().map(|w| format!("{w} (with {which})")));
         }
     }
@@ -516,17 +523,17 @@ fn frames_and_roots_are_those_of_clrmd() -> Tested {
     let shown = wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n");
     assert!(wrong.is_empty(), "{} wrong:\n{shown}", wrong.len());
     let files = rows.values().any(|[_, with_files]| with_files.dumps > 0);
-    if lacking.is_empty() && files {
+    if missing.is_empty() && files {
         document("stacks", &part);
     } else {
-        println!("docs/coverage.md is not compared: {} dumps are not unpacked, files of modules: {files}", lacking.len());
+        println!("docs/coverage.md is not compared: {} dumps are not unpacked, files of modules: {files}", missing.len());
     }
     Ok(())
 }
 
 fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
     let mut out = String::new();
-    let titles = ["From the dump alone:", "With the files of the modules:"];
+    let titles = ["From the dump without files:", "With the files of the modules:"];
     let mut faults: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     for (which, title) in titles.iter().enumerate() {
         out.push_str(&format!("{title}\n\n"));
@@ -547,7 +554,9 @@ fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
         out.push('\n');
         total.faults.iter().for_each(|(name, n)| faults.entry(name).or_default()[which] += n);
     }
-    out.push_str("Faults of ClrMD, each recognized by what the dump holds:\n\n| what | alone | files |\n| --- | --- | --- |\n");
+    out.push_str(
+        "Faults of ClrMD, each recognized by the contents of the dump:\n\n| fault | without files | with files |\n| --- | --- | --- |\n",
+    );
     for (name, evidence) in FAULTS {
         if let Some([alone, files]) = faults.get(name) {
             out.push_str(&format!("| {name}: {evidence} | {alone} | {files} |\n"));

@@ -1,4 +1,5 @@
-//! What a dump does not have: said, and replaced by the scan of the words there; with the files of its modules, complete again.
+//! Missing code, unwind info and GC info: reported, and replaced by a scan of the words there; with the module files, the answer is complete
+//! again.
 
 use crate::harness::Tested;
 use std::collections::BTreeSet;
@@ -25,7 +26,7 @@ fn gaps(answer: &Value) -> impl Iterator<Item = &Value> {
     list(&answer["data"]["threads"]).iter().flat_map(|t| list(&t["gaps"]))
 }
 
-/// Gaps of an answer from the dump alone, which must say so.
+/// Returns the gaps of an answer from the dump without files, which must say so.
 fn alone(dump: &Known) -> (Exit, Value) {
     let (exit, answer) = ask_with(&dump.path, &[], &["stacks", "--roots"]);
     let gaps = gaps(&answer).count();
@@ -60,7 +61,7 @@ fn cores_without_images_name_the_files_that_complete_them() -> Tested {
         let managed: Vec<&Value> = frames(&whole).filter(|f| f["kind"] == "managed").collect();
         let nameless = managed.iter().filter(|f| f["method"].is_null() || text(f, "method").contains('!')).count();
         assert_eq!(nameless, 0, "{}", dump.name);
-        // The named files alone suffice for the frames.
+        // The named files suffice for the frames.
         let only = tempfile::tempdir().unwrap();
         for module in &modules {
             let file = folders.iter().map(|f| f.join(module)).find(|f| f.is_file()).unwrap_or_else(|| panic!("{module}"));
@@ -69,16 +70,16 @@ fn cores_without_images_name_the_files_that_complete_them() -> Tested {
         let (_, helped) = ask_with(&dump.path, &[only.path().to_path_buf()], &["stacks", "--roots"]);
         let known = |answer: &Value| frames(answer).filter(|f| f["kind"] == "managed").count();
         assert!(known(&helped) > known(&bare) && gaps(&helped).count() < gaps(&bare).count(), "{}: {modules:?}", dump.name);
-        println!("{:<24} {} frames alone, {} with files; {modules:?}", dump.name, known(&bare), managed.len());
+        println!("{:<24} {} frames without files, {} with files; {modules:?}", dump.name, known(&bare), managed.len());
         completed += 1;
     }
     assert!(dumps.is_empty() || folders("net10").is_empty() || completed > 2);
     Ok(())
 }
 
-/// Every object of the conservative scan within a gap is a root of the precise answer: nothing there is lost.
+/// Every object of the conservative scan within a gap is a root of the answer: none is lost.
 #[test]
-fn gaps_are_scanned_and_said() -> Tested {
+fn gaps_are_scanned_and_reported() -> Tested {
     let (dumps, _) = known_dumps(|row| row["kind"] == "heap")?;
     let (mut scanned, mut with_gaps, mut exact) = (0, 0, 0);
     for dump in &dumps {
@@ -92,7 +93,7 @@ fn gaps_are_scanned_and_said() -> Tested {
         let roots = |stacks: &str| ask_with(&dump.path, &[], &["roots", "--kind", "stack", "--stacks", stacks]);
         let (exit, precise) = roots("precise");
         let key = |r: &Value| (super::address(r, "address"), super::address(r, "object"));
-        // Without a word that may be one of them, the roots are those of the complete dump.
+        // Without a word that may be one of them, the roots equal those of the complete dump.
         let in_gap =
             |at: u64| gaps(&answer).any(|gap| super::address(gap, "from") <= at && (gap["to"].is_null() || at < super::address(gap, "to")));
         let words = list(&precise["data"]["roots"]).iter().filter(|r| list(&r["flags"]).contains(&"conservative".into()));
@@ -116,7 +117,7 @@ fn gaps_are_scanned_and_said() -> Tested {
     Ok(())
 }
 
-/// `info` names the files that stacks need once, and the command that downloads them; it is partial only where frames may be missing.
+/// `info` names the files that stacks need, once each, and the command that downloads them; it is partial only if frames may be missing.
 #[test]
 fn info_names_the_files_that_stacks_need() -> Tested {
     let (dumps, _) = known_dumps(|row| row["kind"] == "heap")?;
@@ -165,7 +166,7 @@ fn windows_heap_dumps_need_the_images() -> Tested {
     Ok(())
 }
 
-/// The file of the PE image at `base`, whose memory is in a full dump: sections go back to where the file has them.
+/// Builds the file of the PE image at `base` from the memory of a full dump: sections are moved back to their file offsets.
 fn file_of_image(memory: &Memory, base: Addr, size: u64) -> Option<Vec<u8>> {
     const PAGE: u64 = 4096;
     let page = |i: u64| memory.bytes(base.plus(i * PAGE), PAGE).map_or_else(|_| vec![0; PAGE as usize], |b| b.to_vec());
@@ -189,7 +190,7 @@ fn open_file(path: &Path) -> dump::DumpFile {
     dump::open(path, &dump::OpenOptions::default()).unwrap()
 }
 
-/// With the files of its images, made from a full dump of the same runtime, whose addresses differ or not.
+/// The files of the images are made from a full dump of the same runtime, whose addresses may differ.
 #[test]
 fn windows_heap_dumps_are_complete_with_the_images() -> Tested {
     let (dumps, _) = known_dumps(|row| text(row, "runtime").starts_with("win"))?;
@@ -212,7 +213,7 @@ fn windows_heap_dumps_are_complete_with_the_images() -> Tested {
         assert_eq!(exit, Exit::Ok, "{}: {}", dump.name, whole["warnings"]);
         assert!(list(&whole["data"]["threads"]).iter().all(|t| t["coverage"] == "precise"), "{}", dump.name);
         let managed = |answer: &Value| frames(answer).filter(|f| f["kind"] == "managed").count();
-        println!("{:<28} {} managed frames alone, {} with files", dump.name, managed(&bare), managed(&whole));
+        println!("{:<28} {} managed frames without files, {} with files", dump.name, managed(&bare), managed(&whole));
         assert!(managed(&whole) > managed(&bare), "{}", dump.name);
         completed += 1;
     }
@@ -227,7 +228,7 @@ fn ask_synthetic(bytes: &[u8], command: &[&str]) -> common::Ran {
     run(&[command, &["--json", "--no-local-files", file.path().to_str().unwrap()]].concat())
 }
 
-/// A runtime that does not describe its code, of every shape: roots are those of the scan, and `stacks` says why it has no answer.
+/// For a runtime of any shape that does not describe its code, roots are those of the scan, and `stacks` says why it has no answer.
 #[test]
 fn without_a_code_map_stacks_are_scanned() {
     let mut roots = 0;
@@ -250,7 +251,7 @@ fn without_a_code_map_stacks_are_scanned() {
     assert!(roots > 0, "no synthetic process has roots");
 }
 
-/// A real dump without the map of its code: the whole stacks are scanned, as with `--stacks conservative`, and that is said.
+/// A real dump without the map of its code: whole stacks are scanned, as with `--stacks conservative`, and the answer says so.
 #[test]
 fn stacks_of_a_dump_without_its_code_map_are_scanned() {
     let whole = gcdump::open(own_unpacked()).unwrap().runtime().unwrap();

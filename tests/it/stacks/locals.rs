@@ -1,6 +1,7 @@
-//! `stacks --locals`: what local variables of the lab's program `cases args` hold, as the program itself recorded.
+//! `stacks --locals`: the values of local variables of the lab's program `cases args`, compared with the program's record.
 //!
-//! `net10.dmp.zst` is a trimmed dump of it, `net10opt.dmp.zst` one with `DOTNET_TieredCompilation=0`: optimized code. `cases.pdb` is its PDB.
+//! `net10.dmp.zst` is a trimmed dump of the program; `net10opt.dmp.zst` is one with `DOTNET_TieredCompilation=0`, so with optimized code.
+//! `cases.pdb` is the PDB.
 
 use std::path::{Path, PathBuf};
 
@@ -13,13 +14,13 @@ fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/stacks/locals").join(name)
 }
 
-/// Name, type and value (or `?`) of the locals of the frames of `method`, innermost frame first.
+/// Returns name, type and value (or `?`) of the locals of the frames of `method`, innermost frame first.
 fn of(answer: &Value, method: &str) -> Vec<Vec<[String; 3]>> {
     let frames = list(&answer["data"]["threads"]).iter().flat_map(|t| list(&t["frames"]));
     let local = |a: &Value| {
         assert!(a["value"].is_null() == a["reason"].is_string(), "{a}");
         let value = a["value"]["text"].as_str().unwrap_or("?");
-        // Addresses are those of one run.
+        // Addresses differ from run to run.
         let value = value.find("0x7").map_or(value, |_| "address");
         [text(a, "name"), text(a, "type"), value].map(ToString::to_string)
     };
@@ -27,7 +28,7 @@ fn of(answer: &Value, method: &str) -> Vec<Vec<[String; 3]>> {
     frames.map(|f| list(&f["locals"]).iter().map(local).collect()).collect()
 }
 
-/// The locals of `Locals1` in the source, and what the program wrote down.
+/// The locals of `Locals1` in the source, with the recorded values.
 const LOCALS: [[&str; 3]; 18] = [
     ["i", "System.Int32", "13"],
     ["l", "System.Int64", "1234605616436508564"],
@@ -53,9 +54,9 @@ const LOCALS: [[&str; 3]; 18] = [
 fn locals_have_the_names_of_the_pdb_and_the_values_of_the_program() {
     let (exit, answer) = ask_with(&file("net10.dmp.zst"), &[file("")], &["stacks", "--locals"]);
     assert_eq!((exit, &answer["data"]["complete"]), (Exit::Ok, &Value::Bool(true)), "{}", answer["warnings"]);
-    // After them come temporaries of the compiler.
+    // Temporaries of the compiler follow.
     assert_eq!(of(&answer, "Cases.Args.Locals1")[0][..18], LOCALS.map(|l| l.map(ToString::to_string)));
-    // Instances of a generic method, with what the compiler made for `foreach`.
+    // Instances of a generic method, with the compiler's variables for `foreach`.
     let generic = of(&answer, "Cases.Args.Locals2");
     let copies: Vec<&[String; 3]> = generic.iter().filter_map(|locals| locals.iter().find(|l| l[0] == "copy")).collect();
     assert_eq!(
@@ -63,7 +64,7 @@ fn locals_have_the_names_of_the_pdb_and_the_values_of_the_program() {
         [&["copy", "System.Int32", "77"], &["copy", "System.String", "\"generic local\""]].map(|l| l.map(String::from)).each_ref()
     );
     assert!(generic.iter().all(|locals| locals.iter().any(|l| l[0] == "local_5" && l[1].ends_with("Enumerator"))), "{generic:?}");
-    // A block that handles an exception has the variables of its method, by their scope.
+    // A handler has the variables of its method, by their scope.
     let handler = of(&answer, "Cases.Args.Locals3");
     assert!(handler.iter().any(|locals| locals[0][..2] == ["ex", "System.Exception"] && locals[0][2] == "address"), "{handler:?}");
     let text =
@@ -75,11 +76,11 @@ fn locals_have_the_names_of_the_pdb_and_the_values_of_the_program() {
 #[test]
 fn locals_of_optimized_code_are_right_or_say_why_not() {
     let (_, answer) = ask_with(&file("net10opt.dmp.zst"), &[file("")], &["stacks", "--locals"]);
-    let told = of(&answer, "Cases.Args.Locals1").remove(0);
-    for (told, right) in told.iter().zip(LOCALS) {
-        assert!(told == &right || told[..2] == right[..2] && told[2] == "?", "{told:?} {right:?}");
+    let shown = of(&answer, "Cases.Args.Locals1").remove(0);
+    for (shown, right) in shown.iter().zip(LOCALS) {
+        assert!(shown == &right || shown[..2] == right[..2] && shown[2] == "?", "{shown:?} {right:?}");
     }
-    assert_eq!(told[..18].iter().filter(|l| l[2] != "?").count(), 10, "{told:?}");
+    assert_eq!(shown[..18].iter().filter(|l| l[2] != "?").count(), 10, "{shown:?}");
 }
 
 #[test]

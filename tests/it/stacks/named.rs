@@ -12,7 +12,7 @@ fn corpus(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"))
 }
 
-/// Runtime frames of a dump by type and method, with their number; a frame that two frames of the answer show counts once.
+/// Counts the runtime frames of a dump by type and method. A frame that the answer shows twice is counted once.
 fn named(dump: &str) -> BTreeMap<(String, String), usize> {
     let (_, answer) = ask(&corpus(dump), &["stacks"]);
     let mut out: BTreeMap<(String, String), Vec<&str>> = BTreeMap::new();
@@ -33,7 +33,7 @@ fn named(dump: &str) -> BTreeMap<(String, String), usize> {
 fn native_helpers_have_the_method_that_they_implement() {
     let frames = named("net8-wks-deadlock-heap");
     let of = |frame: &str, method: &str| frames.get(&(frame.into(), method.into())).copied().unwrap_or_default();
-    // As ClrMD names them.
+    // These are the names that ClrMD shows.
     assert_eq!(of("HelperMethodFrame_1OBJ", "System.Threading.Monitor.ObjWait"), 10, "{frames:?}");
     assert_eq!(of("HelperMethodFrame_1OBJ", "System.Threading.Monitor.ReliableEnter"), 6);
     assert_eq!(of("HelperMethodFrame", "System.Threading.WaitHandle.WaitOneCore"), 5);

@@ -21,7 +21,7 @@ fn a_cycle_of_methods_is_one_line() -> Tested {
     assert_eq!((&repeat["frames"], text(repeat, "cycle")), (&Value::from(2), cycle));
     let [first, times] = ["first", "times"].map(|key| repeat[key].as_u64().unwrap());
     assert!(times > 10_000, "{repeat}");
-    // No frame is left out, and all that are counted are of the cycle.
+    // No frame is left out, and all counted frames are of the cycle.
     let frames = list(&thread["frames"]);
     for (i, f) in (first..first + 2 * times).zip(&frames[usize::try_from(first).unwrap()..]) {
         assert!(

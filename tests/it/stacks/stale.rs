@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Objects and their bytes.
 type Sum = (u64, u64);
 
-/// What is unreachable with precise and with conservative stacks; `None` if the stacks are not known precisely.
+/// Returns the unreachable objects with precise and with conservative stacks; `None` if stacks have gaps.
 fn measure(dump: &Known) -> Option<[Sum; 2]> {
     let folders = folders(&dump.runtime);
     let ask = |stacks: &str| ask_with(&dump.path, &folders, &["unreachable", "--top", "1", "--stacks", stacks]).1["data"].clone();
@@ -22,8 +22,8 @@ fn measure(dump: &Known) -> Option<[Sum; 2]> {
 }
 
 #[test]
-fn precise_stacks_hold_less_than_their_words() -> Tested {
-    let (dumps, lacking) = known_dumps(|_| true)?;
+fn precise_stacks_hold_less_than_conservative_ones() -> Tested {
+    let (dumps, missing) = known_dumps(|_| true)?;
     let dumps: Vec<Known> = dumps.into_iter().filter(has_heap).collect();
     if dumps.is_empty() {
         println!("skipped: no dumps at hand");
@@ -51,7 +51,7 @@ fn precise_stacks_hold_less_than_their_words() -> Tested {
     }
     println!("{part}");
     assert!(more * 2 > count, "stale words hold something in {more} of {count} dumps only");
-    if lacking.is_empty() && !folders("net10").is_empty() {
+    if missing.is_empty() && !folders("net10").is_empty() {
         document("stale", &part);
     }
     Ok(())

@@ -8,7 +8,7 @@ use crate::common::{ask, known_dumps, needs_lab};
 use crate::harness::Tested;
 use serde_json::Value;
 
-/// Tiers of the JIT-ed frames of an answer by number, as `-` where there is none. Other code has none.
+/// Counts the tiers of the JIT-ed frames of an answer, with `-` for none. Other code has no tier.
 fn tiers(answer: &Value, of_module: Option<&str>) -> BTreeMap<String, usize> {
     let mut out = BTreeMap::new();
     for frame in list(&answer["data"]["threads"]).iter().flat_map(|t| list(&t["frames"])) {
@@ -22,7 +22,7 @@ fn tiers(answer: &Value, of_module: Option<&str>) -> BTreeMap<String, usize> {
     out
 }
 
-/// `stacksopt` and `spinopt` ran without tiered compilation, the others with it. Methods with the attribute are optimized in all.
+/// `stacksopt` and `spinopt` ran without tiered compilation, the others with it. Methods with the attribute are optimized in all of them.
 #[test]
 fn tiers_follow_the_settings_of_the_program() -> Tested {
     let (dumps, _) = known_dumps(|row| {
@@ -38,7 +38,7 @@ fn tiers_follow_the_settings_of_the_program() -> Tested {
         } else {
             assert!(found.contains_key("tier0"), "{}: {found:?}", dump.name);
         }
-        // `where` and `type --methods` say the same of the code that a frame stands in.
+        // `where` and `type --methods` show the same tier for the code of a frame.
         let frames = list(&answer["data"]["threads"]).iter().flat_map(|t| list(&t["frames"]));
         let mut asked = BTreeMap::new();
         for frame in frames.filter(|f| f["code"] == "jit") {
@@ -54,9 +54,9 @@ fn tiers_follow_the_settings_of_the_program() -> Tested {
     Ok(())
 }
 
-/// The lab's program, which makes a dump of itself under each of these settings.
+/// The lab's program makes a dump of itself under each of these settings.
 #[test]
-fn settings_of_the_runtime_decide_on_the_tiers_of_the_lab() -> Tested {
+fn settings_of_the_runtime_determine_the_tiers_of_the_lab() -> Tested {
     let lab = needs_lab()?;
     let folder = tempfile::tempdir().unwrap();
     for runtime in ["net8", "net10"].map(|v| lab.join(v)).iter().filter(|r| r.join("lab").is_file()) {

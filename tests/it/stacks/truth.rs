@@ -1,5 +1,5 @@
-//! What the `stacks` and `spin` programs know about their threads: a thread in every construct that a walk meets, the objects that
-//! its frames hold, and those that only stale words of its stack show.
+//! Comparison with the records of the programs `stacks` and `spin` about their threads: a thread in every construct that a walk meets, the
+//! objects that its frames hold, and those that only stale words of its stack refer to.
 
 use crate::harness::Tested;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,13 +15,13 @@ struct Frame {
     part: &'static str,
 }
 
-/// Whether `method` of the answer is what the truth calls `name`: emitted methods have a type of the runtime's choice.
+/// Whether `method` of the answer is `name` of the truth: the runtime chooses the type of emitted methods.
 fn is(method: &str, name: &str, emitted: bool) -> bool {
     let method = plain(method);
     method == plain(name) || emitted && method.ends_with(&format!(".{name}"))
 }
 
-/// The frames of the program's own methods in the answer, those that `truth` names and those that it does not.
+/// Returns the frames of the program's own methods in the answer, whether `truth` names them or not.
 fn own_frames(thread: &Value, truth: &Value) -> Vec<Frame> {
     let named = |method: &str| list(&truth["frames"]).iter().find(|f| is(method, text(f, "method"), f["emitted"] == true));
     let managed = list(&thread["frames"]).iter().filter(|f| f["kind"] == "managed");
@@ -30,7 +30,7 @@ fn own_frames(thread: &Value, truth: &Value) -> Vec<Frame> {
         let method = text(f, "method");
         let name = match named(method) {
             Some(known) => plain(text(known, "method")),
-            // Lambdas and the like run what the truth names.
+            // Lambdas and local functions run methods that the truth names.
             None if method.starts_with("Stacks.") && !method.contains('<') => plain(method),
             None => continue,
         };
@@ -44,8 +44,8 @@ fn own_frames(thread: &Value, truth: &Value) -> Vec<Frame> {
     out
 }
 
-/// The frames as the truth has them, and whether each may be missing.
-fn told(truth: &Value) -> Vec<(Frame, bool)> {
+/// Returns the frames of the truth, and whether each may be missing.
+fn recorded(truth: &Value) -> Vec<(Frame, bool)> {
     let mut out = Vec::new();
     for f in list(&truth["frames"]) {
         let part = match text(f, "part") {
@@ -65,7 +65,7 @@ struct Found {
     frames: usize,
     live: usize,
     dead: usize,
-    /// Dead objects that a conservative scan takes for live ones.
+    /// Dead objects that a conservative scan treats as live.
     stale: usize,
     /// Dead objects that `unreachable` lists.
     garbage: usize,
@@ -95,7 +95,7 @@ fn check(dump: &Known) -> Found {
         };
         frames(thread, t, &name, &mut found);
         for live in list(&t["live"]) {
-            // A mini dump does not have what tells the object around an address.
+            // A mini dump does not have the memory with which the object around an address is found.
             if !has_heap(dump) && text(live, "how").contains("interior") {
                 continue;
             }
@@ -131,12 +131,12 @@ fn check(dump: &Known) -> Found {
 /// The frames of a thread, in order.
 fn frames(thread: &Value, truth: &Value, name: &str, found: &mut Found) {
     let own = own_frames(thread, truth);
-    let told = told(truth);
-    // Of a running thread only the outermost frames are known.
-    let skip = if truth["running"] == true { own.len().saturating_sub(told.len()) } else { 0 };
+    let recorded = recorded(truth);
+    // Only the outermost frames of a running thread are known.
+    let skip = if truth["running"] == true { own.len().saturating_sub(recorded.len()) } else { 0 };
     let mut rest = own[skip..].iter();
     let mut next = rest.next();
-    for (frame, optional) in &told {
+    for (frame, optional) in &recorded {
         if next == Some(frame) {
             found.frames += 1;
             next = rest.next();
@@ -146,9 +146,9 @@ fn frames(thread: &Value, truth: &Value, name: &str, found: &mut Found) {
         }
     }
     if next.is_some() {
-        found.wrong.push(format!("{name}: {next:?} is not told, found {own:?}"));
+        found.wrong.push(format!("{name}: {next:?} is not in the record, found {own:?}"));
     }
-    // What an exception has left holds nothing.
+    // Frames that an exception has left hold no objects.
     let left = list(&thread["frames"]).iter().filter(|f| f["unwound"] == true);
     let holding = left.filter(|f| !list(&f["roots"]).is_empty()).count();
     let told_left = list(&truth["frames"]).iter().filter(|f| f["part"] == "unwound");
@@ -160,7 +160,7 @@ fn frames(thread: &Value, truth: &Value, name: &str, found: &mut Found) {
     }
 }
 
-/// Objects that the conservative scan takes for roots.
+/// Objects that the conservative scan treats as roots.
 fn conservative(dump: &Known) -> BTreeSet<u64> {
     if !has_heap(dump) {
         return BTreeSet::new();
@@ -183,7 +183,7 @@ pub fn is_of_a_program_of_stacks(row: &Value) -> bool {
 }
 
 #[test]
-fn every_construct_holds_what_its_program_says() -> Tested {
+fn every_construct_holds_the_recorded_objects() -> Tested {
     let (mut dumps, _) = every_dump(is_of_a_program_of_stacks)?;
     dumps.extend(further_dumps(|row| is_further(row) && is_of_a_program_of_stacks(row)).unwrap_or_default().0);
     if dumps.is_empty() {

@@ -65,7 +65,7 @@ pub struct Spec {
     pub sweeping: bool,
     /// Whether the global allocation context is in use.
     pub global_context: bool,
-    /// Sync blocks in the form of .NET 11: of the second object a thin lock and a hash code, of the third a handle to a lock.
+    /// Sync blocks in the form of .NET 11: the second object has a thin lock and a hash code, the third a handle to a lock.
     pub sync_blocks: bool,
     /// Features that the runtime publishes: names of globals and their values.
     pub features: &'static [(&'static str, u64)],
@@ -117,17 +117,17 @@ pub struct Target {
 }
 
 impl Target {
-    /// As an ELF core.
+    /// Writes the process as an ELF core.
     pub fn to_elf_core(&self) -> Vec<u8> {
         containers::elf_core(&self.facts, &self.memory.ranges, &self.gone)
     }
 
-    /// As a minidump.
+    /// Writes the process as a minidump.
     pub fn to_minidump(&self) -> Vec<u8> {
         containers::minidump(&self.facts, &self.memory.ranges, &self.gone)
     }
 
-    /// Process with the runtime of `other` as well, which is at other addresses.
+    /// Adds the runtime of `other`, which is at other addresses.
     pub fn with(mut self, other: Target) -> Target {
         self.memory.ranges.extend(other.memory.ranges);
         self.facts.others.push(other.facts.image);
@@ -144,7 +144,7 @@ impl Target {
         self.expected.clone()
     }
 
-    /// The same process without a captured range.
+    /// Returns the process without a captured range.
     pub fn without(&self, start: u64, len: u64) -> Target {
         let mut other = self.clone();
         other.gone.push((start, len));

@@ -127,7 +127,7 @@ impl Patient {
     pub fn damaged(&self, writes: &[Write]) -> (Exit, Found, Value) {
         let (exit, data) = self.with(writes, || self.ask(&["verify", "--top", "0"]));
         let all = found(&data);
-        // If segments are lost, references outside the others are not known to be wrong.
+        // If segments are lost, references to addresses outside of the others are not known to be wrong.
         let lost: Vec<_> = self.healthy.difference(&all).collect();
         assert!(lost.is_empty() || all.iter().any(|(id, _)| id.starts_with("segment-")), "no longer found: {lost:?}");
         (exit, all.difference(&self.healthy).cloned().collect(), data)

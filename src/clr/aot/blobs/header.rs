@@ -1,6 +1,6 @@
-//! The header that lists a module's sections.
+//! The ReadyToRun header, which lists a module's sections.
 //!
-//! Source of the layout, and of where it is: `ModuleHeaders.h`, `ReadyToRunHeaderNode.cs` of the runtime.
+//! Source of the layout and of its location: `ModuleHeaders.h`, `ReadyToRunHeaderNode.cs` of the runtime.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, ImageFormat, Memory};
 
-// Numbers of sections. Source: `ReadyToRunSectionType` and `ReflectionMapBlob` of the runtime, the latter from 300 on.
+// Section numbers. Source: `ReadyToRunSectionType` and `ReflectionMapBlob` of the runtime; the latter begins at 300.
 pub(super) const GC_STATIC_REGION: u32 = 201;
 #[cfg(feature = "internals")]
 pub(super) const THREAD_STATIC_REGION: u32 = 202;
@@ -25,33 +25,33 @@ pub(super) const NATIVE_REFERENCES: u32 = 331;
 pub(super) const NATIVE_STATICS: u32 = 333;
 pub(super) const STATICS_INFO: u32 = 334;
 
-/// A pointer to each module's header, where it is exported.
+/// The exported symbol that points to each module's header.
 const MODULES: &str = "__modules";
 const MAGIC: &[u8] = b"RTR\0";
-/// Bytes of the header before its rows.
+/// Size of the fixed part of the header, in bytes.
 const HEAD: u64 = 16;
-/// Major versions of .NET 8 to 11 are 9, 10, 16 and 26. A version says little: the shape decides.
+/// Range of major versions. .NET 8 to 11 have 9, 10, 16 and 26. The version is a weak criterion; the shape of the table decides.
 const VERSIONS: std::ops::RangeInclusive<u16> = 8..=32;
-/// Most sections. .NET 9 has 34.
+/// Maximum number of sections. .NET 9 has 34.
 const MAX_SECTIONS: u64 = 128;
-/// What looking at a hit takes of the opening's budget, in bytes.
+/// Cost of checking a match of the magic bytes in the opening's budget, in bytes.
 const BYTES_OF_A_HIT: u64 = 256;
 
-/// Where each section of a module is.
+/// Address ranges of a module's sections.
 #[derive(Clone, Debug)]
 pub(super) struct Sections {
     /// Address of the header.
     pub(super) header: Addr,
-    /// Where the kind of a reference to metadata ends.
+    /// Number of kind bits in a reference to metadata.
     pub(super) split: Split,
     rows: Vec<(u32, AddrRange)>,
 }
 
 impl Sections {
-    /// Finds the header of `image`: by the export, else by its magic bytes in writable memory, where its pointers were relocated. Windows
-    /// relocates read-only memory as well, and the header is there.
+    /// Finds the header of `image` through the export, otherwise by its magic bytes in writable memory, which contains it because its
+    /// pointers were relocated. Windows relocates read-only memory as well, and has the header there.
     pub(super) fn find(memory: &Memory, image: &Image) -> Option<Sections> {
-        // A word that looks like the header's may be anything, and a page of the search may be absent.
+        // A match may be a coincidence, and a page of the search may be absent, so failed reads are not losses.
         tried(|| {
             let exported = image.export(memory, MODULES).and_then(|e| memory.ptr(e.address).ok());
             exported.and_then(|at| Sections::read(memory, image, at)).or_else(|| Sections::search(memory, image))
@@ -87,7 +87,7 @@ impl Sections {
             && VERSIONS.contains(&memory.u16(at.plus(4)).ok()?);
         let count = u64::from(memory.u16(at.plus(12)).ok()?);
         let entry = u64::from(memory.u8(at.plus(14)).ok()?);
-        // Identifier, flags, start, end; in .NET 11 identifier, length, start.
+        // A row has id, flags, start and end; in .NET 11, id, length and start.
         let long = word.saturating_mul(2).saturating_add(8);
         let short = word.saturating_add(8);
         (fits && (1..=MAX_SECTIONS).contains(&count) && [long, short].contains(&entry)).then_some(())?;
@@ -101,7 +101,7 @@ impl Sections {
                 0 => Addr::NULL,
                 length => start.plus(length.into()),
             };
-            // A single item has no end. An empty section may lie behind the last byte.
+            // The section of a single item has no end. An empty section may be at the end of the image.
             let inside = |at: Addr| at >= image.range.start && at <= image.range.end;
             let single = end.is_null();
             (id > last && (start.is_null() || inside(start)) && (single || inside(end) && start <= end)).then_some(())?;
@@ -115,13 +115,13 @@ impl Sections {
         [METADATA, TYPE_MAP].iter().all(|id| sections.get(*id).is_some()).then_some(sections)
     }
 
-    /// Where section `id` is, unless it is empty.
+    /// Range of section `id`; `None` if the section does not exist or is empty.
     pub(super) fn get(&self, id: u32) -> Option<AddrRange> {
         let found = self.rows.iter().find(|(known, _)| *known == id)?.1;
         (!found.is_empty()).then_some(found)
     }
 
-    /// Section `id`, read in `tables`.
+    /// A reader for section `id` in `tables`.
     pub(super) fn open(&self, tables: &Arc<Memory>, id: u32) -> Option<Section> {
         self.get(id).map(|range| Section::new(tables, range))
     }

@@ -1,7 +1,8 @@
 //! Metadata in the native format: names of types, namespaces and modules.
 //!
-//! A record is a run of numbers at an offset. A reference to a record of one kind is its offset; where kinds differ, the kind is in the
-//! low bits and the offset above: 8 bits, 7 since .NET 10. Source: `SchemaDef.cs` of the runtime's metadata generator.
+//! A record is a sequence of numbers at an offset. A reference to a record of a known kind is its offset. Where kinds differ, the low bits
+//! contain the kind and the high bits the offset: the kind has 8 bits, and 7 since .NET 10. Source: `SchemaDef.cs` of the runtime's
+//! metadata generator.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,7 +11,7 @@ use crate::base::hash::Map;
 use crate::base::missed::Kept;
 use crate::base::{Budget, len64};
 
-/// The first four bytes.
+/// The first four bytes of the metadata.
 const SIGNATURE: u32 = 0xdead_dffd;
 
 // Kinds of records.
@@ -23,15 +24,15 @@ const TYPE_INSTANCE: u8 = 0x3c;
 const TYPE_REFERENCE: u8 = 0x3d;
 const TYPE_SPECIFICATION: u8 = 0x3e;
 
-/// Most enclosing types, and most nested namespaces.
+/// Maximum nesting of types and of namespaces.
 const MAX_NESTING: u32 = 64;
-/// Most bytes of one name. The compilers' own limit is 1,023.
+/// Maximum length of a name in bytes. The compilers' own limit is 1,023.
 const MAX_NAME: u64 = 4096;
 
-/// The major version of ReadyToRun headers since which kinds have 7 bits: that of .NET 10.
+/// The first major version of ReadyToRun headers in which kinds have 7 bits: that of .NET 10.
 const NARROW_SINCE: u16 = 16;
 
-/// How many bits of a reference to a record are its kind.
+/// Number of bits of a record reference that contain the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Split {
     kind_bits: u32,
@@ -42,13 +43,13 @@ impl Split {
         Split { kind_bits: if major >= NARROW_SINCE { 7 } else { 8 } }
     }
 
-    /// As it is written in metadata.
+    /// Decodes a reference in metadata.
     fn of_reference(self, n: u32) -> Handle {
         let offset = n >> self.kind_bits;
         Handle { kind: low_byte(n ^ offset << self.kind_bits), offset }
     }
 
-    /// As it is written elsewhere.
+    /// Decodes a reference outside of metadata, which has the kind in the high bits.
     pub(super) fn of_token(self, n: u32) -> Handle {
         let shift = u32::BITS.saturating_sub(self.kind_bits);
         let kind = n >> shift;
@@ -68,19 +69,19 @@ pub(super) struct Handle {
     offset: u32,
 }
 
-/// A namespace, or the module itself, with the module's name.
+/// A namespace, or the module's root, with the module's name.
 #[derive(Clone, Debug)]
 struct Namespace {
     namespace: String,
     module: Arc<str>,
 }
 
-/// Name of a type without generic arguments, and that of its module.
+/// Name of a type without generic arguments, and name of its module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Full name as in metadata: ``System.Collections.Generic.Dictionary`2+Entry``.
     pub name: String,
-    /// Simple name of its module: `System.Private.CoreLib`.
+    /// Simple name of the module: `System.Private.CoreLib`.
     pub module: Arc<str>,
 }
 
@@ -89,7 +90,7 @@ pub struct Definition {
 pub(super) struct Metadata {
     section: Section,
     split: Split,
-    /// Namespaces by offset: most types share a few.
+    /// Namespaces by offset, since most types share a few.
     places: Mutex<Map<u32, Kept<Option<Arc<Namespace>>>>>,
 }
 
@@ -112,7 +113,7 @@ impl Metadata {
 
     /// Name and module of the type that `handle` refers to.
     pub(super) fn type_name(&self, mut handle: Handle, budget: &Budget) -> Option<Definition> {
-        // Innermost first.
+        // Innermost name first.
         let mut names: Vec<String> = Vec::new();
         for _ in 0..MAX_NESTING {
             budget.steps(1).then_some(())?;
@@ -134,7 +135,7 @@ impl Metadata {
                     names.push(self.string(name, budget)?);
                     self.split.of_reference(parent)
                 }
-                // Of an instance, the definition comes first.
+                // The record of an instance begins with a reference to its definition.
                 TYPE_SPECIFICATION | TYPE_INSTANCE if names.is_empty() => self.split.of_reference(record.unsigned()?),
                 NAMESPACE_DEFINITION | NAMESPACE_REFERENCE if !names.is_empty() => {
                     return Some(named(&*self.place(handle, budget)?, &names)).filter(|d| budget.memory(len64(d.name.len())));
@@ -159,7 +160,7 @@ impl Metadata {
     }
 
     fn read_place(&self, mut handle: Handle, budget: &Budget) -> Option<Namespace> {
-        // Innermost first.
+        // Innermost name first.
         let mut parts: Vec<String> = Vec::new();
         for _ in 0..MAX_NESTING {
             budget.steps(1).then_some(())?;
@@ -167,7 +168,7 @@ impl Metadata {
             match handle.kind {
                 NAMESPACE_DEFINITION | NAMESPACE_REFERENCE => {
                     let (parent, name) = (record.unsigned()?, record.unsigned()?);
-                    // The outermost one has no name.
+                    // The root namespace has no name.
                     if name != 0 {
                         parts.push(self.string(name, budget)?);
                     }
@@ -188,7 +189,7 @@ impl Metadata {
     }
 }
 
-/// The type with these names, innermost first.
+/// The type with these names, innermost first, in a namespace.
 fn named(place: &Namespace, names: &[String]) -> Definition {
     let mut name = place.namespace.clone();
     for (i, part) in names.iter().rev().enumerate() {

@@ -9,31 +9,31 @@ use crate::clr::aot::unwind;
 /// A method of the module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Method {
-    /// Full name of the type that has it, without generic arguments.
+    /// Full name of the declaring type, without generic arguments.
     pub owner: String,
-    /// Its name, without generic arguments and parameters.
+    /// Name, without generic arguments and parameters.
     pub name: String,
-    /// Where its code begins.
+    /// Address of the first instruction.
     pub start: Addr,
-    /// Whether stack traces leave it out: `[StackTraceHidden]`.
+    /// Whether stack traces omit the method: `[StackTraceHidden]`.
     pub hidden: bool,
 }
 
 impl Blobs {
-    /// Number of methods that the module tells the names of.
+    /// Number of methods in the stack trace table.
     #[cfg(feature = "internals")]
     pub fn method_count(&self) -> usize {
         self.methods().rows.len()
     }
 
-    /// Where the code of each of them begins, ascending.
+    /// Start addresses of the methods, ascending.
     #[cfg(feature = "internals")]
     pub fn method_starts(&self) -> impl Iterator<Item = Addr> {
         self.methods().rows.iter().map(|row| row.start)
     }
 
-    /// The method whose code is at `code`, anywhere in its body or in that of one of its handlers. `None` if the module does not tell:
-    /// a method of the native runtime, a stub, or a module without stack trace data.
+    /// The method whose body, or a handler of it, contains `code`. `None` if the tables do not have it: for a method of the native runtime,
+    /// a stub, or a module without stack trace data.
     pub fn method_at(&self, code: Addr) -> Option<Method> {
         let methods = self.methods();
         (!methods.rows.is_empty() && self.image.range.contains(code)).then_some(())?;

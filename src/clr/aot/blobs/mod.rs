@@ -1,7 +1,7 @@
-//! The tables that every NativeAOT module has for reflection, static fields and stack traces: names without any symbols.
+//! The tables of every NativeAOT module for reflection, static fields and stack traces. They supply names without any symbols.
 //!
-//! They are read-only, so a dump may lack them; the module's file supplies them. Each table is read at first use, once, and tells each
-//! answer what it does not have: [`Blobs::note`], and failed reads.
+//! The tables are read-only, so the dump may not contain them; the module's file then supplies them. Each table is read once, at first use.
+//! Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
 
 mod header;
 mod metadata;
@@ -32,16 +32,16 @@ use reader::{Section, Table};
 use stack_trace::Methods;
 pub use statics::GcStatics;
 
-/// What the compiler left in one NativeAOT module.
+/// The compiler-generated tables of one NativeAOT module.
 #[derive(Debug)]
 pub struct Blobs {
     memory: Arc<Memory>,
-    /// Where the tables are read: the same, or the module's file.
+    /// Memory from which the tables are read: that of the dump or that of the module's file.
     tables: Arc<Memory>,
     image: Image,
     sections: Sections,
     metadata: Option<Metadata>,
-    /// Flag of method tables whose objects hold references.
+    /// The flag of method tables whose objects contain references.
     has_pointers: u32,
     budget: Budget,
     types: OnceLock<Kept<Table<Types>>>,
@@ -53,14 +53,14 @@ pub struct Blobs {
 #[derive(Debug, Default)]
 struct Types {
     by_table: Map<Addr, Definition>,
-    /// By module and name: many may have the same name.
+    /// Method tables by module and name. Several types may have the same name.
     by_name: Map<(Arc<str>, String), Addr>,
 }
 
 impl Blobs {
-    /// Finds the tables of `image`: in `memory`, or in the module's `file` ([`file_image`](crate::memory::file_image)), whose writable pages
-    /// hold the list of them. `has_pointers`: the flag of method tables whose objects hold references. `None` without tables, or if the page
-    /// that leads to them is absent.
+    /// Finds the tables of `image` in `memory`, or in the module's `file` ([`file_image`](crate::memory::file_image)), whose writable pages
+    /// contain the header. `has_pointers` is the flag of method tables whose objects contain references. `None` if there are no tables, or
+    /// if the page that points to them is absent.
     pub fn find(memory: &Arc<Memory>, file: Option<&Arc<Memory>>, image: &Image, has_pointers: u32, limits: &Limits) -> Option<Blobs> {
         let found = |tables: &Arc<Memory>| Some((Sections::find(tables, image)?, Arc::clone(tables)));
         let (sections, tables) = found(memory).or_else(|| found(file?))?;
@@ -89,29 +89,29 @@ impl Blobs {
         self.sections.open(&self.tables, id)
     }
 
-    /// Name and module of the type at `method_table`, which is no instance of a generic type, no array and no pointer. `None` if the
-    /// compiler left no metadata of it, or that is absent.
+    /// Name and module of the type at `method_table`, which must not be a generic instance, an array or a pointer. `None` if the compiler
+    /// emitted no metadata for the type, or its metadata is absent.
     pub fn definition(&self, method_table: Addr) -> Option<&Definition> {
         self.types().by_table.get(&method_table)
     }
 
-    /// Its name alone: ``System.Collections.Generic.Dictionary`2``, `Lab.Program+Entry`.
+    /// The name without the module: ``System.Collections.Generic.Dictionary`2``, `Lab.Program+Entry`.
     #[cfg(feature = "internals")]
     pub fn definition_name(&self, method_table: Addr) -> Option<&str> {
         self.definition(method_table).map(|d| d.name.as_str())
     }
 
-    /// The method table of the type of this name in the module of that name, both as in [`Definition`].
+    /// The method table of the type with this name in the module with that name, both as in [`Definition`].
     pub fn method_table_of(&self, module: &str, name: &str) -> Option<Addr> {
         self.types().by_name.get(&(module.into(), name.to_string())).copied()
     }
 
-    /// All types that have a name, in no order.
+    /// All named types, in no particular order.
     pub fn definitions(&self) -> impl Iterator<Item = (Addr, &Definition)> {
         self.types().by_table.iter().map(|(at, d)| (*at, d))
     }
 
-    /// Which of the tables read so far have parts that are absent or mean nothing.
+    /// The tables, of those read so far, that have absent or invalid parts.
     pub fn incomplete(&self) -> Vec<&'static str> {
         let cut = [
             ("metadata", self.metadata.is_none()),
@@ -122,11 +122,11 @@ impl Blobs {
         cut.into_iter().filter(|(_, cut)| *cut).map(|(what, _)| what).collect()
     }
 
-    /// Adds [what is incomplete](Blobs::incomplete) of the module at `path` to `notes`, and limits that were met.
+    /// Adds notes about [incomplete tables](Blobs::incomplete) of the module at `path`, and about limits that were reached.
     pub(crate) fn note(&self, path: &str, notes: &Collector) {
         let names = self.sections.get(METADATA);
         if self.metadata.is_none() && names.is_none_or(|range| self.memory.captured(range) == 0) {
-            // Such dumps lack what no process changes: they never had it.
+            // Dumps of this kind never contain read-only memory, so this is not a loss.
             notes.add(NoteKind::NoMetadata, None, format!("types have no names: they are in {path}, which --modules PATH supplies"));
         } else if let [first, rest @ ..] = self.incomplete().as_slice() {
             let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
@@ -157,7 +157,7 @@ impl Blobs {
             let mut read = || {
                 let (index, token) = (entry.unsigned()?, entry.unsigned()?);
                 let table = fixups.relative(u64::from(index).checked_mul(4)?)?;
-                // Types that reflection may not look into are only referred to.
+                // Types that are blocked from reflection have references only, no definitions.
                 Some((table, metadata.type_name(self.sections.split.of_token(token), &self.budget)?))
             };
             match read() {
@@ -171,7 +171,7 @@ impl Blobs {
         Table { data: types, whole: all && named }
     }
 
-    /// Where the module's frozen objects are: string literals, and what the compiler computed.
+    /// Range of the module's frozen objects: string literals and precomputed objects.
     #[cfg(feature = "internals")]
     pub fn frozen_objects(&self) -> Option<AddrRange> {
         self.sections.get(FROZEN_OBJECTS)

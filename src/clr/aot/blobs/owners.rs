@@ -1,4 +1,4 @@
-//! Whose the static fields are.
+//! The types to which blocks of static fields belong.
 
 use std::sync::Arc;
 
@@ -8,25 +8,25 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Budget};
 use crate::memory::Memory;
 
-/// Most pairs of one type: it has one block of each kind.
+/// Maximum number of blocks of a type; there is one of each kind.
 const MAX_PAIRS: usize = 16;
 
-/// Memory that each of them takes.
+/// Estimated memory of an entry of [`Owners`], in bytes.
 const BYTES_OF_AN_OWNER: u64 = 48;
 
-/// Kinds of static fields, which have blocks of their own.
+/// Kinds of static fields, each of which has separate blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StaticKind {
-    /// References, and structures that have some.
+    /// References, and structures that contain references.
     Gc,
-    /// All others.
+    /// All other fields.
     Other,
     /// Thread statics.
     Thread,
 }
 
 impl StaticKind {
-    /// Source: `BagElementKind` of the runtime.
+    /// Decodes the runtime's `BagElementKind`.
     pub(super) fn of(kind: u32) -> Option<StaticKind> {
         match kind {
             0x43 => Some(StaticKind::Gc),
@@ -37,21 +37,21 @@ impl StaticKind {
     }
 }
 
-/// Whose static fields are somewhere.
+/// The type and kind of a block of static fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Owned {
-    /// Method table of the type.
+    /// Method table of the declaring type.
     pub owner: Addr,
-    /// Which of its static fields.
+    /// Kind of its static fields in the block.
     pub kind: StaticKind,
 }
 
-/// What is known of the owners of static fields.
+/// The owners of blocks of static fields.
 #[derive(Debug, Default)]
 pub(super) struct Owners {
-    /// By place; types without fields of a kind may share one.
+    /// Owners by location. Types that have no fields of a kind may share one.
     pub(super) all: Vec<(Addr, Owned)>,
-    /// Owners of references by slot.
+    /// Owners of blocks of references, by slot.
     pub(super) of_slots: Map<Addr, Addr>,
 }
 

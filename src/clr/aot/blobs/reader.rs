@@ -1,4 +1,4 @@
-//! Bytes of a module that are read one after the other: numbers of variable length, and hash tables of them.
+//! Readers for sequential data in a module: numbers of variable length, and hash tables of them.
 //!
 //! Source of the formats: `NativeFormatReader.cs`, `NativeFormatWriter.cs`, `NativePrimitiveDecoder.cs` of the runtime.
 
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use crate::base::{Addr, AddrRange, Budget};
 use crate::memory::Memory;
 
-/// Most buckets of a hash table, as a power of two: as many as a module could have types.
+/// Maximum number of buckets of a hash table, as a power of two: an upper limit of the number of types in a module.
 const MAX_BUCKETS_LOG: u32 = 24;
 
-/// A section of the module. Any byte may be absent.
+/// A section of the module. Any of its bytes may be absent.
 #[derive(Clone, Debug)]
 pub(super) struct Section {
     memory: Arc<Memory>,
@@ -26,12 +26,12 @@ impl Section {
         self.range.len()
     }
 
-    /// Reads on from `offset`.
+    /// A cursor at `offset`.
     pub(super) fn at(&self, offset: u64) -> Cursor<'_> {
         Cursor { section: self, at: offset }
     }
 
-    /// `N` bytes at `offset`; `None` beyond the end, or if any is absent.
+    /// The `N` bytes at `offset`; `None` beyond the end, or if any of them is absent.
     fn bytes<const N: usize>(&self, offset: u64) -> Option<[u8; N]> {
         let mut out = [0; N];
         let end = offset.checked_add(u64::try_from(N).ok()?)?;
@@ -48,7 +48,7 @@ impl Section {
         self.bytes(offset).map(u32::from_le_bytes)
     }
 
-    /// The address that the four bytes at `offset` lead to: a distance from their own place.
+    /// The address to which the four bytes at `offset` point. They contain the distance from their own address.
     pub(super) fn relative(&self, offset: u64) -> Option<Addr> {
         let distance = i64::from(self.u32(offset)?.cast_signed());
         self.range.start.plus(offset).0.checked_add_signed(distance).map(Addr)
@@ -61,11 +61,11 @@ impl Section {
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// Calls `each` with a cursor at the payload of every entry of the hash table at the start of the section. Returns whether all of
-    /// them were met: a part may be absent or corrupt.
+    /// Calls `each` with a cursor at the payload of each entry of the hash table at the start of the section. Returns whether the table is
+    /// complete; parts of it may be absent or corrupt.
     pub(super) fn entries(&self, budget: &Budget, mut each: impl FnMut(Cursor<'_>)) -> bool {
         let Some(table) = HashTable::read(self) else { return false };
-        // An entry takes two bytes, so this is more than disjoint buckets can have.
+        // An entry has at least two bytes, so disjoint buckets never reach this limit.
         let mut left = self.len();
         let mut whole = true;
         for bucket in 0..table.buckets {
@@ -79,7 +79,7 @@ impl Section {
                 if left == 0 || !budget.steps(1) {
                     return false;
                 }
-                // The low byte of the hash code; then where the payload is, from there.
+                // An entry has the low byte of the hash code, then the distance to the payload.
                 let place = at.saturating_add(1);
                 let mut cursor = self.at(place);
                 let Some(payload) = cursor.signed().and_then(|distance| place.checked_add_signed(distance.into())) else {
@@ -94,15 +94,15 @@ impl Section {
     }
 }
 
-/// The head of a hash table.
+/// The header of a hash table.
 struct HashTable<'a> {
     section: &'a Section,
     buckets: u64,
-    /// Bytes of an entry of the bucket table.
+    /// Size of an entry of the bucket table, in bytes.
     entry: u64,
 }
 
-/// Where the bucket table is, and what its offsets count from.
+/// Offset of the bucket table, to which the offsets in it are relative.
 const BUCKETS: u64 = 1;
 
 impl HashTable<'_> {
@@ -121,7 +121,7 @@ impl HashTable<'_> {
         (table <= section.len()).then_some(HashTable { section, buckets, entry })
     }
 
-    /// Where the entries of a bucket start and end.
+    /// Start and end offset of the entries of a bucket.
     fn bucket(&self, index: u64) -> Option<(u64, u64)> {
         let offset = |i: u64| {
             let at = BUCKETS.saturating_add(i.saturating_mul(self.entry));
@@ -137,7 +137,7 @@ impl HashTable<'_> {
     }
 }
 
-/// A place in a section.
+/// A position in a section.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor<'a> {
     section: &'a Section,
@@ -157,14 +157,14 @@ impl Cursor<'_> {
         Some(value)
     }
 
-    /// The address that the next four bytes lead to.
+    /// The address to which the next four bytes point.
     pub(super) fn relative(&mut self) -> Option<Addr> {
         let value = self.section.relative(self.at)?;
         self.at = self.at.checked_add(4)?;
         Some(value)
     }
 
-    /// A number in one to five bytes: its bits, and how many there are.
+    /// Reads a number in one to five bytes. Returns its bits, and how many there are.
     fn number(&mut self) -> Option<(u32, u32)> {
         let first = self.section.u8(self.at)?;
         let len = first.trailing_ones().checked_add(1)?;
@@ -183,12 +183,12 @@ impl Cursor<'_> {
         Some((if len < 5 { bits >> len } else { bits }, count))
     }
 
-    /// An unsigned number.
+    /// Reads an unsigned number.
     pub(super) fn unsigned(&mut self) -> Option<u32> {
         self.number().map(|(bits, _)| bits)
     }
 
-    /// A signed number: the highest of its bits is the sign.
+    /// Reads a signed number, whose highest bit is the sign.
     pub(super) fn signed(&mut self) -> Option<i32> {
         let (bits, count) = self.number()?;
         let unused = 32u32.checked_sub(count)?;
@@ -196,7 +196,7 @@ impl Cursor<'_> {
     }
 }
 
-/// A table, and whether all of it could be read.
+/// A table, with a flag that shows whether it was read completely.
 #[derive(Debug)]
 pub(super) struct Table<T> {
     pub(super) data: T,

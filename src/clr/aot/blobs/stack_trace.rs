@@ -1,5 +1,5 @@
-//! The table that a program's own stack traces are written from: a list of commands that set the owning type, the name or the signature,
-//! each with one method that they hold for.
+//! The table from which a program writes its own stack traces: a list of commands. Each sets the owning type, the name or the signature,
+//! and has one method to which the current values apply.
 //!
 //! Source: `StackTraceMethodMappingNode.cs`, `StackTraceMetadata.cs` of the runtime.
 
@@ -26,7 +26,7 @@ pub(super) struct Row {
     pub(super) hidden: bool,
 }
 
-/// The methods of the module, by address.
+/// The methods of the module, sorted by address.
 #[derive(Debug, Default)]
 pub(super) struct Methods {
     pub(super) rows: Vec<Row>,
@@ -40,13 +40,13 @@ impl Methods {
         let mut rows = Vec::new();
         let whole = read_rows(sections.split, &section, budget, &mut rows).is_some();
         rows.sort_unstable_by_key(|row| row.start);
-        // Older modules have metadata for this alone.
+        // Older modules have separate metadata for this table.
         let own = sections.open(tables, STACK_TRACE_METADATA).filter(|s| sections.get(METADATA) != Some(s.range));
         Table { data: Methods { rows, metadata: own.and_then(|s| Metadata::open(s, sections.split)) }, whole }
     }
 }
 
-/// Appends all methods to `rows`; `None` if there are fewer than the section says.
+/// Appends all methods to `rows`; `None` if there are fewer than the section announces.
 fn read_rows(split: Split, section: &Section, budget: &Budget, rows: &mut Vec<Row>) -> Option<()> {
     let count = section.u32(0)?;
     let mut cursor = section.at(4);

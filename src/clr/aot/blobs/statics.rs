@@ -1,4 +1,4 @@
-//! Static fields: the slots that hold the blocks of types, and whose they are.
+//! Static fields: the slots that point to the blocks of each type, and the owners of the blocks.
 
 use super::Blobs;
 use super::header::GC_STATIC_REGION;
@@ -10,38 +10,39 @@ use super::owners::Owners;
 use crate::base::Addr;
 use crate::base::missed::Kept;
 
-/// Most slots. The table may be mapped from few bytes.
+/// Maximum number of slots. A forged dump may map few bytes to a large table.
 const MAX_SLOTS: u64 = 1 << 20;
-/// Bit of a slot whose block was not yet made: what it leads to is the block's type.
-const NOT_INITIALISED: u64 = 1;
+/// Flag of a slot whose block has not been allocated. The slot then points to the block's method table.
+const NOT_INITIALIZED: u64 = 1;
 
-/// The references among the static fields of a type.
+/// The block of a type's static fields that are references.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GcStatics {
-    /// Address of the variable that leads to the block.
+    /// Address of the slot, the variable that points to the block.
     pub slot: Addr,
-    /// The block: an object whose fields are the static fields. `None` if it was not yet made, or is not in the dump.
+    /// The block: an object whose fields are the static fields. `None` if it has not been allocated or is not in the dump.
     pub block: Option<Addr>,
-    /// Method table of the type. The tables tell it of instances of generic types only.
+    /// Method table of the declaring type. The tables contain it for instances of generic types only.
     pub owner: Option<Addr>,
 }
 
 impl Blobs {
-    /// The blocks of static fields that are references, in the order of the module. Fewer than there are slots if a part of the list is
-    /// absent, which [`Blobs::note`] and the failed reads tell.
+    /// The blocks of static fields that are references, in the order of the module. There are fewer than slots if a part of the list is
+    /// absent, which [`Blobs::note`] and failed reads report.
     pub fn gc_statics(&self) -> Vec<GcStatics> {
         self.slots().map(|slot| self.statics_of(slot, self.block(slot))).collect()
     }
 
-    /// The same, with the blocks as the array has them that keeps all alive: its elements begin at `first`, and there are as many as
-    /// slots. For dumps that lack the pages of the slots. `None` if any element is no block.
+    /// The blocks of [`Blobs::gc_statics`] as elements of the array that keeps all blocks alive: the elements begin at `first`, one for
+    /// each slot.
+    /// For dumps that do not have the pages of the slots. `None` if an element is not a block.
     pub fn gc_statics_in(&self, first: Addr) -> Option<Vec<GcStatics>> {
         let word = self.memory.ptr_bytes();
         let block = |i: u64| self.target(first.element(i, word)).filter(|block| self.is_block(*block));
         (0..).zip(self.slots()).map(|(i, slot)| Some(self.statics_of(slot, Some(block(i)?)))).collect()
     }
 
-    /// Number of slots, those beyond a limit left out.
+    /// Number of slots, up to the limit.
     pub fn slot_count(&self) -> u64 {
         self.all_slots().min(MAX_SLOTS)
     }
@@ -50,7 +51,7 @@ impl Blobs {
         self.sections.get(GC_STATIC_REGION).map_or(0, |region| region.len() / 4)
     }
 
-    /// Whether there are more than are read.
+    /// Whether there are more slots than the limit.
     pub(super) fn has_more_slots(&self) -> bool {
         self.all_slots() > MAX_SLOTS
     }
@@ -64,25 +65,25 @@ impl Blobs {
         GcStatics { slot, block, owner: self.owners().of_slots.get(&slot).copied() }
     }
 
-    /// What the word at `at` leads to.
+    /// The block to which the word at `at` points; `None` if it is null or not allocated.
     fn target(&self, at: Addr) -> Option<Addr> {
-        self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALISED == 0)
+        self.memory.ptr(at).ok().filter(|t| !t.is_null() && t.0 & NOT_INITIALIZED == 0)
     }
 
-    /// Whether a block is at `at`: an object whose type the compiler made, with no other flag than that it contains references.
+    /// Whether the object at `at` is a block. The compiler creates its type, whose only flag may be that it contains references.
     fn is_block(&self, at: Addr) -> bool {
         let flags = |table: Addr| self.memory.u32(table).is_ok_and(|flags| flags & !self.has_pointers == 0);
         self.target(at).is_some_and(|table| self.image.range.contains(table) && flags(table))
     }
 
-    /// The block of the static fields whose slot is at `slot`. The slot leads to it, or, in other versions of the runtime, to the element
-    /// that does in the array of all blocks.
+    /// The block of the slot at `slot`. Depending on the version of the runtime, the slot points to the block, or to the element for it in
+    /// the array of all blocks.
     pub fn block(&self, slot: Addr) -> Option<Addr> {
         let first = self.target(slot)?;
         if self.is_block(first) { Some(first) } else { self.target(first).filter(|second| self.is_block(*second)) }
     }
 
-    /// Method tables of the blocks of thread statics, by the number of their type. The list ends at the first that is absent.
+    /// Method tables of the blocks of thread statics, by type index. The list ends at the first absent one.
     #[cfg(feature = "internals")]
     pub fn thread_statics(&self) -> Vec<Addr> {
         let word = self.memory.ptr_bytes();
@@ -90,8 +91,8 @@ impl Blobs {
         (0..region.len() / word).map_while(|i| self.tables.ptr(region.start.element(i, word)).ok()).collect()
     }
 
-    /// All static fields whose owner is known, with their place: the slot of references, the block of others, or the cell with the
-    /// number of a type with thread statics. Blocks without fields share a place.
+    /// All blocks of static fields whose owner is known, with their location: the slot for references, the block for other fields, or the
+    /// cell with the type index for thread statics. Empty blocks share a location.
     #[cfg(feature = "internals")]
     pub fn owned_statics(&self) -> &[(Addr, Owned)] {
         &self.owners().all

@@ -9,7 +9,7 @@ use crate::clr::aot::HAS_POINTERS;
 use crate::memory::tests::memory_of;
 
 const BASE: u64 = 0x10_0000;
-/// Where the writable part begins, and its end.
+/// Start and end of the writable part of the image.
 const DATA: u64 = 0x4000;
 const END: u64 = 0x6000;
 
@@ -26,7 +26,7 @@ fn budget() -> Budget {
     Budget::of_types(1 << 20, None)
 }
 
-/// A number in `len` bytes.
+/// Encodes a number in `len` bytes.
 fn number(n: u32, len: usize) -> Vec<u8> {
     match len {
         5 => [&[0x0f][..], &n.to_le_bytes()].concat(),
@@ -34,13 +34,13 @@ fn number(n: u32, len: usize) -> Vec<u8> {
     }
 }
 
-/// The shortest form.
+/// Encodes a number in the shortest form.
 fn unsigned(n: u32) -> Vec<u8> {
     let len = (1..5).find(|len| u64::from(n) < 1 << (7 * len)).unwrap_or(5);
     number(n, len)
 }
 
-/// Metadata's records: numbers, or text.
+/// A metadata record of numbers.
 fn record(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|n| unsigned(*n)).collect()
 }
@@ -49,13 +49,13 @@ fn text(s: &str) -> Vec<u8> {
     [unsigned(s.len() as u32), s.as_bytes().to_vec()].concat()
 }
 
-/// A hash table of payloads, all in the last of its buckets, with an entry size of 1, 2 or 4.
+/// A hash table of payloads, all of them in the last bucket, with an entry size of 1, 2 or 4.
 fn table(payloads: &[Vec<u8>], log: u32, entry: usize) -> Vec<u8> {
     let buckets = 1usize << log;
     let size = [0, 1, 2, 0, 4][entry];
     let code = [0u8, 0, 1, 0, 2][entry];
     let first = 1 + (buckets + 1) * size;
-    // An entry: a byte of the hash code, and a distance in four bytes.
+    // An entry has a byte of the hash code, and a distance in four bytes.
     let end = first + payloads.len() * 5;
     let mut out = vec![(log as u8) << 2 | code];
     for bucket in 0..=buckets {
@@ -102,7 +102,7 @@ fn numbers_of_all_lengths_signed_and_unsigned() {
         let raw = n.cast_unsigned() & u32::MAX >> (32 - bits);
         assert_eq!(section(&number(raw, len)).at(0).signed(), Some(n));
     }
-    // No number begins with five ones, and none is longer than its section.
+    // No number begins with five set bits, and none may exceed its section.
     assert_eq!(section(&[0x1f; 8]).at(0).unsigned(), None);
     assert_eq!(section(&number(0x1000_0000, 5)[..4]).at(0).unsigned(), None);
     assert_eq!(section(&[1]).at(0).unsigned(), None);
@@ -121,7 +121,7 @@ fn hash_tables_of_all_entry_sizes() {
 }
 
 #[test]
-fn damaged_hash_tables_end_and_say_so() {
+fn reading_damaged_hash_tables_ends_and_reports_them() {
     let payloads: Vec<Vec<u8>> = (0..9u32).map(unsigned).collect();
     let good = table(&payloads, 2, 2);
     let count = |bytes: &[u8]| {
@@ -130,11 +130,11 @@ fn damaged_hash_tables_end_and_say_so() {
         (n, whole)
     };
     assert_eq!(count(&good), (9, true));
-    // Cut anywhere; an unknown entry size; more buckets than bytes.
+    // Cut off at any length; an unknown entry size; more buckets than bytes.
     (0..30).for_each(|len| assert!(!count(&good[..len]).1, "{len}"));
     assert_eq!(count(&[3, 0, 0]), (0, false));
     assert_eq!(count(&[0xfc, 0, 0, 0]), (0, false));
-    // All buckets are all entries: no more are read than the bytes could hold.
+    // Each bucket contains all entries, but no more are read than fit into the section.
     let mut forged = table(&payloads, 5, 1);
     let (first, len) = (forged[1], forged.len());
     let end = forged[33];
@@ -147,7 +147,7 @@ fn damaged_hash_tables_end_and_say_so() {
     assert_eq!(met, 0);
 }
 
-/// Metadata with these records, each at a multiple of 32 behind the signature.
+/// Metadata with these records, each at a multiple of 32 after the signature.
 fn metadata(records: &[Vec<u8>]) -> Vec<u8> {
     let mut out = 0xdead_dffdu32.to_le_bytes().to_vec();
     for record in records {
@@ -167,17 +167,17 @@ const fn token(kind: u32, i: u32) -> u32 {
     kind << 24 | at(i)
 }
 
-/// A type definition of namespace, name and enclosing type.
+/// A type definition with namespace, name and enclosing type.
 fn definition(namespace: u32, name: u32, enclosing: u32) -> Vec<u8> {
     record(&[0x10_0001, 0x3a, namespace, name, 0, 0, enclosing])
 }
 
-/// A module `Lib` with the namespace `A.B`, the type ``T`1`` in it, and `Inner` in that; the same by reference; cycles.
+/// A module `Lib` with the namespace `A.B`, the type ``T`1`` in it, and `Inner` in that type; references to them; cycles.
 fn records() -> Vec<Vec<u8>> {
     records_of(8)
 }
 
-/// The records of the module with kinds of `bits` bits in references.
+/// The records of the module, with `bits` kind bits in references.
 fn records_of(bits: u32) -> Vec<Vec<u8>> {
     let reference = |kind: u32, i: u32| at(i) << bits | kind;
     vec![
@@ -192,12 +192,12 @@ fn records_of(bits: u32) -> Vec<Vec<u8>> {
         definition(at(6), at(7), 0),
         text("Inner"),
         definition(at(6), at(9), at(8)),
-        // 11: by reference.
+        // 11: references.
         record(&[0, at(0)]),
         record(&[reference(0x39, 11), at(3)]),
         record(&[reference(0x30, 12), at(7)]),
         record(&[reference(0x3d, 13), at(9)]),
-        // 15: a specification of an instance.
+        // 15: a type specification of an instance.
         record(&[reference(0x3c, 16)]),
         record(&[reference(0x3a, 10)]),
         // 17: a namespace and types that contain themselves.
@@ -205,7 +205,7 @@ fn records_of(bits: u32) -> Vec<Vec<u8>> {
         definition(at(17), at(7), 0),
         definition(at(6), at(7), at(19)),
         record(&[reference(0x3e, 20)]),
-        // 21: a global type.
+        // 21: a type in the root namespace.
         definition(at(2), at(7), 0),
         // 22: a name longer than the metadata.
         number(0xfff, 2),
@@ -225,23 +225,23 @@ fn types_are_named_with_namespaces_and_enclosing_types() {
     assert_eq!(name(token(0x3d, 14)), named("A.T`1+Inner"));
     assert_eq!(name(token(0x3e, 15)), named("A.B.T`1+Inner"));
     assert_eq!(name(token(0x3a, 21)), named("T`1"));
-    // Namespaces and types that contain themselves; kinds that are no types; names and records beyond the end.
+    // Namespaces and types that contain themselves; kinds other than types; names and records past the end.
     for wrong in [token(0x3a, 18), token(0x3a, 19), token(0x3e, 20), token(0x2f, 6), token(0x3a, 23), token(0x3a, 4000), token(0, 8)] {
         assert_eq!(name(wrong), None, "{wrong:#x}");
     }
     assert!(Metadata::open(section(&[0; 64]), split).is_none());
-    // What costs too much has no name.
+    // Names are not read once the budget is exhausted.
     let spent = Budget::of_types(0, Some(0));
     while spent.steps(1 << 16) {}
     assert_eq!(metadata.type_name(split.of_token(token(0x3a, 8)), &spent), None);
 }
 
-/// A module with these sections, from `DATA` on the header; an ELF image of two segments.
+/// A module with these sections, whose header is at `DATA` or later: an ELF image of two segments.
 fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     module_of(10, sections)
 }
 
-/// Such a module with a header of this version: that of .NET 11 has short rows.
+/// A module with these sections and a header of this version; that of .NET 11 has short rows.
 fn module_of(version: u16, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut image = vec![0; END as usize];
     let mut put = |at: u64, bytes: &[u8]| image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
@@ -257,7 +257,7 @@ fn module_of(version: u16, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
         put(header + 32, &(end - start).to_le_bytes());
         put(header + 40, &(end - start).to_le_bytes());
     }
-    // Magic bytes in front that are no header.
+    // Magic bytes without a valid header come first.
     put(DATA + 8, b"RTR\0");
     let header = DATA + 64;
     let entry = if version < 26 { 24 } else { 16 };
@@ -286,7 +286,7 @@ fn blobs(image: Vec<u8>) -> Option<Blobs> {
     Blobs::find(&memory, None, &image, HAS_POINTERS, &Limits::default())
 }
 
-/// Sections with two types, of which the second is nested, at 0x100 and 0x200 behind the fixups.
+/// Sections with two types, the second of which is nested, whose fixups are at 0x100 and 0x200.
 fn sections() -> Vec<(u32, Vec<u8>)> {
     let map = table(&[record(&[0, token(0x3a, 8)]), record(&[1, token(0x3a, 10)])], 1, 1);
     let fixups = [0x100u32.to_le_bytes(), 0x1fcu32.to_le_bytes()].concat();
@@ -294,7 +294,7 @@ fn sections() -> Vec<(u32, Vec<u8>)> {
 }
 
 #[test]
-fn a_module_tells_its_types() {
+fn a_module_has_names_of_its_types() {
     let blobs = blobs(module(&sections())).unwrap();
     assert_eq!(blobs.header(), Addr(BASE + DATA + 64));
     let fixups = blobs.sections.get(COMMON_FIXUPS).unwrap().start;
@@ -309,8 +309,8 @@ fn a_module_tells_its_types() {
 }
 
 #[test]
-fn modules_of_each_release_have_their_forms() {
-    // .NET 8, 9, 10 and 11: kinds have 7 bits since 10, rows of the header 16 bytes since 11.
+fn modules_of_each_release_are_read() {
+    // .NET 8, 9, 10 and 11. Kinds have 7 bits since 10; header rows have 16 bytes since 11.
     for (version, bits) in [(9, 8), (10, 8), (16, 7), (26, 7)] {
         let token = |i: u32| 0x3a << (32 - bits) | at(i);
         let mut sections = sections();
@@ -321,7 +321,7 @@ fn modules_of_each_release_have_their_forms() {
         assert_eq!((fixups.len(), blobs.definition_name(fixups.start.plus(0x100))), (8, Some("A.B.T`1")), "{version}");
         assert_eq!((blobs.definition_name(fixups.start.plus(0x200)), blobs.incomplete()), (Some("A.B.T`1+Inner"), vec![]), "{version}");
     }
-    // The other form says nothing: such kinds and offsets do not exist.
+    // In the other form, these kinds and offsets do not exist.
     assert_eq!(blobs(module_of(16, &sections())).unwrap().definitions().count(), 0);
 }
 
@@ -332,7 +332,7 @@ fn on_windows_the_header_is_in_read_only_memory() {
     put(0, &[0; 0x200]);
     put(0, b"MZ");
     put(0x3c, &[0x80]);
-    // One section that cannot be written, which the optional header of 0xf0 bytes is in front of.
+    // A single read-only section, after an optional header of 0xf0 bytes.
     put(0x80, b"PE\0\0\x64\x86\x01");
     put(0x80 + 20, &[0xf0]);
     put(0x80 + 24, &0x20bu16.to_le_bytes());
@@ -347,8 +347,8 @@ fn on_windows_the_header_is_in_read_only_memory() {
 }
 
 #[test]
-fn what_a_table_lacks_is_told() {
-    // A type whose fixup is beyond the table, and one whose metadata is.
+fn missing_parts_of_tables_are_reported() {
+    // A type whose fixup is past the end of the table, and one whose metadata is past the end.
     for payload in [record(&[2, token(0x3a, 8)]), record(&[0, token(0x3a, 4000)])] {
         let mut sections = sections();
         sections[0].1 = table(&[record(&[1, token(0x3a, 10)]), payload], 0, 1);
@@ -358,11 +358,11 @@ fn what_a_table_lacks_is_told() {
 }
 
 #[test]
-fn headers_that_cannot_be_are_refused() {
+fn impossible_headers_are_refused() {
     let good = module(&sections());
     assert!(blobs(good.clone()).is_some());
     let header = (DATA + 64) as usize;
-    // Version, number of rows, size of a row, an order of rows, a section beyond the image, one that ends before it starts.
+    // A wrong version, number of rows, size of a row, or order of rows; a section beyond the image; one that ends before it starts.
     let beyond = (BASE + END + 16).to_le_bytes();
     let changes: [(usize, &[u8]); 6] =
         [(4, &[1, 0]), (12, &[0, 0]), (14, &[12]), (16, &[0xff, 0xff]), (16 + 8, &beyond), (16 + 16, &BASE.to_le_bytes())];
@@ -371,7 +371,7 @@ fn headers_that_cannot_be_are_refused() {
         wrong[header + offset..header + offset + bytes.len()].copy_from_slice(bytes);
         assert!(blobs(wrong).is_none(), "{offset}");
     }
-    // The header's page may be absent; then the file has it.
+    // If the header's page is absent, the file supplies it.
     let partial = Arc::new(memory_of(good.clone(), &[(BASE, DATA, 0)], Shape::LE64));
     let image = Image::at(&partial, Addr(BASE)).unwrap();
     let file = memory(good);
@@ -381,7 +381,7 @@ fn headers_that_cannot_be_are_refused() {
 
 #[test]
 fn blocks_are_found_directly_and_through_their_array() {
-    // Slots at 0x5000: a block, an element that leads to one, a block not yet made, null.
+    // The slots at 0x5000 have a block, an array element that points to one, a block not yet allocated, and null.
     let slots = 0x5000u64;
     let mut sections = sections();
     let region: Vec<u8> = (0..4u64).flat_map(|i| ((slots + 8 * i - (0x1000 + 4 * i)) as u32).to_le_bytes()).collect();

@@ -1,4 +1,4 @@
-//! Instance fields of a type, with those that it inherits.
+//! Instance fields of a type, including inherited ones.
 
 use super::{MAX_BASES, MAX_FIELDS, Types};
 use crate::base::Addr;
@@ -7,7 +7,7 @@ use crate::clr::fields::Field;
 use crate::clr::method_table::{Category, MethodTableInfo};
 
 impl Types {
-    /// Whether a type may have no base type: `System.Object`, interfaces, and the types of global methods, which are the first of modules.
+    /// Whether a type may have no base type: `System.Object`, interfaces, and `<Module>`, which is the first type of a module.
     fn may_have_no_base(&self, info: &MethodTableInfo) -> bool {
         let tables = self.names.method_tables();
         tables.object.is_none_or(|object| object == info.address)
@@ -17,7 +17,7 @@ impl Types {
 
     pub(super) fn read_instance_fields(&self, mt: Addr) -> Option<Vec<Field>> {
         let tables = self.names.method_tables();
-        // The type of free space has no class, and nothing but a length.
+        // The type of free objects has no class, only a length.
         if tables.free == Some(mt) {
             return Some(Vec::new());
         }
@@ -32,13 +32,13 @@ impl Types {
             }
             let info = tables.read(at).ok()?;
             at = info.parent;
-            // What a continuation has beyond its base type are the variables of a method, without metadata.
+            // Fields of a continuation beyond its base type are variables of a method, without metadata.
             if tables.continuation(info.address).is_none() {
                 chain.push(info);
             }
         }
         if let Some(root) = chain.last().filter(|root| !self.may_have_no_base(root)) {
-            contradiction(root.address, "the method table of a class names no base type");
+            contradiction(root.address, "a class has no base type in its method table");
         }
         let mut out = Vec::new();
         for info in chain.iter().rev() {

@@ -1,4 +1,4 @@
-//! The dominator tree by type, as boxes: a row for each depth, as wide as what they retain.
+//! The dominator tree by type as an icicle chart: one row per depth, with boxes whose width is the retained size.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{self, Write};
@@ -10,18 +10,18 @@ use crate::base::share;
 use crate::model::{DiffReport, Icicle, IcicleBox};
 use crate::output::{bytes, count};
 
-/// Height of a row in pixels, as the style has it.
+/// Height of a row in pixels; must match the stylesheet.
 const ROW: u32 = 22;
-/// Hues of types.
+/// Number of hues for types.
 const HUES: u64 = 8;
 
-/// Where a box is: begin and end in bytes of the whole.
+/// A box with its begin and end, in bytes of the whole.
 struct Placed<'i> {
     of: &'i IcicleBox,
     from: u64,
 }
 
-/// Each box from where the one before it on its row ends, or its parent begins.
+/// Places each box at the end of the previous box on its row, or at the start of its parent.
 fn place(boxes: &[IcicleBox]) -> Vec<Placed<'_>> {
     let mut next: Vec<u64> = Vec::new();
     let mut out = Vec::with_capacity(boxes.len());
@@ -40,7 +40,7 @@ fn place(boxes: &[IcicleBox]) -> Vec<Placed<'_>> {
     out
 }
 
-/// The class for what a type gained: more is stronger.
+/// Returns the CSS class for the growth of a type: stronger for more growth.
 fn growth(changes: &FxHashMap<&str, i64>, name: &str, all: u64) -> &'static str {
     let gained = changes.get(name).copied().unwrap_or(0);
     let part = share(gained.unsigned_abs(), all).unwrap_or(0.0);
@@ -60,18 +60,28 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
     writeln!(to, "<div class=\"icicle\" style=\"height:{}px\">", rows.saturating_mul(ROW))?;
     for Placed { of, from } in place(&icicle.boxes) {
         let part = |n: u64| share(n, all).unwrap_or(0.0);
-        let name = match (&of.type_name, of.depth) {
-            (Some(name), _) => short(name.shown()),
-            (None, 0) => "all that is reachable".into(),
-            (None, _) => "smaller ones".into(),
+        let name = match (&of.type_name, &of.root, of.depth) {
+            (Some(name), ..) => short(name.shown()),
+            (None, Some(root), _) => root.replace('-', " ").into(),
+            (None, None, 0) => "all that is reachable".into(),
+            (None, None, _) => "smaller ones".into(),
         };
         let class = match (&of.type_name, &changes) {
+            (None, _) if of.root.is_some() => "root".to_string(),
             (None, _) => "rest".to_string(),
             (Some(name), Some(changes)) => format!("{} {}", hue(name), growth(changes, name, all)),
             (Some(name), None) => hue(name),
         };
         let objects = if of.closed && of.type_name.is_some() { "at least " } else { "" };
-        let about = format!("{name}: {objects}{} objects retain {} bytes ({})", count(of.count), count(of.retained), percent(part(of.retained)));
+        // Users can look up the address with the command that the page shows.
+        let example = of.example.filter(|_| of.type_name.is_some()).map(|at| format!("; one of them: {at} (gcdump path {at})"));
+        let about = format!(
+            "{name}: {objects}{} objects retain {} bytes ({}){}",
+            count(of.count),
+            count(of.retained),
+            percent(part(of.retained)),
+            example.unwrap_or_default()
+        );
         let top = of.depth.saturating_mul(ROW);
         write!(
             to,
@@ -86,7 +96,7 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
     writeln!(to, "</div>")
 }
 
-/// The class of a type: the same in every page.
+/// Returns the CSS class of a type: the same in every page.
 fn hue(name: &str) -> String {
     let mut hasher = DefaultHasher::new();
     name.hash(&mut hasher);
@@ -98,18 +108,18 @@ mod tests {
     use super::*;
 
     fn of(depth: u32, retained: u64) -> IcicleBox {
-        IcicleBox { depth, type_name: Some("T".into()), count: 1, bytes: 1, retained, example: None, closed: false }
+        IcicleBox { depth, root: None, type_name: Some("T".into()), count: 1, bytes: 1, retained, example: None, closed: false }
     }
 
     #[test]
-    fn boxes_stand_below_their_parents_side_by_side() {
+    fn boxes_are_below_their_parents_side_by_side() {
         let boxes = [of(0, 100), of(1, 60), of(2, 40), of(3, 40), of(2, 10), of(1, 30), of(2, 30)];
         let from: Vec<u64> = place(&boxes).iter().map(|p| p.from).collect();
         assert_eq!(from, [0, 0, 0, 0, 40, 60, 60]);
     }
 
     #[test]
-    fn what_grew_is_stronger() {
+    fn growth_has_a_stronger_color() {
         let changes = FxHashMap::from_iter([("A", 100i64), ("B", 1), ("C", -100), ("D", i64::MIN)]);
         assert_eq!(["A", "B", "C", "D", "E"].map(|t| growth(&changes, t, 1000)), ["g2", "g1", "l1", "l1", "g0"]);
     }

@@ -1,7 +1,7 @@
-//! A web page in one file: no network, readable without script, every text escaped.
+//! A self-contained HTML page: no network, readable without script, every text escaped.
 //!
-//! Any answer can be a page. One with a list of chapters is kept small enough to be attached to a ticket: its tables and lists are cut,
-//! and say so; the answers themselves are in it as JSON, if there is room.
+//! Any answer can be a page. A page with chapters is kept small enough to attach to a ticket: its tables and lists are cut, and say so. The
+//! answers themselves are included as JSON if there is room.
 
 mod icicle;
 mod text;
@@ -22,38 +22,38 @@ pub(super) struct Html;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// Nothing is loaded, and nothing sent.
+/// The page can neither load nor send anything.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
-/// Most bytes of a page with chapters, but for the answers as JSON, which take at most [`JSON`].
+/// Maximum size of a page with chapters in bytes, without the answers as JSON, which take at most [`JSON`].
 const ROOM: usize = 800_000;
 const JSON: usize = 600_000;
-/// Most rows of a table, and lines of a list, of such a page.
+/// Maximum rows of a table, and maximum lines of a list, in a page with chapters.
 const ROWS: u64 = 250;
 const LINES: usize = 400;
 
-/// What a page has begun.
+/// The currently open elements of a page.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Ends the streamed list.
+    /// End tag of the streamed list.
     list: &'static str,
-    /// Ends the chapter.
+    /// End tag of the chapter.
     chapter: &'static str,
-    /// Ends the lines of text.
+    /// End tag of the lines of text.
     lines: &'static str,
-    /// Bytes left, if the page is kept small.
+    /// Remaining bytes, if the page is kept small.
     room: Option<usize>,
 }
 
 impl Page {
-    /// Ends what may not contain what follows.
+    /// Closes the elements that may not contain the next section.
     fn close(&mut self, to: &mut Vec<u8>) {
         to.extend_from_slice(std::mem::take(&mut self.list).as_bytes());
         to.extend_from_slice(std::mem::take(&mut self.lines).as_bytes());
     }
 
-    /// Begins lines of text.
+    /// Opens an element for lines of text.
     fn lines(&mut self, to: &mut Vec<u8>) {
         to.extend_from_slice(std::mem::take(&mut self.list).as_bytes());
         if self.lines.is_empty() {
@@ -62,7 +62,7 @@ impl Page {
         }
     }
 
-    /// Whether so many more bytes have room.
+    /// Whether `written` more bytes fit.
     fn has_room(&self, written: usize) -> bool {
         self.room.is_none_or(|room| written < room)
     }
@@ -86,7 +86,7 @@ fn table_head(heading: &Heading, to: &mut Vec<u8>) -> io::Result<()> {
 
 const TABLE_END: &str = "</tbody></table></div>\n";
 
-/// A cell of a map: what most of it is, by its color.
+/// Writes a cell of a map, colored by what most of it contains.
 fn block(of: MapCell, to: &mut Vec<u8>) -> io::Result<()> {
     write!(to, "<i class=\"m {}\"></i>", of.name())
 }
@@ -207,13 +207,26 @@ fn section(page: &mut Page, section: Section<'_>, to: &mut Vec<u8>) -> io::Resul
             to.extend_from_slice(b"</nav>\n");
             Ok(())
         }
+        Section::Tiles(tiles) => {
+            to.extend_from_slice(b"<div class=\"tiles\">\n");
+            for tile in tiles {
+                let (begin, end) = match tile.chapter {
+                    Some(id) => (format!("<a class=\"tile\" href=\"#{id}\">"), "</a>"),
+                    None => ("<span class=\"tile\">".into(), "</span>"),
+                };
+                write!(to, "{begin}<small>{}</small><strong>{}</strong>", Escaped(tile.name), Escaped(&short(&tile.value)))?;
+                writeln!(to, "<em>{}</em>{end}", Escaped(&short(&tile.about)))?;
+            }
+            to.extend_from_slice(b"</div>\n");
+            Ok(())
+        }
         Section::Chapter(begins) => chapter(page, begins, to),
         Section::Picture(Picture::Icicle(icicle, diff)) => icicle::draw(icicle, diff, to),
         Section::Table(_) | Section::Gap | Section::Line(_) | Section::Lines(_) => Ok(()),
     }
 }
 
-/// Writes what a section became, and takes it from the room of the page.
+/// Writes a section and subtracts its size from the room of the page.
 fn put(out: &mut Out<'_>, text: &[u8]) -> io::Result<()> {
     out.page.room = out.page.room.map(|room| room.saturating_sub(text.len()));
     out.to.write_all(text)
@@ -257,14 +270,14 @@ impl Writer for Html {
         text.extend_from_slice(std::mem::take(&mut out.page.chapter).as_bytes());
         notes(answer, out.page.room.is_some(), &mut text)?;
         writeln!(text, "</main><footer>gcdump {} {}</footer>", Escaped(&out.head.gcdump), Escaped(&out.head.command))?;
-        // The document of a streamed list does not have the list.
+        // The document of a streamed list would not contain the list.
         let mut json = Bounded::default();
         if !out.streamed {
             answer.document(&mut json, false)?;
         }
         if (1..=JSON).contains(&json.bytes) {
             text.extend_from_slice(b"<script type=\"application/json\" id=\"data\">");
-            // Nothing in it can end the script.
+            // Escapes '<', so that nothing in the JSON can end the script element.
             for byte in json.kept {
                 if byte == b'<' { text.extend_from_slice(b"\\u003c") } else { text.push(byte) }
             }
@@ -282,7 +295,7 @@ impl Writer for Html {
     }
 }
 
-/// The bytes written, and the first of them: more than a page has room for are counted only.
+/// Keeps the first bytes written, up to the room of the page, and counts all of them.
 #[derive(Debug, Default)]
 struct Bounded {
     kept: Vec<u8>,
@@ -302,7 +315,7 @@ impl Write for Bounded {
     }
 }
 
-/// What could not be read, in full unless the page is kept small.
+/// Writes the notes, all of them unless the page is kept small.
 fn notes(answer: &dyn Whole, kept_small: bool, to: &mut Vec<u8>) -> io::Result<()> {
     let notes = answer.notes();
     if notes.is_empty() {

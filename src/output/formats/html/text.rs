@@ -1,14 +1,14 @@
-//! Texts in a page.
+//! Text in a page.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 use crate::output::sanitize;
 
-/// Most characters of a text. Names of types have thousands in the worst case.
+/// Maximum characters of a text. Type names can have thousands.
 const LONGEST: usize = 400;
 
-/// A text that cannot end what it stands in, whether that is an element or an attribute in double quotes.
+/// Text escaped so that it cannot end the surrounding element or double-quoted attribute.
 pub(super) struct Escaped<'t>(pub(super) &'t str);
 
 impl fmt::Display for Escaped<'_> {
@@ -27,10 +27,10 @@ impl fmt::Display for Escaped<'_> {
     }
 }
 
-/// `text` without what a browser does not show or reorders, lines kept apart, and no longer than people read.
+/// Shortens `text`, and escapes characters that a browser hides or reorders. Line breaks are kept.
 pub(super) fn short(text: &str) -> Cow<'_, str> {
     let clean: Cow<'_, str> = match text.contains('\n') {
-        // Lines of a cell.
+        // A cell with several lines.
         true => text.split('\n').map(|line| sanitize(line).into_owned()).collect::<Vec<_>>().join("\n").into(),
         false => sanitize(text),
     };
@@ -40,7 +40,7 @@ pub(super) fn short(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A share for CSS.
+/// Formats a share for CSS.
 pub(super) fn percent(share: f64) -> String {
     let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
     format!("{:.2}%", share * 100.0)
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_stay_texts() {
+    fn texts_are_escaped() {
         let hostile = "</script><img src=x onerror=\"alert('x')\">&amp;";
         let escaped = Escaped(hostile).to_string();
         assert!(!escaped.contains(['<', '>', '"', '\'']), "{escaped}");

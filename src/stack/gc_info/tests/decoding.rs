@@ -1,4 +1,4 @@
-//! Headers, tables and errors.
+//! Tests of headers, tables and errors.
 
 use super::writer::Writer;
 use super::*;
@@ -26,7 +26,7 @@ fn numbers_are_groups_of_bits() {
 }
 
 #[test]
-fn numbers_of_more_than_32_bits_are_refused() {
+fn numbers_of_more_than_32_bits_are_rejected() {
     for base in 1..=8 {
         for value in [u64::from(u32::MAX) + 1, 1 << 40, u64::MAX] {
             let mut out = Writer::default();
@@ -44,7 +44,7 @@ fn numbers_of_more_than_32_bits_are_refused() {
 }
 
 #[test]
-fn only_the_bytes_of_wanted_bits_are_needed() {
+fn only_bytes_with_requested_bits_are_needed() {
     let all: Vec<u8> = (0..200u8).map(|i| i.wrapping_mul(37)).collect();
     for have in [1usize, 5, 8, 9, 63, 64, 65, 199] {
         let bytes = memory_with(&all[..have]);
@@ -62,7 +62,7 @@ fn only_the_bytes_of_wanted_bits_are_needed() {
         let first = ReadError { address: Addr(INFO + have as u64), len: 1 };
         assert_eq!(bits.read(2), Err(GcInfoError::Missing(first)));
     }
-    // Pieces that touch, but are apart in the file.
+    // Ranges that are adjacent in memory, but separate in the file.
     let ranges = [(INFO, 3, 100), (INFO + 3, 2, 50), (INFO + 5, 60, 120)];
     let bytes = CodeBytes::new(&Arc::new(memory_of(all.clone(), &ranges, Shape::LE64)));
     let want = u32::from_le_bytes([all[102], all[50], all[51], all[120]]);
@@ -150,7 +150,7 @@ fn refusal(method: &Method) -> &'static str {
 }
 
 #[test]
-fn contradictions_are_refused() {
+fn inconsistent_info_is_rejected() {
     let method = Method { fat: true, ..Method::new(3, 100) };
     let points = |offsets: &[u32]| Method { safe_points: offsets.iter().map(|o| (*o, Vec::new())).collect(), ..method.clone() };
     assert!(decode(&points(&[0, 50, 99])).is_ok());
@@ -160,17 +160,20 @@ fn contradictions_are_refused() {
     let many = Method { safe_points: vec![(0, Vec::new()); 101], ..method.clone() };
     assert_eq!(refusal(&many), "more safe points than code");
     assert!(decode(&Method { ranges: vec![(0, 1), (1, 2), (50, 100)], ..method.clone() }).is_ok());
-    assert_eq!(refusal(&Method { ranges: vec![(0, 1), (50, 101)], ..method.clone() }), "a range ends behind the code");
+    assert_eq!(refusal(&Method { ranges: vec![(0, 1), (50, 101)], ..method.clone() }), "a range ends past the end of the code");
     let many = Method { ranges: (0..101).map(|i| (i, i + 1)).collect(), ..method.clone() };
     assert_eq!(refusal(&many), "more ranges than code");
     let none = Method { registers: vec![(16, 0)], ..method.clone() };
-    assert_eq!(refusal(&none), "a register that the machine does not have");
+    assert_eq!(refusal(&none), "a register that the architecture does not have");
     assert!(decode(&Method { arch: Arch::Arm64, ..none.clone() }).is_ok());
     assert!(decode(&Method { arch: Arch::Arm64, registers: vec![(28, 0), (32, 0)], ..method.clone() }).is_err());
-    assert_eq!(refusal(&Method { frame_register: 16, flags: 0x40, ..method.clone() }), "a frame register that the machine does not have");
-    assert_eq!(refusal(&Method { stack: vec![(3, 0, 0)], ..method.clone() }), "a slot at base 3, which does not exist");
+    assert_eq!(
+        refusal(&Method { frame_register: 16, flags: 0x40, ..method.clone() }),
+        "a frame register that the architecture does not have"
+    );
+    assert_eq!(refusal(&Method { stack: vec![(3, 0, 0)], ..method.clone() }), "a slot relative to base 3, which does not exist");
     let frameless = Method { untracked: vec![(2, 0, 0)], ..method.clone() };
-    assert_eq!(refusal(&frameless), "a slot at the frame register, which the method does not have");
+    assert_eq!(refusal(&frameless), "a slot relative to a frame register that the method does not have");
     assert!(decode(&Method { flags: 0x40, ..frameless }).is_ok());
     let far = Method { untracked: vec![(1, 1 << 29, 0)], ..method.clone() };
     assert_eq!(refusal(&far), "a stack slot is too far away");
@@ -179,7 +182,7 @@ fn contradictions_are_refused() {
 }
 
 #[test]
-fn unknown_versions_and_machines_are_named() {
+fn errors_name_unsupported_versions_and_architectures() {
     let bytes = memory_with(&[0; 16]);
     for version in [0, 1, 6, u32::MAX] {
         let want = GcInfoError::Version { version };

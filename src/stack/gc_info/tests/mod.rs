@@ -1,4 +1,4 @@
-//! Streams of bits written by hand and by a model of a compiler, and what a frame reports in each case.
+//! Tests with bit streams written by hand and by a model of a compiler, and the slots that a frame reports in each case.
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_possible_wrap)]
 
 mod decoding;
@@ -14,20 +14,21 @@ use crate::memory::tests::memory_of;
 use crate::stack::{Registers, Saved};
 use writer::Method;
 
-/// Where the GC info of tests lies, and the stack: 256 words from `STACK` on.
+/// Address of the GC info in tests.
 const INFO: u64 = 0x1_0000;
+/// The stack in tests: 256 words.
 const STACK: u64 = 0x7_0000;
 const STACK_BYTES: u64 = 0x800;
 const SP: u64 = STACK + 0x200;
 const FRAME: u64 = STACK + 0x400;
 const CALLER_SP: u64 = STACK + 0x600;
 
-/// What the stack holds at `address`: every seventh word is null.
+/// The word at `address` on the stack: every seventh one is null.
 fn word(address: u64) -> u64 {
     if (address / 8).is_multiple_of(7) { 0 } else { address << 8 | 1 }
 }
 
-/// What register `number` holds.
+/// The value of register `number`.
 fn register(number: u8) -> u64 {
     match number {
         9 => 0,
@@ -65,7 +66,7 @@ fn registers(arch: Arch, frame: Option<u8>) -> Registers {
     registers
 }
 
-/// What an x64 frame on Linux reports, as text: `rbx`, `[sp+8]`, with `&` for interior and `!` for pinned.
+/// The slots that an x64 frame on Linux reports, as text: `rbx`, `[sp+8]`, with `&` for interior and `!` for pinned.
 fn reported(info: &GcInfo, bytes: &CodeBytes, offset: u32, kind: FrameKind) -> Vec<String> {
     let registers = registers(Arch::X64, info.header().frame_register);
     let frame = FrameState { offset, kind, registers: &registers, caller_sp: Addr(CALLER_SP), os: Os::Linux, untracked: true };

@@ -1,4 +1,4 @@
-//! Any method that a compiler could write gives its slots back; any bytes end.
+//! Property tests: the slots of any method that a compiler could write are decoded, and any bytes terminate.
 
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
@@ -26,7 +26,7 @@ fn stack_slots() -> impl Strategy<Value = Vec<StackSlot>> {
     prop::collection::vec(slot, 0..12).prop_map(|slots| sorted(slots, |(_, words, flags)| (*flags == 0, *words)))
 }
 
-/// Sets of slots, one for each of `count` places in a row: as `changes` say, some slots change at some of the places.
+/// Sets of live slots for `count` consecutive places; `changes` determine the slots that change and the places where they do.
 fn lives(count: usize, tracked: usize, changes: &[(Index, Index)]) -> Vec<Vec<bool>> {
     let mut now = vec![false; tracked];
     let mut all = Vec::new();
@@ -56,7 +56,7 @@ prop_compose! {
         changes in prop::collection::vec((any::<Index>(), any::<Index>()), 0..60),
         forms in prop::collection::vec(0..4u8, 1..4),
     ) -> Method {
-        // Slots at the frame register need one; 5 and 29 are what slim headers mean.
+        // Slots relative to the frame register need one; slim headers imply 5 or 29.
         let flags = if fat { flags | 0x40 } else { 0x40 };
         let frame_register = if arch == Arch::X64 { 5 } else { 29 };
         let outgoing_words = if fat { outgoing_words } else { 0 };
@@ -81,17 +81,18 @@ prop_compose! {
     }
 }
 
-/// What the compiler says lives at a place: at the safe point with this stored offset, or inside ranges.
+/// The live slots according to the model at the safe point with this stored offset.
 fn lives_at_point(method: &Method, stored: Option<u32>) -> Option<&Vec<bool>> {
     method.safe_points.iter().find(|(offset, _)| Some(*offset) == stored).map(|(_, set)| set)
 }
 
+/// The live slots according to the model at this offset inside ranges.
 fn lives_in_range(method: &Method, offset: Option<u32>) -> Option<&Vec<bool>> {
     let places = method.ranges.iter().flat_map(|(start, end)| *start..*end);
     places.zip(&method.lives).find(|(place, _)| Some(*place) == offset).map(|(_, set)| set)
 }
 
-/// The tracked slots that count, and whether scratch ones do; `None`: not even untracked ones count.
+/// The tracked slots that are reported, and whether scratch slots are; `None` if not even untracked slots are.
 fn expected(method: &Method, offset: u32, kind: FrameKind) -> Option<(Vec<bool>, bool)> {
     let dead = vec![false; method.tracked()];
     if method.tracked() == 0 {
@@ -115,7 +116,7 @@ fn expected(method: &Method, offset: u32, kind: FrameKind) -> Option<(Vec<bool>,
     }
 }
 
-/// The slots that a frame should report: places, values, flags.
+/// The slots that a frame should report.
 fn expected_slots(method: &Method, offset: u32, kind: FrameKind, registers: &Registers) -> Vec<FrameSlot> {
     let Some((set, scratch)) = expected(method, offset, kind) else { return Vec::new() };
     let preserved: &[u64] = match method.arch {
@@ -152,7 +153,7 @@ fn expected_slots(method: &Method, offset: u32, kind: FrameKind, registers: &Reg
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(method in method(), offsets in prop::collection::vec(any::<Index>(), 20)) {
+    fn written_methods_are_decoded(method in method(), offsets in prop::collection::vec(any::<Index>(), 20)) {
         let (info, bytes) = decode(&method).unwrap();
         prop_assert_eq!(info.header.code_length, if method.arch == Arch::Arm64 { method.code_length * 4 } else { method.code_length });
         let stored: Vec<u32> = method.safe_points.iter().map(|p| p.0).collect();
@@ -174,9 +175,9 @@ proptest! {
         }
     }
 
-    /// Cut anywhere, the info is missing or gives the same answer: never another one.
+    /// Info that is cut off at any byte is missing or has the same slots, never others.
     #[test]
-    fn what_is_cut_is_missing(method in method(), cut: Index, offset: Index) {
+    fn truncated_info_never_gives_other_slots(method in method(), cut: Index, offset: Index) {
         let whole = method.encode().bytes();
         let bytes = memory_with(&whole[..cut.index(whole.len())]);
         let missing = |e: &GcInfoError| matches!(e, GcInfoError::Missing(_));
@@ -195,12 +196,12 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_end(info in prop::collection::vec(any::<u8>(), 0..400), version in 2..=4u32, arm: bool, at in 0..2000u32) {
+    fn any_bytes_terminate(info in prop::collection::vec(any::<u8>(), 0..400), version in 2..=4u32, arm: bool, at in 0..2000u32) {
         let arch = if arm { Arch::Arm64 } else { Arch::X64 };
         let bytes = memory_with(&info);
         let _ = GcInfo::code_length(&bytes, Addr(INFO), version, arch);
         let Ok(decoded) = GcInfo::decode(&bytes, Addr(INFO), version, arch) else { return Ok(()) };
-        // Every entry has bits of its own, but for the one safe point of a method of one unit.
+        // Every entry takes at least one bit, except for the safe point of a method of one unit.
         prop_assert!(decoded.safe_points.len() + decoded.ranges.len() + decoded.slot_count() <= 8 * info.len() + 1);
         let registers = registers(arch, None);
         for kind in [FrameKind::Leaf, FrameKind::Return, FrameKind::Exception, FrameKind::Helper] {

@@ -1,11 +1,12 @@
-//! What a frame reports: each way it can have been left, at each kind of offset.
+//! The slots that a frame reports, for each way it can have been left, at each kind of offset.
 
 use super::*;
 use FrameKind::{Exception, Helper, Leaf, Return};
 
 const NOTHING: [&str; 0] = [];
 
-/// Slots of the methods below: rax, rbx, one in the outgoing area and one above it; always one at the frame register.
+/// A method with the slots of all methods below: rax, rbx, one in the outgoing area and one above it, and an untracked one relative to the
+/// frame register.
 fn slotted(version: u32) -> Method {
     Method {
         fat: true,
@@ -18,14 +19,14 @@ fn slotted(version: u32) -> Method {
     }
 }
 
-/// A method that can be stopped at its calls, which return to 20 and 60. All slots live at the first, rbx at the second.
+/// A method that can be stopped at its calls, which return to 20 and 60. All slots are live at the first, rbx at the second.
 fn calls(version: u32) -> Method {
     let stored = |address| if version < 4 { address - 1 } else { address };
     let safe_points = vec![(stored(20), vec![true; 4]), (stored(60), vec![false, true, false, false])];
     Method { safe_points, ..slotted(version) }
 }
 
-/// A method that can be stopped anywhere from 10 to 90. rbx lives from 20 to 50, the others always.
+/// A method that can be stopped anywhere from 10 to 90. rbx is live from 20 to 50, the others always.
 fn loops(version: u32) -> Method {
     let lives = (10..90).map(|at| vec![true, (20..50).contains(&at), true, true]).collect();
     Method { ranges: vec![(10, 90)], lives, ..slotted(version) }
@@ -39,12 +40,12 @@ fn at_calls() {
         assert_eq!(ask(Return, 20), ["rbx", "[sp+24]", "[frame-8]"]);
         assert_eq!(ask(Return, 60), ["rbx", "[frame-8]"]);
         for offset in [0, 19, 21, 59, 61, 100] {
-            assert_eq!(ask(Return, offset), ["[frame-8]"], "nothing tracked lives across the call before {offset}");
+            assert_eq!(ask(Return, offset), ["[frame-8]"], "no tracked slot is live across the call before {offset}");
             assert_eq!(ask(Leaf, offset), ["[frame-8]"], "no collection can happen at {offset}");
             assert_eq!(ask(Exception, offset), ["[frame-8]"]);
         }
         for offset in [20, 60] {
-            assert_eq!(ask(Exception, offset), ["[frame-8]"], "no safe point counts for what will not go on");
+            assert_eq!(ask(Exception, offset), ["[frame-8]"], "safe points do not apply to a frame that will not continue");
         }
         match version {
             2 => assert_eq!(ask(Leaf, 20), ["[frame-8]"]),
@@ -53,9 +54,9 @@ fn at_calls() {
     }
 }
 
-/// Places of a thread that no collection has stopped.
+/// A thread that no collection has stopped may be at such offsets.
 #[test]
-fn places_without_a_safe_point_are_not_described() {
+fn offsets_without_a_safe_point_are_not_described() {
     for version in 2..=4 {
         let (calls, _) = decode(&calls(version)).unwrap();
         let (loops, _) = decode(&loops(version)).unwrap();
@@ -112,9 +113,9 @@ fn calls_before_ranges() {
         assert_eq!(ask(Return, 20), ["rbx", "[sp+24]", "[frame-8]"]);
         assert_eq!((ask(Return, 85), ask(Leaf, 79), ask(Leaf, 80)), (ask(Leaf, 85), vec!["[frame-8]".into()], ask(Leaf, 85)));
         assert_eq!(ask(Leaf, 85), ["rbx", "[frame-8]"]);
-        assert_eq!(ask(Return, 40), NOTHING, "what has ranges and is in none, no collection finds");
+        assert_eq!(ask(Return, 40), NOTHING, "no collection stops a method with ranges outside of them");
         assert_eq!(ask(Exception, 20), NOTHING);
-        // No decoder could find the ranges' part.
+        // No decoder could find the part for the ranges.
         let (info, bytes) = decode(&Method { table: true, ..method }).unwrap();
         assert_eq!(reported(&info, &bytes, 20, Return), ["rbx", "[sp+24]", "[frame-8]"]);
         let registers = registers(Arch::X64, Some(5));
@@ -143,7 +144,7 @@ fn a_method_without_tracked_slots_always_reports_the_others() {
 }
 
 #[test]
-fn filters_report_no_untracked_slots() {
+fn filters_do_not_report_untracked_slots() {
     let (info, bytes) = decode(&calls(4)).unwrap();
     let registers = registers(Arch::X64, Some(5));
     let frame = FrameState { offset: 20, kind: Return, registers: &registers, caller_sp: Addr(CALLER_SP), os: Os::Linux, untracked: false };
@@ -151,7 +152,7 @@ fn filters_report_no_untracked_slots() {
 }
 
 #[test]
-fn calls_preserve_registers_by_system_and_machine() {
+fn preserved_registers_depend_on_system_and_architecture() {
     let all = |arch, count: u64, version| {
         let safe_points = vec![(if version < 4 { 15 } else { 16 }, vec![true; count as usize])];
         let method = Method { arch, safe_points, registers: (0..count).map(|n| (n, 0)).collect(), ..Method::new(version, 100) };
@@ -166,7 +167,7 @@ fn calls_preserve_registers_by_system_and_machine() {
     assert_eq!(ask(&x64, Arch::X64, Os::Linux, 16), "rbx rbp r12 r13 r14 r15");
     assert_eq!(ask(&x64, Arch::X64, Os::Windows, 16), "rbx rbp rsi rdi r12 r13 r14 r15");
     let preserved = "x18 x19 x20 x21 x22 x23 x24 x25 x26 x27 x28";
-    // Points in bytes, one less than the return address; from version 4 on in instructions.
+    // Safe points are in bytes, one less than the return address; since version 4 in instructions.
     for (version, offset) in [(2, 16), (3, 16), (4, 64)] {
         let arm = all(Arch::Arm64, 32, version);
         assert_eq!(arm.0.header().code_length, 400);
@@ -191,13 +192,13 @@ fn a_slot_has_a_place_and_a_value() {
     let stack = |address: Option<u64>, base, offset| Location::Stack { address: address.map(Addr), base, offset };
     let want = [
         FrameSlot { interior: true, pinned: true, ..slot(register(3, Some(STACK + 3)), Some(0xab03)) },
-        // r9 is null. Nothing tells r12.
+        // r9 is null. r12 is unknown.
         FrameSlot { interior: true, ..slot(register(12, Some(0x10)), None) },
         slot(register(13, Some(STACK + 13)), Some(0xab0d)),
         slot(stack(Some(CALLER_SP - 64), SlotBase::CallerSp, -64), Some(word(CALLER_SP - 64))),
         // Not in the dump.
         slot(stack(Some(SP + 4800), SlotBase::Sp, 4800), None),
-        // Nothing tells the frame register.
+        // The frame register is unknown.
         slot(stack(None, SlotBase::FrameRegister, -8), None),
     ];
     assert_eq!(info.roots(&bytes, &frame).unwrap(), want);
@@ -206,8 +207,8 @@ fn a_slot_has_a_place_and_a_value() {
 }
 
 #[test]
-fn chunks_without_a_description_are_like_the_one_before() {
-    // rbx lives from 70 to 320 and from 400 on, rax from 399 on, over 7 chunks; the range begins at 5.
+fn chunks_without_a_description_continue_the_one_before() {
+    // rbx is live from 70 to 320 and from 400 on, rax from 399 on, over 7 chunks; the range begins at 5.
     let lives: Vec<Vec<bool>> = (0..420).map(|p| vec![p >= 399, (70..320).contains(&p) || p >= 400]).collect();
     for forms in [vec![0], vec![1], vec![3], vec![1, 0, 3]] {
         let ranges = vec![(5, 105), (200, 520)];
@@ -219,7 +220,7 @@ fn chunks_without_a_description_are_like_the_one_before() {
             assert_eq!(reported(&info, &bytes, offset as u32, Leaf), names.collect::<Vec<_>>(), "at {p}");
         }
     }
-    // Nothing lives anywhere: no chunk has a description.
+    // No slot is live anywhere, so no chunk has a description.
     let method =
         Method { fat: true, registers: vec![(3, 0)], ranges: vec![(0, 300)], lives: vec![vec![false]; 300], ..Method::new(4, 300) };
     let (info, bytes) = decode(&method).unwrap();

@@ -1,8 +1,8 @@
-//! Writes GC info, from what the format says and without any of the decoder.
+//! Writes GC info according to the format, without code of the decoder.
 
 use crate::base::Arch;
 
-/// A stream of bits, lowest of a byte first.
+/// A bit stream, with the lowest bit of a byte first.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Writer {
     pub(super) bits: Vec<bool>,
@@ -58,13 +58,13 @@ impl Writer {
         self.bits.chunks(8).map(byte).collect()
     }
 
-    /// Which of a list are set, as a bit each.
+    /// Writes a list of flags as one bit each.
     fn each(&mut self, set: &[bool]) -> &mut Writer {
         self.bits.extend(set);
         self
     }
 
-    /// Which of a list are set, as lengths of runs.
+    /// Writes a list of flags as lengths of runs.
     fn runs(&mut self, set: &[bool], swapped: bool) -> &mut Writer {
         let (dead, live) = if swapped { (2, 4) } else { (4, 2) };
         self.flag(swapped);
@@ -76,7 +76,7 @@ impl Writer {
         self
     }
 
-    /// Which of a list are set, in the form that the two lowest bits of `form` name.
+    /// Writes a list of flags in the form selected by the two lowest bits of `form`.
     fn either(&mut self, set: &[bool], form: u8) -> &mut Writer {
         if form & 1 == 0 { self.flag(false).each(set) } else { self.flag(true).runs(set, form & 2 != 0) }
     }
@@ -85,7 +85,7 @@ impl Writer {
 /// A stack slot: base, offset in words, flags.
 pub(super) type StackSlot = (u64, i64, u64);
 
-/// A method, as its compiler sees it. Offsets are in units.
+/// A method from the view of its compiler. Offsets are in units.
 #[derive(Clone, Debug)]
 pub(super) struct Method {
     pub(super) version: u32,
@@ -95,24 +95,24 @@ pub(super) struct Method {
     pub(super) code_length: u32,
     pub(super) frame_register: u64,
     pub(super) outgoing_words: u64,
-    /// As stored, with the tracked slots that live there.
+    /// Safe points as stored, with the live tracked slots.
     pub(super) safe_points: Vec<(u32, Vec<bool>)>,
-    /// Write the slots of safe points once, and a table of where they are.
+    /// Whether to write equal sets of slots only once, with a table of their offsets.
     pub(super) table: bool,
     pub(super) ranges: Vec<(u32, u32)>,
-    /// For each unit inside ranges, the tracked slots that live there.
+    /// The live tracked slots for each unit inside ranges.
     pub(super) lives: Vec<Vec<bool>>,
-    /// Numbers and flags; those with flags first, then those without, ascending.
+    /// Numbers and flags; registers with flags first, then those without, ascending.
     pub(super) registers: Vec<(u64, u64)>,
-    /// Those with flags first, then those without, ascending.
+    /// Stack slots with flags first, then those without, ascending.
     pub(super) stack: Vec<StackSlot>,
     pub(super) untracked: Vec<StackSlot>,
-    /// Forms of lists, taken in turns.
+    /// Forms of lists, used in turn.
     pub(super) forms: Vec<u8>,
 }
 
 impl Method {
-    /// A method of x64 without slots, in `version`.
+    /// An x64 method without slots, in `version`.
     pub(super) fn new(version: u32, code_length: u32) -> Method {
         Method {
             version,
@@ -285,7 +285,7 @@ impl Method {
         }
     }
 
-    /// The stream.
+    /// Encodes the method.
     pub(super) fn encode(&self) -> Writer {
         let mut out = Writer::default();
         let mut forms = self.forms.iter().copied().cycle();

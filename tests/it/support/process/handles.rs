@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{BLOCKS, BUCKETS, Builder, Global, HANDLE_TYPES, NO_BLOCK, hex};
 
 impl Builder {
-    /// A segment of a handle table with `(type, block, place, object, secondary)`; returns its address.
+    /// Writes a segment of a handle table with `(type, block, slot, object, secondary)` and returns its address.
     pub(super) fn handle_segment(&mut self, number: u64, handles: &[(u8, u8, u64, u64, u64)], next: u64, blocks: u64) -> u64 {
         let at = self.spec.shape.pick(0x7e80_0000_0000, 0x4000_0000) + number * 0x10000;
         let per_block = self.per_block();
@@ -75,7 +75,7 @@ impl Builder {
             list.push((kind, kind, 1, o(n), secondary));
             list.push((kind, kind, last, o(n + 7), if kind == 11 { 0 } else { secondary }));
         }
-        // A second block in a ring, one of dependent handles without secondaries, a handle to what is no object.
+        // A second block in a ring, a block of dependent handles without secondaries, a handle to an address that is not an object.
         list.extend([(2, 13, 0, o(4), 0), (2, 13, 5, o(5), 0), (6, 14, 2, o(6), 0), (0, 0, 3, nothing, 0)]);
         let first = self.handle_segment(0, &list, 0, 28);
         let second = self.handle_segment(1, &[(3, 0, 0, o(8), 0), (3, 0, 1, o(9), 0)], first, 1);

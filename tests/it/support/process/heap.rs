@@ -73,7 +73,7 @@ impl Builder {
         assert_eq!(at, end);
     }
 
-    /// A segment with objects. Returns its address. `hole` starts `from` bytes after the start, with `len` bytes up to the limit.
+    /// Writes a segment with objects and returns its address. `hole` starts `from` bytes after the start, with `len` bytes up to the limit.
     #[allow(clippy::too_many_arguments)]
     pub(super) fn segment(
         &mut self,
@@ -87,7 +87,7 @@ impl Builder {
         let regions = self.spec.regions;
         let region = self.region_at;
         self.region_at += 0x10000;
-        // The GC does not make frozen segments: they begin elsewhere, and so do their structures.
+        // The GC does not create frozen segments: they begin elsewhere, and so do their structures.
         let frozen = flags & 1 != 0;
         let mem = region
             + if frozen {
@@ -144,7 +144,7 @@ impl Builder {
         (at, mem)
     }
 
-    /// A chain of free regions; returns its head.
+    /// Writes a chain of free regions and returns its head.
     pub(super) fn free_chain(&mut self, list: &str, heap: Option<u64>, class: Option<&str>, count: u64) -> u64 {
         let mut head = 0;
         let mut rows = Vec::new();
@@ -232,7 +232,7 @@ impl Builder {
             let second = class(self, "loh", 8, 0x40).0;
             let first = starts[3];
             self.set(first, "HeapSegment", "Next", second);
-            // An empty one is normal.
+            // An empty region is normal.
             starts[4] = class(self, "poh", 0x200, 0).0;
             let end = ephemeral_start + 0x300;
             let hole = |room: u64| (ephemeral_start + 0x100, ephemeral_start + 0x100 + room);
@@ -369,7 +369,7 @@ impl Builder {
             let totals = if g == 3 { (0x5_0000 + index, 0x1_0000_0000 + index) } else { (0, 0) };
             self.set(context, "GCAllocContext", "AllocBytes", totals.0);
             self.set(context, "GCAllocContext", "AllocBytesLoh", totals.1);
-            // What is left of the range is counted, and not allocated.
+            // The unused rest of the range is counted, and not allocated.
             (entry["allocated_bytes"], entry["allocated_bytes_uoh"]) = ((totals.0 - (limit - pointer)).into(), totals.1.into());
             entry["context_pointer"] = hex(pointer);
             entry["context_limit"] = hex(limit);
@@ -410,7 +410,7 @@ impl Builder {
     }
 }
 
-/// An address in JSON. The fuzz targets, which use this module as well, have no `common`.
+/// Parses an address in JSON. The fuzz targets also use this module, and have no `common`.
 fn number(value: &serde_json::Value) -> u64 {
     value
         .as_str()

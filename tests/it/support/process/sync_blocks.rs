@@ -1,10 +1,10 @@
-//! Sync blocks as .NET 11 has them.
+//! Sync blocks in the form of .NET 11.
 
 use super::{Builder, Global};
 
 /// Distance from the header word to the object. (4 or 8 in real runtimes, of which 4 are read.)
 const HEADER: u64 = 4;
-/// The header has the index of a sync block.
+/// The header's flag for the index of a sync block.
 const INDEX: u64 = 0x0800_0000;
 
 impl Builder {

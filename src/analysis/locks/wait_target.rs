@@ -3,9 +3,9 @@
 use crate::base::Addr;
 use crate::model::{LockKind, WaitKind};
 
-/// What a part belongs to: the object that people know, and what a thread that waits for the part is blocked in.
+/// The lock that a part belongs to, as the program sees it, and the kind of wait of a thread that waits for the part.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Whole {
+pub(super) struct WaitTarget {
     pub(super) object: Addr,
     pub(super) kind: LockKind,
     pub(super) wait: WaitKind,

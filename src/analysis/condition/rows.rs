@@ -1,0 +1,106 @@
+//! Conditions on the rows of lists: what conditions on objects call a property or a field is a column here.
+
+use super::{Condition, Node, Number, Operand, Property, Subject, Term};
+use crate::base::Name;
+
+/// What a row has in a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum RowValue<'r> {
+    /// A count, a size, an id, an address.
+    Int(i128),
+    /// A fraction.
+    Float(f64),
+    /// A name of a type or a method.
+    Name(&'r Name),
+    /// Any other text; `true` and `false` are such texts as well.
+    Text(&'r str),
+    /// Nothing, or what is not known.
+    None,
+}
+
+/// A row, by the names of its columns.
+struct Columns<F>(F);
+
+impl<F: FnMut(&str) -> Option<Term>> Subject for Columns<F> {
+    fn property(&mut self, property: Property) -> Option<Term> {
+        self.0(property.name())
+    }
+
+    fn field(&mut self, path: &[String]) -> Option<Term> {
+        self.0(&path.join("."))
+    }
+}
+
+impl Condition {
+    /// Whether it holds for certain for a row with these values.
+    pub fn holds_for_row<'r>(&self, mut value: impl FnMut(&str) -> Option<RowValue<'r>>) -> bool {
+        let term = |name: &str| {
+            Some(match value(name)? {
+                RowValue::Int(n) => Term::Number(Number::Int(n)),
+                RowValue::Float(n) => Term::Number(Number::Float(n)),
+                RowValue::Name(name) => Term::Text(name.clone()),
+                RowValue::Text("true") => Term::Bool(true),
+                RowValue::Text("false") => Term::Bool(false),
+                RowValue::Text(text) => Term::Text(text.into()),
+                RowValue::None => Term::Null,
+            })
+        };
+        self.holds(&mut Columns(term)) == Some(true)
+    }
+
+    /// The columns that it compares.
+    pub fn columns(&self) -> Vec<String> {
+        let (mut found, mut rest) = (Vec::new(), vec![&self.0]);
+        while let Some(node) = rest.pop() {
+            match node {
+                Node::And(both) | Node::Or(both) => rest.extend([&both.1, &both.0]),
+                Node::Not(inner) => rest.push(inner),
+                Node::Compare(comparison) => {
+                    for operand in [&comparison.left, &comparison.right] {
+                        match operand {
+                            Operand::Property(property) => found.push(property.name().to_string()),
+                            Operand::Field(path) => found.push(path.join(".")),
+                            _ => {}
+                        }
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conditions_hold_for_rows() {
+        let name = Name::from("Lab.Dog");
+        let row = |column: &str| {
+            Some(match column {
+                "count" => RowValue::Int(3),
+                "share" => RowValue::Float(0.25),
+                "type" => RowValue::Name(&name),
+                "state" => RowValue::Text("sent"),
+                "dead" => RowValue::Text("true"),
+                "owner" => RowValue::None,
+                _ => return None,
+            })
+        };
+        for (text, expected) in [
+            ("count > 2 and share < 0.5", true),
+            ("type ~ \"Lab.*\" and state = sent", true),
+            ("type = \"Lab.Cat\" or count = 3", true),
+            ("dead = true and owner = null", true),
+            ("not (count > 2)", false),
+            ("nothing = 3", false),
+            ("not (nothing = 3)", false),
+        ] {
+            let condition: Condition = text.parse().unwrap();
+            assert_eq!(condition.holds_for_row(row), expected, "{text}");
+        }
+        let condition: Condition = "count > 2 and not (type = \"x\" or owner = null)".parse().unwrap();
+        assert_eq!(condition.columns(), ["count", "type", "owner"]);
+    }
+}

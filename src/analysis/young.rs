@@ -1,0 +1,120 @@
+//! `refs --young`: references of older objects to younger ones, and the state of their cards.
+//!
+//! A collection of the young generations looks for such references only in the ranges of set cards
+//! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found no such reference in its range.
+
+use crate::base::cancel::check_at;
+use crate::base::{Addr, Budget, Collector, Count, Index, NoteKind};
+use crate::gc::{Cards, ObjectId};
+use crate::heapgraph::HeapGraph;
+use crate::memory::Window;
+use crate::model::{Generation, SegmentModel, YoungCards};
+use crate::session::Heap;
+
+/// Ages of all objects: 0 and 1 for the young generations, 2 for the others.
+pub(super) struct Ages(Vec<u8>);
+
+const OLD: u8 = 2;
+
+const fn age(generation: Generation) -> u8 {
+    match generation {
+        Generation::Gen0 => 0,
+        Generation::Gen1 => 1,
+        _ => OLD,
+    }
+}
+
+impl Ages {
+    pub(super) fn of(heap: &Heap, graph: &HeapGraph) -> Ages {
+        // Objects are numbered by address, so consecutive ones are mostly in one segment.
+        let mut segment: Option<(&SegmentModel, u8)> = None;
+        let ages = graph.ids().map(|id| {
+            check_at(id.as_u32());
+            let address = graph.address(id);
+            if let Some((last, age)) = segment
+                && last.start <= address
+                && address < last.allocated
+            {
+                return age;
+            }
+            let of_one_age = |s: &&SegmentModel| s.generation != Generation::Ephemeral;
+            segment = heap.walker().segment_of(address).map(|(_, s)| s).filter(of_one_age).map(|s| (s, age(s.generation)));
+            segment.map_or_else(|| heap.generation_of(address).map_or(OLD, age), |(_, age)| age)
+        });
+        Ages(ages.collect())
+    }
+
+    fn age(&self, id: ObjectId) -> u8 {
+        self.0.get(id.index()).copied().unwrap_or(OLD)
+    }
+
+    /// The objects of the young generations.
+    pub(super) fn young<'a>(&'a self, graph: &'a HeapGraph) -> impl Iterator<Item = ObjectId> + 'a {
+        graph.ids().filter(|id| self.age(*id) < OLD)
+    }
+
+    /// Whether a reference leads to a younger generation.
+    pub(super) fn leads_to_younger(&self, from: ObjectId, to: ObjectId) -> bool {
+        self.age(from) > self.age(to)
+    }
+}
+
+/// Looks up the cards of references.
+pub(super) struct CardReader<'h> {
+    cards: Cards,
+    heap: &'h Heap,
+    window: Window<'h>,
+    absent: u64,
+    /// Cards that are looked at: a forged segment may have any length.
+    budget: Budget,
+    pub(super) of: YoungCards,
+}
+
+impl<'h> CardReader<'h> {
+    /// The cards, or the reason why they cannot be read.
+    pub(super) fn new(heap: &'h Heap) -> Result<CardReader<'h>, &'static str> {
+        let cards = heap.gc().cards()?;
+        let of = YoungCards { card_bytes: cards.card_bytes(), set: 0, set_bytes: 0, references_on_set: 0, references_on_clear: 0 };
+        let window = Window::new(heap.memory());
+        let budget = Budget::new(heap.memory().dump_bytes(), None);
+        Ok(CardReader { cards, heap, window, absent: 0, budget, of })
+    }
+
+    /// Counts the card of a reference at `place`.
+    pub(super) fn reference(&mut self, place: Addr) {
+        let Some((_, segment)) = self.heap.walker().segment_of(place) else { return };
+        match self.cards.is_set(&mut self.window, segment.heap, place) {
+            Some(true) => self.of.references_on_set.bump(),
+            Some(false) => self.of.references_on_clear.bump(),
+            None => self.absent.bump(),
+        }
+    }
+
+    /// Counts the cards that are set for older objects.
+    pub(super) fn finish(mut self, notes: &Collector) -> YoungCards {
+        let step = self.cards.card_bytes().max(1);
+        let is_old = |s: &&SegmentModel| !matches!(s.generation, Generation::Gen0 | Generation::Frozen);
+        for segment in self.heap.segments().iter().filter(is_old) {
+            let mut at = Addr(segment.start.0.saturating_sub(segment.start.0.checked_rem(step).unwrap_or(0)));
+            let mut seen = 0u32;
+            while at < segment.allocated && self.budget.steps(1) {
+                seen = seen.wrapping_add(1);
+                check_at(seen);
+                let young = segment.generation == Generation::Ephemeral && self.heap.generation_of(at).is_some_and(|g| age(g) == 0);
+                match self.cards.is_set(&mut self.window, segment.heap, at) {
+                    _ if young => {}
+                    Some(set) => self.of.set.grow(u64::from(set)),
+                    None => self.absent.bump(),
+                }
+                at = at.plus(step);
+            }
+        }
+        self.of.set_bytes = self.of.set.saturating_mul(step);
+        if self.absent > 0 {
+            let text = format!("{} cards are not in the dump: the numbers of cards are too small", self.absent);
+            notes.add(NoteKind::Missing, None, text);
+        }
+        self.budget.note("counting the cards", notes);
+        self.of
+    }
+}

@@ -1,0 +1,143 @@
+//! What belongs to .NET, and what to the program: by the names of assemblies and namespaces.
+//!
+//! Source: the libraries of .NET and ASP.NET Core, and the packages of their makers, are assemblies `System.*` and `Microsoft.*` and the facades
+//! `mscorlib`, `netstandard` and `WindowsBase`: <https://learn.microsoft.com/dotnet/standard/design-guidelines/names-of-namespaces>.
+
+/// Names, and beginnings of names up to a dot, of assemblies and namespaces.
+const OF_THE_FRAMEWORK: [&str; 2] = ["System", "Microsoft"];
+/// Assemblies of other names that are .NET's.
+const FACADES: [&str; 3] = ["mscorlib", "netstandard", "WindowsBase"];
+/// Namespaces and types without a namespace that only .NET's own assemblies have, and what the runtime makes itself.
+const INTERNAL: [&str; 4] = ["Internal", "Interop", "ILStubClass", "DynamicClass"];
+
+/// Whether a type or method is of the framework by its namespace: where its assembly is not known.
+pub(crate) fn is_of_framework(name: &str) -> bool {
+    OF_THE_FRAMEWORK.iter().any(|first| starts_with_part(name, first))
+}
+
+/// Whether a method is of the framework: by the file name of its assembly, without one by its namespace.
+pub(crate) fn is_framework_method(module: Option<&str>, method: &str) -> bool {
+    let Some(module) = module else { return is_of_framework(method) || INTERNAL.iter().any(|first| starts_with_part(method, first)) };
+    let stem = module.strip_suffix(".dll").or_else(|| module.strip_suffix(".exe")).unwrap_or(module);
+    FACADES.contains(&stem) || OF_THE_FRAMEWORK.iter().any(|first| starts_with_part(stem, first))
+}
+
+/// Whether `first` is the first part of a dotted name, or of one with a nested type.
+fn starts_with_part(name: &str, first: &str) -> bool {
+    name.strip_prefix(first).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '+']))
+}
+
+/// The namespace of a method or of a type's member, named as the runtime or gcdump writes it; empty if it has none.
+fn namespace(method: &str) -> &str {
+    // A method of runtime async without a name in the dump is told by its file.
+    if let Some(file) = method.strip_prefix("a method of ") {
+        return file.split(".dll").next().unwrap_or_default();
+    }
+    // Stubs that the runtime makes have its frame's type before.
+    let method = method.split_once("] ").map_or(method, |(_, rest)| rest);
+    let end = method.find(['`', '+', '(', '[', '<']).unwrap_or(method.len());
+    let (name, rest) = method.split_at(end);
+    // Behind the type's name, these begin its arguments or a nested type; otherwise the method's name ends there.
+    let of_type = rest.starts_with(['`', '+']);
+    let outer = |name: &'_ str| name.rfind('.').unwrap_or(0);
+    let type_end = if of_type { name.len() } else { outer(name) };
+    let type_name = name.get(..type_end).unwrap_or_default().trim_end_matches('.');
+    type_name.get(..outer(type_name)).unwrap_or_default()
+}
+
+/// The first two parts of the namespaces of `methods`, in the order in which they come, at most three: `System.Threading and System.Net`.
+pub(crate) fn families<'m>(methods: impl IntoIterator<Item = &'m str>) -> String {
+    joined(methods.into_iter().map(namespace))
+}
+
+/// The same of types, by their names for people.
+pub(crate) fn type_families<'t>(types: impl IntoIterator<Item = &'t str>) -> String {
+    let namespace = |name: &'t str| {
+        let end = name.find(['<', '+', '[', '`']).unwrap_or(name.len());
+        let name = name.get(..end).unwrap_or_default();
+        name.get(..name.rfind('.').unwrap_or(0)).unwrap_or_default()
+    };
+    joined(types.into_iter().map(namespace))
+}
+
+fn joined<'n>(namespaces: impl Iterator<Item = &'n str>) -> String {
+    const MOST: usize = 3;
+    let mut found: Vec<&str> = Vec::new();
+    for namespace in namespaces {
+        let second = namespace.match_indices('.').nth(1).map_or(namespace.len(), |(at, _)| at);
+        let family = namespace.get(..second).unwrap_or_default();
+        if !family.is_empty() && !found.contains(&family) {
+            found.push(family);
+        }
+    }
+    let more = found.len() > MOST;
+    found.truncate(MOST);
+    match found.split_last() {
+        None => "the runtime".into(),
+        Some(_) if more => format!("{}, …", found.join(", ")),
+        Some((last, [])) => (*last).into(),
+        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn assemblies_count_before_namespaces() {
+        for (module, method, framework) in [
+            (Some("System.Private.CoreLib.dll"), "System.Threading.Thread.StartCallback()", true),
+            (Some("System.Console.dll"), "Interop+Sys.Write(IntPtr)", true),
+            (Some("Microsoft.AspNetCore.Http.dll"), "Microsoft.AspNetCore.Http.Endpoint.Run()", true),
+            (Some("mscorlib.dll"), "System.Object.Finalize()", true),
+            (Some("lab.dll"), "System.Lab.Own()", false),
+            (Some("SystemShop.dll"), "SystemShop.Cart.Add()", false),
+            (Some("lab.dll"), "Internal.Lab.Own()", false),
+            (None, "System.Threading.Thread.StartCallback()", true),
+            (None, "Interop+Sys.Write(IntPtr)", true),
+            (None, "ILStubClass.IL_STUB_PInvoke(IntPtr)", true),
+            (None, "Systems.Own.Run()", false),
+            (None, "Lab.Program.Main()", false),
+        ] {
+            assert_eq!(is_framework_method(module, method), framework, "{module:?} {method}");
+        }
+    }
+
+    #[test]
+    fn namespaces_end_before_types() {
+        for (method, expected) in [
+            ("System.Threading.Thread.StartCallback()", "System.Threading"),
+            ("System.Threading.Tasks.Task`1[[System.Int32, System.Private.CoreLib]].GetResultCore(Boolean)", "System.Threading.Tasks"),
+            ("System.Threading.PortableThreadPool+WorkerThread.WorkerThreadStart()", "System.Threading"),
+            ("System.Linq.Enumerable.ToList[[System.Int32]](System.Collections.Generic.IEnumerable`1<Int32>)", "System.Linq"),
+            ("System.Object..ctor()", "System"),
+            ("System.Environment.FailFast(System.String)", "System"),
+            ("Interop+Sys.Write(IntPtr)", ""),
+            ("[InlinedCallFrame] System.Threading.Monitor.Wait(Int32)", "System.Threading"),
+            ("[InlinedCallFrame]", ""),
+            ("a method of Microsoft.AspNetCore.Http.dll (--modules names it)", "Microsoft.AspNetCore.Http"),
+            ("its task", ""),
+            ("", ""),
+            ("é", ""),
+        ] {
+            assert_eq!(namespace(method), expected, "{method}");
+        }
+    }
+
+    #[test]
+    fn families_are_told_once() {
+        assert_eq!(families(["System.Threading.Thread.Start()", "System.Threading.Tasks.Task.Run()"]), "System.Threading");
+        assert_eq!(families(["System.IO.File.Read()", "System.Net.Http.Client.Get()"]), "System.IO and System.Net");
+        assert_eq!(families(["A.B.C()", "D.E.F()", "G.H.I()", "J.K.L()"]), "A, D, G, …");
+        assert_eq!(
+            type_families([
+                "System.Collections.Concurrent.ConcurrentDictionary<Lab.Key, Lab.Dog>+Node[]",
+                "System.Object[]",
+                "System.IO.Pipe"
+            ]),
+            "System.Collections, System and System.IO"
+        );
+        assert_eq!(families(["[DebuggerU2MCatchHandlerFrame]", "Interop+Sys.Read()"]), "the runtime");
+    }
+}

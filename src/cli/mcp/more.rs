@@ -1,0 +1,97 @@
+//! The tools `more` and `help`: determines the command that a call is about. An assistant may send a whole command line.
+
+use std::ffi::{OsStr, OsString};
+
+use serde_json::{Map, Value};
+
+use super::kind::plain;
+use super::next::{Call, words};
+use super::tools::{Does, Tool, find, no_tool};
+use crate::cli::sos;
+
+/// Returns the tool that a call is about, and its arguments.
+///
+/// # Errors
+/// A sentence about a command that is missing or unknown.
+pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Result<(&'static Tool, Map<String, Value>), String> {
+    if !matches!(tool.does, Does::More | Does::Help) {
+        return Ok((tool, given.clone()));
+    }
+    let is = |name: &str, words: &[&str]| words.contains(&plain(name).as_str());
+    let line = given.iter().find(|(name, _)| is(name, &["command", "name", "tool", "cmd"])).map(|(_, value)| value);
+    let line = line.and_then(Value::as_str).ok_or_else(|| format!("{}: command is missing: the name of a command, as text", tool.name))?;
+    let line = line.trim();
+    let mut words = words(line.strip_prefix("gcdump ").unwrap_or(line));
+    let name = &*words.first().cloned().unwrap_or_default();
+    let (found, mut arguments) = match (find(name), words.len()) {
+        (Some(found), 1) => (found, Map::new()),
+        (found, _) => {
+            // SOS names, and options within the command line.
+            if let (None, Some(command)) = (found, sos::find(name)) {
+                let flags = words.iter().skip(1).map(OsString::from);
+                let translated = sos::translate(command, name, flags, (|_: &OsStr| false, |_: &str| false)).map_err(|why| why.0)?;
+                words = translated.words.into_iter().filter_map(|word| word.into_string().ok()).collect();
+            }
+            let call = Call::of(&words).ok_or_else(|| match find(words.first().map(String::as_str).unwrap_or_default()) {
+                Some(known) => format!("{}: the options of {} are arguments: help lists them", tool.name, known.name),
+                None => no_tool(name),
+            })?;
+            call.parts().ok_or_else(|| no_tool(name))?
+        }
+    };
+    if matches!(found.does, Does::More | Does::Help) {
+        return Err(no_tool(&format!("{} for {name}", tool.name)));
+    }
+    for (name, value) in given.iter().filter(|(name, _)| !is(name, &["command", "name", "tool", "cmd"])) {
+        match value {
+            Value::Object(inner) if is(name, &["arguments", "args", "options", "params"]) => arguments.extend(inner.clone()),
+            Value::String(text) if is(name, &["arguments", "args", "options", "params"]) => {
+                let inner = serde_json::from_str::<Map<String, Value>>(text).map_err(|e| format!("{}: {name}: {e}", tool.name))?;
+                arguments.extend(inner);
+            }
+            other => {
+                arguments.insert(name.clone(), other.clone());
+            }
+        }
+    }
+    Ok((found, arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn of(given: Value) -> Result<(&'static str, Value), String> {
+        let (tool, arguments) = resolved(find("more").unwrap(), given.as_object().unwrap())?;
+        Ok((tool.name, arguments.into()))
+    }
+
+    #[test]
+    fn commands_are_named_in_many_ways() {
+        for (given, name, arguments) in [
+            (json!({ "command": "requests" }), "requests", json!({})),
+            (json!({ "command": "handles", "dump": "a", "arguments": { "stat": true } }), "handles", json!({ "dump": "a", "stat": true })),
+            (json!({ "command": "handles", "stat": true }), "handles", json!({ "stat": true })),
+            (json!({ "command": "gcdump handles --stat" }), "handles", json!({ "stat": true })),
+            (json!({ "cmd": "requests", "args": "{\"incoming\":true}" }), "requests", json!({ "incoming": true })),
+            (json!({ "command": "gcroot", "arguments": { "address": "0x10" } }), "path", json!({ "address": "0x10" })),
+            (json!({ "command": "!dumpheap" }), "stat", json!({})),
+            (json!({ "command": "dumpheap -type Lab" }), "objects", json!({ "type": ["*Lab*"] })),
+            (json!({ "command": "stat" }), "stat", json!({})),
+        ] {
+            assert_eq!(of(given.clone()), Ok((name, arguments)), "{given}");
+        }
+        for (given, why) in [
+            (json!({}), "more: command is missing"),
+            (json!({ "command": "no-such" }), "there is no tool no-such"),
+            (json!({ "command": "requestz" }), "there is no tool requestz; did you mean requests?"),
+            (json!({ "command": "trim" }), "there is no tool trim: it writes a file"),
+            (json!({ "command": "help" }), "there is no tool more for help"),
+            (json!({ "command": "handles --no-such" }), "more: the options of handles are arguments"),
+        ] {
+            let found = of(given.clone()).unwrap_err();
+            assert!(found.starts_with(why), "{given}: {found}");
+        }
+    }
+}
