@@ -151,7 +151,11 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
     let r = runtime.description();
     RuntimeBrief {
         index: len64(runtime.index()),
-        kind: if r.descriptor.is_native_aot() { RuntimeKind::NativeAot } else { RuntimeKind::CoreClr },
+        kind: match &r.descriptor {
+            d if d.is_native_aot() => RuntimeKind::NativeAot,
+            d if d.is_mono() => RuntimeKind::Mono,
+            _ => RuntimeKind::CoreClr,
+        },
         version: r.version.clone(),
         version_source: r.version_source,
         module: r.site.module.as_ref().map(|m| m.path.clone()),

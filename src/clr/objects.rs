@@ -20,7 +20,7 @@ pub struct Objects {
 
 impl Objects {
     /// The contract that is read.
-    pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1"]);
+    pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1", "m1"]);
 
     /// Binds to a runtime. If only the GC is described, there is no contract, but method tables are aligned all the same.
     ///

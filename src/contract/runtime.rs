@@ -3,6 +3,7 @@
 mod agreement;
 mod copies;
 mod error;
+mod mono;
 mod version;
 
 use std::collections::BTreeSet;
@@ -170,6 +171,9 @@ struct Vm<'a> {
 
 impl<'a> Opener<'a> {
     fn open(&self) -> Result<Description, RuntimeError> {
+        if self.site.mono {
+            return self.mono();
+        }
         let limits = &self.options.limits;
         let (parts, header) = self.own_descriptor();
         let has_gc = parts.iter().any(has_gc_contract);

@@ -43,7 +43,7 @@ pub use sweep::Sweep;
 pub use walk::{
     GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, Piece, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker,
 };
-pub(crate) use walk::{min_object_size, object_alignment};
+pub(crate) use walk::object_alignment;
 
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, Progress, len64, plural};
@@ -167,6 +167,30 @@ impl Gc {
         let d = descriptor.scope();
         let notes = Collector::new();
         let carved = notes.take(carve::carve(memory, &d, limits, searched, progress)?);
+        Gc::of_carved((memory, descriptor, limits), carved, notes)
+    }
+
+    /// The heap of Mono, whose runtime is `image`.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the layouts.
+    pub fn of_mono(
+        memory: &Arc<Memory>,
+        descriptor: &Arc<Descriptor>,
+        limits: &Arc<Limits>,
+        image: Option<&Image>,
+    ) -> Result<Answer<Gc>, ContractError> {
+        let notes = Collector::new();
+        let carved = carve::mono::read(memory, &descriptor.scope(), image, &notes)?;
+        Gc::of_carved((memory, descriptor, limits), carved, notes)
+    }
+
+    fn of_carved(
+        (memory, descriptor, limits): (&Arc<Memory>, &Arc<Descriptor>, &Arc<Limits>),
+        carved: Carved,
+        notes: Collector,
+    ) -> Result<Answer<Gc>, ContractError> {
+        let d = descriptor.scope();
         carved.note(&notes);
         let gc = Gc {
             memory: Arc::clone(memory),
@@ -178,7 +202,7 @@ impl Gc {
             generation_size: 0,
             context: ContextLayout::bind(&d).ok(),
             handles: None,
-            handle_losses: carve::lacks("handles"),
+            handle_losses: if carved.sgen.is_some() { Notes::new() } else { carve::lacks("handles") },
             records: None,
             record_losses: Notes::new(),
             collections: Answer::whole(None),
@@ -247,6 +271,10 @@ impl Gc {
     /// Calls `visit` for every selected handle, in table order. Returns the number of tables. Does not read the objects: finding their
     /// method tables is up to the caller.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
+        if let Some(sgen) = self.carved.as_ref().and_then(|carved| carved.sgen.as_ref()) {
+            sgen.handles.iter().filter(|handle| filter.wants(handle.kind)).cloned().for_each(visit);
+            return Answer::whole(1);
+        }
         self.read(|r| r.walk_handles(filter, visit))
     }
 

@@ -10,6 +10,8 @@ named_enum! {
         CoreClr = "coreclr",
         /// NativeAOT: a program compiled ahead of time that contains its runtime.
         NativeAot = "native-aot",
+        /// Mono, with the collector SGen.
+        Mono = "mono",
     }
 }
 

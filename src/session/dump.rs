@@ -287,7 +287,11 @@ impl Dump {
 /// A note on the other runtimes of the process, besides the one at `index` of `all`, with the option that selects them.
 fn others(index: usize, all: &[Description]) -> Option<String> {
     let name = |d: &Description| {
-        let kind = if d.descriptor.is_native_aot() { ".NET NativeAOT" } else { ".NET" };
+        let kind = match &d.descriptor {
+            d if d.is_native_aot() => ".NET NativeAOT",
+            d if d.is_mono() => "Mono",
+            _ => ".NET",
+        };
         let module = || d.site.module.as_ref().map_or("(unknown version)", |m| m.file_name()).to_string();
         format!("{kind} {}", d.version.clone().unwrap_or_else(module))
     };

@@ -170,6 +170,9 @@ impl Runtime {
 
     /// The heap without the GC's structures, `why` completing a sentence.
     fn carved(&self, why: &str) -> Result<Answer<Gc>, ContractError> {
+        if self.descriptor().is_mono() {
+            return Gc::of_mono(self.memory(), self.descriptor(), self.limits(), self.description().gc_image.as_ref());
+        }
         Gc::carve(self.memory(), self.descriptor(), self.limits(), searched(self, why.into()), self.progress())
     }
 

@@ -49,7 +49,7 @@ type References = Map<(Addr, u32), Kept<Option<Definition>>>;
 pub struct Types {
     pub(in crate::clr) memory: Arc<Memory>,
     names: Arc<TypeNames>,
-    /// Reader of FieldDescs; `None` in NativeAOT programs, which have none.
+    /// Reader of FieldDescs; `None` in NativeAOT programs and in Mono, which have none.
     fields: Option<Fields>,
     objects: Objects,
     strings: Strings,
@@ -73,7 +73,7 @@ impl Types {
         Ok(Types {
             memory: Arc::clone(memory),
             names,
-            fields: if d.is_native_aot() { None } else { Some(Fields::bind(memory, d)?) },
+            fields: if d.is_native_aot() || d.is_mono() { None } else { Some(Fields::bind(memory, d)?) },
             objects: Objects::bind(memory, d)?,
             strings: Strings::bind(memory, d)?,
             loader: Loader::bind(memory, d, limits)?,

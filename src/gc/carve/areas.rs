@@ -70,15 +70,15 @@ impl Bits {
 
 /// A run of objects: each begins where the one before it ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
-    pub(super) start: Addr,
+pub(in crate::gc) struct Run {
+    pub(in crate::gc) start: Addr,
     /// Where the next object would start.
-    pub(super) end: Addr,
+    pub(in crate::gc) end: Addr,
     /// Its last object.
-    pub(super) last: Addr,
-    pub(super) objects: u64,
+    pub(in crate::gc) last: Addr,
+    pub(in crate::gc) objects: u64,
     /// Whether it ended because its chunk did.
-    pub(super) open: bool,
+    pub(in crate::gc) open: bool,
 }
 
 /// Bytes of a chunk; the answer depends on it, and not on the number of threads.

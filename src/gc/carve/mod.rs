@@ -7,6 +7,7 @@
 //! Source: `docs/internals/carving.md`, with what was measured.
 
 mod areas;
+pub(super) mod mono;
 mod reader;
 mod scan;
 mod support;
@@ -19,7 +20,8 @@ use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, N
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{CarvedModel, Generation, SegmentModel};
-use areas::{Areas, Run};
+pub(in crate::gc) use areas::Run;
+use areas::Areas;
 use reader::{Kinds, Reader};
 use support::Support;
 
@@ -42,6 +44,10 @@ pub struct Carved {
     pub hits: u64,
     /// The method table of free space, where it was found by what it looks like.
     pub(super) free: Option<Addr>,
+    /// What was read of Mono's collector.
+    pub(super) sgen: Option<mono::Sgen>,
+    /// Bytes of `ranges` between objects.
+    gap_bytes: u64,
 }
 
 /// What is searched, and why.
@@ -86,7 +92,7 @@ impl LeftOut {
 impl Carved {
     /// Bytes of the objects.
     pub fn bytes(&self) -> u64 {
-        total(self.ranges.iter().map(|r| r.end.since(r.start).unwrap_or(0)))
+        total(self.ranges.iter().map(|r| r.end.since(r.start).unwrap_or(0))).saturating_sub(self.gap_bytes)
     }
 
     /// Number of objects, free blocks included.
@@ -118,20 +124,31 @@ impl Carved {
             0 => String::new(),
             _ => format!("; {} in {} that nothing leads to left out", plural(objects, "object"), plural(runs, "range")),
         };
+        let references = match self.references {
+            0 => String::new(),
+            all => format!(", {} of {} lead to objects", thousands(self.hits), plural(all, "reference")),
+        };
         let what = format!(
-            "the heap was carved out of memory, since {}: {} in {}, {} of {} lead to objects{left_out}",
+            "the heap was carved out of memory, since {}: {} in {}{references}{left_out}",
             self.why,
             plural(self.bytes(), "byte"),
             plural(len64(self.ranges.len()), "range"),
-            thousands(self.hits),
-            plural(self.references, "reference"),
         );
         notes.add(NoteKind::Missing, None, what);
     }
 
     /// The ranges as segments of one heap.
     pub(super) fn segments(&self, memory: &Memory) -> Vec<SegmentModel> {
-        self.ranges.iter().map(|run| segment(run, memory)).collect()
+        let mut out: Vec<SegmentModel> = self.ranges.iter().map(|run| segment(run, memory)).collect();
+        if let Some(sgen) = &self.sgen {
+            out.iter_mut().zip(&sgen.segments).for_each(|(segment, (_, generation))| segment.generation = *generation);
+        }
+        out
+    }
+
+    /// Parts of the segments without objects, by address.
+    pub(super) fn gaps(&self) -> &[AddrRange] {
+        self.sgen.as_ref().map_or(&[], |sgen| &sgen.gaps)
     }
 }
 

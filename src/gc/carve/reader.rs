@@ -8,7 +8,7 @@ use crate::base::{Addr, Budget, Collector};
 use crate::clr::method_table::MethodTables;
 use crate::clr::objects::Objects;
 use crate::contract::{ContractError, Descriptor};
-use crate::gc::walk::{ObjectType, ObjectTypes, min_object_size, words};
+use crate::gc::walk::{ObjectType, ObjectTypes, words};
 use crate::memory::Memory;
 
 /// Base types of a type at most.
@@ -197,7 +197,7 @@ impl<'k> Reader<'k> {
         if !is_free && pointer == 8 && offset >= 8 && area.u32(shape, offset.checked_sub(8)?)? != 0 {
             return None;
         }
-        let size = u64::from(length).checked_mul(component_size)?.checked_add(base_size)?.max(min_object_size(memory));
+        let size = u64::from(length).checked_mul(component_size)?.checked_add(base_size)?.max(self.kinds.tables.smallest());
         let rounded = size.checked_next_multiple_of(pointer)?;
         let start = area.at(offset);
         // The last word of the size is the header of the next object.

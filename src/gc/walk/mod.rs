@@ -17,7 +17,7 @@ pub use crate::clr::gcdesc::{GcDesc, Series, ValueSeries};
 pub use pieces::Piece;
 pub use segment::MAX_GAPS;
 pub(crate) use segment::object_alignment;
-pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
+pub use types::{ObjectType, ObjectTypes, TypeIndex};
 
 use super::Gc;
 use crate::base::{Addr, AddrRange, Answer, IndexVec, Indices, Progress, Silent, index_type, total};
@@ -91,9 +91,9 @@ impl<'o> Object<'o> {
             return None;
         }
         // `size` cannot be used: it may have been raised to the minimum object size.
-        let word = self.memory.ptr_bytes();
-        let inside = usize::try_from(word).ok().and_then(|w| self.bytes.get(w..)).and_then(|b| words::u32(self.memory.shape(), b));
-        inside.or_else(|| self.memory.u32(self.address.plus(word)).ok()).map(u64::from)
+        let at = self.ty.length_at;
+        let inside = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)).and_then(|b| words::u32(self.memory.shape(), b));
+        inside.or_else(|| self.memory.u32(self.address.plus(at)).ok()).map(u64::from)
     }
 
     /// `length` bytes at `offset`; `None` unless all are in the dump.
@@ -187,12 +187,12 @@ impl Walker {
         let Answer { data: segments, mut notes } = gc.segments();
         let d = gc.descriptor.scope();
         let free = gc.carved().and_then(|carved| carved.free);
-        let walker = Walker {
-            contexts: usable(&gc.contexts(threads).data),
-            objects: gc.objects.clone()?,
-            moving: gc.facts.moves_objects(),
-            ..Walker::over(&gc.memory, &d, segments, free)?
+        let walker = Walker::over(&gc.memory, &d, segments, free)?;
+        let contexts = match gc.carved() {
+            Some(carved) => carved.gaps().iter().filter_map(|gap| walker.gap(*gap)).collect(),
+            None => usable(&gc.contexts(threads).data),
         };
+        let walker = Walker { contexts, objects: gc.objects.clone()?, moving: gc.facts.moves_objects(), ..walker };
         notes.extend(&d.losses());
         Ok(Answer::new(walker, notes))
     }
@@ -257,8 +257,18 @@ impl Walker {
 
     /// Whether `address` lies in an allocation context or in the unformatted space after it.
     pub fn in_context(&self, address: Addr) -> bool {
-        let room = min_object_size(&self.memory);
+        let room = self.smallest();
         self.contexts.iter().any(|c| c.pointer <= address && address < c.limit.plus(room))
+    }
+
+    /// A range without objects, as though it were an allocation context: these end a minimum-size object after their limit.
+    fn gap(&self, range: AddrRange) -> Option<Context> {
+        Some(Context { pointer: range.start, limit: range.end.minus(self.smallest())? })
+    }
+
+    /// Minimum bytes of an object.
+    pub(crate) fn smallest(&self) -> u64 {
+        self.tables.smallest()
     }
 
     /// The types encountered so far.

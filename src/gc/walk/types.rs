@@ -27,6 +27,8 @@ pub struct ObjectType {
     pub base_size: u64,
     /// Component size in bytes; 0 for fixed-size objects.
     pub component_size: u64,
+    /// Offset of the length in objects of variable size.
+    pub(crate) length_at: u64,
     /// Whether this is the free-space pseudo type.
     pub is_free: bool,
     /// Whether this is `System.String`.
@@ -51,6 +53,7 @@ impl ObjectType {
             method_table,
             base_size: 0,
             component_size: 0,
+            length_at: 0,
             is_free: false,
             is_string: false,
             is_array: false,
@@ -76,21 +79,14 @@ impl ObjectType {
         self.near.places_in(size, word, (0, size.min(LOOKED_AT)), visit);
     }
 
-    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to `min_object_size`. `length` is
-    /// called for arrays, strings and free space only; the size is `None` if it returns `None`.
-    pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {
+    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to the minimum size. `length` is
+    /// called with the offset of the length, for arrays, strings and free space only; the size is `None` if it returns `None`.
+    pub fn size(&self, length: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         if self.component_size == 0 {
             return Some(self.base_size);
         }
-        u64::from(length()?).checked_mul(self.component_size)?.checked_add(self.base_size)
+        u64::from(length(self.length_at)?).checked_mul(self.component_size)?.checked_add(self.base_size)
     }
-}
-
-/// Minimum bytes of an object: header word, method table, one field.
-///
-/// Source: `MIN_OBJECT_SIZE` in `src/coreclr/gc/gcpriv.h`.
-pub fn min_object_size(memory: &Memory) -> u64 {
-    memory.ptr_bytes().saturating_mul(3)
 }
 
 /// The types encountered so far. Shared between threads.
@@ -183,19 +179,20 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr, afford: impl FnOnce(u6
     let info = tables.read(mt).ok()?;
     let base_size = u64::from(info.base_size);
     // The empty string is the smallest object: its base size is two bytes below the minimum aligned size.
-    let smallest = min_object_size(memory);
+    let smallest = tables.smallest();
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
-    if !fits_words(&info, memory.ptr_bytes()) {
+    if tables.mono().is_none() && !fits_words(&info, memory.ptr_bytes()) {
         contradiction(mt, "a method table has a base size that is impossible for its type");
     }
-    let gc_desc = GcDesc::of(memory, &info, afford);
+    let gc_desc = tables.gc_desc(&info, afford);
     Some(ObjectType {
         index: TypeIndex::default(),
         method_table: mt,
         base_size,
         component_size: u64::from(info.component_size),
+        length_at: tables.length_at(&info),
         is_free: info.is_free,
         is_string: info.is_string,
         is_array: info.is_array,
@@ -220,6 +217,7 @@ pub(super) struct Slot {
     mt: u64,
     pub(super) base_size: u64,
     pub(super) component_size: u64,
+    pub(super) length_at: usize,
     pub(super) ty: Option<Arc<ObjectType>>,
 }
 
@@ -254,7 +252,8 @@ impl<'h> Cache<'h> {
         }
         let (base_size, component_size) = ty.as_ref().map_or((0, 0), |t| (t.base_size, t.component_size));
         if let Some(slot) = self.slots.get_mut(i) {
-            *slot = Slot { mt, base_size, component_size, ty };
+            let length_at = ty.as_ref().and_then(|t| usize::try_from(t.length_at).ok()).unwrap_or(0);
+            *slot = Slot { mt, base_size, component_size, length_at, ty };
         }
     }
 }
