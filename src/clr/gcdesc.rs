@@ -280,7 +280,11 @@ mod tests {
         let all = [
             GcDesc::Series(vec![Series { start: 16, size: -24 }]),
             GcDesc::Series(vec![Series { start: 8, size: -990 }, Series { start: 40, size: -900 }]),
-            GcDesc::ValueSeries { start: 16, tail: 8, items: vec![ValueSeries { pointers: 2, skip: 8 }, ValueSeries { pointers: 1, skip: 24 }] },
+            GcDesc::ValueSeries {
+                start: 16,
+                tail: 8,
+                items: vec![ValueSeries { pointers: 2, skip: 8 }, ValueSeries { pointers: 1, skip: 24 }],
+            },
         ];
         for desc in all {
             let whole = places(&desc, 1000, (0, 1000));

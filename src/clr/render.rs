@@ -418,6 +418,8 @@ impl<'r> Renderer<'r> {
             Some(CorElementType::Ptr) => self.parameterized(desc, "*", depth),
             Some(CorElementType::ByRef) if self.notation.is_of_parameters() => self.parameterized(desc, " ByRef", depth),
             Some(CorElementType::ByRef) => self.parameterized(desc, "&", depth),
+            // Before .NET 8, arrays have type descriptors.
+            Some(CorElementType::SzArray) => self.parameterized(desc, "[]", depth),
             // The native layout of a structure, which occurs only in marshalling.
             Some(CorElementType::ValueType) => self.parameterized(desc, "", depth),
             Some(CorElementType::Var | CorElementType::MVar) => self.variable(desc, depth),

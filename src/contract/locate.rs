@@ -135,7 +135,9 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     for module in others.iter().filter(|m| is_mono(m)) {
         let filled = top_up(&unread, memory, module, search, notes, false);
         match Image::at(memory, module.base).or_else(|| unread.image(memory, module)) {
-            Some(image) if has_room(&sites, limits, notes) => sites.push(Site { mono: true, ..site(memory, module, image, filled, limits) }),
+            Some(image) if has_room(&sites, limits, notes) => {
+                sites.push(Site { mono: true, ..site(memory, module, image, filled, limits) })
+            }
             Some(_) => break,
             None => seen.foreign.push(((*module).clone(), "Mono")),
         }

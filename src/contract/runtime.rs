@@ -4,6 +4,7 @@ mod agreement;
 mod copies;
 mod error;
 mod mono;
+mod old;
 mod version;
 
 use std::collections::BTreeSet;
@@ -399,6 +400,9 @@ impl<'a> Opener<'a> {
         }
         if vars.is_none() {
             failures.insert(0, "GcDacVars not found".into());
+        }
+        if let Some(vm) = self.old() {
+            return Ok(vm);
         }
         failures.splice(0..0, self.plain_version().map(|(v, _)| format!("version {v}")));
         Err(self.unsupported(failures.join("; ")))

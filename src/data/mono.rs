@@ -16,6 +16,9 @@ data! {
     /// `MonoVTable` (class-internals.h), to which the first word of an object points.
     MonoVTable {
         klass: Addr,
+        domain: Addr,
+        /// The methods, and behind them the address of the static fields, if the class has any.
+        vtable: Inline,
     }
 
     /// `MonoClass` (class-private-definition.h), with the structures for each kind that begin with it.
@@ -29,6 +32,7 @@ data! {
         parent: Addr,
         image: Addr,
         type_token: u32,
+        vtable_size: u32,
         /// Arrays only: size of an element.
         element_size: u32,
         /// An array of `MonoClassField`.
@@ -56,7 +60,7 @@ data! {
         data: Addr,
         attrs: u16,
         Type = "type": u8,
-        /// The number of modifiers, and whether the type is a managed pointer.
+        /// Flags: among them, whether the type is a managed pointer (`MonoTypeByReference`).
         modifiers: u8,
     }
 
@@ -135,6 +139,26 @@ data! {
     SgenBlock {
         obj_size: u16,
         mark_words: Inline,
+    }
+
+    /// `SgenHashTable` (sgen-hash-table.c).
+    SgenHashTable {
+        /// Bytes of the value of an entry.
+        data_size: Word,
+        hash: Addr,
+        table: Addr,
+        Slots = "size": u32,
+    }
+
+    /// An entry of the tables of registered roots: `SgenHashTableEntry` with a `RootRecord` (sgen-gc.h).
+    SgenRoot {
+        next: Addr,
+        start: Addr,
+        end: Addr,
+        /// Which words are references.
+        descriptor: Word,
+        /// `MonoGCRootSource`.
+        source: u32,
     }
 
     /// `LOSObject` (sgen-los.h), before a large object.

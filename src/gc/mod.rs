@@ -30,6 +30,7 @@ mod walk;
 pub use audit::{HeapClaims, ListEnd, SegmentList};
 pub use cards::Cards;
 pub use carve::{Carved, LeftOut, Searched};
+pub(crate) use carve::{SgenRoots, SgenSource};
 pub use collections::Collections;
 pub(crate) use coverage::{coverage, note_unknown, note_walks};
 pub use facts::Facts;
@@ -40,10 +41,10 @@ pub(crate) use index::{Part, Starts};
 pub use names::segment_flags;
 pub use side_tables::{SideTable, SideTablePlace};
 pub use sweep::Sweep;
+pub(crate) use walk::object_alignment;
 pub use walk::{
     GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, Piece, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker,
 };
-pub(crate) use walk::object_alignment;
 
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, Progress, len64, plural};
@@ -219,6 +220,11 @@ impl Gc {
     /// The heap, where it was found without the GC's structures.
     pub fn carved(&self) -> Option<&Carved> {
         self.carved.as_ref()
+    }
+
+    /// The roots that Mono has registered; `None` for other runtimes, or if they were not found.
+    pub(crate) fn sgen_roots(&self) -> Option<&SgenRoots> {
+        self.carved.as_ref()?.sgen.as_ref()?.roots.as_ref()
     }
 
     /// The same, for answers.

@@ -227,6 +227,10 @@ impl Runtime {
 
     /// Notes on allocation contexts of threads that are missing with the thread list or because of the descriptor.
     pub(crate) fn context_losses(&self) -> Notes {
+        // Free memory of Mono's nursery is found without its threads.
+        if self.descriptor().is_mono() {
+            return Notes::new();
+        }
         self.thread_reader().map_or_else(
             |e| {
                 let mut notes = Notes::new();

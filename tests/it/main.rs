@@ -98,6 +98,7 @@ mod memory_map;
 mod methods;
 mod module_files;
 mod module_places;
+mod mono;
 mod mutation;
 mod names;
 mod native_aot;

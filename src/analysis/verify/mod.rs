@@ -77,7 +77,8 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         only = Some(found.ok_or_else(|| Error::NoObject(address).given(&notes.notes()))?);
     }
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
-    let blind = heap.tables().free.is_none();
+    // Mono has no objects for free space.
+    let blind = heap.tables().free.is_none() && heap.tables().mono().is_none();
     if moving || blind {
         let why = if moving { "a garbage collection was rearranging the heap" } else { "the method table of free space is not known" };
         for check in [

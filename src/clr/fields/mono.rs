@@ -40,6 +40,17 @@ impl Types {
         Some(out)
     }
 
+    /// The name of the static field at `offset` among those of the class with the vtable at `vtable`.
+    pub(crate) fn mono_static(&self, vtable: Addr, offset: u64) -> Option<String> {
+        let tables = self.names().method_tables();
+        let (mono, info) = (tables.mono()?, tables.read(vtable).ok()?);
+        let fields = mono.static_fields(&self.memory, info.class_or_canonical)?;
+        // A reference may be in a structure.
+        let field = fields.iter().filter(|f| f.offset <= offset).max_by_key(|f| f.offset)?;
+        let module = self.names().module(tables.module(&info).ok()?);
+        module.metadata.as_ref()?.field(field.row).map(|row| row.name)
+    }
+
     fn mono_field(&self, mono: &Mono, (declaring, image): (Addr, Option<Addr>), field: &MonoField, shift: u64) -> Option<Field> {
         let memory = &self.memory;
         let element = mono.field_element(memory, field.ty)?;

@@ -6,9 +6,9 @@ mod coreclr;
 mod info;
 mod mono;
 mod native_aot;
-mod objects;
 mod net8;
 mod net9;
+mod objects;
 
 use std::sync::Arc;
 

@@ -26,9 +26,6 @@ const INTERFACE: u32 = 0x20;
 const STATIC: u16 = 0x10;
 /// `FieldAttributes.Literal`: a constant, which has no storage.
 const LITERAL: u16 = 0x40;
-/// Bit of a `MonoType`: the type is a managed pointer. The other bits count modifiers.
-const BY_REFERENCE: u8 = 0x40;
-
 /// Bits of [`MethodTableInfo::flags`]: the element type in the low byte, and these.
 const IS_ENUM: u32 = 0x100;
 const IS_NULLABLE: u32 = 0x200;
@@ -45,6 +42,10 @@ const MAX_ARGUMENTS: u64 = 1024;
 const MAX_DEPTH: u32 = 16;
 /// Maximum number of references of a type that are listed.
 const MAX_REFERENCES: usize = 1 << 16;
+/// Words of an application domain that are looked at.
+const DOMAIN_WORDS: u64 = 256;
+/// Items of a list that must be vtables.
+const PROOF: u64 = 8;
 /// Bit of a type handle that points to a `MonoType`.
 const TYPE: u64 = 2;
 
@@ -67,6 +68,8 @@ pub(crate) struct Mono {
     array_length: u64,
     string_length: u64,
     characters: u64,
+    /// Mask of the flag of managed pointers in `MonoType.modifiers`.
+    by_reference: u64,
     enum_class: Option<Addr>,
     nullable_class: Option<Addr>,
 }
@@ -101,7 +104,7 @@ impl Mono {
     pub(super) fn bind(memory: &Memory, d: &Descriptor) -> Result<Mono, ContractError> {
         let class_in = |name| d.pointer(name).ok().and_then(|at| memory.ptr(at).ok()).filter(|c| !c.is_null());
         Ok(Mono {
-            vtable: bind!(d, MonoVTable { klass })?,
+            vtable: MonoVTable::bind_all(d)?,
             class: MonoClass::bind_all(d)?,
             info: bind!(d, MonoClassRuntimeInfo { max_domain, domain_vtables })?,
             ty: bind!(d, MonoType { data, attrs, Type, modifiers })?,
@@ -116,6 +119,7 @@ impl Mono {
             array_length: data::Array::m_NumComponents.offset(d)?,
             string_length: Text::m_StringLength.offset(d)?,
             characters: Text::m_FirstChar.offset(d)?,
+            by_reference: d.number("MonoTypeByReference")?,
             enum_class: class_in("EnumClass"),
             nullable_class: class_in("NullableClass"),
         })
@@ -156,7 +160,7 @@ impl Mono {
     }
 
     fn is_by_reference(&self, memory: &Memory, ty: Addr) -> bool {
-        self.ty.get(memory, ty, MonoType::modifiers).is_some_and(|n| n & BY_REFERENCE != 0)
+        self.ty.get(memory, ty, MonoType::modifiers).is_some_and(|n| u64::from(n) & self.by_reference != 0)
     }
 
     /// The handle of a class: its first vtable, or the class itself if it has none.
@@ -366,6 +370,15 @@ impl Mono {
 
     /// The instance fields that a class declares.
     pub(crate) fn own_fields(&self, memory: &Memory, class: Addr) -> Option<Vec<MonoField>> {
+        self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == 0)
+    }
+
+    /// The static fields that a class declares; their offsets count from the start of its static fields.
+    pub(crate) fn static_fields(&self, memory: &Memory, class: Addr) -> Option<Vec<MonoField>> {
+        self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == STATIC)
+    }
+
+    fn declared(&self, memory: &Memory, class: Addr, wanted: impl Fn(u16) -> bool) -> Option<Vec<MonoField>> {
         let definition = self.definition(memory, class).ok()?;
         let count = self.class.get(memory, definition, MonoClass::field_count)?.min(MAX_FIELDS);
         let first = self.class.get(memory, definition, MonoClass::first_field_idx)?;
@@ -378,14 +391,40 @@ impl Mono {
             let at = list.element(u64::from(i), self.field_bytes);
             let ty = self.field.get(memory, at, MonoClassField::Type)?;
             // Fields of a type that was not used yet have no types.
-            if ty.is_null() || self.ty.get(memory, ty, MonoType::attrs)? & (STATIC | LITERAL) != 0 {
+            if ty.is_null() || !wanted(self.ty.get(memory, ty, MonoType::attrs)?) {
                 continue;
             }
-            let offset = u64::try_from(self.field.get(memory, at, MonoClassField::offset)?).ok()?;
+            // Thread statics have no offset.
+            let Ok(offset) = u64::try_from(self.field.get(memory, at, MonoClassField::offset)?) else { continue };
             let name = self.field.get(memory, at, MonoClassField::name)?;
             out.push(MonoField { ty, name, offset, row: first.saturating_add(i).saturating_add(1) });
         }
         Some(out)
+    }
+
+    /// The address of the static fields of the class whose vtable is at `vtable`. Other data is there if it has none.
+    pub(crate) fn statics_at(&self, memory: &Memory, vtable: Addr) -> Option<Addr> {
+        let class = self.vtable.get(memory, vtable, MonoVTable::klass)?;
+        let methods = u64::from(self.class.get(memory, class, MonoClass::vtable_size)?);
+        let list = self.vtable.place(vtable, MonoVTable::vtable)?;
+        memory.ptr(list.element(methods, memory.ptr_bytes())).ok().filter(|at| !at.is_null())
+    }
+
+    /// The vtables of the application domain of the one at `vtable`. The domain's list of them is found by what it holds.
+    pub(crate) fn vtables_of_domain(&self, memory: &Memory, vtable: Addr, most: usize) -> Vec<Addr> {
+        let word = memory.ptr_bytes();
+        let is_vtable =
+            |at: Addr| at.is_aligned(word) && self.class_at(memory, at).is_ok_and(|class| class.is_some_and(|class| class != at));
+        let Some(domain) = self.vtable.get(memory, vtable, MonoVTable::domain) else { return Vec::new() };
+        for at in (0..DOMAIN_WORDS).filter_map(|i| memory.ptr(domain.element(i, word)).ok()).filter(|at| at.is_aligned(word)) {
+            // A growing array of pointers: their address, and their number.
+            let (Ok(list), Ok(count)) = (memory.ptr(at), memory.u32(at.plus(word))) else { continue };
+            let item = |i: u64| memory.ptr(list.element(i, word)).ok();
+            if count > 0 && list.is_aligned(word) && (0..u64::from(count).min(PROOF)).all(|i| item(i).is_some_and(is_vtable)) {
+                return (0..u64::from(count)).map_while(item).take(most).collect();
+            }
+        }
+        Vec::new()
     }
 
     /// A class and its base types, the root first.
@@ -441,9 +480,9 @@ impl Mono {
             offsets.sort_unstable();
             offsets.dedup();
             let size = i64::from(info.base_size);
-            let series = runs(&offsets, word).into_iter().map(|(start, bytes)| {
-                Some(Series { start, size: i64::try_from(bytes).ok()?.checked_sub(size)? })
-            });
+            let series = runs(&offsets, word)
+                .into_iter()
+                .map(|(start, bytes)| Some(Series { start, size: i64::try_from(bytes).ok()?.checked_sub(size)? }));
             let series: Vec<Series> = series.collect::<Option<_>>()?;
             return Some(if series.is_empty() { GcDesc::None } else { GcDesc::Series(series) });
         }

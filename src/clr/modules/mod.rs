@@ -25,7 +25,7 @@ use crate::base::hash::Map;
 use crate::base::missed::{tried, watched};
 use crate::base::{Addr, Budget, Collector, Limits, Os, file_name};
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{Bound, Module as Layout, MonoImage, ModuleLookupMap, PEAssembly, PEImage, PEImageLayout, PEImagePath, bind};
+use crate::data::{Bound, Module as Layout, ModuleLookupMap, MonoImage, PEAssembly, PEImage, PEImageLayout, PEImagePath, bind};
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile};
 pub(crate) use identity::{mvid_of, pdb_id_of};
 pub(crate) use images::ImageFile;

@@ -21,7 +21,8 @@ impl Opener<'_> {
     /// Opens Mono with the first overlay that its classes confirm.
     pub(super) fn mono(&self) -> Result<Description, RuntimeError> {
         let (os, arch) = (self.dump.facts.os, self.dump.facts.arch);
-        let given = self.options.overlays.iter().filter(|o| o.fits(os, arch) && o.raw.types.iter().any(|(name, _)| name == MonoClass::NAME));
+        let given =
+            self.options.overlays.iter().filter(|o| o.fits(os, arch) && o.raw.types.iter().any(|(name, _)| name == MonoClass::NAME));
         let mut failures = Vec::new();
         for overlay in given.chain(overlay::mono(os, arch).map(|o| -> &Overlay { o })) {
             let mut d = Descriptor::default();

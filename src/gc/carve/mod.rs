@@ -20,8 +20,9 @@ use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, N
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{CarvedModel, Generation, SegmentModel};
-pub(in crate::gc) use areas::Run;
 use areas::Areas;
+pub(in crate::gc) use areas::Run;
+pub(crate) use mono::{SgenRoots, SgenSource};
 use reader::{Kinds, Reader};
 use support::Support;
 

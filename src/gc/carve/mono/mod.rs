@@ -6,6 +6,7 @@
 //! Source: `docs/internals/mono.md`, with what was measured.
 
 mod handles;
+mod roots;
 mod variables;
 
 use std::sync::Arc;
@@ -17,10 +18,11 @@ use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind};
 use crate::clr::method_table::MethodTables;
 use crate::clr::objects::Objects;
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, SgenArrayList, SgenBlock, SgenFragment, SgenLargeObject, SgenNursery, Structure, bind};
+use crate::data::{Bound, SgenArrayList, SgenBlock, SgenFragment, SgenHashTable, SgenLargeObject, SgenNursery, SgenRoot, Structure, bind};
 use crate::gc::walk::{ObjectType, ObjectTypes};
 use crate::memory::{Image, Memory};
 use crate::model::{Generation, HandleModel};
+pub(crate) use roots::{SgenReference, SgenRoots, SgenSource};
 use variables::Variables;
 
 /// Bit of the first word of an object: the rest is the address of the copy that replaces it.
@@ -42,6 +44,8 @@ pub(in crate::gc) struct Sgen {
     /// Parts of segments without objects, by address.
     pub(in crate::gc) gaps: Vec<AddrRange>,
     pub(in crate::gc) handles: Vec<HandleModel>,
+    /// `None` if the tables of roots were not found.
+    pub(in crate::gc) roots: Option<SgenRoots>,
 }
 
 /// Layouts, and what objects are known by.
@@ -59,6 +63,10 @@ struct Reader<'m> {
     block: Bound<SgenBlock>,
     large: Bound<SgenLargeObject>,
     large_header: u64,
+    hash: Bound<SgenHashTable>,
+    hash_bytes: u64,
+    root: Bound<SgenRoot>,
+    root_bytes: u64,
     block_bytes: u64,
     smallest_large: u64,
 }
@@ -107,6 +115,7 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
         ("nursery", variables.nursery.is_some()),
         ("blocks of the major heap", variables.blocks.is_some()),
         ("handles", variables.handles.is_some()),
+        ("registered roots", variables.roots.is_some()),
     ] {
         if !found {
             notes.add(NoteKind::Missing, None, format!("SGen's {what} were not found in the variables of Mono"));
@@ -125,6 +134,7 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
         }
     });
     let handles = variables.handles.map(|at| tried(|| reader.handles(at))).unwrap_or_default();
+    let roots = variables.roots.map(|at| tried(|| reader.roots(at)));
     reader.types.note(notes);
     reader.budget.note("reading the heap of Mono", notes);
     found.gaps.sort_unstable_by_key(|gap| gap.start);
@@ -137,6 +147,7 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
             segments: found.segments.iter().map(|(run, of)| (AddrRange::new(run.start, run.end), *of)).collect(),
             gaps: found.gaps,
             handles,
+            roots,
         }),
         ranges: found.segments.into_iter().map(|(run, _)| run).collect(),
         why: "Mono's collector does not describe it".into(),
@@ -160,6 +171,10 @@ impl<'m> Reader<'m> {
             block: bind!(d, SgenBlock { obj_size, mark_words })?,
             large: SgenLargeObject::bind_all(d)?,
             large_header: SgenLargeObject::size(d)?,
+            hash: SgenHashTable::bind_all(d)?,
+            hash_bytes: SgenHashTable::size(d)?,
+            root: SgenRoot::bind_all(d)?,
+            root_bytes: d.number("SgenRootBytes")?,
             block_bytes: d.number("SgenBlockBytes")?,
             smallest_large: d.number("SgenSmallestLargeObject")?,
         })

@@ -1,8 +1,9 @@
 //! SGen's variables in the writable memory of Mono, found by what they hold.
 
+use super::roots::ROOT_TABLES;
 use super::{FIRST_BUCKET, FLAGS, Reader};
 use crate::base::{Addr, len64};
-use crate::data::{SgenArrayList, SgenBlock, SgenFragment, SgenNursery};
+use crate::data::{SgenArrayList, SgenBlock, SgenFragment, SgenHashTable, SgenNursery};
 use crate::memory::Image;
 
 /// Sizes of a nursery.
@@ -20,6 +21,8 @@ pub(super) struct Variables {
     pub(super) large: Option<Addr>,
     /// The first of the lists of handles.
     pub(super) handles: Option<Addr>,
+    /// The first of the tables of registered roots.
+    pub(super) roots: Option<Addr>,
 }
 
 impl Variables {
@@ -42,6 +45,9 @@ impl Variables {
                     }
                     if out.blocks.is_none() && reader.are_blocks(at) {
                         out.blocks = Some(at);
+                    }
+                    if out.roots.is_none() && reader.are_roots(at) {
+                        out.roots = Some(at);
                     }
                     let to = memory.ptr(at).unwrap_or(Addr::NULL);
                     if !to.is_null() && to.is_aligned(word) && memory.has(to) {
@@ -94,6 +100,24 @@ impl Reader<'_> {
             used = used.saturating_add(next);
         }
         used > 0
+    }
+
+    /// Whether the tables of roots begin at `at`: hash tables with the same function and entries of their size.
+    fn are_roots(&self, at: Addr) -> bool {
+        let (memory, hash) = (self.memory, &self.hash);
+        let function = hash.get(memory, at, SgenHashTable::hash).unwrap_or(Addr::NULL);
+        let mut slots = 0u64;
+        for kind in 0..ROOT_TABLES {
+            let table = at.element(kind, self.hash_bytes);
+            let is_one = hash.get(memory, table, SgenHashTable::data_size) == Some(self.root_bytes)
+                && !function.is_null()
+                && hash.get(memory, table, SgenHashTable::hash) == Some(function);
+            if !is_one {
+                return false;
+            }
+            slots = slots.saturating_add(hash.get(memory, table, SgenHashTable::Slots).unwrap_or(0).into());
+        }
+        slots > 0
     }
 
     /// Whether the list of the blocks of the major heap is at `at`.
