@@ -97,7 +97,7 @@ pub enum ContractError {
         what: &'static str,
     },
     /// Mono has no such structures, or they are not read.
-    #[error("of Mono only types, objects and handles are read; gcdump has no reader of the contract {contract} there")]
+    #[error("gcdump reads types, objects, handles and roots of Mono, but not what the contract {contract} describes")]
     Mono {
         /// Name of the contract.
         contract: String,
