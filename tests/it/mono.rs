@@ -131,7 +131,6 @@ fn objects_of_mono_have_fields_elements_and_texts() -> Tested {
     assert_eq!(object["type_name"], "Alien.Everything");
     assert_eq!(field("I64")["value"], "-9223372036854775807");
     assert_eq!(field("F64")["value"], 2.718_281_828_459_045);
-    assert_eq!(field("Id")["text"], "00112233-4455-6677-8899-aabbccddeeff");
     assert_eq!(field("Text")["value"], "héllo wörld 😀");
     assert_eq!(field("Colour")["type_name"], "Alien.Color");
     // A structure with references, by itself and in an array.
@@ -166,8 +165,8 @@ fn what_is_not_read_of_mono_says_so() -> Tested {
     let alien = mono()?;
     for command in ["threads", "stacks", "locks"] {
         let ran = run(&[command, alien.dump.to_str().unwrap()]);
-        assert_eq!((ran.exit as i32, ran.stderr.lines().count()), (1, 1), "{}", ran.stderr);
-        assert!(ran.stderr.contains("gcdump reads types, objects, handles and roots of Mono"), "{}", ran.stderr);
+        assert_eq!((ran.exit as i32, ran.err.lines().count()), (1, 1), "{}", ran.err);
+        assert!(ran.err.contains("gcdump reads types, objects, handles and roots of Mono"), "{}", ran.err);
     }
     Tested::Ok(())
 }
@@ -272,6 +271,8 @@ fn dumped(folder: &Path, argument: Option<&str>) -> Result<PathBuf, Ignored> {
     let mut program = program.map_err(|_| tool("mono"))?;
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(program.stdout.as_mut().unwrap()), &mut line).unwrap();
+    // With mapped files, among them the assemblies.
+    let _ = std::fs::write(format!("/proc/{}/coredump_filter", program.id()), "0x7f");
     let core = Command::new("gcore").args(["-o", "core", &program.id().to_string()]).current_dir(folder).output();
     let id = program.id();
     program.kill().unwrap();
