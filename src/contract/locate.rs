@@ -183,6 +183,19 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             notes.add(NoteKind::Missing, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
+    // A dump that is cut off lacks the runtime's variables first, since they follow the heap. What is left may confirm the layouts.
+    if let Some(module) = seen.headless.first().filter(|_| memory.is_cut() && sites.is_empty() && seen.native_aot.is_empty()) {
+        let (image, descriptor) = (None, None);
+        sites.push(Site {
+            module: Some(module.clone()),
+            image,
+            descriptor,
+            descriptor_found_by: None,
+            dac_table: None,
+            debug_header: None,
+            filled: Filled::default(),
+        });
+    }
     // Drop the modules whose descriptor was found elsewhere.
     seen.headless.retain(|m| !sites.iter().any(|s| s.module.as_ref().is_some_and(|found| found.base == m.base)));
     sites.iter().for_each(|site| note_losses(memory, site, notes));

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
+use super::evidence;
 use super::gc_image;
 use super::header::{self, Copies, Header, HeaderError, Part};
 use super::json::{DescriptorItem, RawGlobal, RawValue};
@@ -434,7 +435,10 @@ impl<'a> Opener<'a> {
     /// Checks the descriptor that results from `overlay`. Also returns the failed reads. Those of a user-supplied overlay that does not
     /// match are not reported, because its offsets are wrong.
     fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
-        let (checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
+        let (mut checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
+        if self.site.image.is_none() && self.site.descriptor.is_none() {
+            checks.extend(evidence::checks(descriptor, self.memory));
+        }
         if !(overlay.given && checks.iter().any(Check::failed)) {
             missed.tell();
         }

@@ -4,9 +4,9 @@ use super::{Runtime, Startup};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, file_name, ranges};
 use crate::clr::loader_heaps::LoaderHeaps;
-use crate::dump::ThreadStacks;
+use crate::dump::{Container, ThreadStacks};
 use crate::gc::Searched;
-use crate::memory::Image;
+use crate::memory::{Image, ImageFormat};
 use crate::stack::code::CodeUse;
 
 /// The writable captured memory of a process that is no image, no stack, and no heap of the loader: objects may be there. `why` says why
@@ -15,10 +15,13 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let (file, memory) = (runtime.file(), runtime.memory());
     let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
     let writable = ranges::union(file.regions.iter().filter(|r| r.write && !r.execute).map(|r| r.range).collect(), 0);
+    let is_core = file.facts.container == Container::ElfCore;
     let mut taken: Vec<AddrRange> = file.files.iter().map(|f| f.range).collect();
     for module in &file.modules {
         taken.push(AddrRange::new(module.base, module.base.plus(module.size)));
-        taken.extend(tried(|| Image::at(memory, module.base)).map(|image| image.range));
+        // In a core, the runtime maps assemblies as files, which are smaller than the headers say.
+        let loaded = tried(|| Image::at(memory, module.base)).filter(|i| i.format == ImageFormat::Elf || !is_core);
+        taken.extend(loaded.map(|image| image.range));
     }
     let stacks = ThreadStacks::new(file);
     taken.extend(file.threads.iter().filter_map(|thread| stacks.whole(thread, None)));

@@ -174,8 +174,8 @@ pub(super) fn carve(
     progress: &dyn Progress,
 ) -> Result<Answer<Carved>, ContractError> {
     let notes = Collector::new();
-    let kinds = Kinds::bind(memory, d, None)?;
     let mut areas = Areas::of(memory, &searched.ranges);
+    let kinds = Kinds::bind(memory, d, Kinds::find_free(memory, d, &areas))?;
     progress.start("searching for objects", None);
     let carved = tried(|| {
         scan::scan(&kinds, &mut areas);
@@ -186,7 +186,6 @@ pub(super) fn carve(
         };
         let mut support = Support::new(&kinds, &mut areas, runs);
         support.close(walker)?;
-        support.drop_unsupported(walker)?;
         support.admit_outside(memory, &searched.writable);
         support.finish(walker)
     });

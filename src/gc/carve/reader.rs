@@ -1,10 +1,12 @@
 //! Tells whether a word is the method table of an object, and where the object ends.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::areas::Area;
+use super::areas::{Area, Areas};
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, Collector};
+use crate::base::missed::tried;
+use crate::base::{Addr, Budget, Collector, Count};
 use crate::clr::method_table::MethodTables;
 use crate::clr::objects::Objects;
 use crate::contract::{ContractError, Descriptor};
@@ -44,6 +46,36 @@ impl<'m> Kinds<'m> {
             lacks_parts: memory.is_cut() || memory.is_trimmed(),
             bounds: memory.bounds(),
         })
+    }
+
+    /// The method table of free space in `areas`, by what it looks like: arrays of bytes without a class, a base type and a module.
+    pub(super) fn find_free(memory: &Arc<Memory>, d: &Descriptor, areas: &Areas<'_>) -> Option<Addr> {
+        let tables = MethodTables::bind(memory, d).ok()?;
+        if tables.free.is_some() || tables.is_native_aot() {
+            return tables.free;
+        }
+        let is_free = |at: Addr| {
+            let info = tables.read(at).ok()?;
+            let bare = info.class_or_canonical.is_null() && info.parent.is_null() && info.component_size == 1;
+            (bare && u64::from(info.base_size) == min_object_size(memory)).then_some(())
+        };
+        let (mut verdicts, mut counts) = (Map::<u64, bool>::default(), BTreeMap::<u64, u64>::new());
+        for area in &areas.list {
+            for (_, word) in memory.set_words(area.range()) {
+                let at = Addr(word);
+                if !at.is_aligned(memory.ptr_bytes()) || !memory.has(at) {
+                    continue;
+                }
+                if verdicts.len() >= MOST_VERDICTS {
+                    break;
+                }
+                if *verdicts.entry(word).or_insert_with(|| tried(|| is_free(at)).is_some()) {
+                    counts.entry(word).or_default().bump();
+                }
+            }
+        }
+        // Each free block leads to it.
+        counts.into_iter().filter(|(_, n)| *n > 1).max_by_key(|(_, n)| *n).map(|(at, _)| Addr(at))
     }
 
     /// The type whose method table is at `mt`: it and its base types, which end in one without any, are method tables, and its module
@@ -172,6 +204,21 @@ impl<'k> Reader<'k> {
         self.known.get(at)
     }
 
+    /// Whether an object may start with `word` at `offset` of `area`, by what is in front of it: cheap, and refuses most words.
+    #[inline]
+    pub(super) fn may_start(&self, area: &Area<'_>, offset: usize, word: u64) -> bool {
+        let (mt, kinds) = (self.kinds.objects.table_in(word), self.kinds);
+        let plausible = kinds.bounds.0 <= mt.0 && mt.0 < kinds.bounds.1 && mt.is_aligned(kinds.memory.ptr_bytes());
+        plausible && (kinds.tables.free == Some(mt) || self.has_header(area, offset))
+    }
+
+    /// Whether half of the word in front of `offset` is zero, as in headers of objects on 64-bit targets, where it is padding.
+    #[inline]
+    fn has_header(&self, area: &Area<'_>, offset: usize) -> bool {
+        let memory = self.kinds.memory;
+        memory.ptr_bytes() != 8 || offset < 8 || area.u32(memory.shape(), offset.saturating_sub(8)) == Some(0)
+    }
+
     /// Whether `word` may be the first of an object.
     #[inline]
     pub(super) fn leads_to_type(&mut self, word: u64) -> bool {
@@ -193,8 +240,8 @@ impl<'k> Reader<'k> {
         if length > u32::MAX / 2 {
             return None;
         }
-        // Half of the header is padding on 64-bit targets. Free blocks keep what was there before.
-        if !is_free && pointer == 8 && offset >= 8 && area.u32(shape, offset.checked_sub(8)?)? != 0 {
+        // Free blocks keep what was there before.
+        if !is_free && !self.has_header(area, offset) {
             return None;
         }
         let size = u64::from(length).checked_mul(component_size)?.checked_add(base_size)?.max(min_object_size(memory));
