@@ -93,9 +93,7 @@ fn find(d: &Descriptor, memory: &Memory) -> Option<Found> {
     }
     let mut found = Found { tables: tables.len(), ..Found::default() };
     let (Ok(module), Ok(assembly)) = (bind!(d, Module { Assembly }), bind!(d, Assembly { Module })) else { return Some(found) };
-    let of = |mt: Addr| {
-        table.get(memory, mt, MethodTable::Module).or_else(|| table.get(memory, mt, MethodTable::LoaderModule))
-    };
+    let of = |mt: Addr| table.get(memory, mt, MethodTable::Module).or_else(|| table.get(memory, mt, MethodTable::LoaderModule));
     let modules: BTreeSet<Addr> = tables.into_iter().filter_map(of).filter(|at| !at.is_null() && memory.has(*at)).collect();
     for at in modules {
         found.modules = found.modules.saturating_add(1);

@@ -183,7 +183,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             notes.add(NoteKind::Missing, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
-    // A dump that is cut off lacks the runtime's variables first, since they follow the heap. What is left may confirm the layouts.
+    // A dump that is cut off loses the runtime's variables first, since they follow the heap. What is left may confirm the layouts.
     if let Some(module) = seen.headless.first().filter(|_| memory.is_cut() && sites.is_empty() && seen.native_aot.is_empty()) {
         let (image, descriptor) = (None, None);
         sites.push(Site {

@@ -48,7 +48,7 @@ const FREE: u64 = 2;
 const OLDEST: u64 = 2;
 
 impl Facts {
-    /// What is known of the GC of a heap that was carved: nothing.
+    /// The facts of the GC of a carved heap: none is known.
     pub(super) fn unknown() -> Facts {
         Facts {
             identifiers: Vec::new(),

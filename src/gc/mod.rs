@@ -197,7 +197,7 @@ impl Gc {
         self.carved.as_ref()
     }
 
-    /// The same, for answers.
+    /// The carved heap, for answers.
     pub fn carved_model(&self) -> Option<CarvedModel> {
         self.carved.as_ref().map(Carved::model)
     }

@@ -45,7 +45,7 @@ pub struct CarvedModel {
     pub references: u64,
     /// Number of those that lead to the start of an object.
     pub references_to_objects: u64,
-    /// Number of runs of objects that nothing leads to, which are left out: what a collection has left behind.
+    /// Number of runs of objects that nothing leads to, which are left out: remains of compacted regions.
     pub left_out_ranges: u64,
     /// Number of their objects.
     pub left_out_objects: u64,

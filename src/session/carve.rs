@@ -9,7 +9,7 @@ use crate::gc::Searched;
 use crate::memory::{Image, ImageFormat};
 use crate::stack::code::CodeUse;
 
-/// The writable captured memory of a process that is no image, no stack, and no heap of the loader: objects may be there. `why` says why
+/// The writable captured memory of a process outside images and heaps of the loader: objects may be there. `why` says why
 /// the GC's structures are not used.
 pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let (file, memory) = (runtime.file(), runtime.memory());
@@ -23,8 +23,9 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
         let loaded = tried(|| Image::at(memory, module.base)).filter(|i| i.format == ImageFormat::Elf || !is_core);
         taken.extend(loaded.map(|image| image.range));
     }
-    let stacks = ThreadStacks::new(file);
-    taken.extend(file.threads.iter().filter_map(|thread| stacks.whole(thread, None)));
+    // Other memory may adjoin a stack, and is taken for a part of it.
+    let of_threads = ThreadStacks::new(file);
+    let stacks = ranges::union(file.threads.iter().filter_map(|thread| of_threads.whole(thread, None)).collect(), 0);
     tried(|| of_the_runtime(runtime, &mut taken));
     let writable = if writable.is_empty() { captured } else { ranges::intersect(&captured, &writable) };
     let collector = standalone(runtime);
@@ -32,7 +33,7 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
         Some(file) => format!("{file}, the GC that the process was started with, does not describe it ({why})"),
         None => why,
     };
-    Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, why, collector }
+    Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, stacks, why, collector }
 }
 
 /// The file of the standalone GC that the process was started with, if it has loaded it.

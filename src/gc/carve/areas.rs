@@ -78,6 +78,14 @@ impl Bits {
     pub(super) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
+
+    /// The indices that are set.
+    fn list(&self) -> impl Iterator<Item = u64> {
+        let set = self.words.iter().enumerate().filter(|(_, word)| **word != 0);
+        set.flat_map(|(i, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| len64(i).saturating_mul(64).saturating_add(bit))
+        })
+    }
 }
 
 /// A run of objects: each begins where the one before it ends.
@@ -203,6 +211,14 @@ impl<'m> Areas<'m> {
     /// Whether there may be an object at `at` that belongs to no run.
     pub(super) fn is_likely(&self, at: Addr) -> bool {
         self.has(at, |c| &c.likely)
+    }
+
+    /// Where in `range` there may be objects that belong to no run, by address.
+    pub(super) fn likely_in(&self, range: AddrRange) -> Vec<Addr> {
+        let first = self.chunks.partition_point(|c| c.range.end <= range.start);
+        let chunks = self.chunks.iter().skip(first).take_while(|c| c.range.start < range.end);
+        let all = chunks.flat_map(|c| c.likely.list().map(|i| c.range.start.plus(i.saturating_mul(self.word))));
+        all.filter(|at| range.contains(*at)).collect()
     }
 
     /// Marks or unmarks the start of an object.

@@ -18,7 +18,7 @@ const DEEPEST: usize = 64;
 /// Addresses of method tables that are kept, whether they are any or not.
 const MOST_VERDICTS: usize = 1 << 20;
 
-/// What objects are known by. Shared between threads.
+/// Recognizes method tables. Shared between threads.
 pub(super) struct Kinds<'m> {
     pub(super) memory: &'m Memory,
     pub(super) tables: MethodTables,
@@ -84,7 +84,7 @@ impl<'m> Kinds<'m> {
         if let Some(known) = self.verdicts.read().unwrap_or_else(PoisonError::into_inner).get(&mt) {
             return known.clone();
         }
-        let found = self.examine(Addr(mt));
+        let found = if self.step(1) { self.examine(Addr(mt)) } else { None };
         let mut verdicts = self.verdicts.write().unwrap_or_else(PoisonError::into_inner);
         if found.is_some() || verdicts.len() < MOST_VERDICTS {
             verdicts.insert(mt, found.clone());
@@ -95,7 +95,7 @@ impl<'m> Kinds<'m> {
     fn examine(&self, mt: Addr) -> Option<Arc<ObjectType>> {
         let info = self.tables.read(mt).ok()?;
         if !info.is_free {
-            // Strings end in two bytes that are no word.
+            // Strings end in two bytes after the last word.
             let whole = info.component_size != 0 || u64::from(info.base_size).is_multiple_of(self.memory.ptr_bytes());
             if !whole || self.tables.is_valid(mt) != Ok(true) || !self.has_bases(info.parent) {
                 return None;
@@ -131,6 +131,11 @@ impl<'m> Kinds<'m> {
         self.budget.note("carving the heap", notes);
     }
 
+    /// Whether `n` more steps of a search may be taken. The heap of a forged dump may lead to the same place from everywhere.
+    pub(super) fn step(&self, n: u64) -> bool {
+        self.budget.steps(n)
+    }
+
     /// Whether there is room for `bytes` more of tables.
     pub(super) fn afford(&self, bytes: u64) -> bool {
         self.budget.memory(bytes)
@@ -139,7 +144,7 @@ impl<'m> Kinds<'m> {
 
 /// Types kept by each thread; a power of two.
 const KNOWN: usize = 1 << 12;
-/// Words that are no method tables, kept by each thread; a power of two.
+/// Words that do not lead to method tables, kept by each thread; a power of two.
 const REFUSED: usize = 1 << 15;
 
 /// A type, and what a step from an object to the next one needs of it.
@@ -151,7 +156,7 @@ struct Known {
     ty: Option<Arc<ObjectType>>,
 }
 
-/// An object, as far as it seems to be one.
+/// A place that looks like an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seeming {
     /// Where the next object would start.
@@ -177,7 +182,7 @@ impl<'k> Reader<'k> {
         Reader { kinds, known: vec![Known::default(); KNOWN], refused: vec![0; REFUSED] }
     }
 
-    /// What is known of the type with its method table in `word`, the first of an object.
+    /// The type with its method table in `word`, the first of an object.
     #[inline]
     fn known(&mut self, word: u64) -> Option<&Known> {
         let mt = self.kinds.objects.table_in(word).0;

@@ -1,7 +1,7 @@
 //! Finds runs of objects: each begins where the one before it ends.
 //!
 //! Threads take chunks in turn; what a chunk has does not depend on the others. A run that reaches the end of its chunk is
-//! [joined](join) to the one behind it afterwards, in order.
+//! [joined](join) to the next one afterwards, in order.
 
 use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
 
@@ -14,7 +14,8 @@ use crate::base::{Addr, Count};
 /// Bytes of a free block that is large: a collection merges dead objects to one, and they stay in it.
 const LARGE: u64 = 1 << 10;
 
-/// Runs of a chunk at most that what is behind it decides. They end in an object that goes beyond the chunk, of which there is one in a genuine heap.
+/// Maximum number of short runs of a chunk that the following chunks decide. They end in an object across the end of the chunk; a genuine heap
+/// has one.
 const MOST_OPEN: u64 = 256;
 
 /// Bytes for which one tick is counted.
@@ -72,7 +73,7 @@ fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
         }
         if !run.is_long() {
             chunk.likely.set(place(start), all);
-            // What is behind the chunk decides.
+            // The following chunks decide.
             if run.open && open < MOST_OPEN {
                 open.bump();
                 chunk.runs.push(run);
@@ -123,7 +124,7 @@ pub(super) fn follow(reader: &mut Reader<'_>, area: &Area<'_>, offset: usize, un
     run
 }
 
-/// Joins runs that go on in the chunks behind theirs. Returns them by address; those that are too short are none.
+/// Joins runs that continue in the following chunks. Returns them by address, without those that are too short.
 pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
     let mut out: Vec<Run> = Vec::new();
     for chunk in 0..areas.chunks.len() {
@@ -145,7 +146,7 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
             }
             while run.open {
                 run.open = false;
-                if !run.gap && covers_runs(areas, chunk, run.end) {
+                if !run.gap && covers_runs(reader, areas, chunk, run.end) {
                     // No array has objects in it; free blocks do.
                     areas.mark(run.last, false);
                     (run.end, run.objects) = (run.last, run.objects.saturating_sub(1));
@@ -164,7 +165,7 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
     out
 }
 
-/// Whether what is behind the chunk of a run decides what it is. Its objects are not marked.
+/// Whether the following chunks decide if a run has objects. They are not marked.
 fn is_short(run: &Run) -> bool {
     run.open && !run.is_long()
 }
@@ -194,8 +195,8 @@ fn mark(reader: &mut Reader<'_>, areas: &mut Areas<'_>, run: Run) {
 }
 
 /// Whether long runs lie between the chunk at `index` and `to`.
-fn covers_runs(areas: &Areas<'_>, index: usize, to: Addr) -> bool {
-    let behind = areas.chunks.iter().skip(index.saturating_add(1)).take_while(|c| c.range.start < to);
+fn covers_runs(reader: &Reader<'_>, areas: &Areas<'_>, index: usize, to: Addr) -> bool {
+    let behind = areas.chunks.iter().skip(index.saturating_add(1)).take_while(|c| c.range.start < to && reader.kinds.step(1));
     behind.flat_map(|c| &c.runs).any(|r| r.end <= to && !is_short(r))
 }
 

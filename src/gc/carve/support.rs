@@ -1,4 +1,4 @@
-//! What speaks for a run of objects: references of other objects, words outside of the heap.
+//! Evidence for a run of objects: references of other objects, words outside of the heap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::areas::{Areas, Run};
 use super::reader::{Kinds, Reader};
 use super::scan::follow;
-use super::{Carved, LeftOut};
+use super::{Carved, LeftOut, Searched};
 use crate::base::missed::{Carried, tried};
 use crate::base::{Addr, AddrRange, Count, Index, Silent, ranges};
 use crate::contract::ContractError;
@@ -18,14 +18,14 @@ use crate::memory::Memory;
 /// Ranges closer than that belong together.
 const NEAR: u64 = 64 << 10;
 
-/// What is known of a run.
+/// References from and to a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     /// References of objects to its objects.
     incoming: u64,
     /// References of its objects that lead to the start of one.
     hits: u64,
-    /// Those that do not.
+    /// References of its objects that do not.
     misses: u64,
 }
 
@@ -117,7 +117,7 @@ impl Visitor for References<'_, '_> {
     }
 }
 
-/// What is known of each run, by its start, from the references of objects.
+/// References of objects: sums for each run, by its start.
 #[derive(Default)]
 struct Said {
     tallies: BTreeMap<Addr, Tally>,
@@ -242,7 +242,7 @@ impl<'a, 'm> Support<'a, 'm> {
         if !at.is_aligned(self.kinds.memory.ptr_bytes()) || self.areas.is_start(at) {
             return None;
         }
-        if self.runs.range(..=at).next_back().is_some_and(|(_, r)| at < r.end) {
+        if self.runs.range(..=at).next_back().is_some_and(|(_, r)| at < r.end) || !self.kinds.step(0) {
             return None;
         }
         let next = self.runs.range(at..).next().map_or(Addr(u64::MAX), |(start, _)| *start);
@@ -252,6 +252,9 @@ impl<'a, 'm> Support<'a, 'm> {
         // Zeros, the end of the memory or a known object follow.
         let behind = area.offset(run.end).and_then(|o| reader.word(&area, o)).unwrap_or(0);
         let clean = run.end == next || run.end < next && (behind == 0 || run.is_long());
+        if !clean && !self.kinds.step(run.objects) {
+            return None;
+        }
         if !clean && referred {
             run = follow(reader, &area, offset, next, 1);
             run.open = false;
@@ -272,9 +275,9 @@ impl<'a, 'm> Support<'a, 'm> {
         Some(run)
     }
 
-    /// Admits objects to which words outside of the heap lead: handles, statics, stacks. `writable` is the memory with such words.
-    pub(super) fn admit_outside(&mut self, memory: &Memory, writable: &[AddrRange]) {
-        let words = self.outside_words(memory, writable);
+    /// Admits objects to which words outside of the heap lead: handles, statics, stacks.
+    pub(super) fn admit_outside(&mut self, memory: &Memory, searched: &Searched) {
+        let words = self.outside_words(memory, searched);
         let (starts, likely): (Vec<Addr>, Vec<Addr>) = words.into_iter().partition(|at| self.areas.is_start(*at));
         self.admit(likely.clone(), false);
         let runs = self.list();
@@ -286,16 +289,20 @@ impl<'a, 'm> Support<'a, 'm> {
     }
 
     /// The words outside of the runs that lead to objects, or to what may be some, sorted.
-    fn outside_words(&self, memory: &Memory, writable: &[AddrRange]) -> Vec<Addr> {
+    fn outside_words(&self, memory: &Memory, searched: &Searched) -> Vec<Addr> {
         const PART: u64 = 1 << 20;
         let inside = ranges::union(self.runs.values().map(|r| AddrRange::new(r.start, r.end)).collect(), 0);
-        let outside = ranges::subtract(writable, &inside);
+        let outside = ranges::subtract(&searched.writable, &inside);
         let cut = |range: &AddrRange| {
             let range = *range;
             let starts = std::iter::successors(Some(range.start), move |at| Some(at.plus(PART)).filter(|at| *at < range.end));
             starts.map(move |at| AddrRange::new(at, at.plus(PART).min(range.end)))
         };
         let parts: Vec<AddrRange> = outside.iter().flat_map(cut).collect();
+        let on_stack = |at: &Addr| {
+            let before = searched.stacks.partition_point(|s| s.start <= *at).checked_sub(1).and_then(|i| searched.stacks.get(i));
+            before.is_some_and(|s| s.contains(*at))
+        };
         let (carried, areas) = (Carried::here(), &*self.areas);
         let (lowest, highest) = areas.bounds();
         let of = |part: AddrRange| {
@@ -303,7 +310,7 @@ impl<'a, 'm> Support<'a, 'm> {
                 tried(|| {
                     let words = memory.set_words(part).map(|(_, word)| Addr(word));
                     let within = words.filter(|at| lowest <= *at && *at < highest);
-                    let mut found: Vec<Addr> = within.filter(|at| areas.is_start(*at) || areas.is_likely(*at)).collect();
+                    let mut found: Vec<Addr> = within.filter(|at| areas.is_start(*at) || areas.is_likely(*at) && !on_stack(at)).collect();
                     found.sort_unstable();
                     found.dedup();
                     found
@@ -315,6 +322,20 @@ impl<'a, 'm> Support<'a, 'm> {
         found.sort_unstable();
         found.dedup();
         found
+    }
+
+    /// Admits objects between runs that are close to each other: those that a program has just dropped, between allocation contexts.
+    pub(super) fn fill_gaps(&mut self) {
+        let runs = self.list();
+        let close = runs.iter().zip(runs.iter().skip(1)).filter(|(run, next)| next.start <= run.end.plus(NEAR));
+        let found: Vec<Addr> = close.flat_map(|(run, next)| self.areas.likely_in(AddrRange::new(run.end, next.start))).collect();
+        self.admit(found.clone(), false);
+        for at in found.into_iter().filter(|at| self.runs.contains_key(at)) {
+            // They are as alive as what is in front of them.
+            if let Some((before, _)) = self.runs.range(..at).next_back() {
+                self.said.edges.insert((*before, at));
+            }
+        }
     }
 
     /// Counts the references that lead to an object that was admitted after they were followed.
