@@ -21,7 +21,7 @@ use super::native_aot::{self, DebugHeader, DebugHeaderError};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
-use crate::base::{Addr, Collector, Limits, NoteKind, len64};
+use crate::base::{Addr, Collector, Limits, Missing, NoteKind, NoteReason, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex, is_by_createdump};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
@@ -104,7 +104,8 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
     }
     if let Some(sentence) = left_out.sentence() {
         // Without headers, the checks confirm the layouts. Without the method tables, no object can be identified.
-        notes.add(if left_out.shared { NoteKind::Missing } else { NoteKind::OverlayUsed }, None, sentence);
+        let reason = if left_out.shared { NoteReason::from(Missing::Layouts) } else { NoteKind::OverlayUsed.into() };
+        notes.add(reason, None, sentence);
     }
     for why in failures.iter().take(MAX_UNREAD) {
         notes.add(NoteKind::OtherRuntimes, None, format!("the process has another runtime, which is not read: {why}"));
@@ -190,12 +191,12 @@ impl<'a> Opener<'a> {
             let card_table = vm.descriptor.pointer("CardTable").ok();
             match synthesis::synthesize(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
                 Ok(()) => gc = LayoutSource::Synthesized,
-                Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
+                Err(e) => self.notes.add(Missing::Layouts, e.address, format!("GcDacVars cannot be read: {e}")),
             }
         }
         // Dumps without these structures by design are complete; their answers report the source of the layouts.
         if gc == LayoutSource::None && self.memory.is_cut() {
-            self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in the remaining part of the dump");
+            self.notes.add(Missing::Layouts, None, "the GC's structures were not found in the remaining part of the dump");
         }
         if gc == LayoutSource::None && self.is_unstarted(&vm) {
             return Err(self.not_started(&vm));
@@ -276,7 +277,7 @@ impl<'a> Opener<'a> {
                 match &error {
                     HeaderError::JsonAbsent(e) | HeaderError::Read(e) => {
                         if self.memory.is_torn(e.address) {
-                            self.notes.add(NoteKind::Missing, e.address, error.to_string());
+                            self.notes.add(Missing::Layouts, e.address, error.to_string());
                         }
                     }
                     _ => self.notes.add(NoteKind::Descriptor, address, error.to_string()),
@@ -380,7 +381,7 @@ impl<'a> Opener<'a> {
         if vars.is_some() && !older && !none_of_them {
             // Only the GC can be read, not threads and types.
             self.notes.add(
-                NoteKind::Missing,
+                Missing::Layouts,
                 None,
                 "no overlay could be confirmed for this runtime: only data published by the GC can be read; the runtime files \
                  (--modules PATH) would help",
@@ -421,7 +422,7 @@ impl<'a> Opener<'a> {
                     // The overlay agrees in every offset, so the check may have failed only because memory that it reads is missing.
                     if let Some((at, _)) = missed.find(|_, _| true) {
                         let what = format!("overlay {} could not be confirmed: {}", overlay.section.name, describe(failed));
-                        self.notes.add(NoteKind::Missing, at, what);
+                        self.notes.add(Missing::Layouts, at, what);
                     }
                 }
                 None => return Vm { descriptor, source: LayoutSource::Descriptor, overlay: Some(overlay), table, checks, refused },
