@@ -50,7 +50,7 @@ runner() {
     esac
 }
 
-# The environment of Wine. Rust's library asks bcryptprimitives.dll for random numbers, which Wine 8 lacks: one of ours passes the question on.
+# The environment of Wine. Rust's library asks bcryptprimitives.dll for random numbers, which Wine 8 does not have: one of ours passes the question on.
 wine_environment() {
     local dlls="$work/wine-dlls"
     export WINEPREFIX="$work/wine" WINEDEBUG=-all WINEDLLOVERRIDES="mscoree=;mshtml=" WINEPATH="Z:${dlls//\//\\}"

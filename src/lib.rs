@@ -173,8 +173,8 @@ pub mod internals {
 }
 
 pub use base::{
-    Addr, AddrRange, Answer, Arch, Cancel, Cancelled, CorElementType, Limits, Name, NoRoom, Note, NoteKind, Notes, Os, Progress, Token,
-    TokenTable,
+    Addr, AddrRange, Answer, Arch, Cancel, Cancelled, CorElementType, Limits, Missing, Name, NoRoom, Note, NoteKind, NoteReason, Notes, Os,
+    Progress, Token, TokenTable,
 };
 pub use clr::threads::AllocContext;
 pub use contract::{ContractError, RuntimeError};

@@ -33,7 +33,7 @@ def add(path, lake, gcdump, timeout):
     try:
         row = json.loads(ran.stdout)["data"]["dumps"][0]
     except (ValueError, LookupError):
-        # There is no answer for a dump that cannot be read; its row is in the lake.
+        # A dump that cannot be read has no answer, only a row in the lake.
         return path, None, "failed", None, None, None, (ran.stderr.strip() or f"exit code {ran.returncode}")[-1000:]
     return path, row["id"], row["state"], row["runtime"], row["objects"], row["bytes"], row["error"]
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
-use crate::base::{Answer, Count, NoteKind, Notes, total};
+use crate::base::{Answer, Count, Missing, Notes, total};
 use crate::contract::ContractError;
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel, ThreadStackModel};
 use crate::session::{Error, Runtime};
@@ -103,10 +103,8 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
         answer => answer?,
     };
     let files: Vec<String> = modules.into_iter().collect();
-    let reason = (!files.is_empty()).then(|| {
-        let of = format!("{gapped} of {} stacks are not known precisely", answer.data);
-        format!("{of}: the files of {} would tell (--modules)", files.join(", "))
-    });
+    let reason = (!files.is_empty())
+        .then(|| format!("{gapped} of {} stacks are not exact without the files of {} (--modules)", answer.data, files.join(", ")));
     *imprecise = (!files.is_empty()).then_some(Imprecise { stacks: gapped, total: answer.data, files });
     Ok(Outcome { reason, ..Outcome::of(answer, |total| frames || *total == 0) })
 }
@@ -125,7 +123,7 @@ fn objects(runtime: &Runtime) -> Result<Outcome, Error> {
         return Ok(Outcome { reason, ..Outcome::of(answer, |s| s.totals.count > 0 || s.totals.free_count > 0) });
     }
     if let Some(lacking) = lacking {
-        notes.add(NoteKind::Missing, None, lacking);
+        notes.add(Missing::Heap, None, lacking);
     }
     Ok(Outcome { found: captured > 0, notes, reason: None, basis: AnswerBasis::Bound, undescribed: None })
 }

@@ -12,7 +12,7 @@ pub(crate) struct App {
     pub(crate) build_id: Option<String>,
 }
 
-/// The managed module with the name of the process, or with a name on its command line. `None` if there is none: the name may be truncated, or be
+/// The managed module with the name of the process, or with a name on its command line. `None` if no module has it: the name may be truncated, or be
 /// that of another host.
 pub(crate) fn app(runtime: &Runtime, namer: &Namer) -> Option<App> {
     let types = namer.types().ok()?;

@@ -77,7 +77,7 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
 }
 
 /// The offsets that the flags of a continuation store as 1-based indices, each in bits given by constants of `ContinuationFlags`. The index 0 means
-/// that there is none.
+/// that the object has no such field.
 fn helpers(values: &Values, methods: &SuspendedMethods, first: u64, object: Addr) -> Vec<(u64, &'static str)> {
     let of = |(bit, bits, name): (&str, &str, &'static str)| {
         let types = values.types();

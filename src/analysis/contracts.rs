@@ -1,7 +1,7 @@
 //! The data contracts of the runtime, with the origin of every item.
 
 use crate::base::missed::tried;
-use crate::base::{AddrRange, Answer, NoteKind, len64, plural};
+use crate::base::{AddrRange, Answer, Missing, len64, plural};
 use crate::contract::checks::{self, Outcome};
 use crate::contract::{self, Contract, ContractError, Descriptor, GlobalValue};
 use crate::model::{
@@ -21,7 +21,7 @@ pub struct ContractsQuery {
 pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsReport> {
     let (d, memory, notes) = (runtime.descriptor(), runtime.memory(), runtime.begin());
     if let Err(e @ ContractError::NotAdvertised { .. }) = runtime.gc() {
-        notes.add(NoteKind::Missing, None, e.to_string());
+        notes.add(Missing::Layouts, None, e.to_string());
     }
     let origin = |i: usize| d.origins.get(i).map_or_else(String::new, |o| o.name.clone());
     let origins = d.origins.iter().map(|o| OriginModel { kind: o.kind, name: o.name.clone(), address: o.address, version: o.version });
@@ -63,7 +63,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
                 // Heap dumps do not have image pages that were never written, nor pages of literals.
                 let content = tried(|| memory.ptr(*a));
                 if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
-                    notes.add(NoteKind::Missing, e.address, format!("content of {name}: {e}"));
+                    notes.add(Missing::Layouts, e.address, format!("the value of {name} cannot be read: {e}"));
                 }
                 model.content = content.ok();
             }
@@ -81,7 +81,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
         if query.checks_only { Default::default() } else { (types.collect(), globals.collect()) };
     if let Some((item, why)) = d.unusable.first_key_value() {
         let what = format!("the descriptor has {} that cannot be used, such as {item}: {why}", plural(len64(d.unusable.len()), "item"));
-        notes.add(NoteKind::Missing, None, what);
+        notes.add(Missing::Layouts, None, what);
     }
     notes.finish(ContractsReport {
         origins: origins.collect(),
@@ -103,7 +103,7 @@ fn contract(d: &Descriptor, name: &str, origin: &impl Fn(usize) -> String) -> Co
     let reader = read().find(|c| c.name == name);
     let (support, message) = match reader.map_or_else(|| Err(contract::refusal(d, name)), |c| c.require(d)) {
         Err(ContractError::UnrecognizedVersion { .. }) if reader.is_none() && !contract::is_known(name) => {
-            (SupportKind::NotNeeded, format!("no command needs {name}"))
+            (SupportKind::NotNeeded, format!("{name} is not used by any command"))
         }
         Ok(()) => (SupportKind::Supported, format!("{name} is read")),
         Err(e) => {

@@ -2,7 +2,7 @@
 
 use super::analyze::shell_line;
 use crate::base::missed::tried;
-use crate::base::{Answer, Collector, NoteKind};
+use crate::base::{Answer, Collector, Missing};
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, library_types};
 use crate::memory::Memory;
@@ -32,10 +32,10 @@ pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
     let startup = startup(dump);
     let properties = runtime.as_ref().and_then(properties);
     if startup.is_none() {
-        notes.add(NoteKind::Missing, None, "the arguments and the environment of the process are not in the dump");
+        notes.add(Missing::Process, None, "the arguments and the environment of the process are not in the dump");
     }
     if properties.is_none() {
-        notes.add(NoteKind::Missing, None, "the properties of the runtime are not in the dump");
+        notes.add(Missing::Process, None, "the properties of the runtime are not in the dump");
     }
     let of = |(name, value)| VariableModel { name, value };
     let list = |list: Vec<(String, String)>| list.into_iter().map(of).collect();

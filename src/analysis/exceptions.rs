@@ -7,7 +7,7 @@ use super::sort::{self, Key};
 use super::walk::objects_of;
 use super::where_is::containing;
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, Name, NoteKind, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Limits, Missing, Name, NoteKind, len64};
 use crate::clr::exceptions::{Exception, Exceptions, StackFrame};
 use crate::clr::methods::{MethodName, Methods};
 use crate::clr::objects::Objects;
@@ -104,7 +104,7 @@ impl<'r> ExceptionReader<'r> {
     /// Notes why exceptions cannot be read, for answers that are only about exceptions.
     fn note_lacking(&self) {
         if let Some(why) = &self.lacking {
-            self.notes.add(NoteKind::Missing, None, format!("exceptions cannot be read: {why}"));
+            self.notes.add(Missing::Exceptions, None, format!("exceptions cannot be read: {why}"));
         }
     }
 
@@ -129,7 +129,7 @@ impl<'r> ExceptionReader<'r> {
         let of_frames = read.stack.len().saturating_mul(STEPS_OF_A_FRAME);
         self.affords(of_frames.saturating_add(read.inners.len()).saturating_add(of_texts));
         if read.stack_cut {
-            self.notes.add(NoteKind::Missing, address, format!("the stack trace of the exception {address} cannot be read to its end"));
+            self.notes.add(Missing::Exceptions, address, format!("the stack trace of the exception {address} cannot be read to its end"));
         }
         let Some(message) = &mut read.message else { return Some(read) };
         // `AggregateException.Message`, `ArgumentException.Message`.
@@ -177,7 +177,7 @@ impl<'r> ExceptionReader<'r> {
             self.notes.add(
                 NoteKind::Invalid,
                 address,
-                format!("a thread names {address} as its exception, which is an object of another type"),
+                format!("the object at {address}, which a thread has as its exception, is not an exception"),
             );
         }
         model
@@ -417,7 +417,7 @@ pub struct ExceptionsQuery {
 /// Every exception object of the heap, then those held only by threads.
 ///
 /// # Errors
-/// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] if there is no exception at the address.
+/// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] if no exception is at the address.
 pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<ExceptionsReport>, Error> {
     use ExceptionSort::{Address, Count, Message, Method, Thread, Thrown, Type};
     let (has, what): (&[ExceptionSort], &str) = if query.stat {
@@ -431,7 +431,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
     if reader.objects.as_ref().is_some_and(Exceptions::are_undecided) {
-        notes.add(NoteKind::Missing, None, "types without names may be exceptions: their objects are not listed");
+        notes.add(Missing::Metadata, None, "types without names may be exceptions: their objects are not listed");
     }
     let types = heap.filter(&query.types, &namer, &notes);
     let object = query.object.map(|at| containing(heap, &namer, at, &notes).map_or(at, |found| found.address));
@@ -451,7 +451,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     Ok(notes.finish(report))
 }
 
-/// Sorts the list, or the counts if there is no list.
+/// Sorts the list, or the counts if the answer has no list.
 fn sorted(report: &mut ExceptionsReport, Order { by, direction }: Order<ExceptionSort>) {
     match &mut report.exceptions {
         Some(list) => sort::sort(list, direction, |e| match by {

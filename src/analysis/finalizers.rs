@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::roots::ObjectTypes;
 use super::sort::{self, Key};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, NoteKind, cut, total};
+use crate::base::{Addr, Answer, Collector, Count, Missing, cut, total};
 use crate::contract::ContractError;
 use crate::gc::FinalizerEntry;
 use crate::model::{
@@ -62,9 +62,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
             notes.extend(reader.losses());
             runtime.note_thread_ids(&notes);
         }
-        Err(e @ ContractError::Unusable { .. }) => {
-            notes.add(NoteKind::Missing, None, format!("the finalizer's thread cannot be read: {e}"))
-        }
+        Err(e @ ContractError::Unusable { .. }) => notes.add(Missing::Threads, None, format!("the finalizer's thread cannot be read: {e}")),
         // The answer does not depend on the finalizer thread.
         Err(_) => {}
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::sort::{self, Key};
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Count, Name, NoteKind, cut, len64, total};
+use crate::base::{Addr, Answer, Count, Missing, Name, cut, len64, total};
 use crate::gc::HandleFilter;
 use crate::model::{
     HandleBy, HandleGroup, HandleKind, HandleModel, HandleSort, HandleStat, HandleUse, HandleUseStat, HandlesReport, Order, Sum,
@@ -78,7 +78,7 @@ pub(crate) fn each_handle(
         Ok(heap) => Some(heap),
         Err(e) if query.by == Some(HandleBy::Generation) || !query.object_types.is_empty() => return Err(e),
         Err(e) => {
-            notes.add(NoteKind::Missing, None, format!("sizes of objects cannot be told: {e}"));
+            notes.add(Missing::Objects, None, format!("sizes of objects are unknown: {e}"));
             None
         }
     };

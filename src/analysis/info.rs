@@ -5,7 +5,7 @@ use super::answers::{Answers, Imprecise, answers};
 use super::env::{command_line as command_line_of, settings, startup};
 use super::suspension::suspension;
 use crate::base::missed::tried;
-use crate::base::{Answer, Collector, NoteKind, len64};
+use crate::base::{Answer, Collector, Missing, len64};
 use crate::contract::Description;
 use crate::gc::{Facts, Gc};
 use crate::memory::{Memory, hex};
@@ -79,7 +79,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         .map(|a| a.command.as_str())
         .collect();
     if !lacking.is_empty() {
-        notes.add(NoteKind::Missing, None, format!("not answered in full: {}", lacking.join(", ")));
+        notes.add(Missing::Answer, None, format!("not answered in full: {}", lacking.join(", ")));
     }
     let found = Found { gc: probe.gc.is_some(), segments: &probe.segments, whole: probe.segments_whole };
     let (kind, kind_evidence, writer) = kind(dump.file(), dump.memory(), runtime.as_ref().ok().map(Runtime::description), &found);

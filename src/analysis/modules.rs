@@ -6,7 +6,7 @@ use super::StacksQuery;
 use super::each_stack;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::{Missed, tried, watched};
-use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE, cut, glob, len64, plural};
+use crate::base::{Addr, AddrRange, Answer, Collector, Missing, PAGE, cut, glob, len64, plural};
 use crate::clr::loader::Loader;
 use crate::clr::modules::{MetadataOrigin, Modules};
 use crate::clr::type_names::TypeNames;
@@ -58,7 +58,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
         Err(why) => {
             let notes = Collector::new();
             notes.extend(dump.notes());
-            notes.add(NoteKind::Missing, None, format!("the runtime's list of modules cannot be read: {why}"));
+            notes.add(Missing::Modules, None, format!("the runtime's list of modules cannot be read: {why}"));
             notes
         }
     };
@@ -105,7 +105,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let mut unidentified = list.iter().filter_map(|m| m.base).filter(|base| unidentified.contains(base));
     if let Some(first) = unidentified.next() {
         let images = plural(len64(unidentified.count()).saturating_add(1), "image");
-        notes.add(NoteKind::Missing, first, format!("{images} cannot be identified: headers are not in the dump"));
+        notes.add(Missing::Modules, first, format!("{images} cannot be identified: headers are not in the dump"));
     }
     let count = |of: &dyn Fn(&ModuleModel) -> bool| len64(list.iter().filter(|m| of(m)).count());
     let (needed, needed_not_found) = (count(&|m| m.needed), count(&|m| m.needed && m.file.is_none()));

@@ -7,7 +7,7 @@ use super::continuation::captured;
 use super::locks::with_hash_code;
 use super::types::find;
 use super::where_is::{containing, heap_place};
-use crate::base::{Addr, Answer, Collector, NoteKind, Notes, len64};
+use crate::base::{Addr, Answer, Collector, Missing, NoteKind, Notes, len64};
 use crate::bcl::collections::Slot;
 use crate::bcl::{Library, Texts};
 use crate::clr::values::{ValueLimits, Values};
@@ -103,7 +103,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
     let place = place.ok_or_else(|| Error::NoValueType(one.name.clone(), address).given(&notes.notes()))?;
     let value = values.value("value".into(), one.name.as_str().into(), &place);
     if value.kind == ValueKind::Absent {
-        notes.add(NoteKind::Missing, address, "the memory of the value is not in the dump");
+        notes.add(Missing::Objects, address, "the memory of the value is not in the dump");
     }
     texts.note(&notes);
     namer.note(&notes);
@@ -144,7 +144,7 @@ pub(super) fn collection(
     let contents = match read {
         Ok(contents) => contents?,
         Err(missing) => {
-            notes.add(NoteKind::Missing, None, format!("the elements of the collection: {missing}"));
+            notes.add(Missing::Objects, None, format!("the elements of the collection cannot be read: {missing}"));
             return None;
         }
     };
@@ -188,7 +188,7 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
     let fields = if info.is_array || info.is_string { Some(Vec::new()) } else { values.fields(mt, address) };
     let mut notes = Notes::new();
     if fields.is_none() || (info.is_array && shape.is_none()) || (info.is_string && string.is_none()) {
-        notes.add(NoteKind::Missing, address, "a part of the object, or of its type's description, is not in the dump");
+        notes.add(Missing::Objects, address, "a part of the object, or of its type's description, is not in the dump");
     }
     let report = ObjectReport {
         address,

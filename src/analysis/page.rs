@@ -14,7 +14,7 @@ use super::{
 };
 use crate::base::missed::Carried;
 use crate::base::threads::start;
-use crate::base::{Addr, Answer, Collector, NoteKind, file_name, len64};
+use crate::base::{Addr, Answer, Collector, Missing, file_name, len64};
 use crate::heapgraph::Depends;
 use crate::model::{
     DiffReport, ExceptionModel, Icicle, LackingPart, PageReport, PageSuspect, PageType, PageTypes, PathModel, Stacks, Suspect, ThreadModel,
@@ -174,7 +174,7 @@ impl Parts<'_> {
         match ask() {
             Ok(answer) => Some(self.notes.take(answer)),
             Err(e) => {
-                self.notes.add(NoteKind::Missing, None, format!("{part}: {e}"));
+                self.notes.add(Missing::Answer, None, format!("{part}: {e}"));
                 self.lacks(part, Skip(e.to_string()))
             }
         }
@@ -237,7 +237,7 @@ fn with_paths(heap: &Heap, suspects: &[Suspect], notes: &Collector) -> Vec<PageS
         match paths(heap, &query) {
             Ok(answer) => notes.take(answer).paths.into_iter().next(),
             Err(e) => {
-                notes.add(NoteKind::Missing, at, format!("no path to a suspect: {e}"));
+                notes.add(Missing::Answer, at, format!("no path to a suspect: {e}"));
                 None
             }
         }

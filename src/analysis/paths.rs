@@ -57,7 +57,7 @@ impl PathsQuery {
 /// Finds the paths that keep objects alive.
 ///
 /// # Errors
-/// [`Error::NoObject`] or [`Error::Nothing`] if there is no target, [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot
+/// [`Error::NoObject`] or [`Error::Nothing`] if no target is found, [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot
 /// be built.
 pub fn paths(heap: &dyn GraphSource, query: &PathsQuery) -> Result<Answer<PathsReport>, Error> {
     caught(|| paths_of(heap, query))?

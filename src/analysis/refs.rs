@@ -8,7 +8,7 @@ use super::young::{Ages, CardReader};
 use crate::base::cancel::check_at;
 use crate::base::hash::Map;
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Count, Index, Name, NoteKind, cut, len64};
+use crate::base::{Addr, Answer, Count, Index, Missing, Name, cut, len64};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet};
 use crate::model::{Order, RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, SortDirection, Stacks};
@@ -106,7 +106,7 @@ fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepor
     });
     let cards = whole.and_then(|heap| {
         let reader = CardReader::new(heap);
-        reader.map_err(|why| on.notes.add(NoteKind::Missing, None, format!("cards cannot be read: {why}"))).ok()
+        reader.map_err(|why| on.notes.add(Missing::Heap, None, format!("cards cannot be read: {why}"))).ok()
     });
     let reader = Reader { graph: on.graph, heap, namer: &on.namer, tree, query, ages, cards: RefCell::new(cards) };
     let mut report = RefsReport {

@@ -324,7 +324,7 @@ fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &C
         || !selection.segments.is_empty()
         || selection.condition.is_some()
     {
-        return Err(Error::Query("a .gcdump file does not tell generations, heaps, segments and fields: that takes a dump".into()));
+        return Err(Error::Query("a .gcdump file has no generations, heaps, segments or fields: use a dump".into()));
     }
     let wanted = (!selection.types.is_empty()).then(|| graph.wanted_types(namer, &selection.types, notes));
     let mut by_type: BTreeMap<Addr, Sum> = BTreeMap::new();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::on_graph::OnGraph;
 use super::sort::{self, Key};
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, NoteKind, Notes, cut};
+use crate::base::{Addr, Answer, Missing, Notes, cut};
 use crate::bcl::Texts;
 use crate::heapgraph::Depends;
 use crate::model::{FieldValue, Stacks, StaticModel, StaticSort, StaticsReport};
@@ -54,7 +54,7 @@ pub(crate) fn each_static(
     texts.note(&notes);
     namer.note(&notes);
     if let Some(why) = types.lacks() {
-        notes.add(NoteKind::Missing, None, format!("{why}: types of most modules are missing"));
+        notes.add(Missing::Modules, None, format!("{why}: types of most modules are missing"));
     }
     Ok(notes.finish(report))
 }

@@ -2,7 +2,7 @@
 
 use crate::base::hash::Map;
 use crate::base::missed::watched;
-use crate::base::{Addr, Collector, Count, NoteKind, be, plural};
+use crate::base::{Addr, Collector, Count, Missing, be, plural};
 use crate::clr::code_versions::CodeVersions;
 use crate::clr::methods::Methods;
 use crate::model::CodeTier;
@@ -52,7 +52,7 @@ impl<'r> Tiers<'r> {
         if let Some((at, len)) = self.why.filter(|_| self.lost > 0) {
             let methods = plural(self.lost, "method");
             notes.add(
-                NoteKind::Missing,
+                Missing::Code,
                 at,
                 format!("the tier of {methods} cannot be determined: {} at {at} {} not in the dump", plural(len, "byte"), be(len)),
             );

@@ -3,7 +3,7 @@
 use super::tiers::Tiers;
 use crate::base::missed::watched;
 use crate::base::reads;
-use crate::base::{Addr, AddrRange, Collector, Count, Name, NoteKind, be, plural};
+use crate::base::{Addr, AddrRange, Collector, Count, Missing, Name, be, plural};
 use crate::clr::fields::Types;
 use crate::clr::method_list::{Listed, MethodLists};
 use crate::clr::methods::{MethodName, Methods};
@@ -17,7 +17,7 @@ use crate::stack::{LookUps, StackError};
 /// Returns the methods that the type at `mt` declares; `None`, with a note, if they cannot be listed.
 pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: Addr, notes: &Collector) -> Option<Vec<MethodModel>> {
     if runtime.descriptor().is_native_aot() {
-        notes.add(NoteKind::Missing, None, "methods of types cannot be listed: a NativeAOT program has no MethodDescs");
+        notes.add(Missing::Code, None, "methods of types cannot be listed: a NativeAOT program has no MethodDescs");
         return None;
     }
     let memory = runtime.memory();
@@ -29,24 +29,24 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
     let (methods, lists, precodes) = match bound {
         Ok(bound) => bound,
         Err(e) => {
-            notes.add(NoteKind::Missing, None, format!("methods of types cannot be listed: {e}"));
+            notes.add(Missing::Code, None, format!("methods of types cannot be listed: {e}"));
             return None;
         }
     };
     let list = match lists.of(&methods, names, mt) {
         Ok(list) => list,
         Err(e) => {
-            notes.add(NoteKind::Missing, mt, format!("the methods of the type cannot be listed: {e}"));
+            notes.add(Missing::Code, mt, format!("the methods of the type cannot be listed: {e}"));
             return None;
         }
     };
     if let Some(chunk) = list.unclear {
-        notes.add(NoteKind::Missing, chunk, "some methods of the type cannot be identified");
+        notes.add(Missing::Code, chunk, "some methods of the type cannot be identified");
     }
     let map = match runtime.stack_walker() {
         Ok(walker) => Some(walker.code()),
         Err(e) => {
-            notes.add(NoteKind::Missing, None, format!("the code of methods cannot be determined: {e}"));
+            notes.add(Missing::Code, None, format!("the code of methods cannot be determined: {e}"));
             None
         }
     };
@@ -96,7 +96,7 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
     look_ups.note(notes);
     if unknown > 0 {
         let (methods, why) = (if unknown == 1 { "method" } else { "methods" }, why.unwrap_or_default());
-        notes.add(NoteKind::Missing, mt, format!("whether {unknown} {methods} of the type have code cannot be determined: {why}"));
+        notes.add(Missing::Code, mt, format!("whether {unknown} {methods} of the type have code cannot be determined: {why}"));
     }
     Some(list)
 }

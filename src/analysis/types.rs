@@ -2,7 +2,7 @@
 
 use super::layout;
 use super::type_methods::type_methods;
-use crate::base::{Addr, Answer, Collector, NoteKind};
+use crate::base::{Addr, Answer, Collector, Missing};
 use crate::clr::fields::Types;
 use crate::model::{TypeBrief, TypesReport};
 use crate::session::{Error, Runtime, StaticsReader, TypeFilter, TypePattern, loaded_types};
@@ -21,7 +21,7 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
             let reader = StaticsReader::bind(runtime, types, &notes);
             match runtime.thread_reader() {
                 Ok(list) => notes.extend(list.identity_losses()),
-                Err(e) => notes.add(NoteKind::Missing, None, format!("thread statics cannot be read: {e}")),
+                Err(e) => notes.add(Missing::Statics, None, format!("thread statics cannot be read: {e}")),
             }
             let threads = runtime.thread_list().map_or(&[][..], |list| notes.with(list).as_slice());
             let reader = reader.with_threads(threads);
@@ -36,7 +36,7 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
         _ => None,
     };
     if layout.as_ref().is_some_and(|l| l.fields.is_none()) {
-        notes.add(NoteKind::Missing, layout.as_ref().map(|l| l.method_table), "the fields of the type are not in the dump");
+        notes.add(Missing::Metadata, layout.as_ref().map(|l| l.method_table), "the fields of the type are not in the dump");
     }
     namer.note(&notes);
     Ok(notes.finish(TypesReport { pattern: wanted.to_string(), types: found, layout }))
@@ -49,7 +49,7 @@ pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Ve
         return if valid { vec![layout::brief(types, mt)] } else { Vec::new() };
     }
     if let Some(why) = types.lacks() {
-        notes.add(NoteKind::Missing, None, format!("{why}: types of most modules are missing"));
+        notes.add(Missing::Modules, None, format!("{why}: types of most modules are missing"));
     }
     let name = |mt: &Addr| types.names().name(*mt).to_name();
     // The type of free blocks is in no module.

@@ -4,7 +4,7 @@
 //! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found no such reference in its range.
 
 use crate::base::cancel::check_at;
-use crate::base::{Addr, Budget, Collector, Count, Index, NoteKind};
+use crate::base::{Addr, Budget, Collector, Count, Index, Missing};
 use crate::gc::{Cards, ObjectId};
 use crate::heapgraph::HeapGraph;
 use crate::memory::Window;
@@ -112,7 +112,7 @@ impl<'h> CardReader<'h> {
         self.of.set_bytes = self.of.set.saturating_mul(step);
         if self.absent > 0 {
             let text = format!("{} cards are not in the dump: the numbers of cards are too small", self.absent);
-            notes.add(NoteKind::Missing, None, text);
+            notes.add(Missing::Heap, None, text);
         }
         self.budget.note("counting the cards", notes);
         self.of

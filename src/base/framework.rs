@@ -1,4 +1,4 @@
-//! What belongs to .NET, and what to the program: by the names of assemblies and namespaces.
+//! Distinguishes code of .NET from that of the program by the names of assemblies and namespaces.
 //!
 //! Source: the libraries of .NET and ASP.NET Core, and the packages of their makers, are assemblies `System.*` and `Microsoft.*` and the facades
 //! `mscorlib`, `netstandard` and `WindowsBase`: <https://learn.microsoft.com/dotnet/standard/design-guidelines/names-of-namespaces>.
@@ -29,7 +29,7 @@ fn starts_with_part(name: &str, first: &str) -> bool {
 
 /// The namespace of a method or of a type's member, named as the runtime or gcdump writes it; empty if it has none.
 fn namespace(method: &str) -> &str {
-    // A method of runtime async without a name in the dump is told by its file.
+    // A method of runtime async without a name in the dump is identified by its file.
     if let Some(file) = method.strip_prefix("a method of ") {
         return file.split(".dll").next().unwrap_or_default();
     }
@@ -50,7 +50,7 @@ pub(crate) fn families<'m>(methods: impl IntoIterator<Item = &'m str>) -> String
     joined(methods.into_iter().map(namespace))
 }
 
-/// The same of types, by their names for people.
+/// Names the families of types, given by their names for people.
 pub(crate) fn type_families<'t>(types: impl IntoIterator<Item = &'t str>) -> String {
     let namespace = |name: &'t str| {
         let end = name.find(['<', '+', '[', '`']).unwrap_or(name.len());

@@ -7,6 +7,7 @@ use rustc_hash::FxBuildHasher;
 use serde::{Deserialize, Serialize};
 
 use super::missed::{Missed, Scope};
+use super::missing::{Missing, NoteReason};
 use super::{Addr, be, named_enum, plural};
 
 named_enum! {
@@ -64,6 +65,9 @@ impl NoteKind {
 pub struct Note {
     /// The kind of problem.
     pub kind: NoteKind,
+    /// The part that is missing; `null` unless the kind is `missing`.
+    #[serde(default)]
+    pub code: Option<Missing>,
     /// One sentence for a person.
     pub message: String,
     /// The address of the problem, if it has one.
@@ -90,8 +94,9 @@ impl Notes {
     }
 
     /// Adds a note. Adding an equal note again only increases its count.
-    pub fn add(&mut self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
-        self.insert(Note { kind, message: message.into(), address: address.into() }, 1);
+    pub fn add(&mut self, reason: impl Into<NoteReason>, address: impl Into<Option<Addr>>, message: impl Into<String>) {
+        let NoteReason { kind, code } = reason.into();
+        self.insert(Note { kind, code, message: message.into(), address: address.into() }, 1);
     }
 
     fn insert(&mut self, note: Note, times: u64) {
@@ -101,7 +106,7 @@ impl Notes {
             self.list.insert(note, times);
         } else {
             let message = format!("more than {MAX_NOTES} notes; the rest are left out");
-            let n = self.list.entry(Note { kind: NoteKind::LimitHit, message, address: None }).or_default();
+            let n = self.list.entry(Note { kind: NoteKind::LimitHit, code: None, message, address: None }).or_default();
             *n = n.saturating_add(times);
         }
     }
@@ -152,7 +157,7 @@ impl Notes {
                 1 => format!("the type with the method table {first}"),
                 n => format!("{n} types (the first has the method table {first})"),
             };
-            self.add(NoteKind::Missing, first, format!("the answer depends on names or fields of {of}, which are not in the dump"));
+            self.add(Missing::Metadata, first, format!("the answer depends on names or fields of {of}, which are not in the dump"));
         }
         for (what, (at, times)) in missed.contradictions() {
             let more = match times {
@@ -225,8 +230,8 @@ impl Collector {
     }
 
     /// Adds a note: see [`Notes::add`].
-    pub fn add(&self, kind: NoteKind, address: impl Into<Option<Addr>>, message: impl Into<String>) {
-        self.own().add(kind, address, message);
+    pub fn add(&self, reason: impl Into<NoteReason>, address: impl Into<Option<Addr>>, message: impl Into<String>) {
+        self.own().add(reason, address, message);
     }
 
     /// Adds all of `notes`.

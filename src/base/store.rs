@@ -19,7 +19,7 @@ use super::cancel;
 /// Maximum size in bytes of an array that always stays in memory. Arrays of unit tests are small.
 const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
 
-/// There is no room for a temporary file that takes the place of memory.
+/// The disk has no room for a temporary file that replaces memory.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("the graph exceeds the memory limit, and {} in {}", file_of(*bytes), folder.display())]
 pub struct NoRoom {

@@ -86,7 +86,7 @@ pub(crate) fn start_apart(name: &str, work: impl FnOnce() + Send + 'static) -> i
     Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
-/// Fails where there are no pool threads: further threads would have no pool.
+/// Fails if the pool has no threads: further threads would have no pool.
 fn allowed() -> io::Result<()> {
     if ALONE.load(Ordering::Relaxed) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::base::missed::watched;
-use crate::base::{Addr, Budget, Collector, Name, NoteKind, len64};
+use crate::base::{Addr, Budget, Collector, Missing, Name, len64};
 use crate::clr::fields::Types;
 use crate::clr::generated::parameters_of;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, library_types};
@@ -119,7 +119,7 @@ impl Delegates {
     pub(crate) fn note_lists(&self, notes: &Collector) {
         self.budget.note("reading delegates", notes);
         if let Err(missing) = &self.fields {
-            notes.add(NoteKind::Missing, None, format!("the methods of delegates cannot be found: {missing}"));
+            notes.add(Missing::Objects, None, format!("the methods of delegates cannot be found: {missing}"));
         }
     }
 
@@ -135,7 +135,7 @@ impl Delegates {
         }
         let why = self.entries.as_ref().err().or(self.entries.as_ref().ok().and_then(|e| e.precodes.as_ref().err()));
         if let Some(why) = why {
-            notes.add(NoteKind::Missing, None, format!("the methods of delegates cannot be found: {why}"));
+            notes.add(Missing::Objects, None, format!("the methods of delegates cannot be found: {why}"));
         }
     }
 
@@ -248,7 +248,7 @@ impl Delegates {
         self.note(notes);
         let parts = self.parts(delegate);
         if let Some((_, false)) = &parts {
-            notes.add(NoteKind::Missing, delegate, "not all parts of the delegate could be read");
+            notes.add(Missing::Objects, delegate, "not all parts of the delegate could be read");
         }
         let calls = parts.map_or_else(Vec::new, |(calls, _)| calls);
         let last = match calls.last() {

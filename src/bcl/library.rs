@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::collections::Tables;
-use crate::base::{Addr, Budget, Collector, NoteKind};
+use crate::base::{Addr, Budget, Collector, Missing, NoteKind};
 use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::statics::{StaticPlace, Statics};
@@ -43,7 +43,7 @@ impl Library {
         };
         if !known {
             notes.add(
-                NoteKind::Missing,
+                Missing::Metadata,
                 None,
                 format!("the types of {CORE} are unknown: its metadata is not in the dump; --modules PATH with its file supplies it"),
             );

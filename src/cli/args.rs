@@ -51,7 +51,7 @@ pub struct Config {
     #[arg(long, value_name = "PATH", global = true)]
     pub modules: Vec<PathBuf>,
 
-    /// Folder with PDBs of the program, by name (repeatable): portable ones tell source lines, those of NativeAOT programs fields.
+    /// Folder with PDBs of the program, by name (repeatable): portable PDBs have source lines, those of NativeAOT programs fields.
     ///
     /// A PDB is used only if it is the one that the module names. PDBs within assemblies and in the folders of --modules are used
     /// as well.
@@ -214,7 +214,8 @@ impl DumpArg {
 /// Whether screens show all frames of the framework: the same option of every command with stacks or chains.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct FrameworkArg {
-    /// Show all frames of .NET and its libraries, where those that only lead through are one line otherwise. Other formats than tables and pages always have all.
+    /// Show all frames of .NET and its libraries. By default, tables and pages fold each run of them into one line; other formats always
+    /// have all.
     #[arg(long)]
     pub(super) framework: bool,
 }

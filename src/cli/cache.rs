@@ -74,7 +74,7 @@ impl Folder {
         let made = make(&path).and_then(|()| is_private(&path));
         match made {
             Ok(true) => Ok(Some(Folder { path, most })),
-            Ok(false) => Err(UsageError(format!("{} is open to others; a cache is not (chmod 700)", path.display()))),
+            Ok(false) => Err(UsageError(format!("other users have access to {}; the cache must be private (chmod 700)", path.display()))),
             Err(e) => Err(UsageError(format!("cannot use the cache {}: {e}", path.display()))),
         }
     }

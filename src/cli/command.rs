@@ -259,12 +259,12 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
     let mut objects = command.objects()?;
     if objects.contains(&ObjectName::Listed) {
         if !is_first || opening.spool.is_some() {
-            return Err(UsageError("`-` for objects is standard input, which has been read for something else".into()).into());
+            return Err(UsageError("`-` as the list of objects is standard input, which was already read as something else".into()).into());
         }
         objects = listed(std::io::stdin().lock())?;
     }
     if objects.len() > 1 && format == Format::Csv {
-        return Err(UsageError("several objects have several answers, which are not one table: --format ndjson".into()).into());
+        return Err(UsageError("the answers about several objects are not one table: use --format ndjson".into()).into());
     }
     let mut at = At {
         config,
@@ -354,7 +354,7 @@ pub(super) struct At<'c> {
 }
 
 impl At<'_> {
-    /// Where the answer goes, with the columns that are asked for.
+    /// The destination of the answer, with the requested columns.
     pub(super) fn target<'s>(&'s self, streams: &'s mut Streams<'_>) -> Target<'s> {
         Target { select: &self.config.select, ..streams.target() }
     }

@@ -19,7 +19,7 @@ Examples:
   gcdump handles --type strong,pinned crash.dmp
   gcdump handles --json crash.dmp | jq '.data.counts'
 
-DUMP may stand before the command as well. It defaults to $GCDUMP_DUMP, or the only dump in the current folder.
+DUMP may be before the command as well. It defaults to $GCDUMP_DUMP, or the only dump in the current folder.
 Exit codes: 0 complete answer, 1 negative answer, 5 partial answer; gcdump help exit-codes lists all.";
 
 /// Returns the complete command line definition.

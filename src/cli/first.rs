@@ -9,7 +9,7 @@ use crate::analysis::command_line;
 /// Maximum number of dumps of a folder to list: each is opened.
 const MOST: usize = 50;
 
-/// Text shown if there is no dump.
+/// Text shown if no dump is found.
 pub(super) const NO_DUMP: &str = "\
 gcdump reads dumps of .NET processes, and this folder has none.
 
@@ -36,7 +36,7 @@ pub(super) struct First {
     pub(super) hints: String,
 }
 
-/// Returns `info` for the dump in `$GCDUMP_DUMP`, or for all dumps in `folder`; `None` if there is no dump.
+/// Returns `info` for the dump in `$GCDUMP_DUMP`, or for all dumps in `folder`; `None` if no dump is found.
 pub(super) fn first(folder: &Path) -> Option<First> {
     let mut line: Vec<OsString> = vec!["gcdump".into(), "info".into()];
     if is_set() {

@@ -39,16 +39,16 @@ TYPE in --type TYPE, and in gcdump type TYPE, is, in this order:
   /^Lab.*Node$/      a regular expression for a part of the full name; /(?i)lab/ in any case
   async Lab.Db.Load  the box of an asynchronous method, as answers show it
   0x7f31535a25f8     a method table; so is a word of eight or more hexadecimal digits
-A word without *, ? and slashes means the first of these that some type fits. What fits none is told, with the nearest \
+A word without *, ? and slashes means the first of these that some type fits. If no type fits, a message lists the nearest \
 names, and the exit code is 1.
 
 Sizes take the suffixes K, M, G and T, of 1024: --min-size 85K. Times take ms, s, m and h.
 
-DUMP may stand before the command, before or after the address, and defaults to $GCDUMP_DUMP, then to the only dump in the \
+DUMP may be before the command, before or after the address, and defaults to $GCDUMP_DUMP, then to the only dump in the \
 current folder; - reads it from standard input.
 
 A word that is neither an option nor a dump is what the command can be limited to: stacks Main, stacks 1, strings dog, statics Lab.Program, retained \
-Lab.Node, exceptions 0x7f31535a25f8. Options may stand before the command, and be spelled -Type or --TYPE.
+Lab.Node, exceptions 0x7f31535a25f8. Options may be before the command, and be spelled -Type or --TYPE.
 ";
 
 const CONDITIONS: &str = "\
@@ -62,7 +62,7 @@ null, the name or number of an enum; a reference is the address of the object
   = != < <= > >=                    compare numbers, texts and times; ~ compares with a pattern: type ~ \"Lab.*\"
   and, or, not, ( )                 in this order: not, and, or; &&, || and ! mean the same
 
-Texts stand in quotes of either kind; a single word behind a comparison needs none. A comparison with a field that the \
+Texts are in quotes of either kind; a single word after a comparison needs none. A comparison with a field that the \
 object does not have, or that is not in the dump, is neither true nor false: such objects are not selected, not by its negation either.
 ";
 
@@ -93,7 +93,7 @@ const EXIT_CODES: &str = "  0   complete answer
   2   usage error, or more memory needed than --max-memory allows, or more threads (mcp) than the system starts
   3   no readable dump
   4   no supported .NET runtime in it
-  5   partial answer: the dump lacks something, or holds impossible values; warnings say what (with --strict: any warning)
+  5   partial answer: something is missing from the dump, or has an impossible value; warnings say what (with --strict: any warning)
   6   timed out (--timeout)
   7   the answer, or a temporary file (TMPDIR), could not be written
   130 ended by SIGINT, SIGTERM or SIGHUP; no part of a file is left
@@ -112,7 +112,7 @@ Where a command lists things:
   --skip N           without the first N rows: --skip 20 --top 20 lists rows 21 to 40. Equal rows keep their order, so that pages are together the whole \
 list. JSON and the header of NDJSON have the rows of each list in pages
   -s, --sort COLUMN  the order of the rows, before --top cuts them: amounts descending, all else (names, addresses, ids, times) \
-ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the list lacks is refused \
+ascending, what is unknown last, equal rows as without it. Every format has this order. A column that the list does not have is refused \
 with those it has
   --where CONDITION  only rows for which this holds: of objects, by properties and fields, of other lists, by the columns of the table (gcdump help conditions)
       --select A,B   only these columns, named as in CSV, in tables, CSV and Markdown (an option of every command)

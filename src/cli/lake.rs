@@ -85,7 +85,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     check_named(out)?;
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
-        return Err(UsageError(format!("{} is no folder; tables are written to one", out.display())).into());
+        return Err(UsageError(format!("{} is not a folder; tables are written to a folder", out.display())).into());
     }
     if !force {
         return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
@@ -106,7 +106,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     match entries.iter().find(|e| !own(e)) {
         None => Ok(()),
         Some(other) => {
-            let what = format!("{} holds {}, which is no table; it is not overwritten", out.display(), other.file_name().display());
+            let what = format!("{} is not overwritten: it holds {}, which is not a table", out.display(), other.file_name().display());
             Err(UsageError(what).into())
         }
     }
@@ -138,7 +138,7 @@ impl Lake<'_> {
         check_named(self.root)?;
         match self.root.metadata() {
             Ok(metadata) if !metadata.is_dir() => {
-                Err(UsageError(format!("{} is no folder; tables are written to one", self.root.display())).into())
+                Err(UsageError(format!("{} is not a folder; tables are written to a folder", self.root.display())).into())
             }
             _ => Ok(()),
         }

@@ -1,46 +1,84 @@
 //! Notes on an answer, for people. JSON and NDJSON list all of them as `warnings`.
 
+use std::collections::HashMap;
 use std::io;
 
 use indexmap::IndexMap;
 
 use super::streams::Streams;
-use crate::base::{Note, NoteKind, Notes, len64};
+use crate::base::{Missing, Note, NoteKind, Notes, len64};
 use crate::model::Generation;
 use crate::output::{Reasons, plural};
 
 /// Maximum number of notes to show.
 const SHOWN: usize = 12;
 
-/// Prints the notes to `err`. Notes that differ only in numbers and addresses are shown once.
+/// Maximum number of notes to show with one code.
+const ALIKE: u64 = 4;
+
+/// Prints the notes to `err`. Notes that differ only in numbers and addresses are shown once; those about the same kind of missing data follow each
+/// other, at most [`ALIKE`] of them.
 pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     // The note that the dump has no heap explains all other missing data, so it comes first.
     let (first, rest): (Vec<&Note>, Vec<&Note>) = notes.iter().partition(|n| n.kind == NoteKind::NoHeap);
-    let mut groups: IndexMap<(NoteKind, String), Vec<&Note>> = IndexMap::new();
+    let mut groups: IndexMap<(NoteKind, Option<Missing>, String), Vec<&Note>> = IndexMap::new();
     for note in first.into_iter().chain(rest) {
-        groups.entry((note.kind, form(note))).or_default().push(note);
+        groups.entry((note.kind, note.code, form(note))).or_default().push(note);
     }
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut alike: HashMap<Missing, (usize, u64)> = HashMap::new();
+    for (i, ((kind, code, _), notes)) in groups.iter().enumerate() {
+        let (place, nth) = code.map_or((i, 0), |code| {
+            let known = alike.entry(code).or_insert((i, 0));
+            known.1 = known.1.saturating_add(1);
+            *known
+        });
+        if nth <= ALIKE {
+            lines.push(Line { place, kind: *kind, notes, code: None });
+        }
+    }
+    for (code, (place, count)) in alike {
+        let more = count.saturating_sub(ALIKE);
+        if more > 0 {
+            lines.push(Line { place, kind: NoteKind::Missing, notes: &[], code: Some((code, more)) });
+        }
+    }
+    lines.sort_by_key(|line| (line.place, line.code.is_some()));
     let mut reasons = Reasons::default();
-    for ((kind, _), alike) in groups.iter().take(SHOWN) {
-        let word = match kind {
-            NoteKind::GcInProgress | NoteKind::GcMoving => "WARNING",
-            NoteKind::OtherRuntimes => "note",
-            k if k.makes_partial() => "missing",
-            _ => "warning",
+    for line in lines.iter().take(SHOWN) {
+        let (word, is_remark) = match line.kind {
+            NoteKind::GcInProgress | NoteKind::GcMoving => ("WARNING", false),
+            NoteKind::OtherRuntimes => ("note", true),
+            k if k.makes_partial() => ("missing", true),
+            _ => ("warning", false),
         };
-        let Some((note, more)) = alike.split_first() else { continue };
+        if let Some((code, more)) = line.code {
+            let about = code.name().replace('-', " ");
+            streams.remark(&format!("{word}: … and {} about {about} (--json lists all)", plural(more, "more reason")))?;
+        }
+        let Some((note, more)) = line.notes.split_first() else { continue };
         let more = match len64(more.len()) {
             0 => String::new(),
             n if note.address.is_some() => format!(" … and {n} more at other addresses"),
             n => format!(" … and {n} more of the kind"),
         };
-        streams.warn(word, &format!("{}{more}", reasons.once(note.message.clone())))?;
+        let message = format!("{}{more}", reasons.once(note.message.clone()));
+        if is_remark { streams.remark(&format!("{word}: {message}")) } else { streams.warn(word, &message) }?;
     }
-    let more = groups.len().saturating_sub(SHOWN);
+    let more = lines.len().saturating_sub(SHOWN);
     if more > 0 {
         streams.say(&format!("… {} (--json lists all)", plural(len64(more), "more warning")))?;
     }
     Ok(())
+}
+
+/// A line about equal notes, or about the number of notes with one code that are not listed.
+struct Line<'n> {
+    /// Index of the first line of its group.
+    place: usize,
+    kind: NoteKind,
+    notes: &'n [&'n Note],
+    code: Option<(Missing, u64)>,
 }
 
 /// Returns the text of a note with numbers, addresses and generations removed. Notes on modules without metadata have one form, since each
@@ -69,9 +107,9 @@ mod tests {
     fn a_reason_is_given_once() {
         let mut notes = Notes::new();
         let why = "code cannot be unwound in libc.so.6: 4 bytes at 0x7f9c78bbfb2c are not in the dump; pass its file with --modules";
-        notes.add(NoteKind::Missing, None, format!("stacks: {why}"));
-        notes.add(NoteKind::Missing, None, format!("1 object is held only by words of stacks that may be stale: {why}"));
-        notes.add(NoteKind::Missing, None, "handles: not in the dump");
+        notes.add(Missing::Stacks, None, format!("stacks: {why}"));
+        notes.add(Missing::Handles, None, "handles: not in the dump");
+        notes.add(Missing::Stacks, None, format!("1 object is held only by words of stacks that may be stale: {why}"));
         notes.add(NoteKind::Missing, None, "oom: not in the dump");
         let (mut out, mut err) = (Vec::new(), Vec::new());
         show(&notes, &mut Streams::piped(&mut out, &mut err)).unwrap();
@@ -82,6 +120,29 @@ mod tests {
              missing: oom: not in the dump\n"
         );
         assert_eq!(String::from_utf8(err).unwrap(), lines);
+    }
+
+    #[test]
+    fn reasons_with_one_code_are_grouped() {
+        let mut notes = Notes::new();
+        for what in ["frames", "registers", "roots", "arguments", "locals", "names"] {
+            notes.add(Missing::Stacks, None, format!("{what} are missing"));
+            notes.add(NoteKind::Invalid, None, format!("{what} are wrong"));
+        }
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        show(&notes, &mut Streams::piped(&mut out, &mut err)).unwrap();
+        let err = String::from_utf8(err).unwrap();
+        let lines: Vec<&str> = err.lines().take(6).collect();
+        let wanted = [
+            "missing: frames are missing",
+            "missing: registers are missing",
+            "missing: roots are missing",
+            "missing: arguments are missing",
+            "missing: … and 2 more reasons about stacks (--json lists all)",
+            "missing: frames are wrong",
+        ];
+        assert_eq!(lines, wanted);
+        assert_eq!(err.lines().count(), 11);
     }
 
     #[test]

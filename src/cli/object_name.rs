@@ -171,7 +171,7 @@ impl At<'_> {
 }
 
 fn unlisted() -> UsageError {
-    UsageError("`-` is standard input, from which no list of objects is read here".into())
+    UsageError("`-` is standard input: this command reads no list of objects from there".into())
 }
 
 #[cfg(test)]

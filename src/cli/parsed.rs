@@ -69,7 +69,7 @@ impl Cli {
     /// Answers the command, using `dumps` that are already open.
     pub(super) fn run_command(&self, dumps: &[Dump], streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         let Some(run) = self.command.run else {
-            return Err(UsageError(format!("{} runs by itself, and on no dump that is open", self.command.name)).into());
+            return Err(UsageError(format!("{} cannot be run on a dump that is already open", self.command.name)).into());
         };
         // Analyses return this error themselves, but exports also allocate arrays.
         caught(|| run(&self.matches, &self.config, dumps, streams)).map_err(Error::from)?

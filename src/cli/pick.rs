@@ -1,12 +1,12 @@
 //! Default choice of the dump.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Seek};
 use std::path::{Path, PathBuf};
 
 use super::exit::UsageError;
 use crate::base::glob;
-use crate::dump::{FileKind, regular, sniff};
+use crate::dump::{Compression, FileKind, regular, sniff, sniff_inside};
 
 /// Maximum files to inspect in a folder.
 const MAX_FILES: usize = 10_000;
@@ -125,24 +125,28 @@ pub(super) fn is_compressed(path: &Path) -> bool {
     kind(path).is_some_and(|kind| kind.is_compressed())
 }
 
-/// Whether a file is a dump, or a compressed file whose name says so.
+/// Whether a file is a dump, or a compressed dump.
 pub(super) fn is_dump(path: &Path) -> bool {
-    kind(path).is_some_and(|kind| counts_as_dump(kind, path))
+    regular(path).ok().and_then(|file| opened_dump(&file, path)).is_some()
 }
 
 /// Returns whether an open file that is a dump by [`is_dump`] is compressed, or `None` if it is not a dump. `path` is its name.
-pub(super) fn opened_dump(file: &File, path: &Path) -> Option<bool> {
-    let kind = kind_of(file).filter(|kind| counts_as_dump(*kind, path))?;
-    Some(kind.is_compressed())
+pub(super) fn opened_dump(mut file: &File, path: &Path) -> Option<bool> {
+    let kind = kind_of(file)?;
+    let compression = match kind {
+        FileKind::Zstd => Compression::Zstd,
+        FileKind::Gzip => Compression::Gzip,
+        _ => return kind.is_dump().then_some(false),
+    };
+    file.rewind().ok()?;
+    // Of a damaged file only the name says what is inside. Opening it reports the damage.
+    let dump = sniff_inside(file, compression).map_or_else(|| is_named_like_a_dump(path), FileKind::is_dump);
+    dump.then_some(true)
 }
 
-/// Compressed files are treated as dumps only if their names suggest it.
-fn counts_as_dump(kind: FileKind, path: &Path) -> bool {
-    let compressed_dump = || {
-        let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
-        ["dmp", "mdmp", "core", "dump"].iter().any(|x| name.contains(x))
-    };
-    kind.is_dump() || (kind.is_compressed() && compressed_dump())
+fn is_named_like_a_dump(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+    ["dmp", "mdmp", "core", "dump"].iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]
@@ -166,7 +170,7 @@ mod tests {
         assert_eq!(found("?/*"), ["a/1.dmp", "a/2.dmp", "b/1.dmp", "b/x[1].dmp"]);
         assert_eq!(found("b"), ["b/.hidden.dmp", "b/1.dmp", "b/x[1].dmp"]);
         assert_eq!(found("b/x[1].dmp"), ["b/x[1].dmp"]);
-        assert_eq!(found("c/*.dmp"), ["c/*.dmp"], "what matches nothing is told");
+        assert_eq!(found("c/*.dmp"), ["c/*.dmp"], "a pattern without a match is kept");
         let twice = all_dumps(&[dir.path().join("*/1.dmp"), dir.path().join("a")]).unwrap();
         assert_eq!(twice.len(), 3);
     }
@@ -180,12 +184,13 @@ mod tests {
         fs::write(dir.path().join("a.dmp"), minidump).unwrap();
         fs::write(dir.path().join("notes.txt"), "hello").unwrap();
         fs::write(dir.path().join("data.gz"), b"\x1f\x8b\x08\0\0\0\0\0\0\x03").unwrap();
+        fs::write(dir.path().join("core.json.zst"), zstd::encode_all(b"{}".as_slice(), 1).unwrap()).unwrap();
         let picked = pick(None, None, dir.path()).unwrap();
         assert_eq!(picked.path, Path::new("a.dmp"));
         assert!(picked.remark.unwrap().contains("only dump"));
-        fs::write(dir.path().join("b.dmp"), minidump).unwrap();
+        fs::write(dir.path().join("b.zst"), zstd::encode_all(minidump.as_slice(), 1).unwrap()).unwrap();
         let several = pick(None, None, dir.path()).err().unwrap().0;
-        assert!(several.contains("a.dmp") && several.contains("b.dmp") && !several.contains("notes"));
+        assert!(several.contains("a.dmp") && several.contains("b.zst") && !several.contains("json"));
         assert_eq!(pick(Some(Path::new("x")), None, dir.path()).unwrap().path, Path::new("x"));
         assert_eq!(pick(None, Some("v".into()), dir.path()).unwrap().path, Path::new("v"));
     }

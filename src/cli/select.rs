@@ -34,7 +34,7 @@ impl TypesArg {
         self.types.clone()
     }
 
-    /// Whether there are no patterns.
+    /// Whether the list of patterns is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.types.is_empty()
     }

@@ -30,7 +30,10 @@ impl Spool {
     pub(super) fn of_standard_input(limit: u64) -> Result<Spool> {
         let input = io::stdin();
         if input.is_terminal() {
-            return Err(UsageError("- is standard input, and no dump comes from a terminal (./- is a file of that name)".into()).into());
+            return Err(UsageError(
+                "- is standard input, which is a terminal here: pipe a dump into it (./- is a file of that name)".into(),
+            )
+            .into());
         }
         Spool::of(&mut input.lock(), limit)
     }

@@ -82,6 +82,11 @@ impl Streams<'_> {
         Ok(())
     }
 
+    /// Writes a line of diagnostics that is less important than the answer.
+    pub(super) fn remark(&mut self, text: &str) -> io::Result<()> {
+        self.err_screen.lines(text).iter().try_for_each(|line| writeln!(self.err, "{}", self.err_screen.remark(line)))
+    }
+
     /// Returns the number of table rows that fit the screen with the surrounding text; a default without a screen.
     pub(super) fn rows(&self) -> usize {
         const AROUND: usize = 9;

@@ -183,7 +183,7 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let all: BTreeSet<&str> =
         own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();
     if wanted == "version" {
-        return UsageError("there is no command 'version'; gcdump --version tells it".into());
+        return UsageError("there is no command 'version'; gcdump --version prints it".into());
     }
     let hint = did_you_mean(&wanted, all.into_iter());
     UsageError(format!("there is no command '{name}'{hint} (gcdump --help lists all)"))
@@ -248,7 +248,7 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
             Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS {dump}")))
         }
         (Some("name"), []) => Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE DUMP"))),
-        // Type names contain dots: the argument may be a type if there is no such file.
+        // Type names contain dots: the argument may be a type if no such file exists.
         (Some("name"), [dump]) if Path::new(dump).is_file() => {
             let dump = dump.to_string_lossy();
             Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE {dump}")))

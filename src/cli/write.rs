@@ -78,7 +78,7 @@ pub(super) fn is_standard_output(path: &Path) -> bool {
 /// Refuses standard output for files that appear complete or not at all: those need a name.
 pub(super) fn check_named(out: &Path) -> Result<()> {
     if is_standard_output(out) {
-        return Err(UsageError("- is standard output; this is written to a file (./- is one of that name)".into()).into());
+        return Err(UsageError("- is standard output, but this needs a file: give its name (./- is a file of that name)".into()).into());
     }
     Ok(())
 }

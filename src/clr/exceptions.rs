@@ -192,7 +192,7 @@ impl Exceptions {
         wanted.into_iter().flatten().all(|at| places.binary_search(&at).is_ok())
     }
 
-    /// Reads the exception at `object`; `None` if there is no exception object, or it is not in the dump.
+    /// Reads the exception at `object`; `None` if the object is not an exception, or not in the dump.
     pub fn read(&self, names: &TypeNames, fields: Option<&Fields>, object: Addr) -> Option<Exception> {
         let method_table = self.method_table(object)?;
         self.is_exception(names, method_table).then_some(())?;

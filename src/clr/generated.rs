@@ -258,7 +258,7 @@ fn member(owner: &str, name: &str, is_shared: impl FnOnce() -> bool) -> Option<S
 struct Closure<'n> {
     /// Number of the method in its type; empty if unknown.
     number: &'n str,
-    /// Generic arguments in brackets; empty if there are none.
+    /// Generic arguments in brackets; empty if the type has none.
     arguments: &'n str,
 }
 
@@ -284,7 +284,7 @@ fn qualified(owner: &str, method: &str) -> String {
     if owner.is_empty() { method.into() } else { format!("{owner}.{method}") }
 }
 
-/// The enclosing types, empty if there are none, and the innermost type.
+/// The enclosing types (empty for a top-level type) and the innermost type.
 fn nested(name: &str) -> (&str, &str) {
     let (mut depth, mut last) = (0i32, None);
     for (at, c) in name.char_indices() {

@@ -296,7 +296,7 @@ impl Headers {
         out
     }
 
-    /// Reads the lock of a sync block of .NET 11: the object of the handle in the slot at `slot`. Before the first contention there is no
+    /// Reads the lock of a sync block of .NET 11: the object of the handle in the slot at `slot`. Before the first contention, it has no
     /// object, and `thin` is a thin lock as in a header.
     fn lock_object(&self, slot: Addr, thin: Option<u32>, out: &mut SyncBlockModel) {
         let Ok(handle) = self.memory.ptr(slot) else { return };

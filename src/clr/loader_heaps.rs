@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::base::hash::Set;
 use crate::base::missed::watched;
-use crate::base::{Addr, AddrRange, Answer, Collector, NoteKind, PAGE};
+use crate::base::{Addr, AddrRange, Answer, Collector, Missing, NoteKind, NoteReason, PAGE};
 use crate::contract::Descriptor;
 use crate::data::{Bound, Field, LoaderAllocator, LoaderHeap, LoaderHeapBlock, Module, VirtualCallStubManager, bind};
 use crate::memory::Memory;
@@ -71,9 +71,11 @@ impl LoaderHeaps {
             // If the lists are not in the dump, a contradiction proves nothing.
             Some(why) => {
                 let cut = missed.first().is_some();
-                let (kind, why) =
-                    if cut { (NoteKind::Missing, "their lists are not in the dump".into()) } else { (NoteKind::Invalid, why) };
-                notes.add(kind, None, format!("loader heaps cannot be identified: {why}"));
+                let (reason, why): (NoteReason, String) = match cut {
+                    true => (Missing::NativeMemory.into(), "their lists are not in the dump".into()),
+                    false => (NoteKind::Invalid.into(), why),
+                };
+                notes.add(reason, None, format!("loader heaps cannot be identified: {why}"));
                 out.clear();
             }
         }

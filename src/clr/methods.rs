@@ -392,7 +392,7 @@ pub(crate) struct Parameters {
     pub(crate) class_arguments: Vec<Addr>,
     /// Generic arguments of the method, as type handles.
     pub(crate) method_arguments: Vec<Addr>,
-    /// Method table of `this`; `None` if there is no `this`.
+    /// Method table of `this`; `None` for a method without `this`.
     pub(crate) this: Option<Addr>,
     /// Types of the parameters, without `this`.
     pub(crate) types: Vec<TypeSig>,

@@ -22,7 +22,7 @@ impl Objects {
     /// The contract that is read.
     pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1", "m1"]);
 
-    /// Binds to a runtime. If only the GC is described, there is no contract, but method tables are aligned all the same.
+    /// Binds to a runtime. If only the GC is described, the contract is absent, but method tables are aligned all the same.
     ///
     /// # Errors
     /// [`ContractError`] if the advertised version of the contract is not supported.

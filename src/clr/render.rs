@@ -169,7 +169,7 @@ impl<'r> Renderer<'r> {
         self.finish(home)
     }
 
-    /// A list of generic arguments in brackets; empty if there are none.
+    /// A list of generic arguments in brackets; empty if `arguments` is.
     pub(super) fn list(mut self, arguments: &[Addr]) -> TypeName {
         self.argument_list(arguments, 0);
         self.finish(None)

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Disjoint, Limits, NoteKind, Notes, flag_names, len64, plural};
+use crate::base::{Addr, AddrRange, Answer, Collector, Disjoint, Limits, Missing, NoteKind, Notes, flag_names, len64, plural};
 use crate::contract::thread_list::ThreadLinks;
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{self, Bound, bind};
@@ -295,7 +295,7 @@ impl Threads {
         };
         if threads.context.is_none() && threads.context_losses.is_empty() {
             let what = "the descriptor does not describe the allocation contexts of threads";
-            threads.context_losses.add(NoteKind::Missing, None, what);
+            threads.context_losses.add(Missing::Threads, None, what);
         }
         threads.losses.extend(&threads.context_losses);
         threads.losses.extend(&threads.identity_losses);
@@ -356,7 +356,7 @@ impl Threads {
         let (store, mut link) = match head {
             Ok(head) => head,
             Err(e) => {
-                notes.add(NoteKind::Missing, e.address, format!("the thread list cannot be read: {e}"));
+                notes.add(Missing::Threads, e.address, format!("the thread list cannot be read: {e}"));
                 return out;
             }
         };
@@ -376,7 +376,7 @@ impl Threads {
             link = match self.memory.ptr(links.next(address)) {
                 Ok(next) => next,
                 Err(e) => {
-                    notes.add(NoteKind::Missing, link, format!("the thread list stops after {}: {e}", plural(len64(out.len()), "thread")));
+                    notes.add(Missing::Threads, link, format!("the thread list stops after {}: {e}", plural(len64(out.len()), "thread")));
                     // The thread with the broken link cannot be read either.
                     out.pop();
                     return out;
@@ -393,7 +393,7 @@ impl Threads {
                 notes.add(NoteKind::Invalid, store, what);
             }
             // A runtime that has run managed code has at least one thread, and the finalizer thread.
-            None if out.is_empty() => notes.add(NoteKind::Missing, store, "the thread list is empty"),
+            None if out.is_empty() => notes.add(Missing::Threads, store, "the thread list is empty"),
             None => {}
         }
         out

@@ -154,7 +154,7 @@ impl TypeNames {
         }
     }
 
-    /// A list of generic arguments in brackets; empty if there are none.
+    /// A list of generic arguments in brackets; empty if `arguments` is.
     pub(crate) fn written_list(&self, arguments: &[Addr], notation: Notation) -> Arc<TypeName> {
         if arguments.is_empty() {
             return Arc::new(TypeName { name: String::new(), source: None, module: None, token: None, quality: NameQuality::Exact });

@@ -477,7 +477,7 @@ impl Descriptor {
     /// Value of a pointer global: the address of a variable or structure of the runtime.
     ///
     /// # Errors
-    /// [`ContractError`] if there is no such global, or its slot is not in the dump.
+    /// [`ContractError`] if no such global exists, or its slot is not in the dump.
     pub fn pointer(&self, name: &str) -> Result<Addr, ContractError> {
         let (name, global) = self.global(name)?;
         match &global.value {
@@ -491,7 +491,7 @@ impl Descriptor {
     /// Value of a numeric global.
     ///
     /// # Errors
-    /// [`ContractError`] if there is no such global.
+    /// [`ContractError`] if no such global exists.
     pub fn number(&self, name: &str) -> Result<u64, ContractError> {
         let (name, global) = self.global(name)?;
         match &global.value {
@@ -504,7 +504,7 @@ impl Descriptor {
     /// Value of a text global.
     ///
     /// # Errors
-    /// [`ContractError`] if there is no such global.
+    /// [`ContractError`] if no such global exists.
     pub fn text(&self, name: &str) -> Result<&str, ContractError> {
         let (name, global) = self.global(name)?;
         match &global.value {

@@ -2,7 +2,7 @@
 
 use super::descriptor::{Descriptor, Origin};
 use super::overlay;
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Collector, Missing};
 use crate::dump::DumpFile;
 use crate::memory::{Image, Memory};
 use crate::model::OriginKind;
@@ -41,7 +41,7 @@ fn image_of(dump: &DumpFile, memory: &Memory, address: Addr, notes: &Collector) 
     let image = Image::at(memory, module.base);
     // Dump writers keep whole pages; a partial page is a loss.
     if image.is_none() && memory.is_torn(module.base) {
-        notes.add(NoteKind::Missing, module.base, format!("a part of the headers of {} is not in the dump", module.path));
+        notes.add(Missing::Modules, module.base, format!("a part of the headers of {} is not in the dump", module.path));
     }
     image.filter(|i| i.range.contains(address))
 }

@@ -5,7 +5,7 @@
 use super::json::{self, JsonError, RawDescriptor};
 use super::overlay::Overlay;
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Collector, Endian, Limits, NoteKind, PtrSize};
+use crate::base::{Addr, AddrRange, Collector, Endian, Limits, Missing, NoteKind, PtrSize};
 use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.
@@ -82,7 +82,7 @@ impl Header {
     /// Reads and checks the header at `address`.
     ///
     /// # Errors
-    /// [`HeaderError`] if there is no descriptor, or it is invalid.
+    /// [`HeaderError`] if the descriptor is absent or invalid.
     pub fn read(memory: &Memory, address: Addr, limits: &Limits) -> Result<Header, HeaderError> {
         if memory.bytes(address, 8)?.as_ref() != magic(memory) {
             return Err(HeaderError::NotADescriptor { address });
@@ -211,7 +211,7 @@ impl Tree<'_> {
                 // Dump writers that keep the JSON keep the slots as well.
                 if NEEDED.contains(&name.as_str()) {
                     let what = format!("sub-descriptor {name}: its slot {index} is not in the dump");
-                    notes.add(NoteKind::Missing, header.pointer_data, what);
+                    notes.add(Missing::Layouts, header.pointer_data, what);
                 }
                 continue;
             };

@@ -8,7 +8,7 @@ use super::header::{self, Header};
 use super::native_aot::{self, DebugHeader, DebugHeaderError};
 use crate::base::hash::Set;
 use crate::base::missed::watched;
-use crate::base::{Addr, AddrRange, Collector, Limits, NoteKind, len64, ranges};
+use crate::base::{Addr, AddrRange, Collector, Limits, Missing, NoteKind, len64, ranges};
 use crate::dump::{Container, DumpFile, Module};
 use crate::memory::{DataPages, FileSearch, Filled, Image, ImageFormat, Memory, Rejected, fill_module, is_by_createdump};
 
@@ -202,8 +202,22 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         sites.extend(stray_descriptor(dump, memory, limits));
         // The image of the module is lost, and what it would contribute.
         if let Some(module) = seen.headless.first().filter(|_| sites.iter().any(|s| s.image.is_none())) {
-            notes.add(NoteKind::Missing, module.base, format!("the headers of {} are not in the dump", module.path));
+            notes.add(Missing::Modules, module.base, format!("the headers of {} are not in the dump", module.path));
         }
+    }
+    // A dump that is cut off loses the runtime's variables first, since they follow the heap. What is left may confirm the layouts.
+    if let Some(module) = seen.headless.first().filter(|_| memory.is_cut() && sites.is_empty() && seen.native_aot.is_empty()) {
+        let (image, descriptor) = (None, None);
+        sites.push(Site {
+            module: Some(module.clone()),
+            image,
+            descriptor,
+            descriptor_found_by: None,
+            dac_table: None,
+            debug_header: None,
+            mono: false,
+            filled: Filled::default(),
+        });
     }
     // Drop the modules whose descriptor was found elsewhere.
     seen.headless.retain(|m| !sites.iter().any(|s| s.module.as_ref().is_some_and(|found| found.base == m.base)));
@@ -265,7 +279,7 @@ fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
     };
     let (_, missed) = watched(looked_for);
     if let Some((address, ..)) = missed.first().filter(|_| memory.has_lost(&missed)) {
-        notes.add(NoteKind::Missing, address, format!("a part of the headers or exports of {} is not in the dump", module.path));
+        notes.add(Missing::Modules, address, format!("a part of the headers or exports of {} is not in the dump", module.path));
     }
 }
 

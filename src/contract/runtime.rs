@@ -13,6 +13,7 @@ use std::sync::Arc;
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
+use super::evidence;
 use super::gc_image;
 use super::header::{self, Copies, Header, HeaderError, Part};
 use super::json::{DescriptorItem, RawGlobal, RawValue};
@@ -22,7 +23,7 @@ use super::native_aot::{self, DebugHeader, DebugHeaderError};
 use super::overlay::{self, Overlay};
 use super::synthesis;
 use crate::base::missed::{Missed, watched};
-use crate::base::{Addr, Collector, Limits, NoteKind, len64};
+use crate::base::{Addr, Collector, Limits, Missing, NoteKind, NoteReason, len64};
 use crate::dump::DumpFile;
 use crate::memory::{FileSearch, Image, Memory, hex, is_by_createdump};
 use crate::model::{CrashReport, LayoutSource, OriginKind, VersionSource};
@@ -105,7 +106,8 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
     }
     if let Some(sentence) = left_out.sentence() {
         // Without headers, the checks confirm the layouts. Without the method tables, no object can be identified.
-        notes.add(if left_out.shared { NoteKind::Missing } else { NoteKind::OverlayUsed }, None, sentence);
+        let reason = if left_out.shared { NoteReason::from(Missing::Layouts) } else { NoteKind::OverlayUsed.into() };
+        notes.add(reason, None, sentence);
     }
     for why in failures.iter().take(MAX_UNREAD) {
         notes.add(NoteKind::OtherRuntimes, None, format!("the process has another runtime, which is not read: {why}"));
@@ -194,12 +196,12 @@ impl<'a> Opener<'a> {
             let card_table = vm.descriptor.pointer("CardTable").ok();
             match synthesis::synthesize(&mut vm.descriptor, self.memory, layouts, vars, card_table, limits) {
                 Ok(()) => gc = LayoutSource::Synthesized,
-                Err(e) => self.notes.add(NoteKind::Missing, e.address, format!("GcDacVars: {e}")),
+                Err(e) => self.notes.add(Missing::Layouts, e.address, format!("GcDacVars cannot be read: {e}")),
             }
         }
         // Dumps without these structures by design are complete; their answers report the source of the layouts.
         if gc == LayoutSource::None && self.memory.is_cut() {
-            self.notes.add(NoteKind::Missing, None, "the GC's structures were not found in the remaining part of the dump");
+            self.notes.add(Missing::Layouts, None, "the GC's structures were not found in the remaining part of the dump");
         }
         if gc == LayoutSource::None && self.is_unstarted(&vm) {
             return Err(self.not_started(&vm));
@@ -280,7 +282,7 @@ impl<'a> Opener<'a> {
                 match &error {
                     HeaderError::JsonAbsent(e) | HeaderError::Read(e) => {
                         if self.memory.is_torn(e.address) {
-                            self.notes.add(NoteKind::Missing, e.address, error.to_string());
+                            self.notes.add(Missing::Layouts, e.address, error.to_string());
                         }
                     }
                     _ => self.notes.add(NoteKind::Descriptor, address, error.to_string()),
@@ -384,7 +386,7 @@ impl<'a> Opener<'a> {
         if vars.is_some() && !older && !none_of_them {
             // Only the GC can be read, not threads and types.
             self.notes.add(
-                NoteKind::Missing,
+                Missing::Layouts,
                 None,
                 "no overlay could be confirmed for this runtime: only data published by the GC can be read; the runtime files \
                  (--modules PATH) would help",
@@ -428,7 +430,7 @@ impl<'a> Opener<'a> {
                     // The overlay agrees in every offset, so the check may have failed only because memory that it reads is missing.
                     if let Some((at, _)) = missed.find(|_, _| true) {
                         let what = format!("overlay {} could not be confirmed: {}", overlay.section.name, describe(failed));
-                        self.notes.add(NoteKind::Missing, at, what);
+                        self.notes.add(Missing::Layouts, at, what);
                     }
                 }
                 None => return Vm { descriptor, source: LayoutSource::Descriptor, overlay: Some(overlay), table, checks, refused },
@@ -442,7 +444,10 @@ impl<'a> Opener<'a> {
     /// Checks the descriptor that results from `overlay`. Also returns the failed reads. Those of a user-supplied overlay that does not
     /// match are not reported, because its offsets are wrong.
     fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
-        let (checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
+        let (mut checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
+        if self.site.image.is_none() && self.site.descriptor.is_none() {
+            checks.extend(evidence::checks(descriptor, self.memory));
+        }
         if !(overlay.given && checks.iter().any(Check::failed)) {
             missed.tell();
         }
@@ -538,20 +543,6 @@ impl<'a> Opener<'a> {
             }
         }
         d
-    }
-
-    fn newer_reader(&self, d: &Descriptor, version: Option<u64>) {
-        if let Some(v) = version.filter(|v| *v > 2) {
-            let what = format!("descriptor format version {v} is unknown (known: 0 to 2); reading what is recognized");
-            self.notes.add(NoteKind::Descriptor, None, what);
-        }
-        // Version 2 added the code manager of the interpreter, which is not supported.
-        if let Ok(wanted) = d.number("RecommendedReaderVersion")
-            && wanted > 2
-        {
-            let what = format!("the runtime recommends reader version {wanted}, this gcdump has 2; a newer gcdump may read more");
-            self.notes.add(NoteKind::Descriptor, None, what);
-        }
     }
 
     fn unsupported(&self, details: String) -> RuntimeError {

@@ -77,7 +77,7 @@ pub fn is_known(contract: &str) -> bool {
 /// Contracts of this layer. They contain facts about the runtime as a whole, all of them optional; no reader binds to them.
 pub const CONTRACTS: &[Contract] = &[Contract::optional("RuntimeInfo", &["1"]), Contract::optional("FeatureFlags", &["1"])];
 
-/// Contracts of .NET 9 to 11, with versions for which there is no reader.
+/// Contracts of .NET 9 to 11, with versions that gcdump does not read.
 const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("AuxiliarySymbols", &["1"]),
     ("CallingConvention", &["1"]),

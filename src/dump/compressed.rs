@@ -6,6 +6,8 @@ use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "cli")]
+use super::sniff::{FileKind, SNIFF_BYTES, sniff};
 use super::temp::reason;
 use super::{Bytes, Compression, DumpError, OpenOptions};
 use crate::base::{Progress, cancel, len64, plural, thousands};
@@ -248,6 +250,19 @@ impl Decoding<'_> {
         let bytes = Bytes::map_file(kept.as_ref().unwrap_or(&file)).map_err(|e| out_failed(e, written))?;
         Ok(Decompressed { bytes, damage })
     }
+}
+
+/// Detects the format of the file inside a compressed file from its first bytes. `None` if they cannot be decompressed.
+#[cfg(feature = "cli")]
+pub(crate) fn sniff_inside(compressed: impl Read, format: Compression) -> Option<FileKind> {
+    let mut first = Vec::new();
+    let most = len64(SNIFF_BYTES);
+    match format {
+        Compression::Zstd => zstd::stream::read::Decoder::new(compressed).ok()?.take(most).read_to_end(&mut first),
+        Compression::Gzip => flate2::read::MultiGzDecoder::new(compressed).take(most).read_to_end(&mut first),
+    }
+    .ok()?;
+    Some(sniff(&first, len64(first.len())))
 }
 
 /// The size that the first zstd frame declares. An oversized dump can thus be refused before it fills the disk.

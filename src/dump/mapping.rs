@@ -99,7 +99,7 @@ impl Bytes {
 /// Fails if the file cannot be mapped.
 #[allow(unsafe_code)]
 pub(super) fn map_own(file: &File) -> io::Result<MmapMut> {
-    // SAFETY: only the region that owns `file` accesses it (see above), so there is no other mapping, and nothing truncates or writes it.
+    // SAFETY: only the region that owns `file` accesses it (see above), so no other mapping exists, and nothing truncates or writes it.
     unsafe { MmapMut::map_mut(file) }
 }
 

@@ -99,7 +99,7 @@ pub(super) struct Regions {
     pub(super) committed: Vec<MappedRegion>,
     /// Regions that are only reserved.
     pub(super) reserved: Vec<MappedRegion>,
-    /// Number of committed bytes; `None` if there is no such list.
+    /// Number of committed bytes; `None` if no such list exists.
     pub(super) mapped_bytes: Option<u64>,
 }
 

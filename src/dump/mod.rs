@@ -46,6 +46,8 @@ mod write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+#[cfg(feature = "cli")]
+pub(crate) use compressed::sniff_inside;
 pub use compressed::{Cache, Draft as CacheDraft, Found};
 pub(crate) use elf_core::diag_page_places;
 pub use error::DumpError;
@@ -212,7 +214,7 @@ pub struct MappedRegion {
     pub write: bool,
     /// Whether it is executable.
     pub execute: bool,
-    /// What the region was mapped from. `None` in ELF cores, which list file mappings separately.
+    /// The file that the region was mapped from. `None` in ELF cores, which list file mappings separately.
     pub backing: Option<Backing>,
     /// Start of the allocation that contains the region. Minidumps only.
     pub allocation: Option<Addr>,

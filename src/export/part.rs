@@ -145,7 +145,7 @@ impl<'h> Part<'h> {
     /// The subgraph selected by `scope`.
     ///
     /// # Errors
-    /// [`Error::NoObject`] if there is no object at the address, [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
+    /// [`Error::NoObject`] if no object is at the address, [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
     pub fn open(heap: &'h Heap, scope: &Scope) -> Result<Part<'h>, Error> {
         let notes = heap.begin();
         let graph = notes.with(heap.graph(false)?);

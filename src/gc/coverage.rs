@@ -1,7 +1,7 @@
 //! Notes and coverage of heap walks.
 
 use super::walk::{SegmentIndex, Walker};
-use crate::base::{Collector, Count, NoteKind, plural, share};
+use crate::base::{Collector, Count, Missing, NoteKind, plural, share};
 use crate::model::{CoverageModel, GapKind, WalkModel};
 
 /// Adds notes for ranges without objects, and for walks that ended early.
@@ -10,7 +10,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
         let Some(segment) = heap.segment(*i) else { continue };
         let name = format!("{} segment {} of heap {}", segment.generation, segment.address, segment.heap);
         if let (Some(at), Some(why)) = (walk.stopped_at, &walk.stopped_because) {
-            notes.add(NoteKind::Missing, at, format!("{name}: the walk stops at {at}: {why}; {}", plural(walk.absent_bytes, "byte")));
+            notes.add(Missing::Heap, at, format!("{name}: the walk stops at {at}: {why}; {} not shown", plural(walk.absent_bytes, "byte")));
         }
         for gap in &walk.gaps {
             let (kind, what) = match gap.kind {

@@ -1,7 +1,7 @@
 //! Kind and state of the garbage collector.
 
 use super::HeapId;
-use crate::base::{Addr, Collector, Limits, NoteKind};
+use crate::base::{Addr, Collector, Limits, Missing, NoteKind};
 use crate::contract::{ContractError, Descriptor};
 use crate::data;
 use crate::memory::Memory;
@@ -48,7 +48,7 @@ const FREE: u64 = 2;
 const OLDEST: u64 = 2;
 
 impl Facts {
-    /// What is known of the GC of a heap that was carved: nothing.
+    /// The facts of the GC of a carved heap: none is known.
     pub(super) fn unknown() -> Facts {
         Facts {
             identifiers: Vec::new(),
@@ -160,7 +160,7 @@ fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, co
     let variable = d.pointer("Heaps")?;
     let reported_at = d.pointer("NumHeaps").ok();
     let Some(reported) = count else {
-        notes.add(NoteKind::Missing, reported_at, "the GC heap count is not in the dump");
+        notes.add(Missing::Heap, reported_at, "the GC heap count is not in the dump");
         return Ok(Vec::new());
     };
     let Some(count) = u64::try_from(reported).ok().filter(|n| *n > 0) else {
@@ -170,7 +170,7 @@ fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, co
     let array = match memory.ptr(variable) {
         Ok(a) => a,
         Err(e) => {
-            notes.add(NoteKind::Missing, e.address, format!("GC heap list: {e}"));
+            notes.add(Missing::Heap, e.address, format!("the GC heap list cannot be read: {e}"));
             return Ok(Vec::new());
         }
     };
@@ -191,7 +191,7 @@ fn heaps(memory: &Memory, d: &Descriptor, notes: &Collector, limits: &Limits, co
             Ok(a) if a.is_null() => null.push((index, at)),
             Ok(a) => out.push(HeapId { index, address: Some(a) }),
             Err(e) => {
-                notes.add(NoteKind::Missing, e.address, format!("the GC heap list ends before heap {index}: {e}"));
+                notes.add(Missing::Heap, e.address, format!("the GC heap list ends before heap {index}: {e}"));
                 break;
             }
         }

@@ -6,7 +6,7 @@
 //! re-registered from a finalizer starts over in the part of generation 0, whatever generation the object is in by then.
 
 use super::{HeapId, Reading};
-use crate::base::{Addr, AddrRange, Disjoint, NoteKind};
+use crate::base::{Addr, AddrRange, Disjoint, Missing, NoteKind};
 use crate::data::{CFinalize, GCHeap};
 use crate::model::{FinalizerState, Generation};
 
@@ -48,7 +48,7 @@ impl Reading<'_> {
         let mut queue = FinalizerQueue { heap: heap.index, entries: Vec::new(), complete: false };
         let what = format!("heap {}: finalization queue", heap.index);
         let Some(at) = self.places.at(heap, GCHeap::FinalizeQueue) else {
-            self.notes.add(NoteKind::Missing, None, format!("{what}: the descriptor does not give its address"));
+            self.notes.add(Missing::Finalization, None, format!("{what}: the descriptor does not give its address"));
             return queue;
         };
         let Some(address) = self.needed(&what, self.memory.ptr(at)) else { return queue };
@@ -70,7 +70,7 @@ impl Reading<'_> {
         if parts < 7 {
             // Before the POH existed, the first part held large objects.
             queue.complete = false;
-            self.notes.add(NoteKind::Missing, address, format!("{what}: the descriptor does not give the start of its large objects"));
+            self.notes.add(Missing::Finalization, address, format!("{what}: the descriptor does not give the start of its large objects"));
         }
         for (index, bounds) in (1usize..).zip(fills.windows(2)) {
             let [from, to] = bounds else { continue };
@@ -105,7 +105,7 @@ impl Reading<'_> {
             }
             let Ok(object) = self.memory.ptr(at) else {
                 let absent = range.end.since(at).unwrap_or(0) / word;
-                self.notes.add(NoteKind::Missing, at, format!("{what}: up to {absent} entries from {at} are not in the dump"));
+                self.notes.add(Missing::Finalization, at, format!("{what}: up to {absent} entries from {at} are not in the dump"));
                 return false;
             };
             if !object.is_null() {
@@ -123,7 +123,7 @@ impl Reading<'_> {
             Some((offset, self.descriptor.number("CFinalizeFillPointersLength").ok()?))
         };
         let Some((offset, length)) = layout().filter(|(_, n)| *n >= 3) else {
-            self.notes.add(NoteKind::Missing, address, format!("{what}: the descriptor does not describe its layout"));
+            self.notes.add(Missing::Finalization, address, format!("{what}: the descriptor does not describe its layout"));
             return None;
         };
         if length > self.limits.per_heap_array {

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 use super::Reading;
 use super::fields::HandleFields;
 use super::handles::{HandleFilter, MAX_BLOCKS, MAX_PER_BLOCK};
-use crate::base::{Addr, Count, Disjoint, NoteKind};
+use crate::base::{Addr, Count, Disjoint, Missing};
 use crate::data::TableSegment;
 use crate::model::{HandleBlocks, HandleKind, HandleMemory};
 
@@ -63,7 +63,7 @@ impl Reading<'_> {
                     }
                     Err(e) => {
                         whole = false;
-                        self.notes.add(NoteKind::Missing, segment, format!("handle table segment {segment}: {e}"));
+                        self.notes.add(Missing::Handles, segment, format!("handle table segment {segment}: {e}"));
                     }
                 }
             }

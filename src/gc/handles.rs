@@ -10,7 +10,7 @@ use std::collections::HashSet;
 
 use super::fields::HandleFields;
 use super::{Gc, Reading};
-use crate::base::{Addr, AddrRange, Answer, Count, Disjoint, NoteKind};
+use crate::base::{Addr, AddrRange, Answer, Count, Disjoint, Missing, NoteKind};
 use crate::data::{Field, HandleTable, HandleTableBucket, HandleTableMap, Inline, TableSegment};
 use crate::memory::ReadError;
 use crate::model::{FeatureSource, HandleKind, HandleModel, RegionListModel, RegionModel};
@@ -101,13 +101,13 @@ impl Reading<'_> {
             for segment in self.handle_segments(fields, table, &mut seen, &words) {
                 if let Err(e) = self.handle_segment(fields, segment, filter, &words, &mut visit) {
                     let what = format!("handle table segment {segment}: {e}");
-                    self.notes.add(NoteKind::Missing, segment, what);
+                    self.notes.add(Missing::Handles, segment, what);
                 }
             }
         }
         words.note("reading handle tables", &self.notes);
         if tables == 0 && self.notes.notes().complete() {
-            self.notes.add(NoteKind::Missing, fields.map_at, "no handle table found");
+            self.notes.add(Missing::Handles, fields.map_at, "no handle table found");
         }
         tables
     }
@@ -173,7 +173,7 @@ impl Reading<'_> {
         }
         if let Some((slot, at)) = first {
             let what = format!(
-                "{wrong} of {slots} slots of the handle table bucket at {bucket} have no table of their own, the first is slot {slot}"
+                "{wrong} of {slots} slots of the handle table bucket at {bucket} have no table, or the table of another slot; the first is slot {slot}"
             );
             self.notes.add(NoteKind::Invalid, at, what);
         }
@@ -320,7 +320,7 @@ impl Reading<'_> {
             let object = match self.memory.ptr(address) {
                 Ok(object) => object,
                 Err(e) => {
-                    self.notes.add(NoteKind::Missing, address, format!("handles of type {kind}: {e}"));
+                    self.notes.add(Missing::Handles, address, format!("handles of type {kind}: {e}"));
                     continue;
                 }
             };

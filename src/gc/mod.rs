@@ -227,7 +227,7 @@ impl Gc {
         self.carved.as_ref()?.sgen.as_ref()?.roots.as_ref()
     }
 
-    /// The same, for answers.
+    /// The carved heap, for answers.
     pub fn carved_model(&self) -> Option<CarvedModel> {
         self.carved.as_ref().map(Carved::model)
     }

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::{HeapId, Reading, names};
-use crate::base::{Addr, NoteKind, thousands};
+use crate::base::{Addr, Missing, thousands};
 use crate::data::{Bound, Field, GCHeap, Kind, OomHistory, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::{GcLimitModel, OomModel, OomReason};
@@ -35,13 +35,13 @@ impl Reading<'_> {
         let fields = bind!(&self.descriptor, OomHistory { Reason?, AllocSize?, Reserved?, Allocated?, GcIndex?, Fgm?, Size?, AvailablePagefileMb?, LohP? });
         let Ok(fields) = fields else { return Vec::new() };
         if !self.places.has(GCHeap::OomData) {
-            self.notes.add(NoteKind::Missing, None, "out-of-memory history: the descriptor does not give its address");
+            self.notes.add(Missing::Heap, None, "out-of-memory history: the descriptor does not give its address");
             return Vec::new();
         }
         let undescribed: Vec<&str> = fields.absent().collect();
         if !undescribed.is_empty() {
             let what = format!("out-of-memory history: the descriptor does not describe {}", undescribed.join(", "));
-            self.notes.add(NoteKind::Missing, None, what);
+            self.notes.add(Missing::Heap, None, what);
         }
         let of_heap = |reading: &Reading<'_>, heap| reading.oom_of(&fields, heap);
         self.each_heap("out-of-memory histories", of_heap).into_iter().flatten().collect()
@@ -67,7 +67,7 @@ impl Reading<'_> {
             text: String::new(),
         };
         if let Some(e) = record.loss.get() {
-            self.notes.add(NoteKind::Missing, e.address, format!("heap {}: out-of-memory history: {e}", heap.index));
+            self.notes.add(Missing::Heap, e.address, format!("heap {}: out-of-memory history: {e}", heap.index));
         }
         model.text = text(&model, why, call.flatten(), self.limit());
         record.any.get().then_some(model)

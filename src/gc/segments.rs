@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 
 use super::{Gc, HeapId, Reading, names};
-use crate::base::{Addr, AddrRange, Count, NoteKind, Notes, PAGE, len64, plural};
+use crate::base::{Addr, AddrRange, Count, Missing, NoteKind, Notes, PAGE, len64, plural};
 use crate::data::{self, GCHeap, HeapSegment};
 use crate::memory::ReadError;
 use crate::model::{Generation, SegmentModel, SegmentPart};
@@ -99,7 +99,7 @@ impl Reading<'_> {
         let out: Vec<SegmentModel> = out.into_iter().flatten().collect();
         // Every heap has segments from its initialization on.
         if out.is_empty() && self.notes.notes().complete() {
-            self.notes.add(NoteKind::Missing, None, "no segment of the GC heap was found");
+            self.notes.add(Missing::Heap, None, "no segment of the GC heap was found");
         }
         out
     }
@@ -110,7 +110,7 @@ impl Reading<'_> {
         for (field, what) in [ephemeral, allocated] {
             if !self.places.has(field) {
                 let what = format!("heap {}: the descriptor does not give the address of its {what}", heap.index);
-                self.notes.add(NoteKind::Missing, None, what);
+                self.notes.add(Missing::Heap, None, what);
             }
         }
         Youngest { ephemeral: self.of_heap(heap, ephemeral.0, ephemeral.1), alloc_allocated: self.of_heap(heap, allocated.0, allocated.1) }
@@ -142,7 +142,7 @@ impl Reading<'_> {
             let entry = self.generation_entry(heap, generation);
             let Some(at) = entry.and_then(|entry| self.generation.place(entry, data::Generation::StartSegment)) else {
                 self.notes.add(
-                    NoteKind::Missing,
+                    Missing::Heap,
                     None,
                     format!("heap {}: the descriptor does not give the address of its generation table", heap.index),
                 );
@@ -196,7 +196,7 @@ impl Reading<'_> {
                 Ok(raw) => raw,
                 Err(e) => {
                     let what = format!("{name} ends at {address} after {}: {e}", plural(len64(count - 1), "segment"));
-                    self.notes.add(NoteKind::Missing, address, what);
+                    self.notes.add(Missing::Heap, address, what);
                     return;
                 }
             };

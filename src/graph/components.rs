@@ -116,7 +116,7 @@ impl Components {
     }
 
     /// The graph of components, with an edge between two of them if a node of one has an edge to a node of the other.
-    /// There are no self loops or parallel edges, and targets are in increasing order.
+    /// The edges have no self loops or duplicates, and their targets are in increasing order.
     pub fn condensation(&self, graph: &Csr) -> Result<Csr, GraphError> {
         let members = self.members();
         let mut builder = CsrBuilder::with_capacity(self.of.store(), self.count as usize, 0);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::base::{Addr, Arch, Collector, IndexVec, NoteKind, Notes, index_type, len64, plural};
+use crate::base::{Addr, Arch, Collector, IndexVec, Missing, Notes, index_type, len64, plural};
 use crate::model::{CoverageKind, FinalizerState, HandleKind, HandleUse, RootCoverageModel, RootFlag, RootKind, Stacks};
 use crate::stack::gc_info::Place;
 
@@ -278,7 +278,7 @@ impl Roots {
             0 => String::new(),
             n => format!("; and for {}", plural(len64(n), "other reason")),
         };
-        notes.add(NoteKind::Missing, first.address, format!("{what}: {}{more}", first.message));
+        notes.add(Missing::Stacks, first.address, format!("{what}: {}{more}", first.message));
     }
 
     /// Returns the notes about failed reads of roots on stacks, for answers that use them.

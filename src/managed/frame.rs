@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Method;
 use super::value::{Naming, What};
-use crate::base::{Addr, Answer, Collector, NoteKind};
+use crate::base::{Addr, Answer, Collector, Missing};
 use crate::clr::values::Place;
 use crate::managed::{Object, Value};
 use crate::model::StackFrameKind;
@@ -146,7 +146,7 @@ impl Frame {
         let method = self.method().map_or_else(|| frame.code.method_desc.to_string(), |method| method.name().to_string());
         if found.is_none() {
             notes.add(
-                NoteKind::Missing,
+                Missing::Metadata,
                 frame.code.method_desc,
                 format!("the {what} of {method} are unknown: their types are not in the dump"),
             );

@@ -112,7 +112,7 @@ impl Value {
     /// instead.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if the value is not a reference, [`ValueError::Null`], [`ValueError::NoObject`] if there is no object at
+    /// [`ValueError::WrongType`] if the value is not a reference, [`ValueError::Null`], [`ValueError::NoObject`] if no object is at
     /// the address, [`ValueError::Absent`].
     pub fn object(&self) -> Result<Object, Error> {
         if !self.is_reference() {

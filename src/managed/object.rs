@@ -49,7 +49,7 @@ pub struct Reference {
     pub offset: u64,
     /// The field: `_items`, `[3]` in an array, `[3].key` in an array of structures; `None` if unknown.
     pub field: Option<String>,
-    /// The target. `None` if there is no object at the address: corruption, or an interior pointer.
+    /// The target. `None` if no object is at the address: corruption, or an interior pointer.
     pub object: Option<Object>,
     /// The address stored.
     pub address: Addr,
@@ -62,7 +62,7 @@ impl Heap {
     /// and also accepts interior addresses.
     ///
     /// # Errors
-    /// [`Error::NoObject`] if there is no object, or free space, [`Error::Unknown`] if the memory is not in the dump.
+    /// [`Error::NoObject`] if no object is there, or only free space, [`Error::Unknown`] if the memory is not in the dump.
     pub fn object(&self, address: Addr) -> Result<Object, Error> {
         let notes = Collector::new();
         self.object_if_any(address).ok_or_else(|| Error::NoObject(address).given(&notes.into_notes()))
@@ -71,7 +71,7 @@ impl Heap {
     /// The object at or around `address`. The first call walks the heap to find object starts.
     ///
     /// # Errors
-    /// [`Error::NoObject`] if there is no object, [`Error::Unknown`] if a part of the heap could not be walked.
+    /// [`Error::NoObject`] if no object is found, [`Error::Unknown`] if a part of the heap could not be walked.
     pub fn object_around(&self, address: Addr) -> Result<Object, Error> {
         let starts = self.starts();
         let found = starts.containing(self.walker(), address);

@@ -19,7 +19,7 @@ use crate::session::{Error, ValueError};
 /// | [`String`] | a non-null reference to a string |
 /// | `Option<T>` | a reference or a `Nullable<T>` that may be null |
 ///
-/// Widths must match: there are no implicit conversions. Implement the trait for your own structures:
+/// Widths must match: conversions are never implicit. Implement the trait for your own structures:
 ///
 /// ```
 /// use gcdump::{Error, FromValue, Value};

@@ -81,7 +81,7 @@ impl Root {
     }
 
     /// The OS ID of the thread to which the stack, register or static belongs.
-    pub fn thread(&self) -> Option<u64> {
+    pub fn thread_os_id(&self) -> Option<u64> {
         self.roots.thread_of(&self.root)?.os_id
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Frame;
 use super::frame::Stack;
-use crate::base::{Addr, Answer, Collector, NoteKind};
+use crate::base::{Addr, Answer, Collector, Missing};
 use crate::clr::threads::{self, AllocContext};
 use crate::managed::Object;
 use crate::session::{Error, Runtime};
@@ -139,7 +139,7 @@ impl Thread {
         let Some(walked) = walked.into_iter().next() else { return Ok(notes.finish(Vec::new())) };
         for gap in walked.walk.gaps.iter().filter(|gap| gap.lack.loses_frames()) {
             let module = self.runtime.readers().ok().and_then(|readers| self.runtime.module_of_gap(gap, &readers.namer));
-            notes.add(NoteKind::Missing, gap.from, format!("frames are missing: {}", gap.lack.reason(module.as_deref())));
+            notes.add(Missing::Stacks, gap.from, format!("frames are missing: {}", gap.lack.reason(module.as_deref())));
         }
         let count = walked.walk.frames.len();
         let stack = Arc::new(Stack::new(&self.runtime, walked.walk));

@@ -47,7 +47,7 @@ impl Copies {
         part.get_mut(skip..)?.first_chunk_mut()
     }
 
-    /// Whether there are no copies.
+    /// Whether the list of copies is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

@@ -235,7 +235,7 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
     Ok(added)
 }
 
-/// Minimum number of relocated pointers that must agree with the dump if there is no build ID. They change with every change of the code
+/// Minimum number of relocated pointers that must agree with the dump if the file has no build ID. They change with every change of the code
 /// before their targets. libcoreclr has 11,000 in RELRO, a small NativeAOT program 254.
 const AGREEING_POINTERS: u64 = 128;
 /// Minimum number of data pages that must agree instead. A single page may occur in many files.

@@ -9,7 +9,7 @@ use crate::base::{Addr, AddrRange};
 const MAX_NAME: u64 = 4096;
 
 impl Image {
-    /// Reads the headers of the image at `base`. `None` if there is no image there, or its first page is absent.
+    /// Reads the headers of the image at `base`. `None` if no image is there, or if its first page is absent.
     pub fn at(memory: &Memory, base: Addr) -> Option<Image> {
         let magic = memory.bytes(base, 4).ok()?;
         match magic.as_ref() {

@@ -215,12 +215,12 @@ pub struct BelowThreshold {
     pub least_share: Option<f64>,
 }
 
-/// A problem that was not looked for.
+/// A problem that was not inspected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SkippedProblem {
     /// The problem.
     pub id: ProblemId,
-    /// Why it was not looked for.
+    /// Why it was not inspected.
     pub reason: String,
 }

@@ -76,7 +76,7 @@ pub struct AsyncReport {
     /// Chains by the object that they wait for, most chains first.
     #[serde(skip)]
     pub roots: Vec<AsyncRootSum>,
-    /// Whether screens show the methods of the framework that only lead through (`--framework`).
+    /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
 }
@@ -237,7 +237,7 @@ pub struct TaskModel {
     pub display: Option<Name>,
     /// Exceptions of a faulted task.
     pub exceptions: Vec<TaskExceptionModel>,
-    /// Whether the exceptions were not observed; `null` if there are none.
+    /// Whether the exceptions were not observed; `null` if the task has none.
     pub unobserved: Option<bool>,
 }
 
@@ -272,7 +272,7 @@ pub struct TaskPart {
     pub waiters: Vec<TaskWaiter>,
     /// Exceptions of a faulted task.
     pub exceptions: Vec<TaskExceptionModel>,
-    /// Whether the exceptions were not observed; `null` if there are none.
+    /// Whether the exceptions were not observed; `null` if the task has none.
     pub unobserved: Option<bool>,
 }
 

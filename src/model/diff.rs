@@ -46,7 +46,7 @@ named_enum! {
         Grown = "grown",
         /// Fewer bytes, or as many bytes and fewer objects.
         Shrunk = "shrunk",
-        /// The same number of objects and bytes.
+        /// Number of objects and bytes are unchanged.
         Same = "same",
     }
 }

@@ -96,7 +96,7 @@ pub struct HandleModel {
     /// For dependent handles: the dependent object. For weak interior pointers: the address of the pointer. For cross
     /// references: the native context. `null` for all others.
     pub secondary: Option<Addr>,
-    /// For dependent handles: type name of the dependent object; `null` if there is none or the name is unknown.
+    /// For dependent handles: type name of the dependent object; `null` if absent, or if the name is unknown.
     pub secondary_type: Option<Name>,
 }
 

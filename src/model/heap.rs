@@ -45,7 +45,7 @@ pub struct CarvedModel {
     pub references: u64,
     /// Number of those that lead to the start of an object.
     pub references_to_objects: u64,
-    /// Number of runs of objects that nothing leads to, which are left out: what a collection has left behind.
+    /// Number of runs of objects that nothing leads to, which are left out: remains of compacted regions.
     pub left_out_ranges: u64,
     /// Number of their objects.
     pub left_out_objects: u64,
@@ -137,10 +137,10 @@ pub struct AllocContextModel {
     pub owner: ContextOwner,
     /// Managed thread id, or generation.
     pub owner_id: Option<u64>,
-    /// Index of the heap that contains the range; `null` if there is no range, or if it is in no known segment. For a generation's context, the heap
+    /// Index of the heap that contains the range; `null` if the range is absent, or in no known segment. For a generation's context, the heap
     /// of the generation.
     pub heap: Option<u64>,
-    /// Server GC: index of the heap that the last range came from; `null` if there was none, or if the GC's layout is unknown.
+    /// Server GC: index of the heap that the last range came from; `null` if absent, or if the GC's layout is unknown.
     pub alloc_heap: Option<u64>,
     /// Server GC: index of the heap that the GC prefers for the thread, that of the processor it ran on.
     pub home_heap: Option<u64>,

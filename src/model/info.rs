@@ -205,9 +205,9 @@ pub struct MorePrecise {
 }
 
 impl MorePrecise {
-    /// Text such as `1 of 3 stacks are not known precisely`.
+    /// Text such as `1 of 3 stacks are not exact`.
     pub(crate) fn stacks(&self) -> String {
-        format!("{} of {} stacks are not known precisely", self.stacks, self.total)
+        format!("{} of {} stacks are not exact", self.stacks, self.total)
     }
 }
 

@@ -103,7 +103,7 @@ pub struct LocksReport {
     pub deadlocks: Vec<DeadlockModel>,
     /// Chains of waiting threads outside deadlocks that end in an object without a known owner.
     pub chains: Vec<WaitChain>,
-    /// Whether screens show the methods of the framework that only lead through (`--framework`).
+    /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
 }
@@ -181,7 +181,7 @@ pub struct WaitModel {
     pub others: Vec<Addr>,
     /// Evidence for the object.
     pub evidence: WaitEvidence,
-    /// Timeout in milliseconds; `null` if there is none, or if it cannot be determined.
+    /// Timeout in milliseconds; `null` if absent, or if it cannot be determined.
     pub timeout_ms: Option<u32>,
     /// The innermost method outside `System.Threading`, as the compiler named it.
     pub method: Option<Name>,
@@ -209,7 +209,7 @@ pub struct ThreadWait {
     pub type_name: Option<Name>,
     /// Evidence for the object.
     pub evidence: WaitEvidence,
-    /// Timeout in milliseconds; `null` if there is none, or if it cannot be determined.
+    /// Timeout in milliseconds; `null` if absent, or if it cannot be determined.
     pub timeout_ms: Option<u32>,
     /// The threads that hold the object; empty if none does, or if locks of this kind have no owner.
     pub owners: Vec<LockOwner>,

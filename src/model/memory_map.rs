@@ -105,7 +105,7 @@ named_enum! {
 pub struct MemoryReport {
     /// How much of the address space the dump lists.
     pub listing: MemoryListing,
-    /// Why there is no runtime; memory that only the runtime can identify is `anonymous` then.
+    /// Reason why the runtime cannot be read; memory that only the runtime can identify is `anonymous` then.
     pub runtime_error: Option<String>,
     /// Memory by kind, most accessible memory first. Each byte is counted once.
     pub kinds: Vec<MemoryKindModel>,

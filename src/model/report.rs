@@ -9,8 +9,8 @@ use super::{
 };
 use crate::base::{Addr, Name};
 
-/// `report`: a page about a process, composed of the answers of other commands. A part is `null` if it could not be answered; `lacking` has the
-/// reason.
+/// `report`: a page about a process, composed of the answers of other commands. A part is `null` if it could not be answered, for a reason
+/// in `lacking`.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PageReport {

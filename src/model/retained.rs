@@ -148,7 +148,7 @@ pub struct ElementsModel {
     pub type_name: Name,
     /// Number of elements according to the container.
     pub count: u64,
-    /// Type of the keys: that of most of the first ones, or the declared one; `null` if there are no keys.
+    /// Type of the keys: that of most of the first ones, or the declared one; `null` without keys.
     pub key: Option<Name>,
     /// Type of the values or elements, determined like `key`. For entries of a `MemoryCache`, that of their values.
     pub value: Option<Name>,
@@ -350,7 +350,7 @@ pub struct PathsReport {
     pub roots: u64,
     /// Shortest paths, up to the requested number per object: first from exact roots, then from stacks, then from weak handles.
     pub paths: Vec<PathModel>,
-    /// Whether screens show the objects of the framework that only lead through (`--framework`).
+    /// Whether screens show the objects of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
     /// With `--type`: the shortest paths merged by type; `paths` lead to the first object then.

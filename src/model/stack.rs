@@ -88,7 +88,7 @@ pub struct StacksReport {
     pub fault: Option<FaultModel>,
     /// With `--merge`: stacks with equal frames merged, outermost frame first, most threads first.
     pub merged: Option<Vec<MergedFrame>>,
-    /// Whether screens show the frames of the framework that only lead through (`--framework`).
+    /// Whether screens show the frames of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
 }
@@ -234,7 +234,7 @@ pub struct ArgumentModel {
     /// Declared type; with `&`, an address of such a value.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Location at this instruction according to the method's debug info, written as in a disassembly: `[rbp-0x8]`, `rdi`; `null` if there is none.
+    /// Location at this instruction according to the method's debug info, written as in a disassembly: `[rbp-0x8]`, `rdi`; `null` if absent.
     pub location: Option<String>,
     /// Value at that location; `null` if it cannot be determined.
     pub value: Option<FieldValue>,

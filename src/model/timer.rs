@@ -98,7 +98,7 @@ pub struct RegisteredWait {
     pub object: Addr,
     /// The handle that it waits for.
     pub handle: Option<Addr>,
-    /// Timeout in milliseconds; `null` if there is none.
+    /// Timeout in milliseconds; `null` if absent.
     pub timeout_ms: Option<u64>,
     /// Whether the wait continues after a call.
     pub repeating: Option<bool>,

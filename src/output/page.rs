@@ -194,15 +194,15 @@ impl Paging {
         if let Some(order) = self.sort.filter(|_| !self.sorted) {
             let column = order.column;
             return Err(match has.is_empty() {
-                true => format!("no order by {column}: nothing is listed"),
-                false => format!("no order by {column}: this can be sorted by {has}"),
+                true => format!("cannot sort by {column}: nothing is listed"),
+                false => format!("cannot sort by {column}: this can be sorted by {has}"),
             });
         }
         if let Some(condition) = self.filter.filter(|_| !self.filtered) {
             let asked = condition.columns().join(", ");
             return Err(match has.is_empty() {
-                true => format!("--where: nothing is listed that has {asked}"),
-                false => format!("--where: no list has {asked}; the columns are {has}"),
+                true => format!("--where: nothing is listed with a column {asked}"),
+                false => format!("--where: no list has a column {asked}; the columns are {has}"),
             });
         }
         Ok(self.pages)

@@ -169,7 +169,7 @@ impl<'r> Sections<'r> {
         self.push(Section::Line(text.into()));
     }
 
-    /// Adds a line that there is none of `what`, qualified if the answer is incomplete.
+    /// Adds a line that `what` was not found, qualified if the answer is incomplete.
     pub fn none(&mut self, what: &str) {
         self.line(format!("{what}{}.", self.within()));
     }

@@ -77,6 +77,11 @@ impl Screen {
         self.paint(Ink::Alarm, text)
     }
 
+    /// Formats a remark, which is less important than other text.
+    pub fn remark<'t>(&self, text: &'t str) -> impl Display + 't {
+        self.paint(Ink::Faint, text)
+    }
+
     /// Formats `text` in `ink` if the screen has colors.
     pub(super) fn paint<T: Display>(&self, ink: Ink, text: T) -> Painted<T> {
         Painted { style: self.color.then(|| ink.style()).flatten(), text }
@@ -101,12 +106,25 @@ pub(super) enum Ink {
     /// Unknown values, remarks.
     Faint,
     Alarm,
+    /// Warnings.
+    Caution,
 }
 
 impl Ink {
     /// Every ink, the first for text without a color.
-    const ALL: [Ink; 10] =
-        [Ink::Plain, Ink::Heading, Ink::Address, Ink::Size, Ink::Bar, Ink::Hole, Ink::Pin, Ink::Waste, Ink::Faint, Ink::Alarm];
+    const ALL: [Ink; 11] = [
+        Ink::Plain,
+        Ink::Heading,
+        Ink::Address,
+        Ink::Size,
+        Ink::Bar,
+        Ink::Hole,
+        Ink::Pin,
+        Ink::Waste,
+        Ink::Faint,
+        Ink::Alarm,
+        Ink::Caution,
+    ];
 
     /// The mark of the first ink. Such characters have no width, and `sanitize` removes them from text.
     const FIRST_MARK: u32 = 0x2060;
@@ -135,6 +153,7 @@ impl Ink {
             Ink::Waste => color(AnsiColor::Red),
             Ink::Faint => Style::new().dimmed(),
             Ink::Alarm => color(AnsiColor::Red).bold(),
+            Ink::Caution => color(AnsiColor::Yellow).bold(),
         })
     }
 }
@@ -166,6 +185,6 @@ mod tests {
             assert_eq!((Ink::of_mark(ink.mark()), width(&ink.mark().to_string())), (Some(ink), 0));
             assert!(is_hostile(ink.mark()));
         }
-        assert_eq!([Ink::of_mark('a'), Ink::of_mark('数'), Ink::of_mark('\u{206a}')], [None; 3]);
+        assert_eq!([Ink::of_mark('a'), Ink::of_mark('数'), Ink::of_mark('\u{206b}')], [None; 3]);
     }
 }

@@ -32,7 +32,7 @@ impl<T> std::fmt::Debug for List<T> {
 }
 
 impl<T: Serialize> List<T> {
-    /// Returns the list with these columns only, or with all if there are no names or if `format` has no columns.
+    /// Returns the list with these columns only, or with all if `names` is empty or `format` has no columns.
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] if the list does not have one of the columns.

@@ -82,7 +82,7 @@ pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names
 /// Widths of a bar in columns; 0 for no bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
-    /// Minimum width, for which columns are dropped; 0 if the bar is omitted when there is no room.
+    /// Minimum width, for which columns are dropped; 0 if the bar is omitted if it does not fit.
     pub least: u16,
     /// Maximum width.
     pub most: u16,

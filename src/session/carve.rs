@@ -4,24 +4,28 @@ use super::{Runtime, Startup};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, file_name, ranges};
 use crate::clr::loader_heaps::LoaderHeaps;
-use crate::dump::ThreadStacks;
+use crate::dump::{Container, ThreadStacks};
 use crate::gc::Searched;
-use crate::memory::Image;
+use crate::memory::{Image, ImageFormat};
 use crate::stack::code::CodeUse;
 
-/// The writable captured memory of a process that is no image, no stack, and no heap of the loader: objects may be there. `why` says why
+/// The writable captured memory of a process outside images and heaps of the loader: objects may be there. `why` says why
 /// the GC's structures are not used.
 pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let (file, memory) = (runtime.file(), runtime.memory());
     let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
     let writable = ranges::union(file.regions.iter().filter(|r| r.write && !r.execute).map(|r| r.range).collect(), 0);
+    let is_core = file.facts.container == Container::ElfCore;
     let mut taken: Vec<AddrRange> = file.files.iter().map(|f| f.range).collect();
     for module in &file.modules {
         taken.push(AddrRange::new(module.base, module.base.plus(module.size)));
-        taken.extend(tried(|| Image::at(memory, module.base)).map(|image| image.range));
+        // In a core, the runtime maps assemblies as files, which are smaller than the headers say.
+        let loaded = tried(|| Image::at(memory, module.base)).filter(|i| i.format == ImageFormat::Elf || !is_core);
+        taken.extend(loaded.map(|image| image.range));
     }
-    let stacks = ThreadStacks::new(file);
-    taken.extend(file.threads.iter().filter_map(|thread| stacks.whole(thread, None)));
+    // Other memory may adjoin a stack, and is taken for a part of it.
+    let of_threads = ThreadStacks::new(file);
+    let stacks = ranges::union(file.threads.iter().filter_map(|thread| of_threads.whole(thread, None)).collect(), 0);
     tried(|| of_the_runtime(runtime, &mut taken));
     let writable = if writable.is_empty() { captured } else { ranges::intersect(&captured, &writable) };
     let collector = standalone(runtime);
@@ -29,7 +33,7 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
         Some(file) => format!("{file}, the GC that the process was started with, does not describe it ({why})"),
         None => why,
     };
-    Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, why, collector }
+    Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, stacks, why, collector }
 }
 
 /// The file of the standalone GC that the process was started with, if it has loaded it.

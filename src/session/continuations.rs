@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::bindings::Bindings;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::{missed, tried};
-use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
+use crate::base::{Addr, AddrRange, Collector, Missing, Name, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, library_types};
 use crate::clr::methods::{MethodName, Methods, Parameters};
@@ -223,7 +223,7 @@ impl SuspendedMethods {
                 files.join(", "),
                 if files.len() == 1 { "this file" } else { "these files" }
             );
-            notes.add(NoteKind::Missing, first, what);
+            notes.add(Missing::Async, first, what);
         }
     }
 }

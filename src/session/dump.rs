@@ -222,7 +222,7 @@ impl Dump {
     /// The runtime of the process, or the first of several.
     ///
     /// # Errors
-    /// [`RuntimeError`] if there is no readable runtime.
+    /// [`RuntimeError`] if no runtime is readable.
     pub fn runtime(&self) -> Result<Runtime, RuntimeError> {
         self.runtime_at(0)
     }
@@ -230,7 +230,7 @@ impl Dump {
     /// The runtime at `index`, from 0.
     ///
     /// # Errors
-    /// [`RuntimeError`] if there is no such runtime.
+    /// [`RuntimeError`] if no such runtime exists.
     pub fn runtime_at(&self, index: usize) -> Result<Runtime, RuntimeError> {
         let list = self.runtimes()?;
         list.get(index).cloned().ok_or(RuntimeError::NoSuchRuntime { index, have: list.len() })
@@ -239,7 +239,7 @@ impl Dump {
     /// All runtimes of the process; never empty.
     ///
     /// # Errors
-    /// [`RuntimeError`] if there is no readable runtime.
+    /// [`RuntimeError`] if no runtime is readable.
     pub fn runtimes(&self) -> Result<&[Runtime], RuntimeError> {
         self.runtimes.as_ref().as_ref().map(Vec::as_slice).map_err(Clone::clone)
     }

@@ -7,7 +7,7 @@ use crate::dump::DumpError;
 use crate::graph::GraphError;
 use crate::heapgraph::MemoryLimit;
 
-/// Why there is no answer. Data that is missing from an answer is in its [`Notes`](crate::base::Notes).
+/// Reason why a question has no answer. Data that is missing from an answer is in its [`Notes`](crate::base::Notes).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -26,10 +26,10 @@ pub enum Error {
     /// The answer would exceed [`Limits::max_memory`](crate::base::Limits::max_memory).
     #[error(transparent)]
     Memory(#[from] MemoryLimit),
-    /// The graph exceeds the memory limit, and there is no room for its temporary file.
+    /// The graph exceeds the memory limit, and its temporary file does not fit on the disk.
     #[error(transparent)]
     Room(#[from] NoRoom),
-    /// There is no object at or around the address.
+    /// No object is at or around the address.
     #[error("there is no object at {0}")]
     NoObject(Addr),
     /// The address is not in the requested range.

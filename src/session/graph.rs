@@ -87,7 +87,7 @@ impl Heap {
     }
 
     /// The number of objects whose graph the next opening of this dump would have to build again, since it would not find an index. `None`
-    /// if there is no graph yet, or if an index exists that the graph came from or that belongs to another dump.
+    /// if the graph is not built yet, or if an index exists that the graph came from or that belongs to another dump.
     #[doc(hidden)]
     pub fn index_spares(&self) -> Option<u32> {
         let graph = self.parts().graph.get()?;

@@ -369,7 +369,7 @@ impl Heap {
         })
     }
 
-    /// Why the existing index cannot be used; `None` if it can, or if there is none. Opens the index.
+    /// Why the existing index cannot be used; `None` if it can, or if it does not exist. Opens the index.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<&IndexError> {
         self.opened_index().as_ref().err()

@@ -7,7 +7,7 @@ use super::{Namer, Runtime};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::reads;
-use crate::base::{Addr, Collector, Count, Name, NoteKind, len64};
+use crate::base::{Addr, Collector, Count, Missing, Name, NoteKind, len64};
 use crate::clr::methods::MethodName;
 use crate::clr::modules::Symbols;
 use crate::stack::StackError;
@@ -214,7 +214,7 @@ impl<'r> SourceLines<'r> {
             }
             if let Some(at) = symbols.absent.filter(|_| symbols.pdb.is_none()) {
                 let what = format!("the debug information within {name} is not in the dump; --modules PATH with its file supplies it");
-                notes.add(NoteKind::Missing, at, what);
+                notes.add(Missing::DebugInfo, at, what);
             }
         }
         if known.reads == 0 {
@@ -223,11 +223,11 @@ impl<'r> SourceLines<'r> {
         if let Some(why) = &known.why_unplaced {
             let frames =
                 if known.unplaced == 1 { "the offset of a frame".into() } else { format!("the offsets of {} frames", known.unplaced) };
-            notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be determined: {why}"));
+            notes.add(Missing::DebugInfo, why.address(), format!("{frames} cannot be determined: {why}"));
         }
         if let Some(why) = known.why.as_ref().filter(|_| known.reads > 0) {
             let frames = if known.lost == 1 { "a source line".into() } else { format!("{} source lines", known.lost) };
-            notes.add(NoteKind::Missing, why.address(), format!("{frames} cannot be determined: {why}"));
+            notes.add(Missing::DebugInfo, why.address(), format!("{frames} cannot be determined: {why}"));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::bindings::Bindings;
 use super::continuations::{ContinuationFields, SuspendedMethods, named};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
-use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Name, NoteKind, Notes, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Missing, Name, NoteKind, NoteReason, Notes, len64};
 use crate::clr::fields::{Fields, Storage, Types};
 use crate::clr::generated::{Boxed, SharedNames};
 use crate::clr::method_table::Category;
@@ -68,7 +68,7 @@ pub struct Namer {
     /// Used instead of `names` for a snapshot file.
     table: Option<Arc<NameTable>>,
     types: Result<Arc<Types>, ContractError>,
-    /// The reason why there are no names.
+    /// The reason why names are missing.
     nameless: Option<String>,
     /// Notes on what the descriptor does not have for names, and for types if they are used.
     name_losses: Notes,
@@ -113,7 +113,7 @@ impl Namer {
         }
     }
 
-    /// Names types by `table`; there are no fields.
+    /// Names types by `table`, without fields.
     pub(super) fn of_table(table: Arc<NameTable>, memory: &Arc<Memory>) -> Namer {
         let undescribed = ContractError::NotAdvertised { contract: "RuntimeTypeSystem".into() };
         Namer {
@@ -361,7 +361,7 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
                 "{name} was edited while the process ran (hot reload): types that the edits added have no names, and the fields and methods \
                  that they added to other types are not shown"
             );
-            notes.add(NoteKind::Missing, module.address, what);
+            notes.add(Missing::Metadata, module.address, what);
         }
         match &module.origin {
             MetadataOrigin::UnverifiedFile(path) => {
@@ -385,6 +385,7 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
             "types of {}{more} have no names: their metadata is not in the dump; --modules PATH with the files of the application and its framework supplies them",
             shown.join(", ")
         );
-        notes.add(if was_there() { NoteKind::Missing } else { NoteKind::NoMetadata }, None, what);
+        let reason = if was_there() { NoteReason::from(Missing::Metadata) } else { NoteKind::NoMetadata.into() };
+        notes.add(reason, None, what);
     }
 }

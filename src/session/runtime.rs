@@ -10,7 +10,7 @@ use super::process::Process;
 use super::readers::Readers;
 use super::stacks::kept::KeptWalks;
 use crate::base::missed::{Kept, tried};
-use crate::base::{Addr, Answer, Collector, Limits, NoteKind, Notes, Progress};
+use crate::base::{Addr, Answer, Collector, Limits, Missing, NoteKind, Notes, Progress};
 use crate::clr::fields::CORE;
 use crate::clr::header::Headers;
 use crate::clr::threads::{Thread, Threads};
@@ -234,7 +234,7 @@ impl Runtime {
         self.thread_reader().map_or_else(
             |e| {
                 let mut notes = Notes::new();
-                notes.add(NoteKind::Missing, None, format!("the allocation contexts of the threads cannot be read: {e}"));
+                notes.add(Missing::Threads, None, format!("the allocation contexts of the threads cannot be read: {e}"));
                 notes
             },
             |reader| reader.context_losses().clone(),

@@ -9,7 +9,7 @@ use super::{Error, GraphSource, Namer};
 use crate::base::cancel::{check_at, tick};
 use crate::base::hash::{Map, Set};
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, NoteKind, Notes, Store, be, len64, plural, total};
+use crate::base::{Addr, Answer, Buffer, Collector, Index, Limits, Missing, NoteKind, Notes, Store, be, len64, plural, total};
 use crate::dump::{DumpFacts, Snapshot, SnapshotNode, TempFiles};
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::graph::{BitSet, CsrBuilder};
@@ -293,10 +293,10 @@ impl HeapSnapshot {
         let notes = Collector::new();
         if file.sampling != 1.0 {
             let what = format!("the file has a sample of the heap; each object represents {:.1} objects", file.sampling);
-            notes.add(NoteKind::Missing, None, what);
+            notes.add(Missing::File, None, what);
         }
         if let Some(loss) = &file.loss {
-            notes.add(NoteKind::Missing, None, format!("the file was made from an incomplete dump: {loss}"));
+            notes.add(Missing::File, None, format!("the file was made from an incomplete dump: {loss}"));
         }
         let store = store_of(&inner.process.limits, file)?;
         let (graph, names) = caught(|| Reader::new(file).graph(&store, &notes))??;

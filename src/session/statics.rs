@@ -240,7 +240,7 @@ impl<'t> StaticsReader<'t> {
         self.budget.note("reading static fields", notes);
         if let (count @ 1.., at) = self.claimed {
             let threads = if count == 1 { "a thread claims".to_string() } else { format!("{count} threads claim") };
-            notes.add(NoteKind::Invalid, at, format!("{threads} the thread statics of another thread: they are read once"));
+            notes.add(NoteKind::Invalid, at, format!("{threads} the thread statics of another thread: those are read once"));
         }
     }
 

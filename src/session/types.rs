@@ -6,7 +6,7 @@ use regex_lite::Regex;
 
 use super::Namer;
 use super::csharp::{is_generic, with_full_names};
-use crate::base::{Addr, Collector, Name, NoteKind, glob, len64, plural};
+use crate::base::{Addr, Collector, Missing, Name, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::type_names::Label;
 use crate::gc::ObjectType;
@@ -189,7 +189,7 @@ impl TypeFilter {
         TypeFilter { meanings: patterns.iter().map(meaning).collect() }
     }
 
-    /// Whether there are no patterns, which selects every type.
+    /// Whether the list of patterns is empty, which selects every type.
     pub(crate) fn is_empty(&self) -> bool {
         self.meanings.is_empty()
     }
@@ -226,7 +226,7 @@ fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collect
     let lost = len64(lost.count());
     if lost > 0 {
         let types = plural(lost, "type");
-        notes.add(NoteKind::Missing, None, format!("'{pattern}' may mean some of {types} whose names are not in the dump"));
+        notes.add(Missing::Metadata, None, format!("'{pattern}' may mean some of {types} whose names are not in the dump"));
     }
 }
 

@@ -46,7 +46,7 @@ pub(crate) struct Start {
     pub(crate) hijacked: bool,
     /// The memory of the stack, if known.
     pub(crate) stack: Option<AddrRange>,
-    /// For a thread on its signal stack, the used part of its own stack.
+    /// For a thread on its signal stack, the used part of its normal stack.
     pub(crate) own: Option<AddrRange>,
     /// The budget of the walk.
     pub(crate) part: Allowance,
@@ -174,7 +174,7 @@ impl StackWalker {
         self.frames.native(self.code.bytes(), &frame.frame)
     }
 
-    /// The first explicit frame of a thread, which is on its own stack; `None` if there is none, or if it is not in the dump.
+    /// The first explicit frame of a thread, which is on its own stack; `None` if absent, or if it is not in the dump.
     pub(crate) fn first_frame(&self, thread: Addr) -> Option<Addr> {
         self.frames.first(self.code.bytes(), thread).ok().flatten()
     }

@@ -191,7 +191,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// A stack that is completely unknown for the reason `lack`.
+    /// A stack of which nothing is known, with the reason.
     pub(crate) fn unknown(lack: Lack) -> Walk {
         let gap = Gap { from: None, to: None, registers: Box::default(), ip: None, lack };
         Walk { gaps: vec![gap], ..Walk::default() }

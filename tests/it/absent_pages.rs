@@ -17,9 +17,9 @@ fn open(path: &Path) -> DumpFile {
     dump::open(path, &OpenOptions::default()).unwrap()
 }
 
-/// Removes the ranges `gone` from the captured memory.
-pub fn without(dump: &mut DumpFile, gone: &[AddrRange]) {
-    gone.iter().for_each(|hole| dump.remove(*hole));
+/// Removes the ranges `lost` from the captured memory.
+pub fn without(dump: &mut DumpFile, lost: &[AddrRange]) {
+    lost.iter().for_each(|hole| dump.remove(*hole));
 }
 
 /// The read-only parts of the runtime's image; `headers` excludes the first page.

@@ -324,7 +324,7 @@ fn objects(data: &Value, method: &str) -> Vec<u64> {
 }
 
 #[test]
-fn chains_of_the_repositorys_dumps_are_confirmed_by_both_directions() {
+fn chains_of_dumps_in_the_repository_are_confirmed_by_both_directions() {
     for (name, methods) in [("net10-wks-asyncmix-heap", 34), ("net10-wks-async-heap", 120), ("net10-wks-http-heap", 42)] {
         let data = whole(&corpus(name), &["async"]);
         let totals = &data["totals"];

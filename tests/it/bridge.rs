@@ -94,7 +94,7 @@ fn components_of_peers_are_the_cycles_made_by_the_program() -> Tested {
     let sccs: Vec<BTreeSet<&str>> = rows(&data["sccs"]).iter().map(|s| texts(rows(&s["objects"]), "address")).collect();
     let alone: BTreeSet<&str> = [truth["alone"].as_str().unwrap()].into();
     assert_eq!(sccs, [addresses(&truth["ring_a"]), addresses(&truth["ring_b"]), alone]);
-    // The component with `alone` is reached only through b: there is no reference from a.
+    // Only b refers to the third component: a has no reference to it.
     assert_eq!(data["xrefs"], json!([{ "src": 0, "dst": 1 }, { "src": 1, "dst": 2 }]));
     assert!(rows(&data["sccs"]).iter().all(|s| s["alive"] == true));
     // Lists between the peers belong to the cycles.

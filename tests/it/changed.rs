@@ -282,7 +282,7 @@ fn a_truncated_list_of_timers_is_reported() {
             }
             // An address that is not an object, and an object of another type.
             for value in [NOWHERE, number(&answer["timers"][0]["state"])] {
-                assert_eq!(whole.check(&what, &[(at, value, 8)], "where no timer is", &["timers"]), 1);
+                assert_eq!(whole.check(&what, &[(at, value, 8)], "that is not a timer", &["timers"]), 1);
                 bent += 1;
             }
         }

@@ -77,7 +77,7 @@ fn bash_completes_types_of_the_dump_among_files_of_any_name() {
     ] {
         assert!(offered(line, at).contains(&"Lab.Node".to_string()), "{line:?}: {:?}", offered(line, at));
     }
-    // The word being typed is not the dump, and without a dump there are no candidates.
+    // The word being typed is not the dump, and without a dump the list of candidates is empty.
     assert!(offered(&["gcdump", "stat", "--type", "Lab"], 3).is_empty());
     std::fs::copy(dump, folder.path().join("only.dmp")).unwrap();
     assert_eq!(offered(&["gcdump", "stat", "--type", "Lab.Nod"], 3)[0], "Lab.Node");

@@ -25,7 +25,7 @@ fn help_fits_the_screen() {
         let ran = run_on(SMALL, &args);
         assert!(ran.exit == Exit::Ok && !ran.out.is_empty(), "{args:?}: {}", ran.err);
         assert_eq!(too_wide(&ran.out), Vec::<&str>::new(), "{args:?}");
-        // Text is filled, not chopped: there are no lines of one word between full ones.
+        // Text is filled, not chopped: no line of one word is between full ones.
         let lines: Vec<&str> = ran.out.lines().collect();
         let chopped = lines
             .windows(3)

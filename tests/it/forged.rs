@@ -28,7 +28,7 @@ fn repeat(dump: &mut DumpFile, at: u64, times: u64) -> u64 {
 fn a_segment_with_more_bytes_than_the_file_is_not_walked() {
     for shape in crate::common::shapes() {
         let mut target = Spec::standard(shape).build();
-        // There are no objects after the last nonempty segment.
+        // No object follows the last nonempty segment.
         let segments = target.expected()["segments"].as_array().unwrap().clone();
         let full = segments.iter().filter(|s| s["allocated_bytes"] != 0);
         let last = full.max_by_key(|s| number(&s["start"])).unwrap();

@@ -60,7 +60,7 @@ fn the_global_context_is_a_row_even_if_it_is_empty() {
         assert_eq!((&rows[0]["pointer"], &rows[0]["limit"]), (&"0x0".into(), &"0x0".into()), "{name}");
         assert_eq!(rows[0]["allocated_bytes"], 0, "{name}");
     }
-    // If the context is not in the dump, there is no row.
+    // A context that is not in the dump has no row.
     let (_, heap) = ask(&corpus("win-net10-wks-basics-mini"), &["heap"]);
     let contexts = list(&heap["data"], "allocation_contexts");
     let global = contexts.iter().find(|c| c["owner"] == "global");

@@ -173,7 +173,7 @@ fn the_handle_of_a_sync_block_to_its_lock_is_not_a_handle_of_the_program() {
         );
         let block = thin.sync_block.unwrap();
         assert_eq!((block.held, block.recursion, block.waiters, block.lock), (Some(true), Some(3), Some(0), None));
-        // There is no metadata here, which would describe the state of the lock.
+        // The dump has no metadata, which would describe the state of the lock.
         let block = header(2).sync_block.unwrap();
         assert_eq!((block.lock, block.held, block.hash_code), (Some(address(&handle["object"])), None, None));
     }

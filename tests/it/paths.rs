@@ -102,7 +102,7 @@ fn the_number_of_roots_is_the_number_that_reach_the_object() {
         let most = referenced.iter().take(cases(4, 10)).map(|(to, _)| **to);
         let rooted = all.iter().map(|r| r.object).step_by(all.len() / cases(4, 10) + 1);
         for target in spread.iter().copied().chain(most).chain(rooted) {
-            // There is no path to an address that is not an object of the heap.
+            // An address that is not an object of the heap has no path.
             let Ok(found) = paths(&heap, &PathsQuery { paths: 10_000, ..PathsQuery::to(target) }) else { continue };
             let found = found.data;
             let reach = referrers.reach(target, &statics);

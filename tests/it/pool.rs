@@ -206,7 +206,7 @@ fn requests_in_flight_are_those_of_the_program() -> Tested {
 fn a_process_without_a_pool_says_so() {
     let path = corpus("net10-wks-basics-full");
     let shown = run(&["pool", "--no-local-files", path.to_str().unwrap()]);
-    assert_eq!((shown.exit, shown.out.trim()), (Exit::Ok, "Nobody has used the thread pool."), "{}", shown.err);
+    assert_eq!((shown.exit, shown.out.trim()), (Exit::Ok, "The process has not used the thread pool."), "{}", shown.err);
     for command in ["timers", "requests"] {
         assert_eq!(run(&[command, "--no-local-files", path.to_str().unwrap()]).exit, Exit::Ok, "{command}");
     }

@@ -101,8 +101,9 @@ fn depth_follows_references_and_each_object_once() {
     assert_eq!(list.iter().filter(|r| r["depth"] == 1).count(), one["list"].as_array().unwrap().len());
     assert!(list.iter().any(|r| r["depth"] == 3) && list.iter().all(|r| r["depth"].as_u64().unwrap() <= 3));
     let closure = depth("64");
-    let froms: std::collections::BTreeSet<&str> = closure["list"].as_array().unwrap().iter().map(|r| r["from"].as_str().unwrap()).collect();
-    assert_eq!(closure["objects"].as_u64(), Some(froms.len() as u64));
+    let sources: std::collections::BTreeSet<&str> =
+        closure["list"].as_array().unwrap().iter().map(|r| r["from"].as_str().unwrap()).collect();
+    assert_eq!(closure["objects"].as_u64(), Some(sources.len() as u64));
 }
 
 /// `path`, `object` and similar commands accept the names that `statics` and `path` print.

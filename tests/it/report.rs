@@ -235,7 +235,7 @@ fn hidden_contents_are_hidden_in_every_command() {
         gcdump::analysis::strings(&whole, &gcdump::analysis::StringsQuery { min_count: 1, top: 0, ..Default::default() }).unwrap();
     assert_eq!((listed.totals.strings, listed.totals.bytes), (counted.totals.strings, counted.totals.bytes));
     let like = gcdump::analysis::StringsQuery { like: Some("*".into()), ..Default::default() };
-    assert!(gcdump::analysis::strings(&heap, &like).is_err(), "a pattern would tell");
+    assert!(gcdump::analysis::strings(&heap, &like).is_err(), "a pattern would reveal them");
     // A copy without contents has the same names.
     let folder = tempfile::tempdir().unwrap();
     let redacted = folder.path().join("redacted.dmp");

@@ -328,5 +328,5 @@ fn the_addresses_of_the_rows_are_recorded() {
     assert!(lists(&["stat", "--by", "generation"])[0].iter().all(Option::is_none));
     let held = lists(&["retained", "--tree"])[0][0].unwrap().to_string();
     assert!(lists(&["path", &held]).iter().flatten().any(|a| a.is_some_and(|a| a.to_string() == held)));
-    assert_eq!(lists(&["objects", "--json"]), Vec::<Vec<Option<Addr>>>::new(), "only tables tell");
+    assert_eq!(lists(&["objects", "--json"]), Vec::<Vec<Option<Addr>>>::new(), "only tables have rows");
 }

@@ -27,7 +27,7 @@ fn text<'v>(v: &'v Value, key: &str) -> &'v str {
     v[key].as_str().unwrap_or_default()
 }
 
-/// Returns an address, or 0 if there is none.
+/// Returns an address, or 0 if absent.
 fn address(v: &Value, key: &str) -> u64 {
     text(v, key).strip_prefix("0x").and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0)
 }

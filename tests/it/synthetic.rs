@@ -425,7 +425,7 @@ fn every_answer_says_that_there_are_two_runtimes() {
             let page = common::run(&["report", "--no-graph", "--format", "html", "--no-local-files", path]);
             assert!(page.out.contains("of 2 runtimes; --runtime 1 for the other"), "{}", page.err);
         }
-        // With one runtime there is no such note.
+        // With one runtime, this note is absent.
         let (_, answer) = ask_bytes(&one.build().to_elf_core(), &["threads"]);
         assert_eq!((&answer["runtimes"], &answer["runtime"]["index"]), (&1.into(), &0.into()));
         assert!(!answer["warnings"].to_string().contains("other-runtimes"));

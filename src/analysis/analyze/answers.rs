@@ -18,7 +18,7 @@ use crate::analysis::{
 use crate::analysis::{
     async_chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
 };
-use crate::base::{Addr, Answer, Collector, NoteKind};
+use crate::base::{Addr, Answer, Collector, Missing};
 use crate::model::{
     AsyncReport, DiffReport, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport,
     InspectionId, InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RequestsReport,
@@ -26,7 +26,7 @@ use crate::model::{
 };
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
-/// The reason why a problem was not looked for.
+/// The reason why a problem was not inspected.
 #[derive(Clone, Debug)]
 pub(in crate::analysis) struct Skip(pub(in crate::analysis) String);
 
@@ -36,7 +36,7 @@ pub(super) struct Received<T> {
     pub(super) loss: Option<String>,
 }
 
-/// A lazily computed answer, or the reason why there is none.
+/// A lazily computed answer, or the reason for its absence.
 pub(super) type Cached<T> = OnceCell<Result<Received<T>, String>>;
 
 /// The answers of other analyses. Their notes become notes of the whole report.
@@ -143,7 +143,7 @@ impl<'a> Answers<'a> {
 
     /// Adds the note that `what` is not inspected because of `error`.
     pub(super) fn lacks(&self, what: &str, error: &Error) -> Skip {
-        self.notes.add(NoteKind::Missing, None, format!("{what}: {error}"));
+        self.notes.add(Missing::Answer, None, format!("{what}: {error}"));
         Skip(error.to_string())
     }
 

@@ -136,7 +136,7 @@ impl Root<'_> {
             return match self.kind {
                 AsyncRootKind::Queue => "is ready and waits for a thread of the pool".into(),
                 AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
-                AsyncRootKind::Abandoned => "nobody can go on with".into(),
+                AsyncRootKind::Abandoned => "nothing can complete".into(),
                 _ => format!("waits for {}", self.label),
             };
         };

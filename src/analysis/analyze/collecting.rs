@@ -66,7 +66,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             ),
         ),
         Some(GcPhase::Marking) => {
-            finding(ProblemSeverity::Info, &format!("A blocking collection{which} was at work, and was not moving objects"))
+            finding(ProblemSeverity::Info, &format!("A blocking collection{which} was running, and was not moving objects"))
         }
         Some(GcPhase::Background) => {
             finding(ProblemSeverity::Info, "A background collection was running: some garbage may not be swept yet")

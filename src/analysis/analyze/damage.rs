@@ -24,8 +24,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(Vec::new());
     }
     let first = report.findings.first().filter(|_| errors > 0);
-    let told = first.map(|first| format!("; {}, the first: {}", counted(errors, "error"), one_line(&first.message))).unwrap_or_default();
-    let title = format!("{} of the heap are neither objects nor free space: it is corrupt{told}", counted(skipped, "byte"));
+    let detail = first.map(|first| format!("; {}, the first: {}", counted(errors, "error"), one_line(&first.message))).unwrap_or_default();
+    let title = format!("{} of the heap are neither objects nor free space: it is corrupt{detail}", counted(skipped, "byte"));
     Ok(vec![Problem {
         count: Some(errors),
         bytes: Some(skipped),

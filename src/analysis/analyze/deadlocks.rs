@@ -26,9 +26,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         };
         let edges: Vec<String> = d.edges.iter().take(MAX_EDGES).map(edge).collect();
         let more = if d.edges.len() > MAX_EDGES { ", …" } else { "" };
-        let behind = match len64(d.victims.len()) {
+        let victims = match len64(d.victims.len()) {
             0 => String::new(),
-            n => format!("; {} behind them", counted(n, "thread")),
+            1 => "; 1 other thread waits for them".into(),
+            n => format!("; {} wait for them", counted(n, "other thread")),
         };
         // A class whose constructor does not return blocks every other thread that needs the class.
         let constructor = d.edges.iter().find(|e| e.kind == WaitEdgeKind::ClassConstructor).and_then(|e| e.type_name.as_ref());
@@ -39,7 +40,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
                 format!("Deadlock of the static constructor {name}..cctor, {}: t", counted(stopped, "thread"))
             },
         );
-        let title = format!("{of}hreads {} {verb} for each other: {}{more}{behind}", listed(&d.threads), edges.join(", "))
+        let title = format!("{of}hreads {} {verb} for each other: {}{more}{victims}", listed(&d.threads), edges.join(", "))
             + &served(answers, &d.threads);
         Problem {
             count: Some(len64(d.threads.len())),

@@ -19,15 +19,15 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         ..answers.finding(ProblemId::StuckFinalizer, severity, title, &["finalizers"])
     };
     if let Some(wait) = locks.waits.iter().find(|w| id.is_some() && w.managed_id == id) {
-        let (severity, behind) = match count {
-            0 => (ProblemSeverity::Warning, "nothing waits behind it yet".into()),
+        let (severity, queued) = match count {
+            0 => (ProblemSeverity::Warning, "no object waits for finalization yet".into()),
             n => (ProblemSeverity::Critical, format!("{} wait for finalization", counted(n, "object"))),
         };
         let at = wait.method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
         let lock = locks.locks.iter().find(|lock| Some(lock.object) == wait.object);
         let holder = lock.and_then(|lock| lock.owner.as_ref()?.managed_id);
         let held = holder.map(|id| format!(" that thread {id}{} holds", why(answers, locks, id))).unwrap_or_default();
-        let title = format!("The finalizer thread is blocked{at} ({}{held}): {behind}", wait.kind);
+        let title = format!("The finalizer thread is blocked{at} ({}{held}): {queued}", wait.kind);
         return Ok(vec![Problem {
             object: wait.object,
             type_name: wait.type_name.clone(),

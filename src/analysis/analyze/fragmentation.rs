@@ -7,7 +7,7 @@
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
-use super::line::percent;
+use super::line::{in_units, percent};
 use crate::base::{share, thousands};
 use crate::model::{Generation, PinnedTypeModel, Problem, ProblemId, ProblemSeverity};
 
@@ -28,7 +28,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
         None if most.is_some_and(|g| g.generation == Generation::Loh) => "large objects are not moved unless asked for".into(),
         None => "little of it in front of pinned objects".into(),
     };
-    let title = format!("{} bytes, {} of the heap, are free between objects{within}; {why}", thousands(free), percent(part));
+    let title = format!("{} ({} of the heap) are free between objects{within}; {why}", in_units(free), percent(part));
     Ok(vec![Problem {
         count: totals.pinned_objects,
         bytes: Some(free),

@@ -8,7 +8,7 @@
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed, one_line};
 use crate::analysis::answers::answers as ask;
-use crate::base::{NoteKind, len64};
+use crate::base::{Missing, len64};
 use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
 use crate::session::Heap;
 
@@ -23,7 +23,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     if !lacking.is_empty() {
         let names = listed(lacking.iter().map(|a| &a.command));
-        answers.notes.add(NoteKind::Missing, None, format!("not answered in full: {names}"));
+        answers.notes.add(Missing::Answer, None, format!("not answered in full: {names}"));
         let reason = lacking.iter().find_map(|a| a.reason.as_ref()).map(|r| format!(" ({})", one_line(r))).unwrap_or_default();
         parts.push(format!("not answered in full: {names}{reason}"));
     }

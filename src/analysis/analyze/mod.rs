@@ -41,7 +41,7 @@ mod waste;
 use std::cmp::Reverse;
 
 use crate::analysis::SUSPECT_SHARE;
-use crate::base::{Answer, Name, NoteKind};
+use crate::base::{Answer, Missing, Name};
 use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem, Trend};
 use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
@@ -181,7 +181,7 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     for id in ProblemId::ALL.into_iter().filter(|id| usual(*id) || query.only.contains(id)) {
         answers.take_loss();
         if collecting::doubts(id) && collecting::moving(answers) {
-            answers.notes.add(NoteKind::Missing, None, format!("what is wrong with objects is not looked for: {}", collecting::DOUBTED));
+            answers.notes.add(Missing::Answer, None, format!("objects are not inspected: {}", collecting::DOUBTED));
             report.skipped.push(SkippedProblem { id, reason: collecting::DOUBTED.into() });
             continue;
         }

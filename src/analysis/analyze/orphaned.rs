@@ -19,7 +19,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let count = len64(threads.len());
         let severity = if count > 0 { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
         let owner = lock.owner.as_ref().and_then(|o| o.managed_id).map(|id| format!(" {id}")).unwrap_or_default();
-        let title = format!("{} is held by thread{owner}, which is gone; {} for it", name(lock), wait(count));
+        let title = format!("{} is held by thread{owner}, which has ended; {} for it", name(lock), wait(count));
         Problem {
             count: Some(count),
             object: Some(lock.object),

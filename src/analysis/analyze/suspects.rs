@@ -6,17 +6,72 @@
 //!
 //! Source: the dominator tree, as `retained --suspects` reads it.
 
+use indexmap::IndexMap;
+
 use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::{in_units, percent};
 use crate::analysis::retained::held_by;
-use crate::base::thousands;
+use crate::base::{len64, thousands};
 use crate::model::{Problem, ProblemId, ProblemSeverity, RootKind, Suspect, SuspectKind};
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let report = if least.share < answers.thresholds().share { answers.retained_listed()? } else { answers.retained()? };
-    let large = report.suspects.iter().flatten().filter(|s| s.retained >= least.bytes);
-    Ok(large.map(|s| finding(answers, s)).collect())
+    let mut alike: IndexMap<Alike<'_>, Vec<&Suspect>> = IndexMap::new();
+    for (n, suspect) in report.suspects.iter().flatten().filter(|s| s.retained >= least.bytes).enumerate() {
+        alike.entry(Alike::of(suspect, n)).or_default().push(suspect);
+    }
+    let found = alike.values().filter_map(|suspects| match suspects.as_slice() {
+        [] => None,
+        [suspect] => Some(finding(answers, suspect)),
+        [first, ..] => Some(merged(answers, first, suspects)),
+    });
+    Ok(found.collect())
+}
+
+/// What suspects have in common that are one finding: objects of one type that frames of one method hold, as in threads that do the same.
+#[derive(PartialEq, Eq, Hash)]
+enum Alike<'s> {
+    /// Type and method.
+    OnStacks(&'s str, &'s str),
+    /// The suspect with this number, which is a separate finding.
+    Single(usize),
+}
+
+impl<'s> Alike<'s> {
+    fn of(suspect: &'s Suspect, number: usize) -> Alike<'s> {
+        let held = suspect.roots.first().filter(|root| matches!(root.kind, RootKind::Stack | RootKind::Register));
+        let method = held.and_then(|root| root.label.split_once(" thread ")).map(|(method, _)| method);
+        match (suspect.kind, method) {
+            (SuspectKind::Object, Some(method)) => Alike::OnStacks(&suspect.type_name, method),
+            _ => Alike::Single(number),
+        }
+    }
+}
+
+/// Maximum number of objects in the title of a merged finding.
+const OBJECTS: usize = 3;
+
+/// Returns the finding about suspects that are alike.
+fn merged(answers: &Answers<'_>, first: &Suspect, all: &[&Suspect]) -> Problem {
+    // None of them dominates another, so nothing is counted twice.
+    let retained = all.iter().fold(0u64, |sum, s| sum.saturating_add(s.retained));
+    let share = all.iter().map(|s| s.share).sum::<f64>();
+    let method = first.roots.first().and_then(|root| root.label.split_once(" thread ")).map_or("a method", |(method, _)| method);
+    let objects: Vec<String> = all.iter().filter_map(|s| s.address).take(OBJECTS).map(|object| object.to_string()).collect();
+    let more = if all.len() > objects.len() { ", …" } else { "" };
+    let below = first.below.first().map(|b| format!(", in the first {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
+    let title = format!(
+        "{} objects of {}, each held by a frame of {method} ({}{more}), retain {} ({} of what is reachable){below}",
+        thousands(len64(all.len())),
+        first.type_name,
+        objects.join(", "),
+        in_units(retained),
+        percent(share)
+    );
+    let found = answers.finding(ProblemId::Suspects, ProblemSeverity::Warning, title, &["retained", "--suspects"]);
+    let type_name = Some(first.type_name.clone());
+    Problem { count: Some(len64(all.len())), bytes: Some(retained), share: Some(share), type_name, ..found }
 }
 
 /// The multiple of the threshold for a cache of a framework. Caches of fixed size, as in Roslyn and Entity Framework, are smaller.

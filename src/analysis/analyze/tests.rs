@@ -203,7 +203,8 @@ fn stuck_threads_are_reported_with_their_requests() {
         });
         found[0].title.clone()
     };
-    let whole = "Threads 4 and 5 wait for each other: 4 for Lab.Gate 0x1000 of 5, 5 for Lab.Gate 0x1000 of 4; 1 thread behind them";
+    let whole =
+        "Threads 4 and 5 wait for each other: 4 for Lab.Gate 0x1000 of 5, 5 for Lab.Gate 0x1000 of 4; 1 other thread waits for them";
     assert_eq!(title(&[6]), whole);
     assert_eq!(title(&[4]), format!("{whole}; 1 of them serves a request: GET /transfer/4"));
     assert_eq!(title(&[4, 5, 6]), format!("{whole}; 2 of them serve requests: GET /transfer/4 and GET /transfer/5"));

@@ -44,7 +44,7 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
     }
     let only = &answers.query.only;
     if !only.is_empty() && !only.contains(&main) {
-        return ("not looked for".into(), &["analyze"]);
+        return ("not inspected".into(), &["analyze"]);
     }
     let heap = got(&answers.heap).is_some_and(|heap| heap.no_heap().is_none());
     match complaint {

@@ -7,7 +7,7 @@
 
 use super::Thresholds;
 use super::answers::{Answers, INSPECTIONS, Skip};
-use super::line::{counted, one_line, percent};
+use super::line::{counted, in_units, one_line, percent};
 use crate::base::{Name, share, thousands};
 use crate::model::{InspectionRow, Problem, ProblemId, ProblemSeverity};
 
@@ -25,7 +25,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
     let (severity, noun, what) = kind(id);
     let worst = inspection.rows.first();
     let most = worst.map(|row| format!("; worst: {}", row_text(id, row))).unwrap_or_default();
-    let title = format!("{} {what}: {} bytes, {} of the heap{most}", counted(inspection.found, noun), thousands(wasted), percent(part));
+    let title = format!("{} {what}: {} ({} of the heap){most}", counted(inspection.found, noun), in_units(wasted), percent(part));
     let command: &[&str] = match id {
         ProblemId::EqualStrings => &["strings"],
         _ => &["inspect", "--only", id.name()],
@@ -66,5 +66,5 @@ fn row_text(id: ProblemId, row: &InspectionRow) -> String {
         Some(detail) => format!(" ({detail})"),
         None => String::new(),
     };
-    format!("{} × {name}{detail} with {} bytes", thousands(row.count), thousands(row.bytes))
+    format!("{} × {name}{detail} with {}", thousands(row.count), in_units(row.bytes))
 }

@@ -4,7 +4,7 @@ use super::queues::queued;
 use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, Count, NoteKind, len64, plural};
+use crate::base::{Addr, Collector, Count, Missing, len64, plural};
 use crate::bcl::tasks::{AsyncType, Outside, Plan, Running, Tasks, Waiter, flags, status};
 use crate::model::{AsyncTotals, TaskStatus};
 use crate::session::Heap;
@@ -224,7 +224,7 @@ impl Builder<'_> {
             }
         }
         if unread.0 > 0 {
-            notes.add(NoteKind::Missing, unread.1, format!("the state of {} cannot be read", plural(unread.0, "task")));
+            notes.add(Missing::Async, unread.1, format!("the state of {} cannot be read", plural(unread.0, "task")));
         }
         listed
     }
@@ -334,7 +334,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Compares the awaiters of methods with the edges so far, and adds edges where there are none.
+    /// Compares the awaiters of methods with the edges so far, and adds missing edges.
     fn awaiters(&mut self, queued: &Set<Addr>, notes: &Collector) {
         let mut unread = (0u64, None);
         let mut into: Vec<(NodeIndex, NodeIndex)> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
@@ -408,8 +408,8 @@ impl Builder<'_> {
             }
         }
         if unread.0 > 0 {
-            let what = format!("what {} waited for: no state machine can be read", plural(unread.0, "asynchronous method"));
-            notes.add(NoteKind::Missing, unread.1, what);
+            let what = format!("what {} waited for is unknown: no state machine can be read", plural(unread.0, "asynchronous method"));
+            notes.add(Missing::Async, unread.1, what);
         }
     }
 

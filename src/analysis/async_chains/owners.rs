@@ -46,7 +46,7 @@ fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &m
     while let Some(waiter) = at {
         // A waiter belongs to one list only, so this list is damaged.
         if out.insert(waiter, owner).is_some() {
-            notes.add(NoteKind::LimitHit, waiter, "the waiters of a semaphore have a cycle, or are those of another one");
+            notes.add(NoteKind::LimitHit, waiter, "the list of waiters of a semaphore has a cycle, or leads to another semaphore");
             return;
         }
         at = library.reference(waiter, next);

@@ -79,7 +79,7 @@ impl<'g> Roots<'g> {
             _ if blocked => (AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result"),
             _ if threads.is_some() => (AsyncRootKind::Running, "runs on a thread"),
             _ if node.awaits => (AsyncRootKind::Unknown, "awaits a task that has completed"),
-            (_, Some(0..)) => (AsyncRootKind::Abandoned, "nothing goes on with it"),
+            (_, Some(0..)) => (AsyncRootKind::Abandoned, "nothing can complete it"),
             (_, Some(_)) => (AsyncRootKind::Unknown, "runs, but is on no thread's stack"),
             (_, None) => (AsyncRootKind::Unknown, "its state is not known"),
         };

@@ -3,7 +3,7 @@
 use super::{Condition, Node, Number, Operand, Property, Subject, Term};
 use crate::base::Name;
 
-/// What a row has in a column.
+/// The value of a row in a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RowValue<'r> {
     /// A count, a size, an id, an address.

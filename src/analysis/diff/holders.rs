@@ -236,7 +236,7 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
 }
 
 impl<'s, 'h> Comparison<'s, 'h> {
-    /// Returns the branches to follow next. There are none if objects accumulate here; then their type is returned.
+    /// Returns the branches to follow next. If objects accumulate here, the list is empty and their type is returned.
     fn step(&self, place: &Branch) -> (Vec<Branch>, Option<Name>) {
         let mut children = self.children(place);
         let part = |c: &Child| c.change >= self.floor && c.change.saturating_mul(PART) >= place.change;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::trend::trend;
 use crate::analysis::memory_map::memory_of;
-use crate::base::{Collector, Count, NoteKind, change, growth, len64, total};
+use crate::base::{Collector, Count, Missing, change, growth, len64, total};
 use crate::gc::HandleFilter;
 use crate::model::{DiffMeasure, FinalizerState, HandleKind, MemoryKind, OomModel, StatReport};
 use crate::session::{GraphSource, Runtime};
@@ -73,7 +73,7 @@ impl Measures {
                 (!list.is_empty()).then(|| len64(list.len()))
             }
             Err(e) => {
-                notes.add(NoteKind::Missing, None, format!("threads: {e}"));
+                notes.add(Missing::Threads, None, format!("threads cannot be read: {e}"));
                 None
             }
         };

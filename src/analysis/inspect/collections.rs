@@ -3,7 +3,7 @@
 use super::sweep::Counted;
 use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Count, NoteKind, thousands};
+use crate::base::{Addr, Count, Missing, thousands};
 use crate::model::InspectionRow;
 
 /// Smallest capacity of a collection that may be reported as oversized.
@@ -13,7 +13,7 @@ impl Inspector<'_> {
     /// The collections with their count. Fields that this runtime does not have are noted, once each.
     fn counted(&self) -> impl Iterator<Item = (&Counted, u64)> {
         for lacking in &self.swept.lacking {
-            self.notes.add(NoteKind::Missing, None, format!("collections: {lacking}"));
+            self.notes.add(Missing::Objects, None, format!("collections: {lacking}"));
         }
         self.swept.collections.iter().filter_map(|c| Some((c, c.count?)))
     }

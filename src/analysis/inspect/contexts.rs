@@ -13,7 +13,7 @@ use super::{Findings, Inspector, row};
 use crate::analysis::on_graph::OnGraph;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, Count, NoteKind};
+use crate::base::{Addr, Count, Missing};
 use crate::clr::binders::Binders;
 use crate::clr::library::{fields_of, noted};
 use crate::gc::{ObjectId, ObjectType};
@@ -124,7 +124,7 @@ impl Inspector<'_> {
         let on = match OnGraph::open(self.heap, false, Stacks::default(), Some(Depends::Roots)) {
             Ok(on) => on,
             Err(e) => {
-                self.notes.add(NoteKind::Missing, None, format!("what holds load contexts without objects is not known: {e}"));
+                self.notes.add(Missing::Answer, None, format!("what holds load contexts without objects is unknown: {e}"));
                 return Map::default();
             }
         };

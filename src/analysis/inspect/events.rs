@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Count, Name, NoteKind, len64, thousands, total};
+use crate::base::{Addr, Count, Missing, Name, len64, thousands, total};
 use crate::bcl::delegates::Delegates;
 use crate::gc::{Object, Visitor};
 use crate::heapgraph::{HeapGraph, ObjectSet, Roots};
@@ -66,7 +66,7 @@ impl Inspector<'_> {
         for delegate in self.swept.of(Inspected::MulticastDelegate) {
             let Some((parts, complete)) = delegates.parts(delegate).filter(|(parts, _)| parts.len() > 1) else { continue };
             if !complete {
-                self.notes.add(NoteKind::Missing, delegate, "a part of a multicast delegate is not in the dump");
+                self.notes.add(Missing::Objects, delegate, "a part of a multicast delegate is not in the dump");
             }
             let list = delegates.list_of(delegate).into_iter().collect();
             events.push(Event { delegate, list, parts: parts.iter().map(|c| (c.delegate, c.target)).collect() });

@@ -49,7 +49,7 @@ fn rule(id: InspectionId) -> &'static str {
         }
         InspectionId::EmptyCollections => "collections without an element, with the arrays that they keep",
         InspectionId::OversizedCollections => "collections with room for at least 100 elements of which less than a quarter is used",
-        InspectionId::BoxedValues => "values in objects of their own, by type",
+        InspectionId::BoxedValues => "boxed values, by type",
         InspectionId::EventLeaks => {
             "delegates with at least two parts in a field or static; a target is held only here if nothing but garbage and these \
                                      parts refers to it, and nothing but this list to the part; stacks do not count"
@@ -58,7 +58,7 @@ fn rule(id: InspectionId) -> &'static str {
             "objects registered for finalization whose finalizer was not suppressed, by type; many types need no Dispose"
         }
         InspectionId::OpenHandles => "SafeHandles that are not closed and own their handle, by type",
-        InspectionId::UnobservedExceptions => "faulted tasks whose exception nobody has looked at",
+        InspectionId::UnobservedExceptions => "faulted tasks with unobserved exceptions",
         InspectionId::LoadContexts => {
             "collectible load contexts that were asked to unload, with what holds them: objects of their types, or else Type and \
                                        reflection objects, delegates, and threads in their code"

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::base::hash::Map;
-use crate::base::{Addr, Count, NoteKind};
+use crate::base::{Addr, Count, Missing, NoteKind};
 use crate::clr::header::finalizer_suppressed;
 use crate::clr::library::{fields_of, noted};
 use crate::model::{FinalizerState, InspectionRow};
@@ -72,7 +72,7 @@ impl Inspector<'_> {
 
     pub(super) fn undisposed(&self) -> Findings<'_> {
         let Some(headers) = self.heap.runtime().headers(self.notes) else {
-            self.notes.add(NoteKind::Missing, None, "undisposed objects are not told: the runtime does not describe object headers");
+            self.notes.add(Missing::Layouts, None, "undisposed objects cannot be found: the runtime does not describe object headers");
             return Findings::plain(Vec::new());
         };
         let queues = self.notes.take(self.heap.gc().finalizer_queues());

@@ -8,7 +8,7 @@ use super::primitives::Primitives;
 use super::waits::Wait;
 use crate::base::hash::Map;
 use crate::base::missed::contradiction;
-use crate::base::{Addr, Collector, NoteKind, be, len64, plural};
+use crate::base::{Addr, Collector, Missing, NoteKind, be, len64, plural};
 use crate::bcl::Library;
 use crate::clr::header::{Headers, MAX_RECURSION};
 use crate::clr::library::{Classifier, FieldAt};
@@ -43,7 +43,7 @@ pub(super) struct Owner {
 /// Reports a negative count, which no semaphore or event can have.
 fn check_count(object: Addr, count: Option<i64>) {
     if count.is_some_and(|count| count < 0) {
-        contradiction(object, "what a semaphore or an event counts is less than zero");
+        contradiction(object, "the count of a semaphore or an event is negative");
     }
 }
 
@@ -175,7 +175,7 @@ impl<'h> Holders<'h> {
         let lost = len64(owners.filter(|o| o.orphaned.is_none()).count());
         if let Some(why) = self.unknown.as_ref().filter(|_| lost > 0) {
             let what = format!("the threads that hold {} were not found: {why}", plural(lost, "lock"));
-            self.notes.add(NoteKind::Missing, None, what);
+            self.notes.add(Missing::Locks, None, what);
         }
         out
     }
@@ -375,7 +375,7 @@ impl<'h> Holders<'h> {
             let first = match self.library.thread_static_at(table, f.list, thread.address) {
                 Ok(first) => first,
                 Err(missing) => {
-                    self.notes.add(NoteKind::Missing, None, format!("readers of reader-writer locks are not told: {missing}"));
+                    self.notes.add(Missing::Locks, None, format!("readers of reader-writer locks cannot be shown: {missing}"));
                     return out;
                 }
             };

@@ -17,7 +17,7 @@ mod waits;
 
 use std::collections::BTreeMap;
 
-use crate::base::{Addr, Answer, Collector, Count, NoteKind};
+use crate::base::{Addr, Answer, Collector, Count, Missing};
 use crate::bcl::Library;
 use crate::clr::blocking::Blocking;
 use crate::clr::library::Classifier;
@@ -131,13 +131,13 @@ impl<'h> State<'h> {
         let types = Classifier::<LockType>::bind(library.types());
         let headers = runtime.headers(notes).map(|headers| headers.with_locks(library.types()));
         if headers.is_none() {
-            notes.add(NoteKind::Missing, None, "monitors are not told: the runtime does not describe object headers");
+            notes.add(Missing::Locks, None, "monitors cannot be shown: the runtime does not describe object headers");
         }
         headers.iter().for_each(|h| h.note_sync_end(notes));
         let blocks = headers.as_ref().and_then(|h| h.sync_blocks(notes));
         // In NativeAOT programs the locks of monitors are objects.
         if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {
-            notes.add(NoteKind::Missing, None, "contended monitors are not told: the sync table is not in the dump");
+            notes.add(Missing::Locks, None, "contended monitors cannot be shown: the sync table is not in the dump");
         }
         let monitors = headers.is_some() && (blocks.is_some() || runtime.descriptor().is_native_aot());
         let blocks = blocks.unwrap_or_default();

@@ -108,7 +108,7 @@ impl Reporter<'_> {
             self.notes.add(
                 NoteKind::LimitHit,
                 None,
-                format!("more than {MAX_EDGES} times a thread waits for another: deadlocks may be missing"),
+                format!("threads wait for each other more than {MAX_EDGES} times: some deadlocks may be missing"),
             );
         }
         out.extend(joins(waits, &objects));

@@ -4,7 +4,7 @@ use super::objects::LockType;
 use super::waits::Wait;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::Map;
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Collector, Missing};
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
@@ -42,7 +42,7 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
     let fields = match TaskFields::bind(library.types(), table) {
         Ok(fields) => fields,
         Err(missing) => {
-            notes.add(NoteKind::Missing, None, format!("the tasks that threads wait for are not told: {missing}"));
+            notes.add(Missing::Async, None, format!("the tasks that threads wait for cannot be shown: {missing}"));
             return;
         }
     };

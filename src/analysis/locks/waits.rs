@@ -8,7 +8,7 @@ use super::primitives::Primitives;
 use super::wait_target::WaitTarget;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, Name, NoteKind, len64, plural};
+use crate::base::{Addr, AddrRange, Collector, Missing, Name, len64, plural};
 use crate::bcl::Library;
 use crate::clr::blocking::{Blocking, BlockingItem};
 use crate::clr::generated::importer;
@@ -122,7 +122,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         // NativeAOT programs do not have a description of their stacks.
         Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
         Err(e) => {
-            notes.add(NoteKind::Missing, None, format!("the frames of blocked threads are not told: {e}"));
+            notes.add(Missing::Stacks, None, format!("the stacks of blocked threads cannot be shown: {e}"));
             Vec::new()
         }
     };
@@ -131,9 +131,9 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         let module = runtime.module_of_gap(first, namer);
         let reason = first.lack.reason(module.as_deref());
         notes.add(
-            NoteKind::Missing,
+            Missing::Stacks,
             first.from,
-            format!("frames of {} are not told: {reason}", plural(len64(lost.len()), "blocked thread")),
+            format!("the stacks of {} cannot be shown: {reason}", plural(len64(lost.len()), "blocked thread")),
         );
     }
     let blocked = |(index, thread, stack)| {
@@ -222,7 +222,7 @@ impl Waits<'_> {
                 // The library notes that the budget is used up.
                 None if !self.library.afford(0) => break,
                 None if self.blocking.has_queues() => {
-                    notes.add(NoteKind::Missing, *address, "the threads that wait in a sync block cannot be read");
+                    notes.add(Missing::Locks, *address, "the threads that wait in a sync block cannot be read");
                 }
                 None => {}
             }
@@ -343,6 +343,6 @@ impl Waits<'_> {
 pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
     let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
     if lost > 0 {
-        notes.add(NoteKind::Missing, None, format!("what {} waited for: no stack in the dump", plural(len64(lost), "thread")));
+        notes.add(Missing::Stacks, None, format!("what {} waited for is unknown: no stack in the dump", plural(len64(lost), "thread")));
     }
 }

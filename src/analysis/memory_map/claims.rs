@@ -6,7 +6,7 @@ use super::process::Process;
 use super::sweep::Span;
 use crate::base::missed::{tried, watched};
 use crate::base::reads;
-use crate::base::{Addr, AddrRange, Collector, NoteKind, PAGE, ranges};
+use crate::base::{Addr, AddrRange, Collector, Missing, PAGE, ranges};
 use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
 use crate::memory::malloc::MallocHeap;
@@ -87,7 +87,7 @@ pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, note
     let images = Images::of(file, memory, runtime);
     for module in &images.lost {
         let what = format!("{} may be an image: its headers are not in the dump", module.path);
-        notes.add(NoteKind::Missing, module.base, what);
+        notes.add(Missing::NativeMemory, module.base, what);
     }
     let mut by_path: BTreeMap<&str, Vec<&Module>> = BTreeMap::new();
     for module in &images.modules {
@@ -108,7 +108,7 @@ pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, note
         let (image, missed) = watched(|| Image::at(memory, module.base));
         if image.is_none() && memory.has_lost(&missed) {
             let what = format!("the end of {} is unknown: its headers are not in the dump", module.file_name());
-            notes.add(NoteKind::Missing, module.base, what);
+            notes.add(Missing::NativeMemory, module.base, what);
         }
         out.extend(
             image
@@ -191,7 +191,7 @@ pub(super) fn of_gc_alone(claims: &[Claim]) -> Vec<AddrRange> {
 pub(super) fn of_gc(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>) {
     let gc = match runtime.gc() {
         Ok(gc) => notes.with(gc),
-        Err(e) => return notes.add(NoteKind::Missing, None, format!("memory of the GC cannot be identified: {e}")),
+        Err(e) => return notes.add(Missing::NativeMemory, None, format!("memory of the GC cannot be identified: {e}")),
     };
     let reserve = |from: Addr, to: Addr| Claim::new(AddrRange::new(from, to), Rank::Reserve, MemoryKind::GcReserved);
     for s in notes.take(gc.segments()) {
@@ -230,7 +230,7 @@ pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &C
         Ok(walker) => {
             let found = tried(|| reads::bounded(READS, || walker.code().ranges()));
             if let Some(e) = &found.error {
-                notes.add(NoteKind::Missing, e.address(), format!("some code heaps are unknown: {e}"));
+                notes.add(Missing::NativeMemory, e.address(), format!("some code heaps are unknown: {e}"));
             }
             for (range, used) in found.ranges {
                 let kind = match used {
@@ -241,7 +241,7 @@ pub(super) fn of_code(runtime: &Runtime, mapped: Option<&[AddrRange]>, notes: &C
                 out.push(Claim::new(range, Rank::Code, kind));
             }
         }
-        Err(e) => notes.add(NoteKind::Missing, None, format!("code heaps cannot be identified: {e}")),
+        Err(e) => notes.add(Missing::NativeMemory, None, format!("code heaps cannot be identified: {e}")),
     }
     let namer = runtime.namer();
     images(&namer, notes, out);
@@ -263,10 +263,12 @@ fn loader_heaps(runtime: &Runtime, namer: &Namer, mapped: Option<&[AddrRange]>, 
 fn images(namer: &Namer, notes: &Collector, out: &mut Vec<Claim>) {
     let (names, types) = match (namer.names(), namer.types()) {
         (Some(names), Ok(types)) => (names, types),
-        _ => return notes.add(NoteKind::Missing, None, "images of assemblies cannot be identified: the runtime does not describe them"),
+        _ => {
+            return notes.add(Missing::NativeMemory, None, "images of assemblies cannot be identified: the runtime does not describe them");
+        }
     };
     if let Some(why) = types.lacks() {
-        notes.add(NoteKind::Missing, None, format!("{why}: some images of assemblies are unknown"));
+        notes.add(Missing::NativeMemory, None, format!("{why}: some images of assemblies are unknown"));
     }
     for module in types.modules() {
         let image = names.modules().image_range(*module);

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::base::cancel::tick;
-use crate::base::{Addr, AddrRange, Collector, Count, NoteKind, PAGE, len64};
+use crate::base::{Addr, AddrRange, Collector, Count, Missing, PAGE, len64};
 use crate::memory::Memory;
 use crate::memory::malloc::{MallocHeap, Sizes, most_common};
 use crate::model::{MallocHeapKind, MallocHeapModel, MallocModel, MallocUse};
@@ -34,7 +34,7 @@ pub(super) fn blocks(memory: &Memory, heaps: &[MallocHeap], notes: &Collector) -
         row.parts = row.parts.zip(used).map(|(a, b)| a.with(b));
     }
     if let Some(at) = lost {
-        notes.add(NoteKind::Missing, at, "the use of malloc heaps is unknown: not all of their blocks are in the dump");
+        notes.add(Missing::NativeMemory, at, "the use of malloc heaps is unknown: not all of their blocks are in the dump");
     }
     let mut heaps: Vec<MallocHeapModel> = rows.into_values().collect();
     heaps.sort_by_key(|heap| (Reverse(heap.bytes), heap.start));

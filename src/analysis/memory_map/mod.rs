@@ -15,7 +15,7 @@ use claims::Claim;
 use process::Process;
 use sweep::{Piece, Span, sweep};
 
-use crate::base::{AddrRange, Answer, Collector, Count, NoteKind, cut, ranges, share};
+use crate::base::{AddrRange, Answer, Collector, Count, Missing, cut, ranges, share};
 use crate::contract::own_program;
 use crate::dump::{Backing, DumpFile, MappedRegion};
 use crate::memory::is_by_createdump;
@@ -46,13 +46,13 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     let runtime_error = runtime.as_ref().err().map(ToString::to_string);
     runtime.iter().for_each(|runtime| runtime.note_others(&notes));
     if let Some(e) = &runtime_error {
-        notes.add(NoteKind::Missing, None, format!("memory of the runtime and its GC cannot be identified: {e}"));
+        notes.add(Missing::NativeMemory, None, format!("memory of the runtime and its GC cannot be identified: {e}"));
     }
     let process = Process { file: dump.file(), memory: dump.memory() };
     let listing = listing(process);
     if listing == MemoryListing::Captured {
         let what = "the dump lists only captured memory, images and mapped files: the process may have had more";
-        notes.add(NoteKind::Missing, None, what);
+        notes.add(Missing::NativeMemory, None, what);
     }
     mapped((process, listing), runtime.as_ref().ok(), runtime_error, query, notes)
 }

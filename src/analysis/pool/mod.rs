@@ -15,7 +15,7 @@ use super::stacks::{StacksQuery, each_stack};
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
+use crate::base::{Addr, Answer, Collector, Count, Missing, Name, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
@@ -100,7 +100,7 @@ fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
         Ok(answer) => drop(notes.take(answer)),
         // No thread has a stack.
         Err(Error::Nothing(_)) => {}
-        Err(e) => notes.add(NoteKind::Missing, None, format!("what the threads of the pool run: {e}")),
+        Err(e) => notes.add(Missing::Async, None, format!("what the threads of the pool run is unknown: {e}")),
     }
     for worker in workers.iter_mut().filter(|w| w.blocked_by.is_none()) {
         let (method, display) = worker.os_id.and_then(|id| methods.remove(&id)).unzip();
@@ -206,7 +206,7 @@ impl<'h> Reader<'h> {
         };
         if !self.types.defines(PoolType::Portable) {
             let what = "thread pool: the definition of System.Threading.PortableThreadPool is not in the dump";
-            self.notes.add(NoteKind::Missing, None, what);
+            self.notes.add(Missing::Async, None, what);
             out.kind = PoolKind::Unknown;
             return out;
         }
@@ -237,7 +237,7 @@ impl<'h> Reader<'h> {
         out
     }
 
-    /// The pool, or `Some(None)` if there is none; `None` if that cannot be determined.
+    /// The pool, or `Some(None)` if the process has none; `None` if that cannot be determined.
     fn instance(&self) -> Option<Option<Addr>> {
         let Some(table) = self.types.table(PoolType::Portable) else { return Some(None) };
         noted(self.library.static_object(table, "ThreadPoolInstance"), "thread pool", self.notes)
@@ -299,7 +299,7 @@ impl<'h> Reader<'h> {
             None => match locks(self.heap, &LocksQuery::default()) {
                 Ok(answer) => self.notes.take(answer).waits.into(),
                 Err(e) => {
-                    self.notes.add(NoteKind::Missing, None, format!("what blocks the threads of the pool: {e}"));
+                    self.notes.add(Missing::Async, None, format!("what blocks the threads of the pool is unknown: {e}"));
                     Cow::default()
                 }
             },

@@ -6,7 +6,7 @@ use crate::analysis::sort::{self, Key};
 use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
+use crate::base::{Addr, Answer, Collector, Count, Missing, Name, NoteKind, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, noted};
@@ -102,7 +102,7 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
     let types = Classifier::<PoolType>::bind(library.types());
     let describer = Describer::new(&tasks, Names::new(&tasks, runtime, &namer, &notes));
     if !types.defines(PoolType::Timer) {
-        notes.add(NoteKind::Missing, None, "timers: the definition of System.Threading.TimerQueueTimer is not in the dump");
+        notes.add(Missing::Async, None, "timers: the definition of System.Threading.TimerQueueTimer is not in the dump");
     }
     let mut reader = Reader { library, types: &types, describer, notes: &notes };
     let found = notes.take(objects_of(heap, |mt| {
@@ -208,7 +208,7 @@ impl Reader<'_> {
                     break;
                 }
                 if !self.library.method_table(timer).is_some_and(|mt| self.types.of(mt).is(PoolType::Timer)) {
-                    self.notes.add(NoteKind::Invalid, timer, format!("a list of timers leads to {timer}, where no timer is"));
+                    self.notes.add(NoteKind::Invalid, timer, format!("a list of timers has an entry at {timer} that is not a timer"));
                     break;
                 }
                 out.push(Found { turn, model: self.timer(timer, &fields, true) });

@@ -12,7 +12,7 @@ use super::liveness::garbage_among;
 use super::task_names::Names;
 use super::walk::objects_of;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Collector, Count, Name, NoteKind, len64};
+use crate::base::{Addr, Answer, Collector, Count, Missing, Name, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
@@ -113,7 +113,8 @@ pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsRep
         let open: Vec<Addr> = [&pools, &connections, &sockets].into_iter().flatten().map(|(object, _)| *object).collect();
         // Without the graph, all of them may be in use.
         let garbage = if query.graph && !open.is_empty() {
-            let among = garbage_among(heap, &open).map_err(|e| notes.add(NoteKind::Missing, None, format!("garbage among sockets: {e}")));
+            let among = garbage_among(heap, &open)
+                .map_err(|e| notes.add(Missing::Answer, None, format!("sockets that are garbage cannot be left out: {e}")));
             among.ok().map(|answer| notes.take(answer))
         } else {
             None

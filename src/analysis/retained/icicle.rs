@@ -1,6 +1,6 @@
 //! The dominator tree by type, for an icicle chart: a limited number of boxes, whose sizes add up.
 //!
-//! A box represents objects of one type that the objects of the box above dominate. An object dominated by one of its own type belongs to the same
+//! A box represents objects of one type that the objects of the box above dominate. An object dominated by one of the same type belongs to the same
 //! box, so that lists and trees do not become towers. If there are too many boxes, the largest are opened first; small ones are combined in one
 //! box.
 

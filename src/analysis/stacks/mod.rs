@@ -13,7 +13,7 @@ use super::ExceptionReader;
 use super::locks::thread_locks;
 use super::tiers::Tiers;
 use crate::base::hash::Map;
-use crate::base::{Addr, Answer, Budget, Collector, Count, Name, NoteKind, glob, is_framework_method, len64};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, glob, is_framework_method, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
@@ -134,7 +134,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         let what = if query.methods.is_empty() {
             "no managed thread has one of these ids and a stack"
         } else {
-            "no thread stands in such a method"
+            "no thread has such a method on its stack"
         };
         namer.note(&notes);
         return Err(Error::Nothing(what.into()).given(&notes.into_notes()));
@@ -191,7 +191,7 @@ impl Gaps {
     fn note(self, notes: &Collector) {
         for (reason, (count, at)) in self.0 {
             let times = if count == 1 { String::new() } else { format!(" ({count} frames)") };
-            notes.add(NoteKind::Missing, at, format!("stacks: {reason}{times}"));
+            notes.add(Missing::Stacks, at, format!("stacks: {reason}{times}"));
         }
     }
 }
@@ -242,7 +242,7 @@ impl<'r> Reporter<'r> {
         });
         let asked = query.arguments || query.locals;
         let variables = methods.as_ref().filter(|_| asked).and_then(|m| ArgumentReader::new(runtime, namer, m));
-        let heap = query.roots.then(|| runtime.heap().map_err(|e| notes.add(NoteKind::Missing, None, format!("the heap: {e}"))));
+        let heap = query.roots.then(|| runtime.heap().map_err(|e| notes.add(Missing::Heap, None, format!("the heap cannot be read: {e}"))));
         let heap = heap.and_then(Result::ok);
         heap.iter().for_each(|heap| heap.note(notes));
         let budget = Budget::new(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory);
@@ -288,7 +288,7 @@ impl<'r> Reporter<'r> {
     fn named(&mut self, method: Addr) -> Option<Named> {
         let named = self.name(method);
         if named.is_none() {
-            self.notes.add(NoteKind::Missing, method, format!("the method at {method} has no name in the dump"));
+            self.notes.add(Missing::Metadata, method, format!("the method at {method} has no name in the dump"));
         }
         named
     }
@@ -419,7 +419,7 @@ impl<'r> Reporter<'r> {
         let (address, location) = (slot.location.address(), slot.location.text(self.runtime.file().facts.arch, frame_register));
         let Some(value) = slot.value else {
             let what = format!("what the stack holds at {location} is not in the dump");
-            self.notes.add(NoteKind::Missing, address, what);
+            self.notes.add(Missing::Stacks, address, what);
             return Some(self.root(location, address, None, (slot.interior, slot.pinned, true)));
         };
         // An interior pointer may point anywhere: to a local, to a static, to native memory.

@@ -15,7 +15,7 @@ const SHARE: u64 = 10;
 pub(crate) struct Recursion {
     /// `Lab.Recurse → Lab.Other, about 12,400 times, begun by Lab.Program.Main(System.String[])`.
     pub(crate) text: String,
-    /// Number of repetitions of the cycle, or the number of frames if there is no cycle.
+    /// Number of repetitions of the cycle, or the number of frames if they have no cycle.
     pub(crate) times: u64,
 }
 

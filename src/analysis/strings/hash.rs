@@ -30,7 +30,7 @@ pub(in crate::analysis) fn hashes(content: &[u8]) -> (u64, u64) {
     if !rest.is_empty() {
         (a, b) = mixed_in((a, b), last_word(content, rest));
     }
-    // Shorter contents have equal last words: those of other lengths are told apart by the callers' keys.
+    // Shorter contents have equal last words: the callers' keys contain the length, which distinguishes them.
     (folded(a, 0xd6e8_feb8_6659_fd93), mixed(b))
 }
 
@@ -43,7 +43,7 @@ fn mixed_in((a, b): (u64, u64), word: u64) -> (u64, u64) {
     (folded, product ^ (product >> 32))
 }
 
-/// The last word of `content`, of which `rest` is no whole one. Words overlap: a loop over single bytes takes longer than the hash.
+/// The last word of `content`, whose remainder `rest` is shorter than a word. Words overlap: a loop over single bytes takes longer than the hash.
 #[inline]
 fn last_word(content: &[u8], rest: &[u8]) -> u64 {
     if let Some(last) = content.last_chunk::<8>() {

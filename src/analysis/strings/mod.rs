@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::select::{Picker, Selection};
-use crate::base::{Answer, Collector, Count, NoteKind, glob, len64, plural};
+use crate::base::{Answer, Collector, Count, Missing, glob, len64, plural};
 use crate::clr::strings::Strings;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, coverage, note_walks};
 use crate::model::{Order, SortDirection, StringModel, StringSort, StringTotals, StringsReport, WalkModel};
@@ -78,7 +78,7 @@ struct Best<K, F> {
     rows: Vec<(K, Row)>,
     top: usize,
     order: F,
-    /// The last of the best rows, once there are enough: most rows are behind it.
+    /// The last of the best rows, once there are enough: most rows sort after it.
     last: Option<K>,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn grouped(
     let size = |length: u32| string.and_then(|s| s.size(|_| Some(length))).unwrap_or(0).max(smallest);
     if let Some(pattern) = &query.like {
         if heap.memory().hides_contents() {
-            return Err(Error::Query("the contents of strings are hidden here: none can be looked for".into()));
+            return Err(Error::Query("texts are hidden here: strings cannot be searched by content".into()));
         }
         values.retain(|g| reader.text(g.first, u32::MAX).is_some_and(|(t, _)| glob(pattern, &t)));
         totals = StringTotals { unreadable: totals.unreadable, ..StringTotals::default() };
@@ -203,10 +203,10 @@ pub(super) fn grouped(
     if heap.runtime().file().facts.trimmed.is_some_and(|t| t.redacted) {
         let what = "the contents of strings were overwritten by trim --redact: values are not those of the process, and all of one length are \
                     the same";
-        notes.add(NoteKind::Missing, None, what);
+        notes.add(Missing::Objects, None, what);
     }
     if totals.unreadable > 0 {
-        notes.add(NoteKind::Missing, None, format!("the content of {} is not wholly in the dump", plural(totals.unreadable, "string")));
+        notes.add(Missing::Objects, None, format!("the content of {} is only partly in the dump", plural(totals.unreadable, "string")));
     }
     let listed = len64(best.len());
     Ok(StringsReport {

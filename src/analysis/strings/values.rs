@@ -123,7 +123,7 @@ impl Values {
 #[derive(Debug)]
 pub(in crate::analysis) struct Texts<'v> {
     values: &'v Values,
-    /// Those of a piece of a segment, which may turn out to be none: its visitor counts only once it is accepted.
+    /// Values of a piece of a segment, which may turn out not to be one: its visitor counts only once it is accepted.
     own: Option<Values>,
     /// Offset of the first character in a string.
     first_char: u64,

@@ -8,7 +8,7 @@ use crate::gc::{GcDesc, Object, ObjectType};
 /// Number of different byte values from which on contents are distinctive: two objects are unlikely to have them independently. Small numbers, flags
 /// and filled buffers are below; GUIDs, texts, hashes and time stamps are above.
 const DISTINCTIVE: u32 = 8;
-/// The same threshold for strings, half of whose bytes are zero. Few programs create the same text twice at one place.
+/// Like [`DISTINCTIVE`], for strings, half of whose bytes are zero. Few programs create the same text twice at one place.
 const DISTINCTIVE_TEXT: u32 = 6;
 /// Number of different byte values from which on contents distinguish an object from its neighbors.
 const DISTINCTIVE_NEARBY: u32 = 4;

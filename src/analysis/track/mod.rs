@@ -176,7 +176,7 @@ fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> 
     let of_before: Map<Addr, &Name> = before.iter().map(|(mt, name)| (*mt, name)).collect();
     let common = after.iter().filter(|(mt, _)| of_before.contains_key(mt)).count();
     let same = after.iter().filter(|(mt, name)| of_before.get(mt) == Some(&name)).count();
-    // A dump without a heap has no types and is no evidence either way.
+    // A dump without a heap has no types and proves nothing either way.
     let none_in_common = same == 0 && !before.is_empty() && !after.is_empty();
     if none_in_common || same.saturating_mul(2) < common {
         return Err(Error::Unrelated("the dumps are from two processes: the same method tables belong to different types".into()));

@@ -11,7 +11,7 @@
 //!    its free space. Then the order excludes no candidate: the rule yields only "likely", and only if the contents are the same
 //!    and distinctive. Objects that were merely fitted are doubtful, and none is recorded as dead.
 //!
-//! Free space among large objects is reused for any object that fits, so there the rule alone never yields more than "doubtful".
+//! Free space among large objects is reused for any object that fits, so there the rule never yields more than "doubtful".
 
 use rayon::prelude::*;
 
@@ -29,15 +29,15 @@ use crate::gc::SegmentIndex;
 /// Reasons for matching an object in a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reason {
-    /// It moved by the same distance as its neighbors.
+    /// The object moved by the same distance as its neighbors.
     Distance,
     /// Nothing else in the window has its contents.
     Contents,
     /// Like `Contents`, but with small contents, which another object may have acquired.
     SmallContents,
-    /// There is no other way to fit the survivors.
+    /// The survivors fit in one way only.
     Fit,
-    /// It follows the last anchor of its part, at an unchanged distance.
+    /// The object follows the last anchor of its part, at an unchanged distance.
     Edge,
 }
 

@@ -115,7 +115,7 @@ fn poll(voters: &[Voter], at: usize) -> (usize, usize) {
     (agree, asked)
 }
 
-/// Whether a witness is no farther from a neighbor that moved in the same way than before. The last object of a row that moved together has as many
+/// Whether a witness is not farther from a neighbor that moved in the same way than before. The last object of a row that moved together has as many
 /// votes for it as against it; so does a copy after the row, but it is farther away.
 fn beside(both: &Both<'_>, voters: &[Voter], at: usize) -> bool {
     let Some((w, to)) = voters.get(at) else { return false };

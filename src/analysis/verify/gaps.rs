@@ -10,7 +10,7 @@ use super::heap_map::certain;
 use super::sink::{Detail, Found, Sink};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, Count, NoteKind};
+use crate::base::{Addr, AddrRange, Collector, Count, Missing};
 use crate::gc::{SegmentIndex, Walker};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
@@ -54,7 +54,7 @@ pub(super) fn judge(
             match verdict {
                 Verdict::Fine => {}
                 Verdict::Undecidable => {
-                    notes.add(NoteKind::Missing, at, format!("data that would show whether there is an object at {at} is not in the dump"))
+                    notes.add(Missing::Heap, at, format!("whether an object is at {at} is unknown: its memory is not in the dump"))
                 }
                 Verdict::Size(object) => {
                     let also = folded.sizes.entry(object).or_default();

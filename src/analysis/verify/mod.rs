@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, NoteKind, top_or_all, total};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Missing, NoteKind, top_or_all, total};
 use crate::clr::header::Headers;
 use crate::gc::{Gc, MAX_GAPS, ObjectStarts, SegmentIndex, Walker, coverage, note_walks};
 use crate::model::{
@@ -49,7 +49,7 @@ impl Unavailable {
 /// Checks the heap of `runtime`.
 ///
 /// # Errors
-/// [`Error::NoObject`] if there is no object at the requested address, [`Error::Contract`] if the descriptor does not have layouts of
+/// [`Error::NoObject`] if no object is at the requested address, [`Error::Contract`] if the descriptor does not have layouts of
 /// heap structures or objects.
 pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyReport>, Error> {
     let notes = runtime.begin();
@@ -80,7 +80,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     // Mono has no objects for free space.
     let blind = heap.tables().free.is_none() && heap.tables().mono().is_none();
     if moving || blind {
-        let why = if moving { "a garbage collection was rearranging the heap" } else { "the method table of free space is not known" };
+        let why = if moving { "a garbage collection was rearranging the heap" } else { "the method table of free space is unknown" };
         for check in [
             VerifyCheck::Objects,
             VerifyCheck::References,
@@ -105,7 +105,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let inside = lacking.saturating_sub(coverage.absent_bytes);
         if inside > 0 {
             let what = format!("{inside} bytes inside of objects are not in the dump");
-            notes.add(NoteKind::Missing, None, what.clone());
+            notes.add(Missing::Objects, None, what.clone());
             unavailable.add(VerifyCheck::References, what);
         }
         let bad = [FindingId::ContextBadBounds, FindingId::ContextOutsideGen0, FindingId::ContextOverlap];
@@ -217,7 +217,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     let empty = sink.clone();
     let walked = tools.map.heap.walk_once(runtime.progress(), || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
-    // An object is visited once, and a gap has one object before it, so there are no duplicates.
+    // An object is visited once, and a gap has one object before it, so duplicates cannot occur.
     let (mut before, mut doubtful) = (Map::default(), BTreeMap::new());
     let mut absent = Absent::default();
     let mut types = BTreeMap::new();
@@ -242,7 +242,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     notes.take(entries.finalizers(gc));
     let sync_entries = entries.sync_blocks(notes);
     if sync_entries > 0 {
-        notes.add(NoteKind::Missing, None, format!("{sync_entries} entries of the sync table are not in the dump"));
+        notes.add(Missing::Locks, None, format!("{sync_entries} entries of the sync table are not in the dump"));
     }
     gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::super::objects::brief;
 use super::finder::{Finder, arrow};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, NoteKind, Silent, plural};
+use crate::base::{Addr, AddrRange, Collector, Missing, Silent, plural};
 use crate::clr::fields::Storage;
 use crate::clr::method_table::Category;
 use crate::clr::statics::StaticPlace;
@@ -16,8 +16,8 @@ use crate::session::{Heap, Namer, StaticsReader};
 /// Size in bytes of the largest value of a static field.
 const MAX_VALUE: u64 = 1 << 20;
 
-/// Returns the object or free space that contains `address`, in its header word, fields or elements. If there is none, memory that could not be
-/// walked is added to `notes`.
+/// Returns the object or free space that contains `address`, in its header word, fields or elements. If neither is found, memory that could not
+/// be walked is added to `notes`.
 pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr, notes: &Collector) -> Option<ObjectBrief> {
     let (_, segment) = heap.walker().segment_of(address)?;
     let mut found = None;
@@ -117,7 +117,7 @@ impl Finder<'_> {
         let runtime = self.heap.runtime();
         let types = self.namer.types().ok()?;
         if let Some(why) = types.lacks() {
-            self.notes.add(NoteKind::Missing, None, format!("{why}: static fields of most types are unknown"));
+            self.notes.add(Missing::Statics, None, format!("{why}: static fields of most types are unknown"));
         }
         let reader = StaticsReader::bind(runtime, types, self.notes).with_threads(runtime.threads_if_any(self.notes));
         let mut found = None;

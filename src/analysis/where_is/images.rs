@@ -2,7 +2,7 @@
 
 use super::finder::Finder;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, NoteKind};
+use crate::base::{Addr, AddrRange, Missing};
 use crate::contract::GlobalValue;
 use crate::dump::Module;
 use crate::memory::{Image, ImageFormat};
@@ -19,7 +19,7 @@ impl Finder<'_> {
         let nearest = image.as_ref().map(|i| tried(|| i.nearest_export(memory, address, section.as_ref().map(|s| s.range))));
         if image.is_none() || nearest.as_ref().is_some_and(|n| n.incomplete) {
             let what = if image.is_none() { "headers" } else { "exports" };
-            self.notes.add(NoteKind::Missing, module.base, format!("not all {what} of {} are in the dump", module.file_name()));
+            self.notes.add(Missing::Modules, module.base, format!("not all {what} of {} are in the dump", module.file_name()));
         }
         let export = nearest.and_then(|n| n.export);
         let symbol_offset = export.as_ref().and_then(|(_, at)| address.since(*at));

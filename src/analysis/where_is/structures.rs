@@ -2,7 +2,7 @@
 
 use super::finder::{Finder, arrow};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, NoteKind, PAGE};
+use crate::base::{Addr, AddrRange, Missing, PAGE};
 use crate::dump::ThreadStacks;
 use crate::gc::{HandleFilter, SideTable};
 use crate::model::{HandleModel, PlaceKind, RegionListModel, RegionModel, WhereReport};
@@ -105,7 +105,7 @@ impl Finder<'_> {
             // Any word may look like the address of an `EEClass`; one that points to memory is likely to be one.
             Err(e) => {
                 if e.address.since(blank.address).is_none_or(|n| n > PAGE) && self.heap.memory().is_beside(e.address) {
-                    self.notes.add(NoteKind::Missing, e.address, format!("what is at {}: {e}", blank.address));
+                    self.notes.add(Missing::Memory, e.address, format!("what is at {} is unknown: {e}", blank.address));
                 }
                 return None;
             }

@@ -14,7 +14,7 @@ pub(crate) use plan::{Machine, MachineAt, Outside, Plan};
 use super::library::Library;
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::base::{Addr, Budget, Collector, NoteKind};
+use crate::base::{Addr, Budget, Collector, Missing};
 use crate::clr::library::{Classifier, FieldAt, Kinds, NoSuchField, fields_of, library_types, noted};
 use crate::model::TaskStatus;
 use crate::session::continuations::ContinuationFields;
@@ -170,7 +170,7 @@ impl Tasks {
         };
         if !out.kinds.defines(AsyncType::Task) {
             let what = "tasks: the definition of System.Threading.Tasks.Task is not in the dump";
-            notes.add(NoteKind::Missing, None, what);
+            notes.add(Missing::Async, None, what);
         }
         // Without a method table, the class has never been used.
         if let Some(table) = out.kinds.table(AsyncType::Task) {

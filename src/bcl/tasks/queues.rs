@@ -1,7 +1,7 @@
 //! The queues of the thread pool, and the work items in them.
 
 use super::Tasks;
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Collector, Missing, NoteKind};
 use crate::clr::library::{NoSuchField, fields_of, noted};
 
 /// Maximum number of assignable queues.
@@ -34,7 +34,7 @@ impl Tasks {
     pub(crate) fn queued(&self, queue: Addr, notes: &Collector) -> Option<Vec<Addr>> {
         let items = self.library().collections().queued(queue, &|n| self.afford(n));
         let Some((items, cut)) = noted(items, "queues of the thread pool", notes).flatten() else {
-            notes.add(NoteKind::Missing, queue, "a queue of the thread pool could not be read");
+            notes.add(Missing::Async, queue, "a queue of the thread pool could not be read");
             return None;
         };
         if cut {
@@ -50,7 +50,7 @@ impl Tasks {
     pub(crate) fn queued_locally(&self, queue: Addr, method_table: Addr, notes: &Collector) -> Result<Option<Vec<Addr>>, NoSuchField> {
         let items = self.library().collections().work_stealing_queue(queue, method_table, &|n| self.afford(n))?;
         if items.is_none() {
-            notes.add(NoteKind::Missing, queue, "a local queue of the thread pool could not be read");
+            notes.add(Missing::Async, queue, "a local queue of the thread pool could not be read");
         }
         Ok(items)
     }

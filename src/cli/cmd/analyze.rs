@@ -10,7 +10,7 @@ use crate::analysis::{self, AnalyzeQuery, Thresholds};
 use crate::base::Answer;
 use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 
-/// What is wrong with the process: findings, most important first, each with the command that shows more.
+/// Findings about the process: what is wrong, most important first, each with the command that shows more.
 ///
 /// Crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, threads blocked until tasks are
 /// complete, requests without an answer, asynchronous methods that wait for one thing, threads at one place, exceptions, fragmentation, garbage, free regions, native memory, suspects, event leaks, timers, load contexts, dynamic assemblies,
@@ -19,8 +19,8 @@ use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 /// found, or which command to ask next.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Analyze {
-    /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding. Several in the order of time (repeatable) tell
-    /// what grows steadily from what goes up and down.
+    /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding. With several, in the order of time
+    /// (repeatable), steady growth is distinguished from what rises and falls.
     #[arg(long, value_name = "BEFORE")]
     since: Vec<PathBuf>,
 
@@ -159,7 +159,7 @@ impl Command for Analyze {
     fn answer(&self, at: &At<'_>) -> Result<Answer<AnalyzeReport>> {
         let of_growth = |on: &FailOn| matches!(on, FailOn::Id(ProblemId::Growth));
         if self.since.is_empty() && (self.only.contains(&ProblemId::Growth) || self.fail_on.iter().any(of_growth)) {
-            return Err(UsageError("growth takes an earlier dump: --since BEFORE".into()).into());
+            return Err(UsageError("growth needs an earlier dump: --since BEFORE".into()).into());
         }
         let thresholds = Thresholds {
             bytes: self.min_bytes,

@@ -13,7 +13,7 @@ use crate::base::{Addr, Answer};
 use crate::model::{AsyncReport, AsyncRootKind};
 use crate::output::Paging;
 
-/// What asynchronous methods wait for: chains of awaiting methods from what everything hangs on; tasks by status.
+/// Asynchronous methods and what they wait for: chains of awaiting methods from what everything hangs on; tasks by status.
 ///
 /// Each chain goes from its root, such as a timer, a socket or a TaskCompletionSource, over the method that awaits it to the
 /// outermost one. Tables merge equal chains into trees, with the number of objects in each place; other formats list each one.
@@ -53,7 +53,7 @@ pub(in crate::cli) struct Async {
     #[arg(long)]
     completed: bool,
 
-    /// List faulted tasks with their exceptions, and whether anybody has looked at those.
+    /// List faulted tasks with their exceptions, and whether those were observed.
     #[arg(long)]
     faulted: bool,
 

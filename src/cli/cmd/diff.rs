@@ -15,7 +15,7 @@ use crate::output::Paging;
 /// Table lines other than rows: holders and the summary.
 const AROUND: usize = 16;
 
-/// What changed between dumps, of one process or of several runs: objects and bytes by type, what holds the growth, handles,
+/// Changes between dumps, of one process or of several runs: objects and bytes by type, what holds the growth, handles,
 /// threads, committed and free bytes.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Diff {
@@ -129,7 +129,7 @@ fn few(at: &At<'_>) -> usize {
 
 fn budget(path: &Path) -> Result<Vec<Rule>> {
     let text = read_small(path, "budget")?;
-    let text = String::from_utf8(text).with_context(|| UsageError(format!("{} is no text", path.display())))?;
+    let text = String::from_utf8(text).with_context(|| UsageError(format!("{} is not a text file", path.display())))?;
     let rules = Rule::parse_all(&text);
     rules.map_err(|(line, e)| UsageError(format!("{}:{line}: {e}", path.display())).into())
 }

@@ -49,7 +49,7 @@ pub(in crate::cli) struct Export {
     out: Option<PathBuf>,
 
     /// Give objects that were in this earlier dump of the process the ids that they have in its heapsnapshot: DevTools' Comparison view
-    /// then shows what became of them, as far as `track` can tell.
+    /// then shows what became of them, if `track` can determine it.
     #[arg(long, value_name = "BEFORE")]
     since: Option<PathBuf>,
 
@@ -187,16 +187,20 @@ impl Export {
         let tables = !self.tables.is_empty() || self.partition || self.retained || !self.fields.is_empty();
         let wrong = match self.to {
             ExportFormat::HeapSnapshot | ExportFormat::Gcdump if tables => {
-                Some("--tables, --fields, --partition and --retained are of the formats with tables: parquet, csv, ndjson")
+                Some("--tables, --fields, --partition and --retained apply to formats with tables only: parquet, csv, ndjson")
             }
-            ExportFormat::HeapSnapshot => self.generations.then_some("--generations is of the format gcdump"),
-            ExportFormat::Gcdump if self.contents => Some("a .gcdump file holds no contents; --contents is of the format heapsnapshot"),
-            ExportFormat::Gcdump => self.since.is_some().then_some("a .gcdump file has no ids; --since is of the format heapsnapshot"),
+            ExportFormat::HeapSnapshot => self.generations.then_some("--generations applies to the format gcdump only"),
+            ExportFormat::Gcdump if self.contents => {
+                Some("--contents applies to the format heapsnapshot only: a .gcdump file holds no contents")
+            }
+            ExportFormat::Gcdump => {
+                self.since.is_some().then_some("--since applies to the format heapsnapshot only: a .gcdump file has no ids")
+            }
             ExportFormat::Parquet | ExportFormat::Csv | ExportFormat::Ndjson if graph || self.generations => {
-                Some("tables have all objects; --since, --unreachable, --under, --min-retained and --generations are of other formats")
+                Some("--since, --unreachable, --under, --min-retained and --generations do not apply to tables, which have all objects")
             }
             _ if !self.fields.is_empty() && !self.tables.is_empty() && !self.tables.contains(&ExportTable::Objects) => {
-                Some("--fields are columns of the table objects: --tables objects")
+                Some("--fields are columns of the table objects: add --tables objects")
             }
             _ => None,
         };

@@ -18,7 +18,7 @@ use super::super::streams::Streams;
 use crate::analysis::head_parts;
 use crate::base::missed::Carried;
 use crate::base::threads::start;
-use crate::base::{Answer, Collector, Count, NoteKind};
+use crate::base::{Answer, Collector, Count, Missing, NoteKind};
 use crate::dump::DumpError;
 use crate::export::tables::Tables;
 use crate::model::{DumpModel, ExportFormat, ExportTable, FleetDump, FleetReport, FleetState, FleetTotals, Head, RuntimeModel};
@@ -27,12 +27,12 @@ use crate::session::{Dump, OpenOptions};
 
 /// Tables of many dumps side by side in one folder, for questions about a fleet: the same leak in a thousand dumps, which build regressed.
 ///
-/// Each dump is a Hive partition, TABLE/dump=ID/part-0.parquet, whose id is of its contents. Dumps that the folder has already are left
-/// alone, so that a run that was stopped goes on where it was. A dump that cannot be read has a row in `dumps` with the reason. The
+/// Each dump is a Hive partition, TABLE/dump=ID/part-0.parquet, whose id is of its contents. Dumps that the folder has already are
+/// skipped, so that a run that was stopped goes on where it was. A dump that cannot be read has a row in `dumps` with the reason. The
 /// questions, as SQL, are in docs/fleet.md.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Fleet {
-    /// The dumps; of a folder all in it, but not those in folders below it. * and ? stand for parts of names: 'dumps/*/*.dmp' [default: as for
+    /// The dumps; of a folder all in it, but not those in folders below it. * and ? match parts of names: 'dumps/*/*.dmp' [default: as for
     /// other commands].
     #[arg(value_name = "DUMP")]
     dumps: Vec<PathBuf>,
@@ -128,7 +128,7 @@ impl Fleet {
     }
 
     fn written(&self, at: &At<'_>) -> Result<(Answer<FleetReport>, Option<Described>)> {
-        let root = at.config.output.clone().ok_or_else(|| UsageError("-o LAKE names the folder to write".into()))?;
+        let root = at.config.output.clone().ok_or_else(|| UsageError("name the folder to write: -o LAKE".into()))?;
         let files = if self.dumps.is_empty() { vec![at.opening.path.clone()] } else { self.all()? };
         let wanted = |t: &ExportTable| *t == ExportTable::Dumps || self.tables.contains(t);
         let list = ExportTable::ALL.into_iter().filter(wanted).collect();
@@ -163,9 +163,9 @@ impl Fleet {
                 FleetState::Failed => totals.failed.bump(),
             }
             if let Some(why) = &row.error {
-                notes.add(NoteKind::Missing, None, format!("{}: {why}", row.path));
+                notes.add(Missing::File, None, format!("{}: {why}", row.path));
             } else if let Some(loss) = loss {
-                notes.add(NoteKind::Missing, None, format!("{}: {loss}", row.path));
+                notes.add(Missing::File, None, format!("{}: {loss}", row.path));
             }
             described = described.or(of);
             rows.push(row);

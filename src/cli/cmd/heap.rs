@@ -20,7 +20,7 @@ pub(in crate::cli) struct Heap {
     #[arg(long)]
     map: bool,
 
-    /// In the map, tell garbage from objects: builds the graph, as `unreachable` does.
+    /// In the map, distinguish garbage from objects: builds the graph, as `unreachable` does.
     #[arg(long, requires = "map")]
     garbage: bool,
 

@@ -15,13 +15,13 @@ use crate::session::Heap;
 
 /// Write an index beside a dump: later commands find it there and answer without walking the heap.
 ///
-/// It holds object starts, types, sizes, references, the dominator tree and sums, in a file of about two thirds of a heap's size. With it,
+/// An index holds object starts, types, sizes, references, the dominator tree and sums, in a file of about two thirds of a heap's size. With it,
 /// stat, retained, path, objsize, diff and the like take milliseconds on a dump of gigabytes. It belongs to one dump: commands check that
-/// before they use it, and walk the heap as ever where it does not fit. Remove it when it is in the way. A shell that somebody typed in
-/// leaves one when it ends, if it built a large graph.
+/// before they use it, and walk the heap if it does not fit. It can be removed at any time. An interactive shell
+/// writes one when it ends, if it built a large graph.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Index {
-    /// Read an index instead, all of it, and tell whether it fits the dump. Exit code 1 if not.
+    /// Read an existing index completely instead, and check that it fits the dump. Exit code 1 if not.
     #[arg(long)]
     check: bool,
 

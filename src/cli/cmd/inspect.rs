@@ -14,7 +14,7 @@ use crate::output::Paging;
 /// Rows on a terminal without `--top`.
 const FEW: usize = 10;
 
-/// What the heap wastes, and what is held by mistake.
+/// Memory that the heap wastes, and objects held by mistake.
 ///
 /// Equal strings and arrays, zeros, sparse arrays, empty and oversized collections, boxed values, event leaks, undisposed objects, open
 /// handles, unobserved exceptions, load contexts that stay, registrations.

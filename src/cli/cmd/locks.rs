@@ -17,7 +17,7 @@ use crate::output::Paging;
 /// joined threads and tasks.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Locks {
-    /// Also list locks that nobody holds or waits for.
+    /// Also list locks that no thread holds or waits for.
     #[arg(long)]
     all: bool,
 
@@ -37,8 +37,10 @@ pub(in crate::cli) struct Locks {
 impl Command for Locks {
     const NAME: &'static str = "locks";
     const GROUP: Group = Group::Threads;
-    const EXAMPLES: &'static [Example] =
-        &[example("locks DUMP", "who holds what, who waits for whom, and deadlocks"), example("locks --all DUMP", "free locks as well")];
+    const EXAMPLES: &'static [Example] = &[
+        example("locks DUMP", "locks with holders and waiting threads, and deadlocks"),
+        example("locks --all DUMP", "free locks as well"),
+    ];
     type Report = LocksReport;
 
     fn dump(&self) -> Result<Option<PathBuf>> {

@@ -21,7 +21,7 @@ pub const MCP: Entry = Entry {
 
 const EXAMPLES: &[Example] = &[
     example("mcp --root DIR", "for the dumps in a folder and those below it"),
-    example("mcp DUMP", "for one dump alone"),
+    example("mcp DUMP", "for one dump only"),
     example("mcp --root DIR --timeout 2m --max-memory 8G --no-local-files", "for dumps that are not trusted"),
 ];
 
@@ -37,7 +37,7 @@ pub(in crate::cli) struct Mcp {
     pub(in crate::cli) root: Vec<PathBuf>,
 
     /// Show texts of the process: strings, messages of exceptions, elements of arrays of characters and bytes. They go to the assistant
-    /// and whoever runs it.
+    /// and to the provider that runs it.
     #[arg(long)]
     pub(in crate::cli) contents: bool,
 

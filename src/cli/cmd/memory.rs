@@ -22,7 +22,7 @@ const FEW: usize = 10;
 /// regions, handle tables, bookkeeping (card tables, mark array), stacks, images, loader heaps, code heaps and stubs, mapped files, gaps and
 /// `.bss` of images, reserves of the GC. Shares are of the memory that the process could access.
 ///
-/// Beside `loader-heap` and `stub-heap` stands what such a heap is for: method tables and descriptors (`high-frequency`, `low-frequency`),
+/// The purpose of a heap follows `loader-heap` and `stub-heap`: method tables and descriptors (`high-frequency`, `low-frequency`),
 /// statics, precodes and other stubs. Heaps of glibc's malloc are listed with what is in use and free in them, and the most common sizes of blocks.
 /// Anonymous memory includes heaps of other allocators. ZERO is the size of pages of zeros: mostly never written. UNLISTED is memory that the runtime names and the dump does
 /// not list, such as address space reserved by the GC in dumps of createdump.

@@ -86,7 +86,7 @@ mod fetching {
     use clap::Args;
 
     use crate::analysis::{ModulesQuery, modules};
-    use crate::base::{Answer, NoteKind, plural};
+    use crate::base::{Answer, Missing, plural};
     use crate::cli::args::{duration, size};
     use crate::cli::command::At;
     use crate::cli::exit::UsageError;
@@ -182,7 +182,7 @@ mod fetching {
             let missing = fetched.iter().filter(|f| f.outcome != FetchOutcome::Fetched).count();
             if missing > 0 {
                 let what = format!("{} could not be fetched", plural(crate::base::len64(missing), "file"));
-                answer.notes.add(NoteKind::Missing, None, what);
+                answer.notes.add(Missing::File, None, what);
             }
             answer.data.fetched = Some(fetched);
             Ok(answer)

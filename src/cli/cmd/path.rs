@@ -17,7 +17,7 @@ use crate::model::PathsReport;
 /// Maximum number of roots with --all-roots.
 const MAX_ROOTS: usize = 10_000;
 
-/// What keeps an object alive: shortest paths from roots. With --type, merged paths to all objects of the type.
+/// Shortest paths from roots to an object: what keeps it alive. With --type, merged paths to all objects of the type.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Path {
     /// Address of the object, or an interior address, or the name of a static field that refers to it (Lab.Program.Keep,

@@ -11,7 +11,7 @@ use crate::base::Answer;
 use crate::model::CollectReport;
 use crate::output::Paging;
 
-/// What a garbage collection would do now: what it would free, what would survive.
+/// Effects of a garbage collection now: what it would free, what would survive.
 #[derive(Debug, Args)]
 #[command(override_usage = "gcdump simulate collect [OPTIONS] [DUMP]")]
 pub(in crate::cli) struct Simulate {

@@ -11,7 +11,7 @@ use crate::base::Answer;
 use crate::model::StacksReport;
 use crate::output::Paging;
 
-/// What each managed thread was doing: methods, offsets, frames of the runtime, and what each frame holds.
+/// Stacks of managed threads: methods, offsets, frames of the runtime, and what each frame holds.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Stacks {
     /// Only the thread with this managed or OS id (repeatable).
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Stacks {
     #[arg(long)]
     roots: bool,
 
-    /// Also list the arguments of each method, as far as debug info and stack tell them.
+    /// Also list the arguments of each method, where debug info and stack have them.
     #[arg(long)]
     arguments: bool,
 
@@ -66,7 +66,7 @@ impl Command for Stacks {
     const GROUP: Group = Group::Threads;
     const EXAMPLES: &'static [Example] = &[
         example("stacks DUMP", "every managed thread with its methods"),
-        example("stacks --merge DUMP", "threads that stand in the same methods, folded: the first look at a hang"),
+        example("stacks --merge DUMP", "threads with equal stacks, folded: the first look at a hang"),
         example("stacks --roots --thread 1 DUMP", "what each frame of thread 1 holds"),
         example("stacks --arguments --method Program.Main DUMP", "what the methods of these threads were called with"),
         example("stacks --arguments --locals DUMP", "arguments and local variables; --symbols DIR supplies PDBs with their names"),

@@ -8,7 +8,7 @@ use clap::Args;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::write::{check_output, whole_file};
 use crate::analysis::{ModulesQuery, Reads, Surveys, Trim as Copying, incomplete_images, modules};
-use crate::base::{Answer, NoteKind, len64, plural};
+use crate::base::{Answer, Missing, len64, plural};
 use crate::memory::FileSearch;
 use crate::model::{ModuleNeed, RedactionModel, TrimReport};
 use crate::session::{Dump, OpenOptions};
@@ -112,7 +112,7 @@ impl Command for Trim {
                     "the copy does not have what answers need of {}: gcdump modules --needed lists what was not found, or cannot be verified",
                     plural(len64(lacking), "module")
                 );
-                notes.add(NoteKind::Missing, None, what);
+                notes.add(Missing::File, None, what);
             }
         }
         Ok(Answer::new(report, notes))

@@ -12,14 +12,14 @@ use crate::base::Answer;
 use crate::model::WhatifReport;
 use crate::output::Paging;
 
-/// What would survive or be freed if objects were rooted or roots were removed.
+/// Objects that would survive or be freed if objects were rooted or roots were removed.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Whatif {
     /// Assume this object is rooted; accepts interior addresses and names of static fields (repeatable, comma-separated).
     #[arg(long, value_name = "ADDR", value_parser = object_name, value_delimiter = ',', required_unless_present = "dead")]
     alive: Vec<ObjectName>,
 
-    /// Assume this root is gone: address of a handle, static field, stack word or any other root, as printed by other commands, or the name of a static field
+    /// Assume that this root does not exist: address of a handle, static field, stack word or any other root, as printed by other commands, or the name of a static field
     /// (repeatable, comma-separated).
     #[arg(long, value_name = "HANDLE", value_parser = object_name, value_delimiter = ',')]
     dead: Vec<ObjectName>,

@@ -11,7 +11,7 @@ use crate::analysis::where_is;
 use crate::base::Answer;
 use crate::model::{PlaceKind, WhereReport};
 
-/// What is at an address: object, static field, handle, thread, method, method table, structure of the GC, module and section, stack.
+/// Contents of an address: object, static field, handle, thread, method, method table, structure of the GC, module and section, stack.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Where {
     /// The address, or the name of a static field that refers to the object: Lab.Program.Keep, Lab.Program.Keep[3].Name. Several have an answer

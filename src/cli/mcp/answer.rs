@@ -136,7 +136,10 @@ impl Worker {
         }
         notes.extend(line.repeated_in(remarks).lines().take(REMARKS).map(|remark| beginning(remark, REMARK).into_owned()));
         if text.contains(Memory::HIDDEN) {
-            notes.push(format!("Texts of the process are not shown, but as {}: that takes a server with --contents.", Memory::HIDDEN));
+            notes.push(format!(
+                "Texts of the process are shown as {}: a server that is started with --contents shows them.",
+                Memory::HIDDEN
+            ));
         }
         let next: Vec<String> = calls(tool, asked, &document, next).iter().map(Call::as_sent).collect();
         let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(BESIDE, usize::saturating_add);
@@ -221,7 +224,7 @@ fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
         notes.push(match tool.does {
             Does::List => "Not all folders were searched: dumps may be missing here.".into(),
             _ => {
-                "This answer is partial (complete is false): warnings in it say what the dump lacks. What is missing is unknown, not zero. \
+                "This answer is partial (complete is false): warnings in it say what the dump does not have. What is missing is unknown, not zero. \
                   Where module files are missing, the user can start the server with --modules PATH."
                     .to_string()
             }

@@ -538,7 +538,7 @@ mod tests {
         for (tool, values, why) in [
             ("stat", r#"{"tup":3}"#, "stat has no argument 'tup'; did you mean top? (it takes by, sort, top, "),
             ("stat", r#"{"top":"all"}"#, "stat: top: expected a whole number from 1 to 200"),
-            ("stat", r#"{"by":"color"}"#, "stat: by: 'color' is none of type, generation, "),
+            ("stat", r#"{"by":"color"}"#, "stat: by: 'color' is not one of type, generation, "),
             ("stat", r#"{"type":{}}"#, "stat: type: expected a string"),
             ("modules", r#"{"fetch":true}"#, "modules has no argument 'fetch'"),
             ("diff", r#"{"before":"a","after":["b"],"budget":"c"}"#, "diff has no argument 'budget'"),

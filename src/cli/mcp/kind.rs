@@ -75,7 +75,7 @@ impl Kind {
                 let (text, direction) = text.split_once(':').map_or((text.as_str(), None), |(word, rest)| (word, Some(rest)));
                 let known = words.iter().find(|word| plain(word) == plain(text));
                 let known = known.map(|word| direction.map_or_else(|| word.clone(), |direction| format!("{word}:{direction}")));
-                return known.ok_or_else(|| format!("'{}' is none of {}", cut(text), words.join(", ")));
+                return known.ok_or_else(|| format!("'{}' is not one of {}", cut(text), words.join(", ")));
             }
             (Kind::Text | Kind::Address | Kind::WholeOrText, Value::String(text)) => return Ok(text.clone()),
             // JSON has no hexadecimal numbers.

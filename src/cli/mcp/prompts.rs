@@ -25,7 +25,7 @@ const PROMPTS: &[Prompt] = &[
         title: "Why does the process not answer?",
         description: "The cause of a hang: deadlocks, a starved thread pool, asynchronous methods that wait for what never comes",
         plan: "Find out why the process of this .NET dump does not answer: deadlocks and queues at locks, a starved thread pool, synchronous \
-               waits for asynchronous work, asynchronous methods that wait for what nobody completes. Name the threads and methods, and \
+               waits for asynchronous work, asynchronous methods that wait for what nothing completes. Name the threads and methods, and \
                what would release them.",
     },
     Prompt {
@@ -66,7 +66,7 @@ pub(super) fn get(params: &Map<String, Value>) -> Result<Value, Failure> {
     arguments.extend(more.map(|(name, value)| (name.into(), value)));
     let text = format!(
         "{} Use the tools of gcdump: begin with the call below, and follow the Next lines of the answers; say what the evidence is, and \
-         what the dump cannot tell.\nNext: {}",
+         what the dump cannot show.\nNext: {}",
         prompt.plan,
         json!({ "name": tool, "arguments": arguments })
     );

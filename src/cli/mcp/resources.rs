@@ -25,7 +25,7 @@ pub(super) fn all(list: &Value) -> Value {
 
 /// Returns the contents of a resource.
 pub(super) fn contents(uri: &str, text: &str) -> Value {
-    json!({ "contents": [{ "uri": uri, "mimeType": "application/json", "text": text }] })
+    json!([{ "uri": uri, "mimeType": "application/json", "text": text }])
 }
 
 /// Returns the URI of the dump at `path`.

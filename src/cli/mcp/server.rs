@@ -73,14 +73,15 @@ enum Form {
 
 impl Form {
     /// Returns the result of a request.
-    fn result(&self, answer: Answer) -> Result<Value, Failure> {
-        let result = match (self, answer.document()) {
+    fn result(&self, answer: Answer, from: From) -> Result<Value, Failure> {
+        let (name, value) = match (self, answer.document()) {
             (Form::Tool, _) => return Ok(answer.result()),
-            (Form::Resources, Ok(list)) => Ok(json!({ "resources": resources::all(list) })),
-            (Form::Contents(uri), Ok(_)) => Ok(resources::contents(uri, answer.text())),
-            (_, Err(why)) => Err(why),
+            (Form::Resources, Ok(list)) => ("resources", resources::all(list)),
+            (Form::Contents(uri), Ok(_)) => ("contents", resources::contents(uri, answer.text())),
+            (_, Err(why)) => return Err(Failure::new(NO_RESOURCE, why)),
         };
-        result.map_err(|why| Failure::new(NO_RESOURCE, why))
+        // Dumps may appear and be replaced at any time.
+        Ok(listed(name, value, from, 0))
     }
 }
 
@@ -105,7 +106,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Adds the answer to the request with this id, or an error if there is no room.
+    /// Adds the answer to the request with this id, or an error if it does not fit.
     fn add(&mut self, id: &Value, response: &Value) {
         let mut answer = response.to_string();
         if self.text.len().saturating_add(answer.len()) > BATCH_BYTES {
@@ -211,7 +212,7 @@ impl Server<'_, '_> {
             ),
             Ok(Value::Array(batch)) if self.version == Some(BATCHES) && !batch.is_empty() => return self.batch(batch),
             Ok(Value::Array(_)) => {
-                Failure::new(NO_REQUEST, format!("batches are of version {BATCHES} of the protocol alone, and not empty"))
+                Failure::new(NO_REQUEST, format!("batches are supported in version {BATCHES} of the protocol only, and must not be empty"))
             }
             Ok(value) => return self.message(value, None),
             Err(e) => Failure::new(NO_JSON, e.to_string()),
@@ -273,19 +274,19 @@ impl Server<'_, '_> {
         let from = From { batch, stateless: named.is_some() };
         if let Some(named) = named.filter(|named| *named != STATELESS) {
             let named = named.as_str().map_or_else(|| cut(&named.to_string()).into_owned(), |text| cut(text).into_owned());
-            let message = format!("version {named} of the protocol is not spoken here without a handshake");
+            let message = format!("version {named} of the protocol needs a handshake first: call initialize");
             let data = Some(json!({ "supported": [STATELESS], "requested": named }));
             return self.answer(id, from, Err(Failure { code: NO_VERSION, message, data }));
         }
         let outcome = match method {
-            "initialize" if batch.is_some() => Err(Failure::new(NO_REQUEST, "initialize stands alone")),
+            "initialize" if batch.is_some() => Err(Failure::new(NO_REQUEST, "initialize must not be part of a batch")),
             "initialize" => self.initialize(&params),
             "server/discover" => Ok(self.discovered()),
             "ping" => Ok(json!({})),
-            "tools/list" => Ok(listed("tools", list::all(), from)),
-            "prompts/list" => Ok(listed("prompts", prompts::all(), from)),
+            "tools/list" => Ok(listed("tools", list::all(), from, KEPT)),
+            "prompts/list" => Ok(listed("prompts", prompts::all(), from, KEPT)),
             "prompts/get" => prompts::get(&params),
-            "resources/templates/list" => Ok(listed("resourceTemplates", json!([]), from)),
+            "resources/templates/list" => Ok(listed("resourceTemplates", json!([]), from, KEPT)),
             "tools/call" | "resources/list" | "resources/read" => {
                 let begun = match method {
                     "tools/call" => self.call(id, from, params),
@@ -294,7 +295,7 @@ impl Server<'_, '_> {
                 };
                 match begun {
                     Ok(None) => return Ok(()),
-                    Ok(Some(answer)) => Ok(answer.result()),
+                    Ok(Some(result)) => Ok(result),
                     Err(failure) => Err(failure),
                 }
             }
@@ -328,7 +329,7 @@ impl Server<'_, '_> {
     }
 
     /// Passes a call to the worker, or answers it directly.
-    fn call(&mut self, id: &Value, from: From, mut params: Map<String, Value>) -> Result<Option<Answer>, Failure> {
+    fn call(&mut self, id: &Value, from: From, mut params: Map<String, Value>) -> Result<Option<Value>, Failure> {
         let wrong = |why: &str| Failure::new(NO_PARAMS, format!("tools/call: {why}"));
         let arguments = match params.remove("arguments") {
             Some(Value::Object(arguments)) => arguments,
@@ -340,7 +341,7 @@ impl Server<'_, '_> {
     }
 
     /// Reads a resource: the summary of a dump.
-    fn read(&mut self, id: &Value, from: From, params: &Map<String, Value>) -> Result<Option<Answer>, Failure> {
+    fn read(&mut self, id: &Value, from: From, params: &Map<String, Value>) -> Result<Option<Value>, Failure> {
         let uri = params.get("uri").and_then(Value::as_str);
         let uri = uri.ok_or_else(|| Failure::new(NO_PARAMS, "resources/read: uri must be a string"))?;
         let path = resources::path(uri).ok_or_else(|| Failure::new(NO_RESOURCE, format!("there is no resource {}", cut(uri))))?;
@@ -357,28 +358,29 @@ impl Server<'_, '_> {
         name: &str,
         arguments: &Map<String, Value>,
         form: Form,
-    ) -> Result<Option<Answer>, Failure> {
+    ) -> Result<Option<Value>, Failure> {
         let key = id.to_string();
         if self.running.contains_key(&key) {
             return Err(Failure::new(NO_REQUEST, "a call with this id is not answered yet"));
         }
+        let directly = |answer: Answer| form.result(answer, from).map(Some);
         let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
         let is_help = tool.does == Does::Help;
         // Mistakes of an assistant are reported to the assistant, not to its host.
         let (tool, arguments) = match more::resolved(tool, arguments) {
             Ok(resolved) => resolved,
-            Err(why) => return Ok(Some(Answer::refused(&why))),
+            Err(why) => return directly(Answer::refused(&why)),
         };
         if is_help {
-            return Ok(Some(Answer::help(tool)));
+            return directly(Answer::help(tool));
         }
         let of = Arguments::of(tool);
         let (asked, line) = match of.spelled(&arguments).and_then(|asked| of.line(&asked).map(|line| (asked, line))) {
             Ok(found) => found,
-            Err(why) => return Ok(Some(Answer::refused(&why))),
+            Err(why) => return directly(Answer::refused(&why)),
         };
         if self.running.len() >= CALLS {
-            return Ok(Some(Answer::refused(&format!("{CALLS} calls are waiting already"))));
+            return directly(Answer::refused(&format!("{CALLS} calls are waiting already")));
         }
         let token = params.get("_meta").and_then(|meta| meta.get("progressToken")).filter(|t| rpc::may_be_repeated(t)).cloned();
         let cancel = Cancel::default();
@@ -392,7 +394,7 @@ impl Server<'_, '_> {
         let Some(Running { id, from, form, given_up, .. }) = self.running.remove(key) else { return Ok(()) };
         // A client that cancelled a call expects no answer.
         if let Some(answer) = answer.filter(|_| !given_up) {
-            self.answer(&id, from, form.result(answer))?;
+            self.answer(&id, from, form.result(answer, from))?;
         }
         from.batch.map_or(Ok(()), |batch| self.complete(batch))
     }
@@ -414,11 +416,11 @@ fn capabilities() -> Value {
     json!({ "tools": {}, "prompts": {}, "resources": {} })
 }
 
-/// Returns the result for a list that never changes.
-fn listed(name: &str, list: Value, from: From) -> Value {
+/// Returns the result `name`, which a client may keep for `ttl` milliseconds.
+fn listed(name: &str, list: Value, from: From, ttl: u64) -> Value {
     let mut listed = json!({ name: list });
     if from.stateless {
-        put(&mut listed, "ttlMs", KEPT.into());
+        put(&mut listed, "ttlMs", ttl.into());
         put(&mut listed, "cacheScope", "private".into());
     }
     listed

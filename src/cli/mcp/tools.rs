@@ -129,7 +129,7 @@ pub(super) const TOOLS: &[Tool] = &[
         name: "stat",
         title: "Objects and bytes by type",
         does: Does::Command("stat"),
-        when: "For what the heap consists of, whoever holds it; retained tells who holds it.",
+        when: "For what the heap consists of, reachable or not; retained shows what holds it.",
         arguments: &["by", "sort", "top", "type", "generation", "min-size", "where"],
         rows: &[rows("top")],
         instead: "ask for fewer rows with top, or for some types",
@@ -218,7 +218,7 @@ pub(super) const TOOLS: &[Tool] = &[
         name: "locks",
         title: "Locks, waits and deadlocks",
         does: Does::Command("locks"),
-        when: "For hangs: who holds what, and who waits for whom.",
+        when: "For hangs: which thread holds which lock, and what each thread waits for.",
         arguments: &["all"],
         instead: "leave out all, or ask analyze for deadlock and lock-queue",
         ..NONE

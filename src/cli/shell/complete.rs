@@ -129,7 +129,7 @@ pub(super) fn files(word: &str) -> Vec<String> {
     found
 }
 
-/// Returns types whose name starts with `word`; if there is none, those that contain it.
+/// Returns types whose name starts with `word`, or else those whose name contains it.
 fn types(names: &[String], word: &str) -> Vec<String> {
     let word = word.to_lowercase();
     let all = |test: &dyn Fn(&str) -> bool| -> Vec<String> {

@@ -31,7 +31,7 @@ pub(super) fn overview() -> String {
          help TOPIC          {}\n\
          $1 $2 … $_          rows of the last tables; the last object looked at\n\
          next                more rows of the last answer\n\
-         | PROGRAM, > FILE   where an answer goes; >> appends\n\
+         | PROGRAM, > FILE   write the answer there; >> appends\n\
          diff OTHER          compares an earlier dump with this one; 'diff . OTHER' a later one\n\
          quit, exit, q       end, as Ctrl-D does; Ctrl-C stops a command\n",
         topics.join(", ")

@@ -136,7 +136,7 @@ impl<'c> Session<'c> {
         heap.type_names(TYPES)
     }
 
-    /// Writes an index next to the dump for the next shell, if there is none and the graph is large. A failure is only reported on `streams`, because
+    /// Writes an index next to the dump for the next shell, unless one exists or the graph is small. A failure is only reported on `streams`, because
     /// the index was not requested.
     ///
     /// # Errors
@@ -250,7 +250,7 @@ impl<'c> Session<'c> {
         // An unknown command is reported before the word is taken for an option's value or a file.
         if first != "help" && !first.starts_with('-') && !is_path(first.as_ref()) && arguments.is_none() && sos::find(first).is_none() {
             let near = commands::nearest(first).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
-            return Err(UsageError(format!("no command '{first}'{near}")).into());
+            return Err(UsageError(format!("there is no command '{first}'{near}")).into());
         }
         Ok(ordered(args, &command_line(), true)?)
     }
@@ -304,7 +304,7 @@ impl Session<'_> {
         let Some(entry) = commands::named(&name) else {
             // A single option: clap reports what is missing.
             let refused = if name.starts_with('-') { Cli::of(&words.args).err() } else { None };
-            return Err(refused.map_or_else(|| UsageError(format!("no command '{name}'")).into(), Refused::ByClap));
+            return Err(refused.map_or_else(|| UsageError(format!("there is no command '{name}'")).into(), Refused::ByClap));
         };
         let mut args = commands::with_open(entry, words.args);
         let open = self.opening.path.clone().into_os_string();

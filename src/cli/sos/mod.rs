@@ -54,7 +54,7 @@ pub enum FlagTo {
     Value(&'static str, Form),
     /// A different gcdump command.
     Command(&'static [&'static str]),
-    /// The same command, in a form that only counts.
+    /// Form of the same command that only counts.
     Counts,
     /// Nothing: the flag describes the default behavior.
     Always,
@@ -91,7 +91,7 @@ pub enum Form {
 /// Translation of the first argument that is not a flag.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Argument {
-    /// The same argument.
+    /// An unchanged argument.
     Same,
     /// The value of an option.
     Value(&'static str, Form),
@@ -202,7 +202,7 @@ pub(super) fn translate(
     match command.argument {
         Argument::Same => {}
         Argument::Needed(option, _) if arguments.len() == 0 && !words.iter().any(|w| w == "--help" || w == "-h") => {
-            return Err(refused(given, &format!("an argument is missing, which {option} takes here")));
+            return Err(refused(given, &format!("an argument for {option} is missing")));
         }
         Argument::Value(option, form) | Argument::Needed(option, form) => {
             words.extend(arguments.next().into_iter().flat_map(|value| [option.into(), form.of(value)]))

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::base::{Addr, Collector, CorElementType, NoteKind};
+use crate::base::{Addr, Collector, CorElementType, Missing};
 use crate::clr::fields::{Field, Storage, Types};
 
 /// Location of an instance field.
@@ -86,7 +86,7 @@ impl fmt::Display for NoSuchField {
 
 /// The bound fields. If binding failed, adds a note that `what` is unavailable because of the missing field.
 pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collector) -> Option<T> {
-    bound.map_err(|missing| notes.add(NoteKind::Missing, None, format!("{what}: {missing}"))).ok()
+    bound.map_err(|missing| notes.add(Missing::Metadata, None, format!("{what}: {missing}"))).ok()
 }
 
 impl Types {

@@ -40,7 +40,7 @@ pub enum MetadataError {
     /// The headers are truncated, absent from the dump, or inconsistent.
     #[error("the metadata headers are corrupt or not in the dump")]
     Headers,
-    /// There is no `#~` or `#-` stream.
+    /// The metadata has neither a `#~` nor a `#-` stream.
     #[error("the metadata has no tables")]
     NoTables,
 }

@@ -104,7 +104,7 @@ impl Metadata {
         self.name(ASSEMBLY_REF, rid, 6)
     }
 
-    /// Token of the base type of TypeDef `rid`: a TypeDef, TypeRef or TypeSpec; `None` if there is no base type.
+    /// Token of the base type of TypeDef `rid`: a TypeDef, TypeRef or TypeSpec; `None` without a base type.
     pub fn base_type(&self, rid: u32) -> Option<Token> {
         type_def_or_ref(self.cell(TYPE_DEF, rid, 3)?).filter(|token| !token.is_nil())
     }

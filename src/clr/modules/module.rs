@@ -38,7 +38,7 @@ pub struct Module {
     pub address: Addr,
     /// Path of the module's file in the process. Empty for dynamic modules and in single-file programs.
     pub path: Option<String>,
-    /// Name to display: the file name, or the assembly name if there is no file.
+    /// Name to display: the file name, or the assembly name if the module has no file.
     pub name: Option<String>,
     /// Metadata of the module.
     pub metadata: Option<Box<Metadata>>,

@@ -84,7 +84,7 @@ impl Assembly {
         self.entries.iter().find(|e| e.kind == EMBEDDED)
     }
 
-    /// Decompresses the embedded PDB, if `afford` accepts its size. `None` if there is none, a part of it is absent, or it is corrupt.
+    /// Decompresses the embedded PDB, if `afford` accepts its size. `None` if it, or a part of it, is absent, or if it is corrupt.
     pub(super) fn unpack(&self, afford: impl FnOnce(u64) -> bool) -> Option<Pdb> {
         let entry = self.embedded()?;
         let packed = self.source.bytes(self.place(entry)?, u64::from(entry.size))?;

@@ -126,12 +126,12 @@ impl Pdb {
         points::line_at(&blob, document, il)
     }
 
-    /// Size in bytes of the sequence points of the method in row `method` of MethodDef; 0 if there are none.
+    /// Size in bytes of the sequence points of the method in row `method` of MethodDef; 0 if absent.
     pub(crate) fn lines_bytes(&self, method: u32) -> u64 {
         self.points(method).map_or(0, |(_, blob)| len64(blob.len()))
     }
 
-    /// Row in the assembly's StandAloneSig with the types of the locals of the method in row `method` of MethodDef; 0 if there are no
+    /// Row in the assembly's StandAloneSig with the types of the locals of the method in row `method` of MethodDef; 0 if it has no
     /// locals, `None` if the compiler recorded nothing for the method.
     pub(crate) fn local_signature(&self, method: u32) -> Option<u32> {
         compressed(&self.points(method).filter(|(_, blob)| !blob.is_empty())?.1).map(|(row, _)| row)

@@ -16,7 +16,7 @@ impl Base {
     pub(super) const NONE: Base = Base { address: Addr::NULL, initialized: false };
 }
 
-/// The object of the handle stored at `at`; null if there is no handle.
+/// The object of the handle stored at `at`; null without a handle.
 pub(super) fn object_of_handle(memory: &Memory, at: Addr) -> Option<Addr> {
     let handle = memory.link_or_null(at)?;
     if handle.is_null() { Some(Addr::NULL) } else { memory.link_or_null(handle) }

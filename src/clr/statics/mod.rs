@@ -65,12 +65,12 @@ impl ThreadSlot {
     }
 }
 
-/// Address and length of the thread statics of a thread; `None` if unknown, null if there are none.
+/// Address and length of the thread statics of a thread; `None` if unknown, null if the thread has none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadBlock(Option<(Addr, u64)>);
 
 impl ThreadBlock {
-    /// Address of the block; null if there is none, `None` if unknown.
+    /// Address of the block; null if absent, `None` if unknown.
     pub(crate) fn address(self) -> Option<Addr> {
         self.0.map(|(at, _)| at)
     }

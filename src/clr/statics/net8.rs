@@ -93,7 +93,7 @@ impl Net8 {
         Some(Some(ThreadSlot { module, index, dynamic: self.dynamic_id(types, info) }))
     }
 
-    /// The table of blocks of `thread`, with its length; null if there is none.
+    /// The table of blocks of `thread`, with its length; null if absent.
     pub(super) fn block(&self, thread: Addr) -> Option<(Addr, u64)> {
         let fields = self.thread.as_ref()?;
         let at = fields.place(thread, Thread::ThreadLocalBlockTable)?;
@@ -198,7 +198,7 @@ impl Net8 {
         }
     }
 
-    /// The elements of the array whose handle is stored at `at`; null if there is no array.
+    /// The elements of the array whose handle is stored at `at`; null without an array.
     fn elements_of_handle(&self, at: Addr) -> Option<Addr> {
         let object = object_of_handle(&self.memory, at)?;
         Some(if object.is_null() { Addr::NULL } else { object.plus(self.array_data?) })

@@ -35,7 +35,7 @@ impl Ids {
         })
     }
 
-    /// The thread with the id; null if there is none, `None` if the entry is not in the dump.
+    /// The thread with the id; null if absent, `None` if the entry is not in the dump.
     fn owner(&self, id: u32) -> Option<Addr> {
         if id > self.highest {
             return Some(Addr::NULL);

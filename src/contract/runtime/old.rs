@@ -2,7 +2,7 @@
 //! well-known method tables are found by what these look like.
 
 use super::{Opener, Vm};
-use crate::base::{Addr, NoteKind, len64};
+use crate::base::{Addr, Missing, len64};
 use crate::contract::checks::{self, Check};
 use crate::contract::descriptor::Descriptor;
 use crate::contract::overlay;
@@ -30,7 +30,7 @@ impl<'a> Opener<'a> {
             let checks = checks::run(&descriptor, self.memory, &self.options.limits);
             if !checks.iter().any(Check::failed) && checks.iter().filter(|c| c.passed()).count() >= LEAST_PASSED {
                 let release = overlay.section.runtime.as_deref().unwrap_or(&version);
-                self.notes.add(NoteKind::Missing, None, format!("of .NET Core {release} only types and objects are read"));
+                self.notes.add(Missing::Layouts, None, format!("of .NET Core {release} only types and objects are read"));
                 return Some(Vm {
                     descriptor,
                     source: LayoutSource::Overlay,

@@ -48,7 +48,7 @@ pub(super) struct Context<'c> {
 }
 
 impl Context<'_> {
-    /// Returns the number of the object at an address, or null if there is no such object on the heap.
+    /// Returns the number of the object at an address, or null if no such object is on the heap.
     pub(super) fn object(&self, at: Addr) -> Value<'static> {
         self.starts.id_of(at).map(crate::base::Index::as_u32).into()
     }

@@ -5,7 +5,7 @@ use super::context::Context;
 use super::feed::Feed;
 use super::{Sink, columns};
 use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, app, finalizers, handles, head_parts, heap};
-use crate::base::{Answer, Collector, NoteKind, total};
+use crate::base::{Answer, Collector, Missing, total};
 use crate::dump::DumpFacts;
 use crate::model::{ExportTable, GcKind, GcLayout, HandleKind};
 use crate::session::{Dump, Error};
@@ -96,7 +96,7 @@ pub(super) fn or_noted<T>(answer: Result<Answer<T>, Error>, what: &str, notes: &
     match answer {
         Ok(answer) => Some(notes.take(answer)),
         Err(e) => {
-            notes.add(NoteKind::Missing, None, format!("{what}: {e}"));
+            notes.add(Missing::Answer, None, format!("{what}: {e}"));
             None
         }
     }

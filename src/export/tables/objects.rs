@@ -159,7 +159,7 @@ pub(super) fn stream(
     note_walks(heap.walker(), &walks, context.notes);
     note_unknown(heap.walker(), unknown, context.notes);
     if dangling > 0 {
-        let what = format!("{} to what is no object {} left out", plural(dangling, "reference"), be(dangling));
+        let what = format!("{} {} left out: no object is at the target", plural(dangling, "reference"), be(dangling));
         context.notes.add(NoteKind::Invalid, None, what);
     }
     if unnumbered > 0 {

@@ -1,6 +1,9 @@
 //! The memory that is searched for objects, in chunks that threads take in turn, and where objects start in it.
 
-use crate::base::{Addr, AddrRange, Shape, len64};
+use std::ops::Range;
+
+use crate::base::hash::Map;
+use crate::base::{Addr, AddrRange, Count, Shape, len64};
 use crate::gc::walk::words;
 use crate::memory::Memory;
 
@@ -23,6 +26,15 @@ impl Area<'_> {
     #[inline]
     pub(super) fn at(&self, offset: usize) -> Addr {
         self.start.plus(len64(offset))
+    }
+
+    /// The offset of the first word at or after `offset` and before `end` that is not zero, or of one not far before it.
+    #[inline]
+    pub(super) fn skip_zeros(&self, offset: usize, end: usize) -> usize {
+        const LINE: usize = 64;
+        let lines = self.bytes.get(offset..end).unwrap_or_default().chunks_exact(LINE);
+        let zeros = lines.take_while(|line| line.iter().fold(0, |all, b| all | b) == 0).count();
+        offset.saturating_add(zeros.saturating_mul(LINE))
     }
 
     pub(super) fn offset(&self, at: Addr) -> Option<usize> {
@@ -66,6 +78,14 @@ impl Bits {
     pub(super) fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
+
+    /// The indices that are set.
+    fn list(&self) -> impl Iterator<Item = u64> {
+        let set = self.words.iter().enumerate().filter(|(_, word)| **word != 0);
+        set.flat_map(|(i, word)| {
+            (0..64).filter(move |bit| word >> bit & 1 != 0).map(move |bit| len64(i).saturating_mul(64).saturating_add(bit))
+        })
+    }
 }
 
 /// A run of objects: each begins where the one before it ends.
@@ -79,10 +99,35 @@ pub(in crate::gc) struct Run {
     pub(in crate::gc) objects: u64,
     /// Whether it ended because its chunk did.
     pub(in crate::gc) open: bool,
+    /// Whether its last object is a large free block.
+    pub(in crate::gc) gap: bool,
+    /// Whether a large free block ends where an object begins.
+    pub(in crate::gc) bridged: bool,
+}
+
+/// Objects of a run that is taken for one without further proof.
+const LONG: u64 = 16;
+
+impl Run {
+    /// Whether so many objects follow each other, or so far, that it cannot be by chance.
+    pub(super) fn is_long(&self) -> bool {
+        self.objects >= LONG || self.bridged
+    }
+
+    /// Appends what follows it.
+    pub(super) fn append(&mut self, more: &Run) {
+        self.bridged |= more.bridged || (self.gap && more.objects > 0);
+        (self.end, self.last, self.open, self.gap) = (more.end, more.last, more.open, more.gap);
+        self.objects.grow(more.objects);
+    }
 }
 
 /// Bytes of a chunk; the answer depends on it, and not on the number of threads.
 const CHUNK: u64 = 1 << 20;
+
+fn block_of(at: Addr) -> u64 {
+    at.0 / CHUNK
+}
 
 /// A part of an area, and what was found in it.
 #[derive(Clone, Debug)]
@@ -102,6 +147,8 @@ pub(super) struct Areas<'m> {
     pub(super) list: Vec<Area<'m>>,
     /// By address.
     pub(super) chunks: Vec<Chunk>,
+    /// The places of the chunks in each block of [`CHUNK`] bytes, by number of the block.
+    blocks: Map<u64, Range<usize>>,
     word: u64,
 }
 
@@ -125,13 +172,24 @@ impl<'m> Areas<'m> {
             }
             list.push(area);
         }
-        Areas { list, chunks, word }
+        let mut blocks: Map<u64, Range<usize>> = Map::default();
+        for (i, chunk) in chunks.iter().enumerate() {
+            let next = i.saturating_add(1);
+            blocks.entry(block_of(chunk.range.start)).and_modify(|places| places.end = next).or_insert(i..next);
+        }
+        Areas { list, chunks, blocks, word }
     }
 
     /// Place of the chunk that holds `at`.
     pub(super) fn chunk_of(&self, at: Addr) -> Option<usize> {
-        let last = self.chunks.partition_point(|c| c.range.start <= at).checked_sub(1)?;
-        self.chunks.get(last).filter(|c| c.range.contains(at)).map(|_| last)
+        let places = self.blocks.get(&block_of(at))?.clone();
+        let first = places.start;
+        let before = match self.chunks.get(places)? {
+            [_] => 0,
+            many => many.partition_point(|c| c.range.start <= at).checked_sub(1)?,
+        };
+        let place = first.saturating_add(before);
+        self.chunks.get(place).filter(|c| c.range.contains(at)).map(|_| place)
     }
 
     /// Number of the word at `at` in its chunk, and of all its words.
@@ -153,6 +211,14 @@ impl<'m> Areas<'m> {
     /// Whether there may be an object at `at` that belongs to no run.
     pub(super) fn is_likely(&self, at: Addr) -> bool {
         self.has(at, |c| &c.likely)
+    }
+
+    /// Where in `range` there may be objects that belong to no run, by address.
+    pub(super) fn likely_in(&self, range: AddrRange) -> Vec<Addr> {
+        let first = self.chunks.partition_point(|c| c.range.end <= range.start);
+        let chunks = self.chunks.iter().skip(first).take_while(|c| c.range.start < range.end);
+        let all = chunks.flat_map(|c| c.likely.list().map(|i| c.range.start.plus(i.saturating_mul(self.word))));
+        all.filter(|at| range.contains(*at)).collect()
     }
 
     /// Marks or unmarks the start of an object.

@@ -2,7 +2,7 @@
 //!
 //! Words that lead to method tables may begin objects (`reader`). Where the size of one leads to the next, for long enough, there are
 //! objects ([`scan`]). What they refer to are objects as well, and so is what words outside lead to (`support`). What nothing
-//! leads to is no part of the heap: arrays of method tables, what a compacting collection has left behind.
+//! leads to does not belong to the heap: arrays of method tables, remains of compacted regions.
 //!
 //! Source: `docs/internals/carving.md`, with what was measured.
 
@@ -29,7 +29,7 @@ use support::Support;
 /// A heap that was carved.
 #[derive(Clone, Debug, Default)]
 pub struct Carved {
-    /// What holds objects, by address.
+    /// Ranges of objects, by address.
     ranges: Vec<Run>,
     /// Runs of objects that nothing leads to, which are left out: their number, objects and bytes.
     pub left_out: LeftOut,
@@ -41,7 +41,7 @@ pub struct Carved {
     pub searched: u64,
     /// References of the objects.
     pub references: u64,
-    /// Those that lead to the start of one.
+    /// References that lead to the start of an object.
     pub hits: u64,
     /// The method table of free space, where it was found by what it looks like.
     pub(super) free: Option<Addr>,
@@ -51,13 +51,15 @@ pub struct Carved {
     gap_bytes: u64,
 }
 
-/// What is searched, and why.
+/// Memory to search, and the reason.
 #[derive(Clone, Debug)]
 pub struct Searched {
     /// Memory with no other known use that the process could write, sorted and disjoint.
     pub ranges: Vec<AddrRange>,
     /// All memory that the process could write, sorted and disjoint: words of it may lead to objects.
     pub writable: Vec<AddrRange>,
+    /// Stacks, sorted and disjoint. What seems to be an object there is one only if others follow, or objects refer to it.
+    pub stacks: Vec<AddrRange>,
     /// Why the GC's structures are not used: completes a sentence.
     pub why: String,
     /// The file of a standalone GC.
@@ -192,8 +194,8 @@ pub(super) fn carve(
     progress: &dyn Progress,
 ) -> Result<Answer<Carved>, ContractError> {
     let notes = Collector::new();
-    let kinds = Kinds::bind(memory, d, None)?;
     let mut areas = Areas::of(memory, &searched.ranges);
+    let kinds = Kinds::bind(memory, d, Kinds::find_free(memory, d, &areas))?;
     progress.start("searching for objects", None);
     let carved = tried(|| {
         scan::scan(&kinds, &mut areas);
@@ -204,8 +206,8 @@ pub(super) fn carve(
         };
         let mut support = Support::new(&kinds, &mut areas, runs);
         support.close(walker)?;
-        support.drop_unsupported(walker)?;
-        support.admit_outside(memory, &searched.writable);
+        support.admit_outside(memory, &searched);
+        support.fill_gaps();
         support.finish(walker)
     });
     progress.finish();

@@ -1,10 +1,12 @@
 //! Tells whether a word is the method table of an object, and where the object ends.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::areas::Area;
+use super::areas::{Area, Areas};
 use crate::base::hash::Map;
-use crate::base::{Addr, Budget, Collector};
+use crate::base::missed::tried;
+use crate::base::{Addr, Budget, Collector, Count};
 use crate::clr::method_table::MethodTables;
 use crate::clr::objects::Objects;
 use crate::contract::{ContractError, Descriptor};
@@ -16,7 +18,7 @@ const DEEPEST: usize = 64;
 /// Addresses of method tables that are kept, whether they are any or not.
 const MOST_VERDICTS: usize = 1 << 20;
 
-/// What objects are known by. Shared between threads.
+/// Recognizes method tables. Shared between threads.
 pub(super) struct Kinds<'m> {
     pub(super) memory: &'m Memory,
     pub(super) tables: MethodTables,
@@ -46,13 +48,43 @@ impl<'m> Kinds<'m> {
         })
     }
 
+    /// The method table of free space in `areas`, by what it looks like: arrays of bytes without a class, a base type and a module.
+    pub(super) fn find_free(memory: &Arc<Memory>, d: &Descriptor, areas: &Areas<'_>) -> Option<Addr> {
+        let tables = MethodTables::bind(memory, d).ok()?;
+        if tables.free.is_some() || tables.is_native_aot() {
+            return tables.free;
+        }
+        let is_free = |at: Addr| {
+            let info = tables.read(at).ok()?;
+            let bare = info.class_or_canonical.is_null() && info.parent.is_null() && info.component_size == 1;
+            (bare && u64::from(info.base_size) == tables.smallest()).then_some(())
+        };
+        let (mut verdicts, mut counts) = (Map::<u64, bool>::default(), BTreeMap::<u64, u64>::new());
+        for area in &areas.list {
+            for (_, word) in memory.set_words(area.range()) {
+                let at = Addr(word);
+                if !at.is_aligned(memory.ptr_bytes()) || !memory.has(at) {
+                    continue;
+                }
+                if verdicts.len() >= MOST_VERDICTS {
+                    break;
+                }
+                if *verdicts.entry(word).or_insert_with(|| tried(|| is_free(at)).is_some()) {
+                    counts.entry(word).or_default().bump();
+                }
+            }
+        }
+        // Each free block leads to it.
+        counts.into_iter().filter(|(_, n)| *n > 1).max_by_key(|(_, n)| *n).map(|(at, _)| Addr(at))
+    }
+
     /// The type whose method table is at `mt`: it and its base types, which end in one without any, are method tables, and its module
     /// is in the dump. Without the base types, rings of objects pass for method tables.
     fn verdict(&self, mt: u64) -> Option<Arc<ObjectType>> {
         if let Some(known) = self.verdicts.read().unwrap_or_else(PoisonError::into_inner).get(&mt) {
             return known.clone();
         }
-        let found = self.examine(Addr(mt));
+        let found = if self.step(1) { self.examine(Addr(mt)) } else { None };
         let mut verdicts = self.verdicts.write().unwrap_or_else(PoisonError::into_inner);
         if found.is_some() || verdicts.len() < MOST_VERDICTS {
             verdicts.insert(mt, found.clone());
@@ -63,7 +95,7 @@ impl<'m> Kinds<'m> {
     fn examine(&self, mt: Addr) -> Option<Arc<ObjectType>> {
         let info = self.tables.read(mt).ok()?;
         if !info.is_free {
-            // Strings end in two bytes that are no word.
+            // Strings end in two bytes after the last word.
             let whole = info.component_size != 0 || u64::from(info.base_size).is_multiple_of(self.memory.ptr_bytes());
             if !whole || self.tables.is_valid(mt) != Ok(true) || !self.has_bases(info.parent) {
                 return None;
@@ -99,6 +131,11 @@ impl<'m> Kinds<'m> {
         self.budget.note("carving the heap", notes);
     }
 
+    /// Whether `n` more steps of a search may be taken. The heap of a forged dump may lead to the same place from everywhere.
+    pub(super) fn step(&self, n: u64) -> bool {
+        self.budget.steps(n)
+    }
+
     /// Whether there is room for `bytes` more of tables.
     pub(super) fn afford(&self, bytes: u64) -> bool {
         self.budget.memory(bytes)
@@ -107,7 +144,7 @@ impl<'m> Kinds<'m> {
 
 /// Types kept by each thread; a power of two.
 const KNOWN: usize = 1 << 12;
-/// Words that are no method tables, kept by each thread; a power of two.
+/// Words that do not lead to method tables, kept by each thread; a power of two.
 const REFUSED: usize = 1 << 15;
 
 /// A type, and what a step from an object to the next one needs of it.
@@ -119,7 +156,7 @@ struct Known {
     ty: Option<Arc<ObjectType>>,
 }
 
-/// An object, as far as it seems to be one.
+/// A place that looks like an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seeming {
     /// Where the next object would start.
@@ -145,7 +182,7 @@ impl<'k> Reader<'k> {
         Reader { kinds, known: vec![Known::default(); KNOWN], refused: vec![0; REFUSED] }
     }
 
-    /// What is known of the type with its method table in `word`, the first of an object.
+    /// The type with its method table in `word`, the first of an object.
     #[inline]
     fn known(&mut self, word: u64) -> Option<&Known> {
         let mt = self.kinds.objects.table_in(word).0;
@@ -172,6 +209,21 @@ impl<'k> Reader<'k> {
         self.known.get(at)
     }
 
+    /// Whether an object may start with `word` at `offset` of `area`, by what is in front of it: cheap, and refuses most words.
+    #[inline]
+    pub(super) fn may_start(&self, area: &Area<'_>, offset: usize, word: u64) -> bool {
+        let (mt, kinds) = (self.kinds.objects.table_in(word), self.kinds);
+        let plausible = kinds.bounds.0 <= mt.0 && mt.0 < kinds.bounds.1 && mt.is_aligned(kinds.memory.ptr_bytes());
+        plausible && (kinds.tables.free == Some(mt) || self.has_header(area, offset))
+    }
+
+    /// Whether half of the word in front of `offset` is zero, as in headers of objects on 64-bit targets, where it is padding.
+    #[inline]
+    fn has_header(&self, area: &Area<'_>, offset: usize) -> bool {
+        let memory = self.kinds.memory;
+        memory.ptr_bytes() != 8 || offset < 8 || area.u32(memory.shape(), offset.saturating_sub(8)) == Some(0)
+    }
+
     /// Whether `word` may be the first of an object.
     #[inline]
     pub(super) fn leads_to_type(&mut self, word: u64) -> bool {
@@ -193,8 +245,8 @@ impl<'k> Reader<'k> {
         if length > u32::MAX / 2 {
             return None;
         }
-        // Half of the header is padding on 64-bit targets. Free blocks keep what was there before.
-        if !is_free && pointer == 8 && offset >= 8 && area.u32(shape, offset.checked_sub(8)?)? != 0 {
+        // Free blocks keep what was there before.
+        if !is_free && !self.has_header(area, offset) {
             return None;
         }
         let size = u64::from(length).checked_mul(component_size)?.checked_add(base_size)?.max(self.kinds.tables.smallest());

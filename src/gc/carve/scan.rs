@@ -1,7 +1,7 @@
 //! Finds runs of objects: each begins where the one before it ends.
 //!
 //! Threads take chunks in turn; what a chunk has does not depend on the others. A run that reaches the end of its chunk is
-//! [joined](join) to the one behind it afterwards, in order.
+//! [joined](join) to the next one afterwards, in order.
 
 use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
 
@@ -11,8 +11,12 @@ use crate::base::cancel::tick;
 use crate::base::missed::{Carried, tried};
 use crate::base::{Addr, Count};
 
-/// Objects of a run that is taken for one without further proof.
-pub(super) const LONG: u64 = 16;
+/// Bytes of a free block that is large: a collection merges dead objects to one, and they stay in it.
+const LARGE: u64 = 1 << 10;
+
+/// Maximum number of short runs of a chunk that the following chunks decide. They end in an object across the end of the chunk; a genuine heap
+/// has one.
+const MOST_OPEN: u64 = 256;
 
 /// Bytes for which one tick is counted.
 const TICK: usize = 1 << 11;
@@ -44,14 +48,19 @@ fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
     else {
         return;
     };
-    let mut affordable = true;
+    let (mut affordable, mut open, mut next_tick) = (true, 0u64, at);
     while at < end {
+        if at >= next_tick {
+            next_tick = at.saturating_add(TICK);
+            tick();
+        }
         let Some(first) = reader.word(area, at) else { return };
-        if first == 0 || reader.object(area, at, first).is_none() || !reader.looks_whole(area, at, first) {
+        if first == 0 {
+            at = area.skip_zeros(at.saturating_add(step), end.min(next_tick));
+            continue;
+        }
+        if !reader.may_start(area, at, first) || !reader.looks_whole(area, at, first) {
             at = at.saturating_add(step);
-            if at.is_multiple_of(TICK) {
-                tick();
-            }
             continue;
         }
         let run = follow(reader, area, at, chunk.range.end, u64::MAX);
@@ -62,10 +71,13 @@ fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
         if !affordable {
             return;
         }
-        if run.objects < LONG {
+        if !run.is_long() {
             chunk.likely.set(place(start), all);
-            // What is behind the chunk decides.
-            chunk.runs.extend(run.open.then_some(run));
+            // The following chunks decide.
+            if run.open && open < MOST_OPEN {
+                open.bump();
+                chunk.runs.push(run);
+            }
             at = at.saturating_add(step);
             continue;
         }
@@ -87,7 +99,7 @@ fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
 /// The run from `offset` of `area` to `until`, of at most `most` objects.
 pub(super) fn follow(reader: &mut Reader<'_>, area: &Area<'_>, offset: usize, until: Addr, most: u64) -> Run {
     let start = area.at(offset);
-    let mut run = Run { start, end: start, last: start, objects: 0, open: false };
+    let mut run = Run { start, end: start, last: start, objects: 0, open: false, gap: false, bridged: false };
     let mut here = offset;
     while run.objects < most {
         if run.end >= until {
@@ -97,6 +109,8 @@ pub(super) fn follow(reader: &mut Reader<'_>, area: &Area<'_>, offset: usize, un
         let Some(object) = reader.word(area, here).and_then(|first| reader.object(area, here, first)) else { break };
         run.objects.bump();
         tick();
+        run.bridged |= run.gap && !object.is_free;
+        run.gap = object.is_free && object.size >= LARGE;
         (run.last, run.end) = (run.end, object.end);
         match area.offset(object.end) {
             Some(next) => here = next,
@@ -110,7 +124,7 @@ pub(super) fn follow(reader: &mut Reader<'_>, area: &Area<'_>, offset: usize, un
     run
 }
 
-/// Joins runs that go on in the chunks behind theirs. Returns them by address; those that are too short are none.
+/// Joins runs that continue in the following chunks. Returns them by address, without those that are too short.
 pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
     let mut out: Vec<Run> = Vec::new();
     for chunk in 0..areas.chunks.len() {
@@ -123,7 +137,7 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
             let mut run = run;
             if is_short(&run) {
                 let rest = || found.iter().skip(i.saturating_add(1)).filter(|r| !is_short(r) && r.start < run.end);
-                if rest().any(|r| run.last < r.start) || !is_long(reader, areas, run) {
+                if !run.gap && rest().any(|r| run.last < r.start) || !is_long(reader, areas, run) {
                     continue;
                 }
                 // The others have found the same objects later.
@@ -132,16 +146,15 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
             }
             while run.open {
                 run.open = false;
-                if covers_runs(areas, chunk, run.end) {
-                    // Nobody has an array with objects in it.
+                if !run.gap && covers_runs(reader, areas, chunk, run.end) {
+                    // No array has objects in it; free blocks do.
                     areas.mark(run.last, false);
                     (run.end, run.objects) = (run.last, run.objects.saturating_sub(1));
                 } else if let Some(more) = further(reader, areas, chunk, run.end) {
-                    (run.end, run.last, run.open) = (more.end, more.last, more.open);
-                    run.objects.grow(more.objects);
+                    run.append(&more);
                 }
             }
-            if run.objects < LONG {
+            if !run.is_long() {
                 unmark(reader, areas, run);
             } else {
                 covered = run.end;
@@ -152,18 +165,19 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
     out
 }
 
-/// Whether what is behind the chunk of a run decides what it is. Its objects are not marked.
+/// Whether the following chunks decide if a run has objects. They are not marked.
 fn is_short(run: &Run) -> bool {
-    run.open && run.objects < LONG
+    run.open && !run.is_long()
 }
 
 /// Whether a run is long with what follows it.
-fn is_long(reader: &mut Reader<'_>, areas: &Areas<'_>, run: Run) -> bool {
-    let (mut here, mut objects) = (run.end, run.objects);
-    while objects < LONG {
-        let Some(next) = end_of(reader, areas, here) else { return false };
-        here = next;
-        objects.bump();
+fn is_long(reader: &mut Reader<'_>, areas: &Areas<'_>, mut run: Run) -> bool {
+    while !run.is_long() {
+        let Some(more) = areas.locate(run.end).map(|(area, offset)| follow(reader, &area, offset, Addr(u64::MAX), 1)) else { return false };
+        if more.objects == 0 {
+            return false;
+        }
+        run.append(&more);
     }
     true
 }
@@ -181,8 +195,8 @@ fn mark(reader: &mut Reader<'_>, areas: &mut Areas<'_>, run: Run) {
 }
 
 /// Whether long runs lie between the chunk at `index` and `to`.
-fn covers_runs(areas: &Areas<'_>, index: usize, to: Addr) -> bool {
-    let behind = areas.chunks.iter().skip(index.saturating_add(1)).take_while(|c| c.range.start < to);
+fn covers_runs(reader: &Reader<'_>, areas: &Areas<'_>, index: usize, to: Addr) -> bool {
+    let behind = areas.chunks.iter().skip(index.saturating_add(1)).take_while(|c| c.range.start < to && reader.kinds.step(1));
     behind.flat_map(|c| &c.runs).any(|r| r.end <= to && !is_short(r))
 }
 

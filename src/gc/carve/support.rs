@@ -1,45 +1,49 @@
-//! What speaks for a run of objects: references of other objects, words outside of the heap.
+//! Evidence for a run of objects: references of other objects, words outside of the heap.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::areas::{Areas, Run};
 use super::reader::{Kinds, Reader};
-use super::scan::{LONG, follow};
-use super::{Carved, LeftOut};
+use super::scan::follow;
+use super::{Carved, LeftOut, Searched};
 use crate::base::missed::{Carried, tried};
-use crate::base::{Addr, AddrRange, Count, Index, IndexVec, Silent, ranges};
+use crate::base::{Addr, AddrRange, Count, Index, Silent, ranges};
 use crate::contract::ContractError;
-use crate::gc::walk::{Object, Piece, SegmentIndex, Visitor, Walker};
+use crate::gc::walk::{Object, Piece, Visitor, Walker};
 use crate::memory::Memory;
 
 /// Ranges closer than that belong together.
 const NEAR: u64 = 64 << 10;
 
-/// What is known of a run.
+/// References from and to a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     /// References of objects to its objects.
     incoming: u64,
     /// References of its objects that lead to the start of one.
     hits: u64,
-    /// Those that do not.
+    /// References of its objects that do not.
     misses: u64,
 }
 
 /// Follows the references of objects.
 struct References<'a, 'm> {
+    kinds: &'a Kinds<'m>,
     areas: &'a Areas<'m>,
     runs: &'a [Run],
+    /// Places of the runs that are walked.
+    places: &'a [usize],
     own: usize,
-    tallies: IndexVec<SegmentIndex, Tally>,
-    /// Targets where no object of a run starts.
-    missing: FxHashSet<u64>,
+    tallies: FxHashMap<usize, Tally>,
+    /// From which run how many references lead to where no object of a run starts.
+    misses: FxHashMap<(usize, Addr), u64>,
     /// From which run to which other one references lead.
     edges: FxHashSet<(usize, usize)>,
-    last: (usize, usize),
+    /// The run to which the last references led, and how many of them.
+    last: (usize, u64),
 }
 
 /// The run that holds `at`.
@@ -48,46 +52,79 @@ fn run_of(runs: &[Run], at: Addr) -> Option<usize> {
     runs.get(last).filter(|r| at < r.end).map(|_| last)
 }
 
+/// Memory of an entry of a hash table with room to grow.
+const ENTRY_BYTES: u64 = 64;
+
+impl References<'_, '_> {
+    /// Counts the last references.
+    fn flush(&mut self) {
+        let (to, n) = std::mem::take(&mut self.last);
+        if n > 0 {
+            self.tallies.entry(to).or_default().incoming.grow(n);
+            if to != self.own && !self.edges.contains(&(self.own, to)) && self.kinds.afford(ENTRY_BYTES) {
+                self.edges.insert((self.own, to));
+            }
+        }
+    }
+
+    fn hit(&mut self, target: Addr) {
+        let known = self.runs.get(self.last.0).filter(|r| self.last.1 > 0 && r.start <= target && target < r.end).is_some();
+        if known {
+            self.last.1.bump();
+        } else if let Some(to) = run_of(self.runs, target) {
+            self.flush();
+            self.last = (to, 1);
+        }
+    }
+
+    fn miss(&mut self, target: Addr) {
+        let key = (self.own, target);
+        match self.misses.get_mut(&key) {
+            Some(n) => n.bump(),
+            None if self.kinds.afford(ENTRY_BYTES) => {
+                self.misses.insert(key, 1);
+            }
+            None => {}
+        }
+    }
+}
+
 impl Visitor for References<'_, '_> {
     fn piece(&mut self, piece: &Piece<'_>) -> bool {
-        self.own = piece.index.index();
-        true
+        self.flush();
+        let place = self.places.get(piece.index.index()).copied();
+        self.own = place.unwrap_or_default();
+        place.is_some()
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        let (areas, runs, own) = (self.areas, self.runs, self.own);
+        let areas = self.areas;
         let (mut hits, mut misses) = (0u64, 0u64);
         object.references(|_, target| {
-            if !areas.is_start(target) {
+            if areas.is_start(target) {
+                hits.bump();
+                self.hit(target);
+            } else {
                 misses.bump();
-                self.missing.insert(target.0);
-                return;
-            }
-            hits.bump();
-            let known = runs.get(self.last.1).filter(|r| r.start <= target && target < r.end).map(|_| self.last.1);
-            let Some(to) = known.or_else(|| run_of(runs, target)) else { return };
-            if let Some(tally) = SegmentIndex::new(to).and_then(|i| self.tallies.slot(i)) {
-                tally.incoming.bump();
-            }
-            if self.last != (own, to) {
-                self.last = (own, to);
-                if own != to {
-                    self.edges.insert((own, to));
-                }
+                self.miss(target);
             }
         });
-        if let Some(tally) = SegmentIndex::new(own).and_then(|i| self.tallies.slot(i)) {
+        if hits > 0 || misses > 0 {
+            let tally = self.tallies.entry(self.own).or_default();
             tally.hits.grow(hits);
             tally.misses.grow(misses);
         }
     }
 }
 
-/// What references of all objects say.
+/// References of objects: sums for each run, by its start.
+#[derive(Default)]
 struct Said {
-    tallies: Vec<Tally>,
-    missing: Vec<Addr>,
-    edges: Vec<(usize, usize)>,
+    tallies: BTreeMap<Addr, Tally>,
+    /// Number of references from runs to where no object started when they were followed.
+    misses: BTreeMap<(Addr, Addr), u64>,
+    /// From which run to which other one references lead.
+    edges: BTreeSet<(Addr, Addr)>,
 }
 
 /// The runs so far, and what speaks for them.
@@ -96,56 +133,79 @@ pub(super) struct Support<'a, 'm> {
     areas: &'a mut Areas<'m>,
     /// By start.
     runs: BTreeMap<Addr, Run>,
-    /// Runs that words outside lead to, by start.
+    /// Starts of runs that words outside lead to, sorted.
     outside: Vec<Addr>,
+    /// Starts of the runs whose references were not followed by a walk.
+    new: BTreeSet<Addr>,
+    said: Said,
     left_out: LeftOut,
 }
 
 impl<'a, 'm> Support<'a, 'm> {
     pub(super) fn new(kinds: &'a Kinds<'a>, areas: &'a mut Areas<'m>, runs: Vec<Run>) -> Support<'a, 'm> {
+        let new = runs.iter().map(|r| r.start).collect();
         let runs = runs.into_iter().map(|r| (r.start, r)).collect();
-        Support { kinds, areas, runs, outside: Vec::new(), left_out: LeftOut::default() }
+        Support { kinds, areas, runs, outside: Vec::new(), new, said: Said::default(), left_out: LeftOut::default() }
     }
 
     fn list(&self) -> Vec<Run> {
         self.runs.values().copied().collect()
     }
 
-    /// Follows the references of all objects.
-    fn ask(&self, runs: &[Run], walker: &Walker) -> Said {
-        let areas = &*self.areas;
+    /// Follows the references of the objects in new runs.
+    fn ask(&mut self, walker: impl Fn(&[Run]) -> Result<Walker, ContractError>) -> Result<(), ContractError> {
+        let runs = self.list();
+        let (mut places, mut new) = (Vec::new(), Vec::new());
+        for (place, run) in runs.iter().enumerate().filter(|(_, run)| self.new.contains(&run.start)) {
+            places.push(place);
+            new.push(*run);
+        }
+        let (areas, kinds, walker) = (&*self.areas, self.kinds, walker(&new)?);
         let visitor = || References {
+            kinds,
             areas,
-            runs,
+            runs: &runs,
+            places: &places,
             own: 0,
-            tallies: IndexVec::default(),
-            missing: FxHashSet::default(),
+            tallies: FxHashMap::default(),
+            misses: FxHashMap::default(),
             edges: FxHashSet::default(),
-            last: (usize::MAX, usize::MAX),
+            last: (0, 0),
         };
         let walked = walker.walk(&Silent, visitor);
-        let mut said = Said { tallies: vec![Tally::default(); runs.len()], missing: Vec::new(), edges: Vec::new() };
-        for visitor in walked.visitors {
-            for (sum, one) in said.tallies.iter_mut().zip(visitor.tallies.iter()) {
+        let start = |place: usize| runs.get(place).map(|r| r.start);
+        let said = &mut self.said;
+        for mut visitor in walked.visitors {
+            visitor.flush();
+            for (place, one) in visitor.tallies {
+                let Some(sum) = start(place).map(|start| said.tallies.entry(start).or_default()) else { continue };
                 sum.incoming.grow(one.incoming);
                 sum.hits.grow(one.hits);
                 sum.misses.grow(one.misses);
             }
-            said.missing.extend(visitor.missing.into_iter().map(Addr));
-            said.edges.extend(visitor.edges);
+            for ((own, to), n) in visitor.misses {
+                if let Some(own) = start(own) {
+                    said.misses.entry((own, to)).or_default().grow(n);
+                }
+            }
+            said.edges.extend(visitor.edges.into_iter().filter_map(|(own, to)| Some((start(own)?, start(to)?))));
         }
-        said.missing.sort_unstable();
-        said.missing.dedup();
-        said.edges.sort_unstable();
-        said.edges.dedup();
-        said
+        self.new.clear();
+        Ok(())
     }
 
-    /// Admits what objects refer to, and what that refers to.
+    /// Drops the runs that nothing speaks for, and admits what objects refer to, and what that refers to.
     pub(super) fn close(&mut self, walker: impl Fn(&[Run]) -> Result<Walker, ContractError>) -> Result<(), ContractError> {
-        let runs = self.list();
-        let missing = self.ask(&runs, &walker(&runs)?).missing;
-        self.admit(missing, true);
+        self.ask(walker)?;
+        let dropped = self.unsupported();
+        for start in &dropped {
+            if let Some(run) = self.runs.remove(start) {
+                super::scan::unmark(&mut Reader::new(self.kinds), self.areas, run);
+            }
+        }
+        self.said.misses.retain(|(own, _), _| !dropped.contains(own));
+        let missing: BTreeSet<Addr> = self.said.misses.keys().map(|(_, to)| *to).collect();
+        self.admit(missing.into_iter().collect(), true);
         Ok(())
     }
 
@@ -182,7 +242,7 @@ impl<'a, 'm> Support<'a, 'm> {
         if !at.is_aligned(self.kinds.memory.ptr_bytes()) || self.areas.is_start(at) {
             return None;
         }
-        if self.runs.range(..=at).next_back().is_some_and(|(_, r)| at < r.end) {
+        if self.runs.range(..=at).next_back().is_some_and(|(_, r)| at < r.end) || !self.kinds.step(0) {
             return None;
         }
         let next = self.runs.range(at..).next().map_or(Addr(u64::MAX), |(start, _)| *start);
@@ -191,7 +251,10 @@ impl<'a, 'm> Support<'a, 'm> {
         run.open = false;
         // Zeros, the end of the memory or a known object follow.
         let behind = area.offset(run.end).and_then(|o| reader.word(&area, o)).unwrap_or(0);
-        let clean = run.end == next || run.end < next && (behind == 0 || run.objects >= LONG);
+        let clean = run.end == next || run.end < next && (behind == 0 || run.is_long());
+        if !clean && !self.kinds.step(run.objects) {
+            return None;
+        }
         if !clean && referred {
             run = follow(reader, &area, offset, next, 1);
             run.open = false;
@@ -208,32 +271,13 @@ impl<'a, 'm> Support<'a, 'm> {
             here = super::scan::end_of(reader, self.areas, here)?;
         }
         self.runs.insert(at, run);
+        self.new.insert(at);
         Some(run)
     }
 
-    /// Drops ranges to which no object refers and whose own references lead to no object, or mostly so: arrays of method tables.
-    pub(super) fn drop_unsupported(&mut self, walker: impl Fn(&[Run]) -> Result<Walker, ContractError>) -> Result<(), ContractError> {
-        let runs = self.list();
-        let said = self.ask(&runs, &walker(&runs)?);
-        for group in groups(&runs) {
-            let own = said.tallies.get(group.clone()).unwrap_or_default();
-            let sum = |of: fn(&Tally) -> u64| own.iter().map(of).fold(0, u64::saturating_add);
-            let (incoming, hits, misses) = (sum(|t| t.incoming), sum(|t| t.hits), sum(|t| t.misses));
-            if incoming == 0 && (misses > hits || hits == 0) {
-                runs.get(group).unwrap_or_default().iter().for_each(|run| self.drop_run(run));
-            }
-        }
-        Ok(())
-    }
-
-    fn drop_run(&mut self, run: &Run) {
-        super::scan::unmark(&mut Reader::new(self.kinds), self.areas, *run);
-        self.runs.remove(&run.start);
-    }
-
-    /// Admits objects to which words outside of the heap lead: handles, statics, stacks. `writable` is the memory with such words.
-    pub(super) fn admit_outside(&mut self, memory: &Memory, writable: &[AddrRange]) {
-        let words = self.outside_words(memory, writable);
+    /// Admits objects to which words outside of the heap lead: handles, statics, stacks.
+    pub(super) fn admit_outside(&mut self, memory: &Memory, searched: &Searched) {
+        let words = self.outside_words(memory, searched);
         let (starts, likely): (Vec<Addr>, Vec<Addr>) = words.into_iter().partition(|at| self.areas.is_start(*at));
         self.admit(likely.clone(), false);
         let runs = self.list();
@@ -245,16 +289,20 @@ impl<'a, 'm> Support<'a, 'm> {
     }
 
     /// The words outside of the runs that lead to objects, or to what may be some, sorted.
-    fn outside_words(&self, memory: &Memory, writable: &[AddrRange]) -> Vec<Addr> {
+    fn outside_words(&self, memory: &Memory, searched: &Searched) -> Vec<Addr> {
         const PART: u64 = 1 << 20;
         let inside = ranges::union(self.runs.values().map(|r| AddrRange::new(r.start, r.end)).collect(), 0);
-        let outside = ranges::subtract(writable, &inside);
+        let outside = ranges::subtract(&searched.writable, &inside);
         let cut = |range: &AddrRange| {
             let range = *range;
             let starts = std::iter::successors(Some(range.start), move |at| Some(at.plus(PART)).filter(|at| *at < range.end));
             starts.map(move |at| AddrRange::new(at, at.plus(PART).min(range.end)))
         };
         let parts: Vec<AddrRange> = outside.iter().flat_map(cut).collect();
+        let on_stack = |at: &Addr| {
+            let before = searched.stacks.partition_point(|s| s.start <= *at).checked_sub(1).and_then(|i| searched.stacks.get(i));
+            before.is_some_and(|s| s.contains(*at))
+        };
         let (carried, areas) = (Carried::here(), &*self.areas);
         let (lowest, highest) = areas.bounds();
         let of = |part: AddrRange| {
@@ -262,7 +310,7 @@ impl<'a, 'm> Support<'a, 'm> {
                 tried(|| {
                     let words = memory.set_words(part).map(|(_, word)| Addr(word));
                     let within = words.filter(|at| lowest <= *at && *at < highest);
-                    let mut found: Vec<Addr> = within.filter(|at| areas.is_start(*at) || areas.is_likely(*at)).collect();
+                    let mut found: Vec<Addr> = within.filter(|at| areas.is_start(*at) || areas.is_likely(*at) && !on_stack(at)).collect();
                     found.sort_unstable();
                     found.dedup();
                     found
@@ -276,27 +324,55 @@ impl<'a, 'm> Support<'a, 'm> {
         found
     }
 
+    /// Admits objects between runs that are close to each other: those that a program has just dropped, between allocation contexts.
+    pub(super) fn fill_gaps(&mut self) {
+        let runs = self.list();
+        let close = runs.iter().zip(runs.iter().skip(1)).filter(|(run, next)| next.start <= run.end.plus(NEAR));
+        let found: Vec<Addr> = close.flat_map(|(run, next)| self.areas.likely_in(AddrRange::new(run.end, next.start))).collect();
+        self.admit(found.clone(), false);
+        for at in found.into_iter().filter(|at| self.runs.contains_key(at)) {
+            // They are as alive as what is in front of them.
+            if let Some((before, _)) = self.runs.range(..at).next_back() {
+                self.said.edges.insert((*before, at));
+            }
+        }
+    }
+
+    /// Counts the references that lead to an object that was admitted after they were followed.
+    fn resolve(&mut self) {
+        let runs = self.list();
+        for ((own, to), n) in &self.said.misses {
+            let found = if self.areas.is_start(*to) { run_of(&runs, *to).and_then(|place| runs.get(place)) } else { None };
+            let Some(run) = found else { continue };
+            let tally = self.said.tallies.entry(*own).or_default();
+            tally.hits.grow(*n);
+            tally.misses = tally.misses.saturating_sub(*n);
+            self.said.tallies.entry(run.start).or_default().incoming.grow(*n);
+            self.said.edges.insert((*own, run.start));
+        }
+    }
+
     /// Leaves out runs that nothing leads to from outside of the heap, and sums up.
     pub(super) fn finish(mut self, walker: impl Fn(&[Run]) -> Result<Walker, ContractError>) -> Result<Carved, ContractError> {
-        let runs = self.list();
-        let said = self.ask(&runs, &walker(&runs)?);
-        let mut reached: Vec<bool> = runs.iter().map(|r| self.outside.binary_search(&r.start).is_ok()).collect();
-        let mut queue: Vec<usize> = reached.iter().enumerate().filter(|(_, r)| **r).map(|(i, _)| i).collect();
+        self.ask(walker)?;
+        self.resolve();
+        let dropped = self.unsupported();
+        let mut queue: Vec<Addr> = self.outside.iter().copied().filter(|start| !dropped.contains(start)).collect();
+        let mut reached: BTreeSet<Addr> = queue.iter().copied().collect();
         while let Some(from) = queue.pop() {
-            let first = said.edges.partition_point(|(f, _)| *f < from);
-            for (_, to) in said.edges.iter().skip(first).take_while(|(f, _)| *f == from) {
-                if let Some(r) = reached.get_mut(*to).filter(|r| !**r) {
-                    *r = true;
+            for (_, to) in self.said.edges.range((from, Addr::NULL)..=(from, Addr(u64::MAX))) {
+                if reached.insert(*to) {
                     queue.push(*to);
                 }
             }
         }
         let mut carved = Carved::default();
-        for ((run, reached), tally) in runs.iter().zip(&reached).zip(&said.tallies) {
-            if !reached {
+        for run in self.runs.values().filter(|run| !dropped.contains(&run.start)) {
+            if !reached.contains(&run.start) {
                 self.left_out.add(run);
                 continue;
             }
+            let tally = self.said.tallies.get(&run.start).copied().unwrap_or_default();
             carved.references.grow(tally.hits.saturating_add(tally.misses));
             carved.hits.grow(tally.hits);
             match carved.ranges.last_mut().filter(|last| last.end == run.start) {
@@ -309,6 +385,26 @@ impl<'a, 'm> Support<'a, 'm> {
         }
         carved.left_out = self.left_out;
         Ok(carved)
+    }
+
+    /// Starts of the runs in ranges to which no object refers, and whose own references lead to no object, or mostly so: arrays of method
+    /// tables in the C heap, structures with one.
+    fn unsupported(&self) -> BTreeSet<Addr> {
+        let runs = self.list();
+        let mut out = BTreeSet::new();
+        for group in groups(&runs) {
+            let own = runs.get(group).unwrap_or_default();
+            let mut sum = Tally::default();
+            for tally in own.iter().filter_map(|run| self.said.tallies.get(&run.start)) {
+                sum.incoming.grow(tally.incoming);
+                sum.hits.grow(tally.hits);
+                sum.misses.grow(tally.misses);
+            }
+            if sum.incoming == 0 && (sum.misses > sum.hits || sum.hits == 0) {
+                out.extend(own.iter().map(|run| run.start));
+            }
+        }
+        out
     }
 }
 

@@ -8,7 +8,7 @@ mod find;
 use super::segments::kind_of;
 use super::{Gc, names};
 use crate::base::missed::tried;
-use crate::base::{Answer, Collector, NoteKind, PAGE};
+use crate::base::{Answer, Collector, Missing, PAGE};
 use crate::data::{
     Bound, Field, GCDynamicData as Dynamic, GCMechanisms as Mechanisms, GCRecord, GCRecordedGeneration as Recorded, Source, Word,
 };
@@ -41,7 +41,7 @@ impl Gc {
         let search = Search { gc: self, records, image };
         let (found, missing) = tried(|| search.collections()).map_or((None, true), |(found, missing)| (Some(found), missing));
         if let Some(range) = search.torn().or_else(|| search.absent().filter(|_| missing)) {
-            notes.add(NoteKind::Missing, range.start, "collections: not all of the GC's variables are in the dump");
+            notes.add(Missing::Heap, range.start, "collections: not all of the GC's variables are in the dump");
         }
         notes.finish(found)
     }

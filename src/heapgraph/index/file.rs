@@ -140,7 +140,7 @@ pub enum IndexError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// The file is not an index, or has another version of the format.
-    #[error("it is no index that this version of gcdump made")]
+    #[error("it is not an index of this version of gcdump")]
     Format,
     /// The file is damaged.
     #[error("it is damaged: {0}")]

@@ -16,7 +16,7 @@ use crate::output::distinct::{Names, Shortened};
 use crate::output::fit::Fit;
 use crate::output::layout::{GAP, Layout, Numbers, Placed};
 use crate::output::map::pieces;
-use crate::output::report::Section;
+use crate::output::report::{Finding, Section};
 use crate::output::screen::{Ink, Screen};
 use crate::output::table::{Align, Fill, Heading, Readers, Row, Table as Rows};
 use crate::output::width::{width, wrap};
@@ -280,6 +280,21 @@ fn text(out: &mut Out<'_>, text: &str, ink: Ink, name: &str) -> io::Result<()> {
     Ok(())
 }
 
+/// Prints a finding: its severity in color, its text, and the command that shows more.
+fn finding(out: &mut Out<'_>, finding: &Finding<'_>) -> io::Result<()> {
+    let ink = match finding.severity {
+        "critical" => Ink::Alarm,
+        "warning" => Ink::Caution,
+        _ => Ink::Heading,
+    };
+    let severity = marked(&format!("{}:", finding.severity), ink, out.screen);
+    let whole = format!("{severity} {}", clean(finding.text.into(), out.screen));
+    for line in wrap(&whole, out.screen.width.unwrap_or(usize::MAX), 2, usize::MAX) {
+        put(out.to, &inked(&line, out.screen, Ink::Plain), out.screen)?;
+    }
+    text(out, &format!("    {}", finding.command), Ink::Plain, "")
+}
+
 /// Prints lines; those with an address get names.
 fn lines(out: &mut Out<'_>, lines: &mut dyn Iterator<Item = String>) -> io::Result<()> {
     let (mut begun, seen) = (false, out.seen);
@@ -349,10 +364,7 @@ impl Writer for Table {
             Section::Line(line) => text(out, &line, Ink::Plain, ""),
             Section::Title(line) => text(out, &line, Ink::Heading, ""),
             Section::Alarm(line) => text(out, &line, Ink::Alarm, ""),
-            Section::Finding(f) => {
-                text(out, &format!("{}: {}", f.severity, f.text), Ink::Plain, "")?;
-                text(out, &format!("    {}", f.command), Ink::Plain, "")
-            }
+            Section::Finding(f) => finding(out, &f),
             Section::Chapter(chapter) => text(out, chapter.title, Ink::Heading, ""),
             Section::Lines(mut list) => lines(out, &mut list),
             Section::Legend(cells) => legend(out, &cells),

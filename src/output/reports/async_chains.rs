@@ -249,7 +249,7 @@ impl Report for AsyncReport {
         ));
         for (n, what) in [
             (t.abandoned, "abandoned (--root abandoned)"),
-            (t.unobserved, "faulted with exceptions that nobody has looked at (--faulted)"),
+            (t.unobserved, "faulted with unobserved exceptions (--faulted)"),
             (t.completing, "completed but with continuations left"),
         ] {
             if n > 0 {

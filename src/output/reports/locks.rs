@@ -96,7 +96,7 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel, fold: bool) {
     }
     if !d.victims.is_empty() {
         let victims = d.victims.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        to.line(format!("  waiting behind them: {victims}"));
+        to.line(format!("  other threads that wait for them: {victims}"));
     }
     for stack in d.stacks.iter().filter(|s| !s.frames.is_empty()) {
         to.line(format!("  thread {}", stack.managed_id));

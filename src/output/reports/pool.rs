@@ -102,7 +102,7 @@ impl Report for PoolReport {
         to.table(Table::records("item", rows().collect::<Vec<_>>(), row_columns()).csv(true).shown(false));
         match self.kind {
             PoolKind::Unknown => return to.line("The thread pool cannot be read."),
-            PoolKind::None => return to.line("Nobody has used the thread pool."),
+            PoolKind::None => return to.line("The process has not used the thread pool."),
             PoolKind::Windows => return to.line("The process uses the thread pool of Windows, whose queues are not on the heap."),
             PoolKind::Portable => {}
         }

@@ -195,7 +195,7 @@ fn argument(a: &ArgumentModel) -> String {
     let (name, at) = (a.name.as_deref().unwrap_or("?"), a.location.as_deref().unwrap_or("-"));
     let value = match (&a.value, &a.reason) {
         (Some(value), _) => value.text.clone(),
-        (None, reason) => format!("? ({})", reason.as_deref().unwrap_or("not told")),
+        (None, reason) => format!("? ({})", reason.as_deref().unwrap_or("unknown")),
     };
     format!("        {:<16} {} {name} = {value}", at, a.type_name)
 }

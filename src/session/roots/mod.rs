@@ -12,7 +12,7 @@ use options::enumerated;
 
 use super::{HandleUses, Heap, Namer, Runtime, Strength};
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Answer, Budget, Collector, Count, NoteKind, Notes, plural};
+use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, NoteKind, Notes, plural};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
 use crate::heapgraph::{Origin, RawRoot, RootFlags, RootThread, Roots, ThreadIndex};
@@ -40,7 +40,7 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     let threads = runtime.thread_list().map(|list| notes.with(list)).map_err(|e| e.to_string());
     match runtime.thread_reader() {
         Ok(reader) => notes.extend(reader.losses()),
-        Err(e) => notes.add(NoteKind::Missing, None, format!("threads cannot be read: {e}")),
+        Err(e) => notes.add(Missing::Threads, None, format!("threads cannot be read: {e}")),
     }
     let trouble = runtime.thread_list().ok().and_then(|list| first_loss(&list.notes));
     let list = threads.clone().map_or(&[][..], Vec::as_slice);
@@ -136,7 +136,7 @@ fn external_memory(runtime: &Runtime, notes: &Collector, roots: &mut Roots) {
         Ok(Err(e)) => format!("memory outside of the heap that holds references cannot be read: {e}"),
         Err(e) => format!("memory outside of the heap that holds references cannot be read: {e}"),
     };
-    notes.add(NoteKind::Missing, None, why.clone());
+    notes.add(Missing::Heap, None, why.clone());
     roots.cover(RootKind::ExternalMemory, CoverageKind::Unavailable, Some(why));
 }
 

@@ -45,7 +45,7 @@ pub(super) fn registered(
         match kind {
             RootKind::ExternalMemory if found.unread > 0 => {
                 let why = format!("{} of Mono with references that only a function of Mono finds", plural(found.unread, "structure"));
-                notes.add(crate::base::NoteKind::Missing, None, format!("roots of kind {}: {why}", kind.name()));
+                notes.add(crate::base::Missing::Statics, None, format!("roots of kind {}: {why}", kind.name()));
                 roots.cover(kind, CoverageKind::Partial, Some(why));
             }
             kind => roots.cover(kind, CoverageKind::Complete, None),

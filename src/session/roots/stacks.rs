@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::options::{ROOT_BYTES, RootOptions, enumerated};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind, Notes};
+use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing, NoteKind, Notes};
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -69,14 +69,14 @@ pub(super) fn frame_roots(
     // A gap in a stack has no effect if none of its words points to an object.
     for (reason, (count, at)) in reader.reasons.iter().filter(|_| reader.doubtful > 0) {
         let times = if *count > 1 { format!(" ({count} times)") } else { String::new() };
-        doubts.add(NoteKind::Missing, *at, format!("{reason}{times}"));
+        doubts.add(Missing::Stacks, *at, format!("{reason}{times}"));
         reasons.push(reason.clone());
     }
     let words = (reader.words > 0).then(|| "arguments of calls that the runtime prepares are roots if they point to an object".to_string());
     let cover = |kind: RootKind| {
         let missing = reader.scans.lacks.missing(kind);
         if !missing.is_empty() {
-            notes.add(NoteKind::Missing, None, format!("roots of kind {kind}: {}", missing.join("; ")));
+            notes.add(Missing::Stacks, None, format!("roots of kind {kind}: {}", missing.join("; ")));
         }
         let all: Vec<String> = {
             let words = words.iter().filter(|_| kind == RootKind::Stack);
@@ -215,7 +215,7 @@ impl Reader<'_> {
             return;
         }
         let Some(value) = slot.value.map(Addr) else {
-            self.notes.add(NoteKind::Missing, address, "a reference that a frame holds is not in the dump");
+            self.notes.add(Missing::Stacks, address, "a reference that a frame holds is not in the dump");
             self.scans.lacks.cut.bump();
             return;
         };
@@ -314,7 +314,7 @@ pub(super) fn scanned_roots((heap, budget): (&Heap, &Budget), threads: &[Thread]
     for kind in [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k)) {
         let missing = scans.lacks.missing(kind);
         if !missing.is_empty() {
-            notes.add(NoteKind::Missing, None, format!("roots of kind {kind}: {}", missing.join("; ")));
+            notes.add(Missing::Stacks, None, format!("roots of kind {kind}: {}", missing.join("; ")));
         }
         let (covered, reason) = scans.lacks.coverage(kind, heap.walker());
         coverage.push(RootCoverageModel { kind, coverage: covered, reason: Some(reason) });

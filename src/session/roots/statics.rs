@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use super::options::{ROOT_BYTES, RootOptions, enumerated};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, Budget, Collector, Count, NoteKind, Token, be, len64, plural};
+use crate::base::{Addr, Budget, Collector, Count, Missing, NoteKind, Token, be, len64, plural};
 use crate::clr::aot::Program;
 use crate::clr::fields::Storage;
 use crate::clr::statics::StaticPlace;
@@ -41,7 +41,7 @@ pub(super) fn static_roots(
     let reader = StaticsReader::bind(runtime, types, notes).with_threads(threads);
     if !reader.statics().is_described() {
         let why = "the descriptor does not describe the locations of static fields";
-        notes.add(NoteKind::Missing, None, why);
+        notes.add(Missing::Statics, None, why);
         for kind in [RootKind::Static, RootKind::ThreadStatic].into_iter().filter(|k| options.wants(*k)) {
             roots.cover(kind, CoverageKind::Unavailable, Some(why.into()));
         }
@@ -110,7 +110,7 @@ pub(super) fn static_roots(
         };
         let coverage = if lack.is_some() { CoverageKind::Partial } else { CoverageKind::Complete };
         if let Some(why) = &lack {
-            notes.add(NoteKind::Missing, None, format!("roots of kind {}: {why}", kind.name()));
+            notes.add(Missing::Statics, None, format!("roots of kind {}: {why}", kind.name()));
         }
         roots.cover(kind, coverage, lack);
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::arguments::{ArgumentReader, FoundVariable, Signature, Variable};
-use crate::base::{Addr, Collector, Count, NoteKind, plural};
+use crate::base::{Addr, Collector, Count, Missing, plural};
 use crate::clr::methods::{GenericContext, MethodName, Parameters};
 use crate::session::NamedLocals;
 use crate::stack::walked::{ManagedFrame, Walk};
@@ -89,7 +89,7 @@ impl ArgumentReader<'_> {
                  supplies it",
                 plural(self.untyped, "frame")
             );
-            notes.add(NoteKind::Missing, None, what);
+            notes.add(Missing::DebugInfo, None, what);
         }
     }
 }

@@ -9,7 +9,7 @@ use super::Runtime;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::reads;
-use crate::base::{Addr, Collector, Count, NoteKind};
+use crate::base::{Addr, Collector, Count, Missing, NoteKind};
 use crate::stack::StackError;
 use crate::stack::debug_info::{Bounds, DebugInfo, Variables};
 use crate::stack::walked::ManagedFrame;
@@ -103,7 +103,7 @@ impl<'r> FrameVariables<'r> {
             notes.add(NoteKind::LimitHit, None, "the search for arguments took too many reads; further arguments are left out");
         } else if let Some(why) = &self.why {
             let methods = if self.lost == 1 { "a method".into() } else { format!("{} methods", self.lost) };
-            notes.add(NoteKind::Missing, why.address(), format!("arguments of {methods} cannot be shown: {why}"));
+            notes.add(Missing::DebugInfo, why.address(), format!("arguments of {methods} cannot be shown: {why}"));
         }
     }
 }

@@ -1,5 +1,5 @@
 //! Tests on native stacks and tables of real dumps, from `GCDUMP_TEST_DUMPS` or `~/.cache/gcdump-dumps`. Dumps in the repository are trimmed
-//! to the memory that commands read. If there are no dumps, a printed line says so.
+//! to the memory that commands read. Without dumps, a printed line says so.
 
 use std::sync::Arc;
 

@@ -63,7 +63,7 @@ enum Op {
 }
 
 impl Op {
-    /// The code at the start of `codes`, and its length in bytes; `None` if there is none, or it cannot be undone.
+    /// The code at the start of `codes`, and its length in bytes; `None` if the code is absent, or cannot be undone.
     fn decode(codes: &[u8]) -> Option<(Op, usize)> {
         let (&code, rest) = codes.split_first()?;
         let second = || rest.first().copied();
@@ -221,7 +221,7 @@ impl Function {
         Ok(Function { len: header.len, prologue, epilogue })
     }
 
-    /// Decodes the packed form: the canonical prologue that it describes. `None` if there is no such prologue.
+    /// Decodes the packed form: the canonical prologue that it describes. `None` if the fields describe no valid prologue.
     fn packed(word: u32) -> Option<Function> {
         let field = |shift: u32, bits: u32| u64::from(word >> shift & ((1 << bits) - 1));
         let (fragment, len, chain) = (field(0, 2) == 2, field(2, 11), field(21, 2));

@@ -26,11 +26,11 @@ pub struct Attack {
 pub enum End {
     /// With a complete answer: nothing is lost.
     Whole,
-    /// With a note about a limit on opening, in the answer or in the message that there is no runtime.
+    /// With a note about a limit on opening, in the answer or in the message that the runtime cannot be read.
     Bounded,
     /// With a refusal that has these words.
     Refused(&'static str),
-    /// With a partial answer, or the message that there is no runtime.
+    /// With a partial answer, or the message that the runtime cannot be read.
     Damaged,
 }
 

@@ -163,6 +163,12 @@ fn dumps_are_resources() {
         assert_eq!(talk.ask("resources/read", json!({ "uri": other }))["error"]["code"], -32002, "{other}");
     }
     assert_eq!(talk.ask("resources/templates/list", json!({}))["result"]["resourceTemplates"], json!([]));
+    // The version without a handshake requires that a result says how long it may be kept.
+    let meta = json!({ "io.modelcontextprotocol/protocolVersion": "2026-07-28" });
+    for (method, params) in [("resources/list", json!({ "_meta": meta })), ("resources/read", json!({ "_meta": meta, "uri": uri }))] {
+        let result = talk.ask(method, params)["result"].clone();
+        assert_eq!((&result["ttlMs"], &result["cacheScope"], &result["resultType"]), (&0.into(), &"private".into(), &"complete".into()));
+    }
 }
 
 #[test]

@@ -212,7 +212,7 @@ pub fn find<'a>(data: &'a Value, path: &str) -> Result<Vec<&'a Value>, String> {
     Ok(at)
 }
 
-/// Returns the state of `data` at `path`. Fails if there is no such field, or if its type is not `kind`.
+/// Returns the state of `data` at `path`. Fails if no such field exists, or if its type is not `kind`.
 pub fn state(data: &Value, path: &str, kind: &str) -> Result<State, String> {
     let mut best = State::Absent;
     for value in find(data, path)? {

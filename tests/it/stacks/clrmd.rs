@@ -558,8 +558,8 @@ fn tables(rows: &BTreeMap<(String, String), [Tally; 2]>) -> String {
         "Faults of ClrMD, each recognized by the contents of the dump:\n\n| fault | without files | with files |\n| --- | --- | --- |\n",
     );
     for (name, evidence) in FAULTS {
-        if let Some([alone, files]) = faults.get(name) {
-            out.push_str(&format!("| {name}: {evidence} | {alone} | {files} |\n"));
+        if let Some([without, with]) = faults.get(name) {
+            out.push_str(&format!("| {name}: {evidence} | {without} | {with} |\n"));
         }
     }
     out

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::base::hash::Map;
 use crate::base::missed::Kept;
-use crate::base::{Addr, AddrRange, Budget, Collector, Limits, NoteKind};
+use crate::base::{Addr, AddrRange, Budget, Collector, Limits, Missing, NoteKind};
 use crate::memory::{Image, Memory};
 
 #[cfg(feature = "internals")]
@@ -59,7 +59,7 @@ struct Types {
 
 impl Blobs {
     /// Finds the tables of `image` in `memory`, or in the module's `file` ([`file_image`](crate::memory::file_image)), whose writable pages
-    /// contain the header. `has_pointers` is the flag of method tables whose objects contain references. `None` if there are no tables, or
+    /// contain the header. `has_pointers` is the flag of method tables whose objects contain references. `None` if they have no tables, or
     /// if the page that points to them is absent.
     pub fn find(memory: &Arc<Memory>, file: Option<&Arc<Memory>>, image: &Image, has_pointers: u32, limits: &Limits) -> Option<Blobs> {
         let found = |tables: &Arc<Memory>| Some((Sections::find(tables, image)?, Arc::clone(tables)));
@@ -131,7 +131,7 @@ impl Blobs {
         } else if let [first, rest @ ..] = self.incomplete().as_slice() {
             let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
             let what = format!("a part of the tables of {path} is not in the dump (--modules): {first}{more}");
-            notes.add(NoteKind::Missing, Some(self.sections.header), what);
+            notes.add(Missing::Metadata, Some(self.sections.header), what);
         }
         if self.has_more_slots() {
             notes.add(

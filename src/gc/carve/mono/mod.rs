@@ -14,7 +14,7 @@ use std::sync::Arc;
 use super::{Carved, Run};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Budget, Collector, Count, NoteKind};
+use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing};
 use crate::clr::method_table::MethodTables;
 use crate::clr::objects::Objects;
 use crate::contract::{ContractError, Descriptor};
@@ -92,7 +92,7 @@ impl Found {
     }
 
     fn segment(&mut self, range: AddrRange, objects: u64, generation: Generation) {
-        let run = Run { start: range.start, end: range.end, last: range.start, objects, open: false };
+        let run = Run { start: range.start, end: range.end, last: range.start, objects, open: false, gap: false, bridged: false };
         match self.segments.last_mut() {
             // Blocks of the major heap lie next to each other.
             Some((last, of)) if last.end == run.start && *of == generation => {
@@ -118,7 +118,7 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
         ("registered roots", variables.roots.is_some()),
     ] {
         if !found {
-            notes.add(NoteKind::Missing, None, format!("SGen's {what} were not found in the variables of Mono"));
+            notes.add(Missing::Heap, None, format!("SGen's {what} were not found in the variables of Mono"));
         }
     }
     let mut found = Found::default();
