@@ -40,6 +40,20 @@ impl Types {
         Some(out)
     }
 
+    /// The static fields that a type of Mono declares, with their addresses as offsets.
+    pub(super) fn mono_statics(&self, mono: &Mono, info: &MethodTableInfo) -> Option<Vec<Field>> {
+        let (memory, class) = (&self.memory, info.class_or_canonical);
+        let Some(start) = mono.statics_at(memory, info.address).filter(|_| info.address != class) else { return Some(Vec::new()) };
+        let image = self.names().method_tables().module(info).ok();
+        let own = mono.static_fields(memory, class)?;
+        let placed = own.into_iter().filter_map(|field| {
+            let at = start.plus(field.offset);
+            let field = self.mono_field(mono, (info.address, image), &field, 0)?;
+            Some(Field { storage: Storage::Static, offset: at.0, ..field })
+        });
+        Some(placed.collect())
+    }
+
     /// The name of the static field at `offset` among those of the class with the vtable at `vtable`.
     pub(crate) fn mono_static(&self, vtable: Addr, offset: u64) -> Option<String> {
         let tables = self.names().method_tables();

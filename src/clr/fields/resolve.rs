@@ -138,6 +138,9 @@ impl Types {
 
     /// The reason why types are missing, if any are.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
+        if self.names.method_tables().mono().is_some() {
+            return Some("of Mono, only types that were used are known");
+        }
         (!self.knows_all()).then_some("the list of loaded modules is incomplete")
     }
 
@@ -221,6 +224,9 @@ impl Types {
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
             let info = self.names.method_tables().read(mt).ok()?;
+            if let Some(mono) = self.names.method_tables().mono() {
+                return self.mono_statics(mono, &info);
+            }
             if let Some(program) = self.names.native_aot() {
                 return self.compiled_statics(program, &info);
             }
