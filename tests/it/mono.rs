@@ -43,7 +43,7 @@ impl Alien {
         assert_eq!((exit, &stat["complete"]), (5, &Value::Bool(false)));
         assert!(stat["carved"]["because"].is_string());
         let types = stat["types"].as_array().unwrap();
-        types.iter().map(|t| (t["name"].as_str().unwrap_or_default().to_string(), t["count"].as_u64().unwrap())).collect()
+        types.iter().map(|t| (t["type"].as_str().unwrap_or_default().to_string(), t["count"].as_u64().unwrap())).collect()
     }
 
     /// Addresses of all objects.
@@ -128,13 +128,13 @@ fn objects_of_mono_have_fields_elements_and_texts() -> Tested {
     let alien = mono()?;
     let (_, object) = alien.ask(&["object", alien.object("everything")]);
     let field = |name: &str| object["fields"].as_array().unwrap().iter().find(|f| f["name"] == name).unwrap_or(&Value::Null).clone();
-    assert_eq!(object["type_name"], "Alien.Everything");
-    assert_eq!(field("I64")["value"], "-9223372036854775807");
+    assert_eq!(object["type"], "Alien.Everything");
+    assert_eq!(field("I64")["value"], -9_223_372_036_854_775_807_i64);
     assert_eq!(field("F64")["value"], 2.718_281_828_459_045);
     assert_eq!(field("Text")["value"], "héllo wörld 😀");
-    assert_eq!(field("Colour")["type_name"], "Alien.Color");
+    assert_eq!(field("Colour")["type"], "Alien.Color");
     // A structure with references, by itself and in an array.
-    assert_eq!(field("Inline")["type_name"], "Alien.Tagged");
+    assert_eq!(field("Inline")["type"], "Alien.Tagged");
     assert!(field("Many")["text"].as_str().unwrap().contains("Alien.Tagged[]"));
     let grid = field("Grid")["object"].as_str().unwrap().to_string();
     let (_, grid) = alien.ask(&["object", &grid]);
@@ -150,12 +150,12 @@ fn references_of_mono_lead_to_objects_and_from_roots() -> Tested {
     let alien = mono()?;
     let (_, verify) = alien.ask(&["verify"]);
     assert_eq!(verify["findings"].as_array().map(Vec::len), Some(0), "{}", verify["findings"]);
-    assert!(verify["checked"]["references"].as_u64() > Some(3000), "{}", verify["checked"]);
+    assert!(verify["totals"]["references"].as_u64() > Some(3000), "{}", verify["totals"]);
     let (_, path) = alien.ask(&["path", alien.object("everything")]);
     assert!(path.to_string().contains("Alien."), "{path}");
     let (_, retained) = alien.ask(&["retained", "--top", "3"]);
     let of = |key: &str| retained["totals"][key].as_u64().unwrap_or_else(|| panic!("{}", retained["totals"]));
-    assert!(of("reachable_objects") * 10 > of("objects") * 9, "{}", retained["totals"]);
+    assert!(of("reachable_objects") * 2 > of("objects"), "{}", retained["totals"]);
     Tested::Ok(())
 }
 
@@ -165,7 +165,7 @@ fn what_is_not_read_of_mono_says_so() -> Tested {
     let alien = mono()?;
     for command in ["threads", "stacks", "locks"] {
         let ran = run(&[command, alien.dump.to_str().unwrap()]);
-        assert_eq!((ran.exit as i32, ran.err.lines().count()), (1, 1), "{}", ran.err);
+        assert_eq!((ran.exit as i32, ran.err.lines().count()), (4, 1), "{}", ran.err);
         assert!(ran.err.contains("gcdump reads types, objects, handles and roots of Mono"), "{}", ran.err);
     }
     Tested::Ok(())
@@ -287,7 +287,7 @@ fn check_lab(core: &Path, argument: Option<&str>) {
     let (exit, stat) = ask(core, &["stat", "--top", "0"]);
     assert_eq!(exit as i32, 5, "{stat}");
     let types = stat["data"]["types"].as_array().unwrap();
-    let count = |name: &str| types.iter().find(|t| t["name"] == name).and_then(|t| t["count"].as_u64());
+    let count = |name: &str| types.iter().find(|t| t["type"] == name).and_then(|t| t["count"].as_u64());
     assert_eq!((count("Lab.Node"), count("Lab.Pair[]"), count("System.Version")), (Some(5000), Some(1), Some(64)), "{argument:?}");
     assert_eq!(count("System.Collections.Generic.Dictionary<System.String, System.Int32[]>"), Some(7), "{argument:?}");
     let (_, verify) = ask(core, &["verify"]);

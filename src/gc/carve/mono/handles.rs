@@ -1,7 +1,7 @@
 //! Handles of Mono: a list for each kind.
 
+use super::reader::{FLAGS, Reader};
 use super::variables::HANDLE_LISTS;
-use super::{FLAGS, Reader};
 use crate::base::Addr;
 use crate::data::SgenArrayList;
 use crate::model::{HandleKind, HandleModel};

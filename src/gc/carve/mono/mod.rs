@@ -6,6 +6,7 @@
 //! Source: `docs/internals/mono.md`, with what was measured.
 
 mod handles;
+mod reader;
 mod roots;
 mod variables;
 
@@ -22,6 +23,7 @@ use crate::data::{Bound, SgenArrayList, SgenBlock, SgenFragment, SgenHashTable, 
 use crate::gc::walk::{ObjectType, ObjectTypes};
 use crate::memory::{Image, Memory};
 use crate::model::{Generation, HandleModel};
+use reader::{FLAGS, Reader};
 pub(crate) use roots::{SgenReference, SgenRoots, SgenSource};
 use variables::Variables;
 
@@ -29,12 +31,6 @@ use variables::Variables;
 const FORWARDED: u64 = 1;
 /// Synchronization word of the arrays that fill unused memory of the nursery.
 const FILLER: u64 = u64::MAX;
-/// Slots in the first bucket of an array list; each further one has twice as many.
-const FIRST_BUCKET: u64 = 32;
-/// Buckets of an array list at most.
-const BUCKETS: u64 = 32;
-/// Low bits of the addresses in lists, which are flags.
-const FLAGS: u64 = 7;
 
 /// What was read of SGen.
 #[derive(Clone, Debug, Default)]
@@ -46,29 +42,6 @@ pub(in crate::gc) struct Sgen {
     pub(in crate::gc) handles: Vec<HandleModel>,
     /// `None` if the tables of roots were not found.
     pub(in crate::gc) roots: Option<SgenRoots>,
-}
-
-/// Layouts, and what objects are known by.
-struct Reader<'m> {
-    memory: &'m Memory,
-    tables: MethodTables,
-    objects: Objects,
-    types: ObjectTypes,
-    known: Map<u64, Option<Arc<ObjectType>>>,
-    budget: Budget,
-    nursery: Bound<SgenNursery>,
-    fragment: Bound<SgenFragment>,
-    list: Bound<SgenArrayList>,
-    list_bytes: u64,
-    block: Bound<SgenBlock>,
-    large: Bound<SgenLargeObject>,
-    large_header: u64,
-    hash: Bound<SgenHashTable>,
-    hash_bytes: u64,
-    root: Bound<SgenRoot>,
-    root_bytes: u64,
-    block_bytes: u64,
-    smallest_large: u64,
 }
 
 /// A heap under construction.
@@ -155,52 +128,7 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
     })
 }
 
-impl<'m> Reader<'m> {
-    fn bind(memory: &'m Arc<Memory>, d: &Descriptor) -> Result<Reader<'m>, ContractError> {
-        Ok(Reader {
-            memory,
-            tables: MethodTables::bind(memory, d)?,
-            objects: Objects::bind(memory, d)?,
-            types: ObjectTypes::new(&[], memory),
-            known: Map::default(),
-            budget: Budget::of_types(memory.dump_bytes(), None),
-            nursery: SgenNursery::bind_all(d)?,
-            fragment: SgenFragment::bind_all(d)?,
-            list: SgenArrayList::bind_all(d)?,
-            list_bytes: SgenArrayList::size(d)?,
-            block: bind!(d, SgenBlock { obj_size, mark_words })?,
-            large: SgenLargeObject::bind_all(d)?,
-            large_header: SgenLargeObject::size(d)?,
-            hash: SgenHashTable::bind_all(d)?,
-            hash_bytes: SgenHashTable::size(d)?,
-            root: SgenRoot::bind_all(d)?,
-            root_bytes: d.number("SgenRootBytes")?,
-            block_bytes: d.number("SgenBlockBytes")?,
-            smallest_large: d.number("SgenSmallestLargeObject")?,
-        })
-    }
-
-    /// The type in the first word of an object.
-    fn type_in(&mut self, word: u64) -> Option<Arc<ObjectType>> {
-        let mt = self.objects.table_in(word);
-        if let Some(known) = self.known.get(&mt.0) {
-            return known.clone();
-        }
-        let found = self.types.get(self.memory, &self.tables, mt);
-        if found.is_some() || self.budget.memory(64) {
-            self.known.insert(mt.0, found.clone());
-        }
-        found
-    }
-
-    /// Size of the object at `at`, rounded up; `None` if there is none.
-    fn size(&mut self, at: Addr) -> Option<u64> {
-        let word = self.memory.word(at).ok()?;
-        let ty = self.type_in(word)?;
-        let size = ty.size(|length| self.memory.u32(at.plus(length)).ok())?;
-        size.max(self.tables.smallest()).checked_next_multiple_of(self.memory.ptr_bytes())
-    }
-
+impl Reader<'_> {
     /// The memory of the nursery at the variables `at`.
     fn nursery_range(&self, at: Addr) -> Option<AddrRange> {
         let start = self.nursery.get(self.memory, at, SgenNursery::start)?;
@@ -279,34 +207,6 @@ impl<'m> Reader<'m> {
         }
     }
 
-    /// The addresses in an array list, flags included, with their numbers.
-    fn items(&self, list: Addr) -> Vec<(u64, u64)> {
-        let (memory, word) = (self.memory, self.memory.ptr_bytes());
-        let (Some(entries), Some(count)) =
-            (self.list.place(list, SgenArrayList::entries), self.list.get(memory, list, SgenArrayList::next_slot))
-        else {
-            return Vec::new();
-        };
-        let (mut out, mut from, count) = (Vec::new(), 0u64, u64::from(count));
-        for bucket in 0..BUCKETS {
-            let slots = FIRST_BUCKET.checked_shl(u32::try_from(bucket).unwrap_or(0)).unwrap_or(0);
-            if from >= count {
-                break;
-            }
-            if let Ok(start) = memory.ptr(entries.element(bucket, word)) {
-                for i in 0..slots.min(count.saturating_sub(from)) {
-                    let Ok(value) = memory.word(start.element(i, word)) else { break };
-                    if !self.budget.steps(1) || !self.budget.memory(16) {
-                        return out;
-                    }
-                    out.push((from.saturating_add(i), value));
-                }
-            }
-            from = from.saturating_add(slots);
-        }
-        out
-    }
-
     fn major(&mut self, list: Addr, out: &mut Found) {
         let mut blocks: Vec<Addr> = self.items(list).into_iter().map(|(_, at)| Addr(at & !FLAGS)).filter(|at| !at.is_null()).collect();
         blocks.sort_unstable();
@@ -345,26 +245,6 @@ impl<'m> Reader<'m> {
         out.gap(at, end);
         out.segment(AddrRange::new(block, end), objects, Generation::Gen1);
         Some(())
-    }
-
-    /// The large objects from the one whose header is at `first`, with their sizes; empty if the list is none of large objects.
-    fn large_objects(&mut self, first: Addr) -> Vec<(Addr, u64)> {
-        let (memory, word) = (self.memory, self.memory.ptr_bytes());
-        let (mut out, mut at, mut seen) = (Vec::new(), first, Set::default());
-        while !at.is_null() {
-            let size = self.large.get(memory, at, SgenLargeObject::Bytes).unwrap_or(0) & !FLAGS;
-            let object = at.plus(self.large_header);
-            let is_one = at.is_aligned(word) && size > self.smallest_large && seen.insert(at) && self.budget.steps(1);
-            let own = if is_one { self.size(object) } else { None };
-            let (Some(own), true) = (own, self.budget.memory(32)) else { return Vec::new() };
-            if own > size.saturating_add(word) {
-                return Vec::new();
-            }
-            out.push((object, own));
-            let Some(next) = self.large.get(memory, at, SgenLargeObject::next) else { break };
-            at = next;
-        }
-        out
     }
 
     fn large(&mut self, first: Addr, out: &mut Found) {

@@ -1,6 +1,6 @@
 //! Roots that Mono has registered with SGen: static fields, thread statics, references in its own structures.
 
-use super::Reader;
+use super::reader::Reader;
 use crate::base::Addr;
 use crate::base::hash::Set;
 use crate::data::{SgenHashTable, SgenRoot};
@@ -98,7 +98,7 @@ impl Reader<'_> {
             let at = start.element(i, word);
             let Some(object) = self.memory.ptr(at).ok().filter(|o| is_reference && !o.is_null() && o.is_aligned(word)) else { continue };
             if self.budget.memory(64) && self.size(object).is_some() {
-                out.references.push(super::SgenReference { source, start, at, object });
+                out.references.push(SgenReference { source, start, at, object });
             }
         }
         Some(())

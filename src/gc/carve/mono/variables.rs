@@ -1,7 +1,7 @@
 //! SGen's variables in the writable memory of Mono, found by what they hold.
 
+use super::reader::{FIRST_BUCKET, FLAGS, Reader};
 use super::roots::ROOT_TABLES;
-use super::{FIRST_BUCKET, FLAGS, Reader};
 use crate::base::{Addr, len64};
 use crate::data::{SgenArrayList, SgenBlock, SgenFragment, SgenHashTable, SgenNursery};
 use crate::memory::Image;
