@@ -1,7 +1,9 @@
-//! Opens a crash dump of a .NET process on any machine and reads its garbage-collected heap, without .NET, a debugger or the DAC.
+//! Opens a crash dump of a .NET process on any machine and reads its garbage-collected heap, without .NET, a debugger or
+//! Microsoft's debugging library (the DAC).
 //!
 //! Start with [`open`]. A [`Dump`] has [`Runtime`]s, a runtime has a [`Heap`], a heap has [`Object`]s with [`Value`]s in their fields. All
-//! of them are handles: cheap to clone, `Send + Sync`, without lifetimes. They bind or build what they need once, on first use.
+//! of them are handles: cheap to clone, `Send + Sync`, without lifetimes. The first call that needs type names or the heap graph builds them; later
+//! calls reuse them.
 //!
 //! # The types that fill the heap
 //! ```
@@ -39,7 +41,7 @@
 //! # Ok::<(), gcdump::Error>(())
 //! ```
 //!
-//! # Static fields and threads
+//! # Static fields
 //! ```
 //! let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;
 //! let keep = runtime.static_field("Lab.Program", "Keep")?.object()?;
@@ -100,13 +102,17 @@
 //! ```
 //!
 //! # All cores
-//! [`Heap::par_objects`] uses rayon; [`Heap::objects_in`] returns the objects of one segment for any other pool. Larger programs are in
-//! `examples/`.
+//! [`Heap::par_objects`] uses rayon; to use another pool, give each thread some of [`Heap::segments`] for [`Heap::objects_in`].
+//! Larger programs are in `examples/`.
 //!
 //! # What is missing from an answer
 //! Dumps are partial and sometimes damaged. A failure that prevents an answer is an [`Error`]. Data that is missing from an answer is
 //! reported in the [`Notes`] of its [`Answer`], and [`Answer::complete`] returns whether all data was read. An answer dereferences to its
-//! data.
+//! data. The examples end at the first object that cannot be read; `if let Ok(object) = root.object()` skips it instead.
+//!
+//! # Features
+//! `cli`, on by default, is the command line, and brings most of the dependencies. A library takes `default-features = false` and
+//! `features = ["minidump"]`; without `minidump`, only ELF cores are read.
 //!
 //! # Floors
 //! The floors are layers: each uses only those below it in this table; a test fails on an import in the other direction.
@@ -184,7 +190,8 @@ pub use heapgraph::MemoryLimit;
 pub use managed::{Collection, Field, Frame, FromValue, GcHandle, Method, Object, Objects, Reference, Root, Thread, Type, Value, Variable};
 pub use session::{Dump, Error, GraphSource, Heap, HeapSnapshot, OpenOptions, Runtime, ValueError};
 
-/// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core or a Windows minidump, optionally compressed with zstd or gzip.
+/// Opens the dump at `path` with the default [`OpenOptions`]: an ELF core, a Windows minidump, or a `.gcdump` file (see [`Dump::snapshot`]),
+/// optionally compressed with zstd or gzip.
 ///
 /// # Errors
 /// [`Error::Dump`] if the file is not a dump or cannot be read.

@@ -9,11 +9,11 @@ use crate::model::{ExceptionsReport, HandlesReport, ModuleModel, ObjSizeReport, 
 use crate::session::{Dump, Error, Heap, Runtime};
 
 impl Heap {
-    /// Shortest paths from roots to the object at or around `address`: [`paths`] with its defaults. The first call builds the
-    /// heap graph, which is cached.
+    /// The three shortest paths from roots to the object at or around `address`, those from lasting roots first: [`paths`] with its defaults. The
+    /// first call builds the heap graph, which is cached.
     ///
     /// # Errors
-    /// [`Error::NoObject`]; [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
+    /// [`Error::NoObject`]; [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
     pub fn paths_to(&self, address: Addr) -> Result<Answer<PathsReport>, Error> {
         paths(self, &PathsQuery::to(address))
     }
@@ -22,7 +22,7 @@ impl Heap {
     /// graph and its dominator tree, which are cached.
     ///
     /// # Errors
-    /// [`Error::Graph`] or [`Error::Memory`].
+    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
     pub fn retained(&self) -> Result<Answer<RetainedReport>, Error> {
         retained(self, &RetainedQuery::default())
     }
@@ -48,7 +48,7 @@ impl Dump {
     /// The modules of the process, managed and native: [`modules`] with its defaults.
     ///
     /// # Errors
-    /// See [`modules`].
+    /// The errors of [`modules`]. A dump without a runtime has its native modules.
     pub fn modules(&self) -> Result<Answer<Vec<ModuleModel>>, Error> {
         modules(self, &ModulesQuery::default()).map(|answer| answer.map(|report| report.modules))
     }
@@ -65,7 +65,7 @@ impl Runtime {
 }
 
 impl Object {
-    /// Returns the paths that keep the object alive: see [`Heap::paths_to`].
+    /// The paths that keep the object alive: see [`Heap::paths_to`].
     ///
     /// # Errors
     /// The errors of [`Heap::paths_to`].
@@ -73,11 +73,12 @@ impl Object {
         self.heap().paths_to(self.address())
     }
 
-    /// Returns the retained size in bytes: the size of everything that the object dominates, including itself. 0 if it is unreachable. Stack values
-    /// only hold objects that nothing else holds. The first call builds the heap graph and its dominator tree, which are cached.
+    /// The retained size in bytes: the size of everything that the object dominates, itself included. 0 if it is unreachable. A reference on a stack
+    /// counts only for objects that no handle, static field or finalization queue holds. The first call builds the heap graph and its dominator
+    /// tree, which are cached.
     ///
     /// # Errors
-    /// [`Error::Graph`] or [`Error::Memory`]; [`Error::NoObject`] if the heap walk does not find the object.
+    /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built; [`Error::NoObject`] if the heap walk does not find the object.
     pub fn retained_size(&self) -> Result<u64, Error> {
         let graph = self.heap().graph(false)?;
         let none = || Error::NoObject(self.address()).given(&graph.notes);
@@ -85,7 +86,7 @@ impl Object {
         Ok(self.heap().dominators(Stacks::default())?.retained(id))
     }
 
-    /// Returns the size of the object's closure, and how much of it the object retains: [`objsize`].
+    /// The size of everything that is reachable from the object, and how much of it the object retains: [`objsize`].
     ///
     /// # Errors
     /// The errors of [`Object::retained_size`].

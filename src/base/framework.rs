@@ -15,6 +15,16 @@ pub(crate) fn is_of_framework(name: &str) -> bool {
     OF_THE_FRAMEWORK.iter().any(|first| starts_with_part(name, first))
 }
 
+/// Whether a type only lies between objects that people know: a type of the framework, and not a collection or delegate of the program's types such
+/// as `List<Lab.Order>`. Nodes and buckets of collections are nested types: `Dictionary<String, Lab.Order>+Entry[]`.
+pub(crate) fn is_intermediate_type(name: &str) -> bool {
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '+' | '`');
+    let (outer, rest) = name.split_at(name.find(|c| !is_name(c)).unwrap_or(name.len()));
+    let is_nested = || outer.contains('+') || rest.rsplit_once('>').is_some_and(|(_, after)| after.starts_with('+'));
+    let mut arguments = rest.split(|c| !is_name(c)).filter(|part| part.starts_with(|c: char| c.is_alphabetic() || c == '_'));
+    is_of_framework(outer) && (is_nested() || arguments.all(is_of_framework))
+}
+
 /// Whether a method is of the framework: by the file name of its assembly, without one by its namespace.
 pub(crate) fn is_framework_method(module: Option<&str>, method: &str) -> bool {
     let Some(module) = module else { return is_of_framework(method) || INTERNAL.iter().any(|first| starts_with_part(method, first)) };
@@ -83,6 +93,21 @@ fn joined<'n>(namespaces: impl Iterator<Item = &'n str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn collections_of_the_program_are_not_intermediate() {
+        for (name, expected) in [
+            ("System.Object[]", true),
+            ("System.Collections.Generic.List<System.Object>", true),
+            ("System.Collections.Generic.List<Lab.Leaky>", false),
+            ("System.Collections.Generic.Dictionary<System.String, Lab.Order>", false),
+            ("System.Collections.Generic.Dictionary<System.String, Lab.Order>+Entry[]", true),
+            ("System.Threading.Tasks.Task<System.Collections.Generic.List<Lab.Order[]>>", false),
+            ("Lab.Order", false),
+        ] {
+            assert_eq!(is_intermediate_type(name), expected, "{name}");
+        }
+    }
 
     #[test]
     fn assemblies_count_before_namespaces() {

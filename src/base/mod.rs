@@ -39,7 +39,7 @@ pub(crate) use change::{change, growth};
 pub(crate) use count::{Count, cut, len64, top_or_all, total};
 pub use element_type::CorElementType;
 pub(crate) use flags::flag_names;
-pub(crate) use framework::{families, is_framework_method, is_of_framework, type_families};
+pub(crate) use framework::{families, is_framework_method, is_intermediate_type, is_of_framework, type_families};
 pub(crate) use glob::glob;
 pub(crate) use index::index_type;
 pub use index::{Index, IndexVec, Indices};

@@ -68,7 +68,7 @@ object does not have, or that is not in the dump, is neither true nor false: suc
 
 const FORMATS: &str = "
 Answers go to standard output, warnings and progress to standard error; JSON and NDJSON contain the warnings as well. In a \
-pipe or a file, and in all formats but table, answers list all rows unless --top limits them. -o FILE writes a file, which is complete or not there.
+pipe or a file, and in all formats but table, answers list all rows unless --top limits them; rankings of objects, such as retained, list the first 20. -o FILE writes a file, which is complete or not there.
 ";
 
 const FILES: &str = "\

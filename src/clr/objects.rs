@@ -13,16 +13,19 @@ use crate::memory::Memory;
 #[derive(Clone, Debug)]
 pub struct Objects {
     memory: Arc<Memory>,
+    /// The low bits of an object's first word, which are not part of the method table's address.
     unmask: u64,
+    /// Offset of the length in an array or a string.
     array_length: Option<u64>,
     array_bytes: Option<u64>,
 }
 
 impl Objects {
-    /// The contract that is read.
+    /// The contract that [`Objects`] reads.
     pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1", "m1"]);
 
-    /// Binds to a runtime. If only the GC is described, the contract is absent, but method tables are aligned all the same.
+    /// Binds the contract. A descriptor of only the GC does not have it; the low bits of the first word then follow from the alignment of
+    /// method tables.
     ///
     /// # Errors
     /// [`ContractError`] if the advertised version of the contract is not supported.
@@ -36,8 +39,7 @@ impl Objects {
         })
     }
 
-    /// The method table in the first word of an object. The low bits are not part of the address: the mark bit, the bridge mark, and
-    /// another bit, which are set during collections.
+    /// The method table in the first word of an object. Clears the low bits, which the GC sets during collections, such as the mark bit.
     #[inline]
     pub fn table_in(&self, first_word: u64) -> Addr {
         Addr(first_word & !self.unmask)

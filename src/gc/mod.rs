@@ -63,7 +63,7 @@ use std::sync::{Arc, OnceLock};
 
 /// Reader of the GC contract of one runtime.
 ///
-/// Each reader returns its data together with its own notes; repeated calls return equal results.
+/// Each method returns its data together with the notes about that data. Repeated calls return equal results.
 pub struct Gc {
     memory: Arc<Memory>,
     descriptor: Arc<Descriptor>,
@@ -74,14 +74,14 @@ pub struct Gc {
     generation_size: u64,
     context: Option<ContextLayout>,
     handles: Option<HandleFields>,
-    /// Why `handles` is `None`, and items of the descriptor that handle tables need and that cannot be used.
+    /// Notes about descriptor items of handle tables that cannot be used, and about the reason why `handles` is `None`.
     handle_losses: Notes,
     records: Option<RecordFields>,
-    /// Items of the descriptor that `records` needs and that cannot be used.
+    /// Notes about descriptor items that the records of collections and the GC's phase need, and that cannot be used.
     record_losses: Notes,
     collections: Answer<Option<Collections>>,
     limit: OnceLock<Option<GcLimitModel>>,
-    /// Writable memory of the image that contains the GC.
+    /// Writable memory of the GC's image, which contains the GC's global variables.
     variables: Vec<AddrRange>,
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
@@ -96,15 +96,15 @@ impl std::fmt::Debug for Gc {
     }
 }
 
-/// Contracts read on this floor.
+/// The contracts that this module reads.
 pub const CONTRACTS: &[Contract] = &[Gc::CONTRACT];
 
 impl Gc {
-    /// The contract read here.
+    /// The contract that [`Gc`] reads.
     pub const CONTRACT: Contract = Contract::needed("GC", &["1"]);
 
-    /// Binds the contract and reads the [`Facts`]. `image` is the image that contains the GC and the records of its collections; `threads`
-    /// are evidence for the phase of the GC.
+    /// Binds the contract and reads the [`Facts`]. `image` contains the GC and the records of its collections. The state of `threads` helps
+    /// to determine the phase of the GC.
     ///
     /// # Errors
     /// [`ContractError`] if the contract is not advertised in a supported version, or the descriptor does not have an item required to
@@ -120,7 +120,7 @@ impl Gc {
         Self::CONTRACT.require(&d)?;
         let notes = Collector::new();
         let mut facts = Facts::read(memory, &d, &notes, limits)?;
-        // Items missing here affect only answers about handles and about single fields.
+        // Separate scopes: items missing from these affect only answers about handles, collections and the phase of the GC.
         let (of_handles, of_records) = (descriptor.scope(), descriptor.scope());
         facts.suspended_by = phase::suspended_by(memory, &of_records);
         let handles = HandleFields::bind(&of_handles);
@@ -274,8 +274,8 @@ impl Gc {
         self.read(|r| r.regions())
     }
 
-    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. Does not read the objects: finding their
-    /// method tables is up to the caller.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read, so `visit` receives
+    /// handles without method tables.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
         if let Some(sgen) = self.carved.as_ref().and_then(|carved| carved.sgen.as_ref()) {
             sgen.handles.iter().filter(|handle| filter.wants(handle.kind)).cloned().for_each(visit);
@@ -305,7 +305,7 @@ impl Gc {
         self.read(|r| r.oom())
     }
 
-    /// Every allocation context that holds memory or has a nonzero total, per thread and per generation. The global one is always
+    /// The allocation contexts of threads and of generations that have memory reserved or have allocated any. The global context is always
     /// included if it is in the dump.
     pub fn contexts(&self, threads: &[Thread]) -> Answer<Vec<AllocContextModel>> {
         if self.carved.is_some() {
@@ -314,12 +314,13 @@ impl Gc {
         self.read(|r| r.contexts(threads))
     }
 
-    /// Server GC: the heap that the GC prefers for the owner of `context`; `None` if the owner has not allocated anything, or if the heap is unknown.
+    /// Server GC: index of the heap from which the owner of `context` allocates by preference. `None` if the owner has not allocated
+    /// anything, or if the heap is unknown.
     pub fn home_heap(&self, context: &AllocContext) -> Option<u64> {
         self.read(|r| r.heap_of_instance(context.home_heap)).data
     }
 
-    /// The other items that the GC publishes about a heap (`GetHeapData`).
+    /// The items of a heap that other methods do not return (`GetHeapData`), such as its mark array and card table.
     pub fn detail(&self, heap: HeapId) -> Answer<HeapDetail> {
         if self.carved.is_some() {
             return Answer::whole(HeapDetail::default());
@@ -327,7 +328,7 @@ impl Gc {
         self.read(|r| r.detail(heap))
     }
 
-    /// Process-wide mechanism counts; only in workstation builds with `GC_CONFIG_DRIVEN`.
+    /// Counts of the mechanisms that the process's collections used. `None` except in workstation builds with `GC_CONFIG_DRIVEN`.
     pub fn global_mechanisms(&self) -> Answer<Option<Vec<NamedCount>>> {
         self.read(|r| r.global_mechanisms())
     }
@@ -337,6 +338,7 @@ impl Gc {
         T::read(&self.memory, self.places.at(heap, field)?).ok()
     }
 
+    /// Calls `read`, and returns its result with the notes of this read.
     fn read<T>(&self, read: impl FnOnce(&Reading<'_>) -> T) -> Answer<T> {
         let reading = Reading { gc: self, descriptor: self.descriptor.scope(), notes: Collector::new() };
         let data = read(&reading);
@@ -345,7 +347,7 @@ impl Gc {
     }
 }
 
-/// One read in progress: the GC, the descriptor in a separate scope, and the notes collected so far.
+/// A read in progress, with its notes. The descriptor is a separate scope, which records the unusable items that this read requests.
 struct Reading<'g> {
     gc: &'g Gc,
     descriptor: Arc<Descriptor>,
@@ -371,18 +373,20 @@ impl Reading<'_> {
         }
     }
 
-    /// The value of a field of `heap`; adds a note if it is absent.
+    /// The value of a field of `heap`. Adds a note if the memory of the field cannot be read, but not if this build does not have the
+    /// field.
     fn of_heap<T: Kind>(&self, heap: HeapId, field: Field<GCHeap, T>, what: &str) -> Option<T::Value> {
         let value = T::read(&self.memory, self.places.at(heap, field)?);
         self.needed(&format!("heap {}: {what}", heap.index), value)
     }
 
-    /// A part of this read with separate notes.
+    /// A read in the same scope, with separate notes.
     fn part(&self) -> Reading<'_> {
         Reading { gc: self.gc, descriptor: Arc::clone(&self.descriptor), notes: Collector::new() }
     }
 
-    /// Reads `what` of each heap. A wrong heap count yields thousands of damaged heaps, so only the first few get separate notes.
+    /// Calls `read` for each heap; notes name the data `what`. A wrong heap count yields thousands of damaged heaps, so only the first few
+    /// get separate notes.
     fn each_heap<T>(&self, what: &str, mut read: impl FnMut(&Reading<'_>, HeapId) -> T) -> Vec<T> {
         let (mut damaged, mut more) = (0usize, 0usize);
         let mut one = |heap: &HeapId| {
@@ -408,7 +412,7 @@ impl Reading<'_> {
         out
     }
 
-    /// Number of the `declared` items of `what` to read, at most `most`; adds a note if that is not all of them.
+    /// Limits the number of items to read to `most`. Adds a note about `what` if more items are `declared`.
     fn capped(&self, at: Option<Addr>, what: &str, (declared, most): (u64, u64), items: &str) -> u64 {
         if declared > most {
             self.notes.add(NoteKind::LimitHit, at, format!("{what}: only the first {most} of {declared} {items} are read"));
@@ -416,7 +420,7 @@ impl Reading<'_> {
         declared.min(most)
     }
 
-    /// A required value; adds a note if it is absent.
+    /// The value of a required read. Adds a note about `what` if the read failed.
     fn needed<T>(&self, what: &str, value: Result<T, ReadError>) -> Option<T> {
         value.map_err(|e| self.notes.add(NoteKind::Missing, e.address, format!("{what}: {e}"))).ok()
     }

@@ -15,6 +15,8 @@ use crate::model::{RootCoverageModel, RootKind, Stacks};
 enum Class {
     /// The root certainly keeps its object alive.
     Exact,
+    /// So does a reference in a frame or register, but only until the method returns.
+    Frame,
     /// The root may keep its object alive: a word of a stack or register that may be stale, or a handle of unknown strength.
     Conservative,
     /// The root does not keep its object alive.
@@ -23,7 +25,7 @@ enum Class {
 
 impl Class {
     /// All classes, in order.
-    const ALL: [Class; 3] = [Class::Exact, Class::Conservative, Class::Weak];
+    const ALL: [Class; 4] = [Class::Exact, Class::Frame, Class::Conservative, Class::Weak];
 }
 
 impl RawRoot {
@@ -45,6 +47,8 @@ impl RawRoot {
             Class::Weak
         } else if self.flags.has(RootFlags::CONSERVATIVE) || self.flags.has(RootFlags::REF_COUNTED) {
             Class::Conservative
+        } else if self.kind.is_of_stacks() {
+            Class::Frame
         } else {
             Class::Exact
         }

@@ -11,7 +11,7 @@ use crate::managed::{Object, Value};
 use crate::model::ContainerKind;
 use crate::session::{Error, ValueError};
 
-/// A collection of .NET's own library, or an array of references.
+/// A collection of .NET's own library or of a type derived from one, or an array of references.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -39,6 +39,7 @@ impl Object {
     ///
     /// # Errors
     /// [`ValueError::WrongType`] if it is not a supported collection, [`ValueError::Absent`] if a part of it is not in the dump,
+    /// [`ValueError::NoLayout`] if its type does not have the expected fields, [`ValueError::Endless`] if it is counted by its links and these form a cycle,
     /// [`Error::Contract`] if the runtime does not describe fields.
     pub fn collection(&self) -> Result<Collection, Error> {
         let contents = contents(self, 0)?;
@@ -115,7 +116,7 @@ impl Collection {
         self.kind
     }
 
-    /// Number of elements, as the collection counts them.
+    /// Number of elements: the collection's `Count`, or the elements of an array that are not null.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -125,7 +126,8 @@ impl Collection {
         self.capacity
     }
 
-    /// The elements in the collection's own order: the values of a dictionary, the keys of a `ConditionalWeakTable`.
+    /// The elements in the collection's own order: the values of a dictionary, the keys of a `ConditionalWeakTable`. Empty for a `StringBuilder`, a
+    /// `MemoryStream` and a `BitArray`, whose elements are characters, bytes and bits.
     ///
     /// # Errors
     /// [`ValueError::Endless`] if the elements form a cycle or exceed the limit; otherwise as [`Object::collection`].
@@ -139,7 +141,7 @@ impl Collection {
     /// The keys and values of a dictionary in its own order.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if the elements have no keys; otherwise as [`Collection::items`].
+    /// [`ValueError::WrongType`] if there are elements and they have no keys; otherwise as [`Collection::items`].
     pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = (Value, Value)> + Send + use<>, Error> {
         self.object.entries()
     }

@@ -95,7 +95,8 @@ impl Object {
         self.address
     }
 
-    /// Size in bytes as counted by SOS and ClrMD: includes the header word, and is not rounded up to the heap alignment.
+    /// Size in bytes of the object itself, as counted by SOS and ClrMD: with the header word, not rounded up to the heap alignment, and without the
+    /// objects that it refers to (see [`Object::retained_size`]).
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -115,7 +116,7 @@ impl Object {
         Type::new(&self.heap, self.ty.method_table)
     }
 
-    /// Full name of the type as printed by SOS and ClrMD; `Module!0x02000012` without metadata, or the method table address if the type is
+    /// Full name of the type, such as `System.Collections.Generic.Dictionary<System.String, Lab.Order[]>+Entry[]`; `Module!0x02000012` without metadata, or the method table address if the type is
     /// unknown.
     pub fn type_name(&self) -> String {
         self.heap.type_name(self.ty.method_table)
@@ -159,7 +160,7 @@ impl Object {
         Ok(text.ok_or_else(absent)?.0)
     }
 
-    /// The non-null references of the object, by offset.
+    /// The references of the object that are not null, by offset. A reference whose memory is not in the dump is missing.
     pub fn references(&self) -> Vec<Reference> {
         let generation = self.generation().unwrap_or(Generation::Gen0);
         let mut found = Vec::new();
@@ -175,7 +176,7 @@ impl Object {
         found.into_iter().map(reference).collect()
     }
 
-    /// The objects that refer to this one, found by walking the heap: see [`Heap::objects`].
+    /// The objects that refer to this one. Each call walks the whole heap: see [`Heap::objects`].
     pub fn referrers(&self) -> impl Iterator<Item = Object> + use<> {
         let target = self.address;
         self.heap.objects().filter(move |o| o.refers_to(target))

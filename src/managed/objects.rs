@@ -44,7 +44,7 @@ impl fmt::Debug for Objects {
 }
 
 impl Heap {
-    /// The objects of the heap, ordered by heap, generation and address.
+    /// The objects, ordered by GC heap (server GC has several), generation and address.
     ///
     /// The walk is lazy: `take(10)` reads little more than ten objects. For a parallel walk see [`Heap::par_objects`].
     pub fn objects(&self) -> Objects {
@@ -68,7 +68,8 @@ impl Heap {
     }
 
     /// The objects of types with a full name that matches `pattern`, where `*` matches any text and `?` one character:
-    /// `Lab.Order`, `System.Collections.Generic.Dictionary<*>`.
+    /// `Lab.Order`, `System.Collections.Generic.Dictionary<*>`. Names have the form of [`Object::type_name`]. Objects of derived types do not match;
+    /// nothing matches an unknown name.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not have the layouts that type names need.

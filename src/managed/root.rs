@@ -36,7 +36,7 @@ impl Heap {
     /// The roots except weak handles, ordered by kind, then by table, queue, thread and address. Notes report roots that could not be read.
     ///
     /// # Errors
-    /// Currently none; reserved for failures after which no roots are known.
+    /// None today; later versions may fail if no root can be read.
     pub fn roots(&self) -> Result<Answer<Vec<Root>>, Error> {
         let (notes, namer) = (self.begin(), self.namer());
         let roots = Arc::new(Roots::listed(self, &namer, &RootOptions::default(), &notes));
@@ -80,7 +80,7 @@ impl Root {
         self.roots.label(&self.root)
     }
 
-    /// The OS ID of the thread to which the stack, register or static belongs.
+    /// The OS ID, as in [`Thread::os_id`](crate::Thread::os_id), of the thread to which the stack, register or static belongs.
     pub fn thread_os_id(&self) -> Option<u64> {
         self.roots.thread_of(&self.root)?.os_id
     }

@@ -44,7 +44,7 @@ impl PartialEq for Thread {
 impl Eq for Thread {}
 
 impl Runtime {
-    /// The managed threads, in the order of the runtime's list, up to the first broken link.
+    /// The threads that have run managed code, in the order of the runtime's list. Of a damaged list, those before the damage, with a note.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe its threads.
@@ -90,12 +90,13 @@ impl Thread {
         self.thread.state.map(|state| threads::state_names(state, native_aot)).unwrap_or_default()
     }
 
-    /// Whether the thread is in cooperative mode: it runs managed code, or code of the runtime that may access objects.
+    /// Whether the thread is in cooperative mode: it runs managed code, or code of the runtime that may access objects. `None` if the mode is not
+    /// in the dump.
     pub fn is_cooperative(&self) -> Option<bool> {
         self.thread.cooperative
     }
 
-    /// Whether this is the finalizer thread.
+    /// Whether this is the finalizer thread; false if that is unknown.
     pub fn is_finalizer(&self) -> bool {
         let finalizer = || self.runtime.thread_reader().ok()?.finalizer(self.runtime.thread_list().ok()?, &Collector::new());
         finalizer() == Some(self.address())
@@ -106,7 +107,7 @@ impl Thread {
         self.thread.context
     }
 
-    /// The managed `System.Threading.Thread`; `None` if it has not been created yet.
+    /// The managed `System.Threading.Thread`; `None` if it has not been created yet or is not in the dump.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe objects.
@@ -114,7 +115,7 @@ impl Thread {
         self.object_at(self.thread.exposed)
     }
 
-    /// The exception in flight: thrown, and not yet handled.
+    /// The exception in flight: thrown, and not yet handled. `None` without one, or if it is not in the dump.
     ///
     /// # Errors
     /// See [`Thread::object`].
@@ -127,8 +128,9 @@ impl Thread {
         Ok(address.and_then(|address| heap.object_if_any(address)))
     }
 
-    /// The stack frames, innermost first: methods, and the frames that the runtime pushes where managed code calls into it. Empty for a
-    /// thread without a stack. Notes report frames that are missing.
+    /// The stack frames, innermost first: managed methods, and the runtime's own frames between managed and native code; no native frames. Empty for
+    /// a thread without a stack. Notes report frames that are missing. Each call walks the stack. The objects that a stack holds are among
+    /// [`Heap::roots`](crate::Heap::roots).
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe its code or its frames.

@@ -155,10 +155,10 @@ pub struct ElementsModel {
 }
 
 impl ElementsModel {
-    /// Text such as `4,000 entries Web.ReportKey → Web.Report`.
+    /// Text such as `4,000 entries Web.ReportKey → Web.Report`, `11 elements of System.Byte[]`.
     pub(crate) fn words(&self) -> String {
         let types: Vec<&str> = [&self.key, &self.value].into_iter().flatten().map(|name| &**name).collect();
-        let what = if self.key.is_some() { "entries" } else { "elements" };
+        let what = if self.key.is_some() { "entries" } else { "elements of" };
         format!("{} {what} {}", crate::base::thousands(self.count), types.join(" → "))
     }
 }
@@ -309,7 +309,7 @@ pub struct PathFold {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathModel {
-    /// The roots that hold the first object, exact ones first, at most 16.
+    /// The roots that hold the first object, lasting ones first, at most 16.
     pub roots: Vec<RootModel>,
     /// Number of roots that hold the first object.
     pub root_count: u64,
@@ -348,7 +348,7 @@ pub struct PathsReport {
     /// Number of roots from which the object of `paths` is reachable, shown or not. An object held by a static field is reached from the field, not
     /// from the handle of the array that contains the field.
     pub roots: u64,
-    /// Shortest paths, up to the requested number per object: first from exact roots, then from stacks, then from weak handles.
+    /// Shortest paths, up to the requested number per object: first from lasting roots (handles, static fields, queues), then from frames, then from words of stacks that may be stale, then from weak handles.
     pub paths: Vec<PathModel>,
     /// Whether screens show the objects of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]

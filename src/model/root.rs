@@ -119,9 +119,9 @@ pub struct RootModel {
     pub method_table: Option<Addr>,
     /// Properties.
     pub flags: Vec<RootFlag>,
-    /// Description.
+    /// Description: the kind of a handle, the static field, or the method, thread and slot of a frame.
     pub label: String,
-    /// Managed id of the root's thread.
+    /// Managed id of the root's thread, as in [`Thread::managed_id`](crate::Thread::managed_id).
     pub thread: Option<u32>,
 }
 

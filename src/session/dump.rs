@@ -103,7 +103,7 @@ impl OpenOptions {
 ///
 /// ```
 /// let dump = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?;
-/// println!("{} threads", dump.file().threads.len());
+/// println!("{} modules, {} runtimes", dump.modules()?.len(), dump.runtimes()?.len());
 /// # Ok::<(), gcdump::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -114,8 +114,8 @@ pub struct Dump {
 }
 
 impl Dump {
-    /// Opens the dump at `path`: an ELF core or a Windows minidump, optionally compressed with zstd or gzip. Does not require a readable
-    /// runtime; [`Dump::runtime`] does.
+    /// Opens the dump at `path`: an ELF core, a Windows minidump, or a `.gcdump` file, optionally compressed with zstd or gzip. Does not require
+    /// a readable runtime; [`Dump::runtime`] does.
     ///
     /// # Errors
     /// [`Error::Dump`] if the file is not a dump or cannot be read.
@@ -214,7 +214,8 @@ impl Dump {
         Dump { process, runtimes: Arc::new(runtimes), snapshot }
     }
 
-    /// The objects of a `.gcdump` file; `None` for the dump of a process.
+    /// The objects of a `.gcdump` file, for functions of [`crate::analysis`] such as `stat`, `retained`, `paths` and `diff`; `None` for the dump of
+    /// a process.
     pub fn snapshot(&self) -> Option<&HeapSnapshot> {
         self.snapshot.as_ref()
     }
@@ -222,7 +223,8 @@ impl Dump {
     /// The runtime of the process, or the first of several.
     ///
     /// # Errors
-    /// [`RuntimeError`] if no runtime is readable.
+    /// [`RuntimeError`] if the process has no runtime that gcdump can read, if the dump does not have the data that describes it, or if this is a
+    /// `.gcdump` file, which has no runtime.
     pub fn runtime(&self) -> Result<Runtime, RuntimeError> {
         self.runtime_at(0)
     }
@@ -236,10 +238,10 @@ impl Dump {
         list.get(index).cloned().ok_or(RuntimeError::NoSuchRuntime { index, have: list.len() })
     }
 
-    /// All runtimes of the process; never empty.
+    /// All runtimes of the process, at least one.
     ///
     /// # Errors
-    /// [`RuntimeError`] if no runtime is readable.
+    /// See [`Dump::runtime`].
     pub fn runtimes(&self) -> Result<&[Runtime], RuntimeError> {
         self.runtimes.as_ref().as_ref().map(Vec::as_slice).map_err(Clone::clone)
     }

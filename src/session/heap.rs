@@ -133,7 +133,8 @@ impl Heap {
         self.inner.parts.walker.segments()
     }
 
-    /// The generation at `address`; `None` outside the heap.
+    /// The generation at `address`; `None` outside the heap. Builds of the runtime with segments have generations 0 and 1 in one segment:
+    /// [`Generation::Ephemeral`].
     pub fn generation_of(&self, address: Addr) -> Option<Generation> {
         self.inner.parts.walker.generation_of(address)
     }

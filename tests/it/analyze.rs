@@ -244,7 +244,10 @@ fn thresholds_and_exit_codes_are_as_asked() {
     assert_eq!((exit, ids(&sound)), (Exit::Ok, vec![]));
     assert_eq!((sound["data"]["skipped"].clone(), sound["data"]["inspected"].as_array().unwrap().len()), (json!([]), 35));
     let table = run(&["analyze", path]).out;
-    assert!(table.starts_with("Nothing found. Looked for crash, oom,") && table.lines().count() == 7, "{table}");
+    assert!(
+        table.starts_with("Nothing found above the thresholds. Looked for 35 kinds of problems") && table.lines().count() == 8,
+        "{table}"
+    );
     assert!(table.lines().skip(1).take(2).all(|line| line.starts_with("Below the threshold of 1.0 MiB: ")), "{table}");
     let small = ["--min-bytes", "100K"];
     let (exit, held) = ask(&small);

@@ -176,14 +176,14 @@ fn the_answer_says_how_many_more_roots_there_are() {
         let shown: u64 = shown.iter().take(1).map(|p| p.root_count).sum();
         let ran = run(&["path", &at, "--paths", "1", file]);
         if total == 1 {
-            assert!(ran.out.contains("1 root reaches it"), "{}", ran.out);
+            assert!(ran.out.contains(&format!("1 root reaches {at}")), "{}", ran.out);
             single += 1;
         } else if total > shown {
-            assert!(ran.out.contains(&format!("{shown} of {total} roots that reach it")), "{}", ran.out);
+            assert!(ran.out.contains(&format!("{shown} of {total} roots that reach {at}")), "{}", ran.out);
             assert_eq!((count("1"), count("3")), (Some(total), Some(total)));
             cut += 1;
         } else {
-            assert!(ran.out.contains(&format!("{total} roots reach it")) && ran.out.contains("all shown"), "{}", ran.out);
+            assert!(ran.out.contains(&format!("{total} roots reach {at}")) && ran.out.contains("all shown"), "{}", ran.out);
         }
     }
     assert!(cut > 0 && single > 0, "{cut} cut, {single} single");

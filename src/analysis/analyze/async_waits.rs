@@ -1,6 +1,6 @@
 //! Asynchronous methods that wait for the same object.
 //!
-//! Rule: at least `waits` chains of methods wait for the same promise, semaphore or custom awaitable, or methods wait for each other. Timers,
+//! Rule: at least `waits` chains of methods wait for the same `TaskCompletionSource`, semaphore or custom awaitable, or methods wait for each other. Timers,
 //! sockets and channels are left out because idle servers wait for them. Objects that nothing keeps alive are left out too.
 //!
 //! Source: the chains that `async` shows.
@@ -50,7 +50,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
     let cycle = root.kind == AsyncRootKind::Cycle;
     let by = match root.object.map(|at| held(answers, at)) {
         Some(Held::Garbage) => return None,
-        Some(Held::By(label)) if crowd.objects == 1 && !cycle => format!(" that {label} holds"),
+        Some(Held::By(label)) if crowd.objects == 1 && !cycle => format!(" in {label}"),
         _ => String::new(),
     };
     let what = awaited(root.kind).unwrap_or("awaitable");
@@ -73,7 +73,10 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
         counted(crowd.chains, "chain"),
         counted(crowd.longest, "method"),
     );
-    let stuck = || answers.locks().is_ok_and(|l| !l.deadlocks.is_empty()) || answers.pool().is_ok_and(|p| p.starved);
+    let stuck = || {
+        let unanswered = || super::requests::find(answers).is_ok_and(|found| !found.is_empty());
+        answers.locks().is_ok_and(|l| !l.deadlocks.is_empty()) || answers.pool().is_ok_and(|p| p.starved) || unanswered()
+    };
     let severity = if cycle || stuck() { ProblemSeverity::Warning } else { ProblemSeverity::Info };
     let at = root.object.map(|at| at.to_string());
     let command: Vec<&str> = match &at {
@@ -126,11 +129,11 @@ fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
         row.root.is_none() && row.label.shown() == method.shown() && (root.kind != AsyncRootKind::Semaphore)
     };
     let (root, _) = rows(answers).find(past)?;
-    Some(format!("likely held by another {method}, which {}", root.clause(answers)))
+    Some(format!("likely taken by another {method}, which {}", root.clause(answers)))
 }
 
 impl Root<'_> {
-    /// A clause about a method or task with this root: `waits for a promise that Lab.Waits.Never holds`.
+    /// A clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
     pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
         let Some(what) = awaited(self.kind) else {
             return match self.kind {
@@ -141,7 +144,7 @@ impl Root<'_> {
             };
         };
         match self.object.and_then(|at| held_by(answers, at)) {
-            Some(by) => format!("waits for {} that {by} holds", with_article(what)),
+            Some(place) => format!("waits for the {what} in {place}"),
             None => format!("waits for {} ({})", with_article(what), self.label),
         }
     }
@@ -152,7 +155,7 @@ pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
     matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
 }
 
-/// `a promise`, `an awaitable`.
+/// `a semaphore`, `an awaitable`.
 pub(super) fn with_article(what: &str) -> String {
     format!("{} {what}", if what.starts_with('a') { "an" } else { "a" })
 }
@@ -160,7 +163,7 @@ pub(super) fn with_article(what: &str) -> String {
 /// The noun for the awaited object; `None` for kinds without an object.
 pub(super) fn awaited(kind: AsyncRootKind) -> Option<&'static str> {
     Some(match kind {
-        AsyncRootKind::Promise => "promise",
+        AsyncRootKind::Promise => "TaskCompletionSource",
         AsyncRootKind::Timer => "timer",
         AsyncRootKind::Semaphore => "semaphore",
         AsyncRootKind::Channel => "channel",

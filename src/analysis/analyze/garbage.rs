@@ -1,10 +1,10 @@
 //! A heap that is mostly garbage.
 //!
-//! Rule: the share of garbage outside of gen0 is at least `garbage` of the objects' bytes, and at least eight times `bytes`. Garbage in gen0 is
-//! normal between two collections. The title says why the garbage is still there: its generation has not been collected since, because the
-//! allocation budget is not used up. The finding of a failed allocation reports garbage itself.
+//! Rule: garbage outside of gen0 makes up at least the share [`Thresholds::garbage`] of the objects' bytes, and at least [`BYTES_FACTOR`]
+//! times [`Thresholds::bytes`]. Garbage in gen0 is normal between two collections. The title shows when the generation with most of the
+//! garbage was last collected, and its allocation budget: the GC normally collects a generation only when that budget is used up.
 //!
-//! Source: the graph of the heap, as `unreachable` reads it; the GC's records of its collections.
+//! Source: the heap graph, as for `unreachable`; the GC's records of its collections.
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
@@ -13,15 +13,15 @@ use crate::analysis::liveness::Dead;
 use crate::base::{share, thousands, total};
 use crate::model::{Generation, Problem, ProblemId, ProblemSeverity, Sum};
 
-/// Fewest bytes, as a multiple of the threshold.
-const LARGE: u64 = 8;
+/// Minimum size of the garbage, in multiples of [`Thresholds::bytes`].
+const BYTES_FACTOR: u64 = 8;
 
-/// Types named in the title.
+/// Number of types that the title names.
 const TYPES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let totals = &answers.retained()?.totals;
-    // The finding of a failed allocation reports garbage itself.
+    // The `oom` finding of a failed allocation states the share of garbage too.
     let only = &answers.query.only;
     let failed = || answers.oom().is_ok_and(|oom| oom.any == Some(true));
     if (only.is_empty() || only.contains(&ProblemId::Oom)) && failed() {
@@ -29,7 +29,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     }
     let enough = |garbage: u64, all: u64| {
         let part = share(garbage, all).unwrap_or(0.0);
-        (garbage >= least.bytes.saturating_mul(LARGE) && part >= least.garbage).then_some(part)
+        (garbage >= least.bytes.saturating_mul(BYTES_FACTOR) && part >= least.garbage).then_some(part)
     };
     if enough(totals.bytes.saturating_sub(totals.reachable_bytes), totals.bytes).is_none() {
         return Ok(Vec::new());
@@ -59,7 +59,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     }])
 }
 
-/// The objects that one collection does not free, for each reason with at least `least` bytes.
+/// Describes the objects that the next collection does not free: one clause for each reason that applies to at least `least` bytes.
 fn delayed(dead: &Dead, least: u64) -> String {
     [
         (dead.unfinalized, "of it survive the next collection, as finalizers have to run first"),
@@ -72,21 +72,21 @@ fn delayed(dead: &Dead, least: u64) -> String {
     .collect()
 }
 
-/// The last collections of a generation and of gen2, and the allocation budget of each that is left.
+/// Describes the last collection and the allocation budget of `generation` and of gen2, and the last collection of any generation.
 fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
     let Ok(gc) = answers.runtime.gc() else { return String::new() };
     let Some(known) = answers.notes.with(gc).collections().as_ref() else { return String::new() };
-    let of = |wanted: Generation| known.heaps.iter().flat_map(|(_, list)| list).filter(move |b| b.generation == wanted);
+    let records_of = |wanted: Generation| known.heaps.iter().flat_map(|(_, list)| list).filter(move |b| b.generation == wanted);
     // LOH and POH are collected with gen2; the GC has no separate records for them.
     let wanted = if generation == Generation::Gen1 { vec![Generation::Gen1, Generation::Gen2] } else { vec![Generation::Gen2] };
-    let said = wanted.into_iter().filter_map(|g| {
-        let budget = in_units(total(of(g).map(|b| b.budget)));
-        let last = match of(g).filter_map(|b| b.last_collection).max()? {
+    let clauses = wanted.into_iter().filter_map(|g| {
+        let budget = in_units(total(records_of(g).map(|b| b.budget)));
+        let last = match records_of(g).filter_map(|b| b.last_collection).max()? {
             0 => format!("{g} was never collected"),
             index => format!("{g} was last collected by GC #{index}"),
         };
         Some(format!("; {last}, its budget is {budget}"))
     });
     let latest = known.process.last.as_ref().map(|last| format!("; the last collection was GC #{}", last.index));
-    said.chain(latest).collect()
+    clauses.chain(latest).collect()
 }

@@ -1,7 +1,7 @@
 //! Incoming HTTP requests that are not answered.
 //!
 //! Rule: at least `requests` requests that the application is processing and has not answered for [`LONG_MS`], or of any age if at least `waits` of
-//! them wait for one promise, semaphore or custom awaitable. Responses that have begun and connections with another protocol are left out: streams
+//! them wait for one `TaskCompletionSource`, semaphore or custom awaitable. Responses that have begun and connections with another protocol are left out: streams
 //! and WebSockets may last for any time.
 //!
 //! Source: the incoming requests that `requests` lists.
@@ -9,12 +9,12 @@
 use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
-use super::async_waits::{awaited, is_shared, with_article};
+use super::async_waits::{awaited, held_by, is_shared, with_article};
 use super::line::{counted, listed};
 use crate::analysis::async_chains::is_library;
 use crate::base::hash::Map;
 use crate::base::{Addr, Count, Name, be, len64, thousands};
-use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestState};
+use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestState, WaitKind};
 
 /// Milliseconds after which people give up on a request.
 const LONG_MS: u64 = 10_000;
@@ -29,33 +29,64 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let stuck: Vec<&RequestModel> = open()?.filter(|request| is_old(request) || in_crowd(request)).collect();
     let (least, count) = (answers.thresholds().requests, len64(stuck.len()));
     let Some(oldest) = stuck.iter().max_by_key(|request| request.age_ms).filter(|_| count >= least) else { return Ok(Vec::new()) };
-    let age = oldest.age_ms.map(|ms| format!(", the oldest for {}", seconds(ms / 1000))).unwrap_or_default();
-    // The most common wait, and the method that waits.
-    let mut causes: BTreeMap<(Option<String>, Option<Name>), u64> = BTreeMap::new();
-    for request in &stuck {
-        let root = request.waits_for.as_ref().and_then(|root| awaited(root.kind)).map(with_article);
-        let blocked = || answers.locks().ok()?.waits.iter().find(|w| w.managed_id.is_some() && w.managed_id == request.thread);
-        let cause = match (root, blocked()) {
-            (Some(root), _) => (Some(root), method(request).cloned()),
-            (None, Some(wait)) => (Some(format!("a blocked thread ({})", wait.kind)), answers.own_method(wait)),
-            (None, None) => (None, method(request).cloned()),
-        };
-        causes.entry(cause).or_default().bump();
-    }
-    let cause = causes.into_iter().max_by_key(|(_, count)| *count);
-    let waits = match &cause {
-        Some(((Some(what), name), n)) => {
-            let of = if *n == count { "all wait".into() } else { format!("{} wait", thousands(*n)) };
-            let within = name.as_ref().map(|name| format!(" in {}", name.shown())).unwrap_or_default();
-            format!("; {of} for {what}{within}")
-        }
-        _ => String::new(),
+    let example = line(oldest);
+    let age = match oldest.age_ms.map(|ms| seconds(ms / 1000)) {
+        Some(age) if example.is_empty() => format!(", the oldest for {age}"),
+        Some(age) => format!(", the oldest, {example}, for {age}"),
+        None if example.is_empty() => String::new(),
+        None => format!(", such as {example}"),
     };
-    let title = format!("{} {} not answered{age}, such as {}{waits}", counted(count, "incoming HTTP request"), be(count), line(oldest));
-    let method = cause.and_then(|((_, name), _)| name);
+    // The most common waits, and the methods that wait.
+    let mut causes: BTreeMap<(Option<Wait>, Option<Name>), (u64, Option<Addr>)> = BTreeMap::new();
+    for request in &stuck {
+        let awaits = request.waits_for.as_ref().and_then(|root| Some((awaited(root.kind)?, root.object)));
+        let blocked = || answers.locks().ok()?.waits.iter().find(|w| w.managed_id.is_some() && w.managed_id == request.thread);
+        let (cause, object) = match (awaits, blocked()) {
+            (Some((what, object)), _) => ((Some(Wait::Async(what)), method(request).cloned()), object),
+            (None, Some(wait)) => ((Some(Wait::Blocked(wait.kind)), answers.own_method(wait)), None),
+            (None, None) => ((None, method(request).cloned()), None),
+        };
+        let (requests, first) = causes.entry(cause).or_default();
+        requests.bump();
+        *first = first.or(object);
+    }
+    let mut causes: Vec<_> = causes.into_iter().collect();
+    causes.sort_by_key(|(_, (requests, _))| std::cmp::Reverse(*requests));
+    let mut waits = String::new();
+    for ((wait, name), (requests, object)) in causes.iter().take(CAUSES) {
+        let Some(wait) = wait else { continue };
+        let what = match wait {
+            Wait::Blocked(kind) => format!("a blocked thread ({kind})"),
+            Wait::Async(what) => match object.and_then(|at| held_by(answers, at)) {
+                Some(place) => format!("the {what} in {place}"),
+                None => with_article(what),
+            },
+        };
+        let of = if *requests == count { "all".into() } else { thousands(*requests) };
+        let within = name.as_ref().map(|name| format!(" in {}", name.shown())).unwrap_or_default();
+        waits.push_str(&match waits.is_empty() {
+            true => format!("; {of} {}{within} for {what}", if *requests == 1 { "waits" } else { "wait" }),
+            false => format!(", {of}{within} for {what}"),
+        });
+    }
+    let title = format!("{} {} not answered{age}{waits}", counted(count, "incoming HTTP request"), be(count));
+    let cause = causes.into_iter().next().map(|(cause, _)| cause);
+    let method = cause.and_then(|(_, name)| name);
     let command = ["requests", "--incoming"];
     let problem = answers.finding(ProblemId::Requests, ProblemSeverity::Warning, title, &command);
     Ok(vec![Problem { count: Some(count), object: Some(oldest.object), method, ..problem }])
+}
+
+/// Most waits that the title names.
+const CAUSES: usize = 2;
+
+/// The thing that a request waits for.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Wait {
+    /// The innermost method awaits an object of this kind.
+    Async(&'static str),
+    /// A thread is blocked.
+    Blocked(WaitKind),
 }
 
 /// The incoming requests that threads serve: `; they serve GET /transfer/in and GET /transfer/out`.

@@ -29,7 +29,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     Ok(found.collect())
 }
 
-/// What suspects have in common that are one finding: objects of one type that frames of one method hold, as in threads that do the same.
+/// Common properties of suspects that are one finding: objects of one type that frames of one method hold, as in threads that do the same.
 #[derive(PartialEq, Eq, Hash)]
 enum Alike<'s> {
     /// Type and method.

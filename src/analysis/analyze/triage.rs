@@ -26,7 +26,7 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
         }
         let (text, words) = next(complaint, answers, report);
         let short_command = command_line(words.iter().copied(), "DUMP");
-        let text = beginning(&text, MAX_TEXT.saturating_sub(short_command.len().saturating_add(1)).max(LEAST_TEXT));
+        let text = beginning(&text, MAX_TEXT.saturating_sub(short_command.len().saturating_add(2)).max(LEAST_TEXT));
         Triage { complaint, found: None, text, command: answers.command_line(words), short_command }
     };
     Complaint::ALL.into_iter().map(row).collect()
@@ -149,10 +149,16 @@ fn got<T>(cell: &Cached<T>) -> Option<&T> {
     cell.get().and_then(|answer| answer.as_ref().ok()).map(|Received { data, .. }| data)
 }
 
-/// The beginning of a title: as many words as fit.
+/// The beginning of a title: up to the end of a clause, or else as many words as fit.
 fn beginning(title: &str, most: usize) -> String {
+    /// Fewest characters of a clause that says enough.
+    const ENOUGH: usize = 24;
     let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
     let (fits, _) = title.split_at(end);
+    let clause = ["; ", ", ", ": "].iter().filter_map(|end| fits.rfind(end)).max().and_then(|at| fits.get(..at));
+    if let Some(clause) = clause.filter(|clause| clause.chars().count() >= ENOUGH) {
+        return clause.into();
+    }
     let fits = fits.rsplit_once(' ').map_or(fits, |(words, _)| words);
     format!("{}…", fits.trim_end_matches([',', ';', ':']))
 }

@@ -1,11 +1,12 @@
-//! Tasks and methods in the queues of the thread pool.
+//! Tasks and boxes of async methods in the queues of the thread pool.
 
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
 use crate::bcl::tasks::{AsyncType, Tasks, Waiter};
 use crate::clr::library::{FieldAt, noted};
 
-/// The tasks and methods in the pool's queues. `queues` are the objects that hold them, with their method tables.
+/// Returns the tasks and the boxes of async methods in the thread pool's queues. `queues` are the local queues and the objects that have
+/// the shared queues, with their method tables.
 pub(super) fn queued(tasks: &Tasks, queues: &[(Addr, Addr)], notes: &Collector) -> Set<Addr> {
     let mut items = Vec::new();
     for (object, mt) in queues {
@@ -17,29 +18,29 @@ pub(super) fn queued(tasks: &Tasks, queues: &[(Addr, Addr)], notes: &Collector) 
             items.extend(shared.filter_map(|(_, queue)| tasks.queued(queue, notes)).flatten());
         }
     }
-    let mut reader = Reader { tasks, states: Map::default() };
+    let mut reader = Reader { tasks, targets: Map::default() };
     items.into_iter().filter_map(|item| reader.node(item)).collect()
 }
 
 struct Reader<'t> {
     tasks: &'t Tasks,
-    /// The state of a callback's item, by type.
-    states: Map<Addr, Option<FieldAt>>,
+    /// By the type of an item: the field that refers to the task, box or delegate that the item runs.
+    targets: Map<Addr, Option<FieldAt>>,
 }
 
 impl Reader<'_> {
-    /// The task or method that an item runs or resumes.
+    /// Returns the task, or the box of the async method, that a queued item runs or resumes.
     fn node(&mut self, item: Addr) -> Option<Addr> {
-        let of = |to: Addr| match self.tasks.resolve(to) {
+        let resolve = |to: Addr| match self.tasks.resolve(to) {
             Some(Waiter::Node(at)) => Some(at),
             _ => None,
         };
-        if let Some(found) = of(item) {
+        if let Some(found) = resolve(item) {
             return Some(found);
         }
         let library = self.tasks.library();
         let mt = library.method_table(item)?;
-        let state = *self.states.entry(mt).or_insert_with(|| library.types().field_at(mt, "_state|_callback|m_action").ok());
-        of(library.reference(item, state?)?)
+        let target = *self.targets.entry(mt).or_insert_with(|| library.types().field_at(mt, "_state|_callback|m_action").ok());
+        resolve(library.reference(item, target?)?)
     }
 }

@@ -127,8 +127,8 @@ impl<'g> Roots<'g> {
                 return own(AsyncRootKind::Semaphore, "a semaphore that is not known");
             };
             let count = self.owners.semaphore.and_then(|s| library.i32(owner, s.count));
-            let count = count.map_or_else(String::new, |n| format!(", count {n}"));
-            return (AsyncRootKind::Semaphore, owner, format!("SemaphoreSlim{count}; it has no owner").into());
+            let count = count.map_or_else(String::new, |n| format!(" with count {n}"));
+            return (AsyncRootKind::Semaphore, owner, format!("SemaphoreSlim{count}; .NET does not record who took it").into());
         }
         if kinds.is(AsyncType::ValueTaskSource) || kinds.is(AsyncType::ValueTaskSourceOf) {
             let source = self.field(node.method_table, "_source").and_then(|f| library.reference(node.address, f));

@@ -1,7 +1,7 @@
 //! Conditions on objects: `size > 1K and gen = gen2 and field("_state") = 3`.
 //!
-//! Conditions are three-valued, as in SQL: a comparison with something that the object does not have, or that is not in the dump, is neither true nor
-//! false, and such objects are not selected.
+//! Conditions are three-valued, as in SQL. A comparison with a value that the object does not have, or that is not in the dump, is neither
+//! true nor false. Only objects for which the whole condition is true are selected.
 
 mod parse;
 pub(super) mod rows;
@@ -28,7 +28,7 @@ enum Property {
     /// Index of the GC heap.
     Heap,
     Address,
-    /// Elements of an array, characters of a string.
+    /// Number of elements of an array, or of characters of a string.
     Length,
 }
 
@@ -74,7 +74,7 @@ enum Number {
 impl Number {
     fn float(self) -> f64 {
         match self {
-            // As precise as an `f64` is.
+            // Conversion rounds to the nearest `f64`.
             #[allow(clippy::cast_precision_loss)]
             Number::Int(n) => n as f64,
             Number::Float(n) => n,
@@ -118,8 +118,8 @@ struct Comparison {
     left: Operand,
     operator: Operator,
     right: Operand,
-    /// Offset in the text.
-    place: usize,
+    /// Byte offset of the operator in the text, or of the field if the operator is omitted.
+    offset: usize,
 }
 
 /// A condition on objects. Parsed from text; the grammar is in `gcdump help conditions`.
@@ -131,7 +131,7 @@ struct Comparison {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Condition(Node);
 
-/// A part of a condition.
+/// A node of the syntax tree of a condition.
 #[derive(Clone, Debug, PartialEq)]
 enum Node {
     And(Box<(Node, Node)>),
@@ -140,22 +140,23 @@ enum Node {
     Compare(Comparison),
 }
 
-/// A text that is not a condition: what is wrong, and where.
+/// The error for a text that is not a valid condition, with its position.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct ConditionError {
     text: String,
-    place: usize,
+    /// Byte offset of the error in `text`.
+    offset: usize,
     what: String,
 }
 
 impl ConditionError {
-    fn at(text: &str, place: usize, what: impl Into<String>) -> ConditionError {
-        ConditionError { text: text.into(), place, what: what.into() }
+    fn at(text: &str, offset: usize, what: impl Into<String>) -> ConditionError {
+        ConditionError { text: text.into(), offset, what: what.into() }
     }
 
     /// Number of characters before the error.
     pub fn column(&self) -> usize {
-        self.text.get(..self.place).map_or(0, |before| before.chars().count())
+        self.text.get(..self.offset).map_or(0, |before| before.chars().count())
     }
 }
 
@@ -179,19 +180,20 @@ impl FromStr for Condition {
 }
 
 impl Node {
-    /// Rejects comparisons that can never hold, such as a size with a text. Generations get their full names.
+    /// Rejects comparisons that can never hold, such as that of a size with a text. Replaces generations with their full names: 2 with
+    /// `gen2`.
     fn check(&mut self, text: &str) -> Result<(), ConditionError> {
         match self {
             Node::And(both) | Node::Or(both) => both.0.check(text).and_then(|()| both.1.check(text)),
             Node::Not(inner) => inner.check(text),
-            Node::Compare(comparison) => comparison.check().map_err(|what| ConditionError::at(text, comparison.place, what)),
+            Node::Compare(comparison) => comparison.check().map_err(|what| ConditionError::at(text, comparison.offset, what)),
         }
     }
 }
 
 impl Comparison {
     fn check(&mut self) -> Result<(), String> {
-        self.fits()?;
+        self.check_operands()?;
         let (left, right) = (self.left.clone(), self.right.clone());
         for (one, other) in [(left, &mut self.right), (right, &mut self.left)] {
             if let (Operand::Property(Property::Generation), Some(Some(wanted))) = (one, generation(other)) {
@@ -201,7 +203,8 @@ impl Comparison {
         Ok(())
     }
 
-    fn fits(&self) -> Result<(), String> {
+    /// Rejects operands whose kinds do not fit the operator or each other.
+    fn check_operands(&self) -> Result<(), String> {
         let Comparison { left, operator, right, .. } = self;
         if *operator == Operator::Like && !matches!(right, Operand::Text(_)) {
             return Err("~ compares with a text: type ~ \"Lab.*\"".into());
@@ -269,7 +272,7 @@ impl Operand {
 enum Term {
     Number(Number),
     Text(Name),
-    /// An enum value: its name and its number.
+    /// An enum value or a generation: its name, and its number if that can be compared too.
     Named(Name, Option<i128>),
     Bool(bool),
     Null,
@@ -326,14 +329,14 @@ impl Node {
             Node::Not(inner) => inner.holds(subject).map(|holds| !holds),
             Node::Compare(comparison) => {
                 let Comparison { left, operator, right, .. } = comparison;
-                operator.holds(&left.of(subject)?, &right.of(subject)?)
+                operator.holds(&left.evaluate(subject)?, &right.evaluate(subject)?)
             }
         }
     }
 }
 
 impl Operand {
-    fn of(&self, subject: &mut impl Subject) -> Option<Term> {
+    fn evaluate(&self, subject: &mut impl Subject) -> Option<Term> {
         Some(match self {
             Operand::Property(property) => return subject.property(*property),
             Operand::Field(path) => return subject.field(path),
@@ -357,12 +360,12 @@ impl Operator {
             (Term::Number(a), Term::Number(b)) => a.compare(*b)?,
             (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
             (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
-            // Types match by either of their names.
+            // A type name equals a text if either form does: the exact name or the display name.
             (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() => Ordering::Equal,
             (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
             (Term::Bool(a), Term::Bool(b)) => a.cmp(b),
             (Term::Null, Term::Null) => Ordering::Equal,
-            // A value is not null. Nothing else can be said about a comparison with null.
+            // A value is never equal to null, and null has no order.
             (Term::Null, _) | (_, Term::Null) => {
                 return match self {
                     Operator::Equal => Some(false),
@@ -408,17 +411,17 @@ fn term(value: &FieldValue) -> Option<Term> {
     })
 }
 
-/// Names of a type.
+/// The name of a type, and that of its module if known.
 type Names = (Name, Option<Name>);
 
-/// Evaluates a condition for the objects of a walk. Each thread has its own evaluator, which binds fields and names
+/// Evaluates a condition for the objects of a heap walk. Each thread of the walk has its own evaluator, which looks up fields and names
 /// once per type.
 pub(super) struct Evaluator<'s> {
     condition: &'s Condition,
     heap: &'s Heap,
     namer: &'s Namer,
     names: Map<TypeIndex, Names>,
-    /// Fields by path (one of the condition's paths) and type.
+    /// Fields by the address of their path in `condition`, and by type; `None` if the type does not have the field.
     fields: Map<(usize, TypeIndex), Option<Arc<BoundField>>>,
 }
 
@@ -428,23 +431,23 @@ impl<'s> Evaluator<'s> {
         Evaluator { condition, heap, namer, names: Map::default(), fields: Map::default() }
     }
 
-    /// Whether the condition certainly holds.
+    /// Whether the condition is true for `object`; false if that cannot be determined.
     pub(super) fn wants(&mut self, object: &Object<'_>) -> bool {
         let condition = self.condition;
-        condition.holds(&mut Walked { of: self, object }) == Some(true)
+        condition.holds(&mut Walked { evaluator: self, object }) == Some(true)
     }
 }
 
-/// An object of a walk.
+/// The object on which `evaluator` evaluates its condition.
 struct Walked<'e, 's, 'o> {
-    of: &'e mut Evaluator<'s>,
+    evaluator: &'e mut Evaluator<'s>,
     object: &'e Object<'o>,
 }
 
 impl Walked<'_, '_, '_> {
     fn names(&mut self) -> &Names {
-        let (namer, ty) = (self.of.namer, self.object.ty);
-        self.of.names.entry(ty.index).or_insert_with(|| {
+        let (namer, ty) = (self.evaluator.namer, self.object.ty);
+        self.evaluator.names.entry(ty.index).or_insert_with(|| {
             if ty.is_free {
                 return ("Free".into(), None);
             }
@@ -460,7 +463,7 @@ impl Subject for Walked<'_, '_, '_> {
         match property {
             Property::Size => number(self.object.size),
             Property::Address => number(self.object.address.0),
-            Property::Heap => number(self.of.heap.walker().segment_of(self.object.address)?.1.heap),
+            Property::Heap => number(self.evaluator.heap.walker().segment_of(self.object.address)?.1.heap),
             Property::Length => self.object.length().filter(|_| !self.object.ty.is_free).map_or(Some(Term::Null), number),
             Property::Generation => Some(Term::Named(self.object.generation.name().into(), None)),
             Property::Type => Some(Term::Text(self.names().0.clone())),
@@ -469,13 +472,13 @@ impl Subject for Walked<'_, '_, '_> {
     }
 
     fn field(&mut self, path: &[String]) -> Option<Term> {
-        let (heap, ty) = (self.of.heap, self.object.ty);
+        let (heap, ty) = (self.evaluator.heap, self.object.ty);
         if ty.is_free {
             return None;
         }
         // The condition outlives the evaluator, so the address of a path identifies it.
         let key = (path.as_ptr().addr(), ty.index);
-        let bound = self.of.fields.entry(key).or_insert_with(|| BoundField::bind(heap, ty.method_table, path).map(Arc::new));
+        let bound = self.evaluator.fields.entry(key).or_insert_with(|| BoundField::bind(heap, ty.method_table, path).map(Arc::new));
         let bound = bound.as_ref().map(Arc::clone)?;
         term(&bound.read(heap, self.object.address)?)
     }

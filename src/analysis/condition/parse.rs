@@ -5,12 +5,13 @@
 //! and        = not { "and" not }
 //! not        = [ "not" ] ( "(" condition ")" | comparison )
 //! comparison = operand ( "=" | "!=" | "<" | "<=" | ">" | ">=" | "~" ) operand
-//!            | field                                  a field that holds true
+//!            | field                                  a Boolean field, compared with true
 //! operand    = field | property | number | text | "true" | "false" | "null"
-//! field      = "field" "(" text ")"                   _owner._name: through references and structures
+//! field      = "field" "(" text ")"                   a path such as _owner._name follows references and structures
+//!            | path                                   only before a comparison operator
 //! property   = "size" | "type" | "module" | "generation" | "gen" | "heap" | "address" | "length"
-//! number     = digits [ "." digits ] [ "K" | "M" | "G" | "T" ] | "0x" digits, also with "-"
-//! text       = "\"" characters "\"" | "'" characters "'" | a word after a comparison: gen2, Lab.Order
+//! number     = digits [ "." digits ] [ "K" | "M" | "G" | "T" ] | "0x" digits, with an optional "-" before it
+//! text       = "\"" characters "\"" | "'" characters "'" | a word after a comparison operator: gen2, Lab.Order
 //! ```
 //!
 //! `==`, `<>`, `&&`, `||` and `!` are accepted as well. Keywords and properties are case-insensitive.
@@ -26,9 +27,9 @@ use super::{Comparison, ConditionError, Node, Number, Operand, Operator, Propert
 type Input<'i> = LocatingSlice<&'i str>;
 type Parsed<T> = Result<T, ErrMode<ContextError>>;
 
-/// Deepest nesting of parentheses: each level takes a stack frame.
+/// Maximum nesting of parentheses and `not`. The parser calls itself for each level.
 const MAX_DEPTH: usize = 100;
-/// Longest condition in bytes: each `and` adds a level to the tree.
+/// Maximum length of a condition in bytes. Each `and` adds a level to the tree, which recursive functions visit.
 const MAX_BYTES: usize = 8192;
 
 /// Parses a condition.
@@ -37,8 +38,8 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
         return Err(ConditionError::at(text, 0, format!("the condition is longer than {MAX_BYTES} bytes")));
     }
     let (mut depth, mut quote, mut escaped) = (0usize, None, false);
-    for (place, c) in text.char_indices() {
-        // Parentheses inside texts do not count.
+    for (offset, c) in text.char_indices() {
+        // Parentheses in quoted texts are ignored.
         if let Some(end) = quote {
             (quote, escaped) = (quote.filter(|_| escaped || c != end), c == '\\' && !escaped);
             continue;
@@ -48,13 +49,13 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
                 quote = Some(c);
                 depth
             }
-            // Each "not" adds a level as well.
-            '(' | '!' | 'n' | 'N' => depth.saturating_add(usize::from(c == '(' || c == '!' || starts_with_not(text, place))),
+            // Each "not" adds a level too, and the count is not decreased again.
+            '(' | '!' | 'n' | 'N' => depth.saturating_add(usize::from(c == '(' || c == '!' || starts_with_not(text, offset))),
             ')' => depth.saturating_sub(1),
             _ => depth,
         };
         if depth > MAX_DEPTH {
-            return Err(ConditionError::at(text, place, "the condition is nested too deeply"));
+            return Err(ConditionError::at(text, offset, "the condition is nested too deeply"));
         }
     }
     let whole = delimited(blank, condition, (blank, cut_err(eof).context(expected("'and', 'or' or the end"))));
@@ -73,8 +74,8 @@ pub(super) fn parse(text: &str) -> Result<Node, ConditionError> {
     })
 }
 
-fn starts_with_not(text: &str, place: usize) -> bool {
-    text.get(place..).and_then(|rest| rest.get(..3)).is_some_and(|word| word.eq_ignore_ascii_case("not"))
+fn starts_with_not(text: &str, offset: usize) -> bool {
+    text.get(offset..).and_then(|rest| rest.get(..3)).is_some_and(|word| word.eq_ignore_ascii_case("not"))
 }
 
 fn expected(what: &'static str) -> StrContext {
@@ -85,14 +86,14 @@ fn blank(input: &mut Input<'_>) -> Parsed<()> {
     take_while(0.., |c: char| c.is_whitespace()).void().parse_next(input)
 }
 
-fn is_word(c: char) -> bool {
+fn is_word_char(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
 /// A keyword in any case, or its symbol.
-fn keyword<'i>(word: &'static str, sign: &'static str) -> impl Parser<Input<'i>, (), ErrMode<ContextError>> {
-    let spelled = take_while(1.., is_word).verify(move |w: &str| w.eq_ignore_ascii_case(word)).void();
-    delimited(blank, alt((spelled, sign.void())), blank)
+fn keyword<'i>(word: &'static str, symbol: &'static str) -> impl Parser<Input<'i>, (), ErrMode<ContextError>> {
+    let spelled = take_while(1.., is_word_char).verify(move |w: &str| w.eq_ignore_ascii_case(word)).void();
+    delimited(blank, alt((spelled, symbol.void())), blank)
 }
 
 fn condition(input: &mut Input<'_>) -> Parsed<Node> {
@@ -129,35 +130,35 @@ fn operator(input: &mut Input<'_>) -> Parsed<Operator> {
 }
 
 fn comparison(input: &mut Input<'_>) -> Parsed<Node> {
-    let (left, place) = alt((operand, bare_field)).with_span().context(expected(OPERAND)).parse_next(input)?;
+    let (left, left_span) = alt((operand, bare_field)).with_span().context(expected(OPERAND)).parse_next(input)?;
     blank(input)?;
-    let Some((operator, sign)) = opt(operator.with_span()).parse_next(input)? else {
-        // A field without a comparison is tested for true.
+    let Some((operator, operator_span)) = opt(operator.with_span()).parse_next(input)? else {
+        // A field without an operator is compared with `true`.
         if matches!(left, Operand::Field(_)) {
-            let to = Operand::Bool(true);
-            return Ok(Node::Compare(Comparison { left, operator: Operator::Equal, right: to, place: place.start }));
+            let right = Operand::Bool(true);
+            return Ok(Node::Compare(Comparison { left, operator: Operator::Equal, right, offset: left_span.start }));
         }
         return cut_err(winnow::combinator::fail).context(expected("a comparison: =, !=, <, <=, >, >= or ~")).parse_next(input);
     };
     blank(input)?;
     let right =
         cut_err(alt((operand, word))).context(expected("a number, a text in quotes, a word, true, false or null")).parse_next(input)?;
-    Ok(Node::Compare(Comparison { left, operator, right, place: sign.start }))
+    Ok(Node::Compare(Comparison { left, operator, right, offset: operator_span.start }))
 }
 
 /// Description of an operand, for messages.
 const OPERAND: &str = "size, type, module, generation, heap, address, length, the name of a field, or a number";
 
-/// The name of a field without `field("…")`: a word or path that is not a property and is followed by a comparison.
+/// The name of a field without `field("…")`: a word or path that is not a property and is followed by an operator.
 fn bare_field(input: &mut Input<'_>) -> Parsed<Operand> {
     let begins = |w: &&str| w.starts_with(|c: char| c.is_alphabetic() || c == '_') && !KEYWORDS.iter().any(|k| k.eq_ignore_ascii_case(w));
-    let path = take_while(1.., |c: char| is_word(c) || c == '.').verify(begins);
+    let path = take_while(1.., |c: char| is_word_char(c) || c == '.').verify(begins);
     let found: Option<&str> = opt(terminated(path, peek((blank, operator)))).parse_next(input)?;
     let Some(path) = found else { return winnow::combinator::fail.parse_next(input) };
     Ok(Operand::Field(path.split('.').map(str::to_string).collect()))
 }
 
-/// Words that are not fields.
+/// Words that need `field("…")` as names of fields.
 const KEYWORDS: [&str; 4] = ["and", "or", "not", "field"];
 
 fn operand(input: &mut Input<'_>) -> Parsed<Operand> {
@@ -180,15 +181,15 @@ fn quoted(input: &mut Input<'_>) -> Parsed<String> {
     Ok(text)
 }
 
-/// `field("_owner._name")`
+/// Parses a field in the form `field("_owner._name")`.
 fn field(input: &mut Input<'_>) -> Parsed<Operand> {
-    let open = (take_while(1.., is_word).verify(|w: &str| w.eq_ignore_ascii_case("field")), blank, '(', blank);
+    let open = (take_while(1.., is_word_char).verify(|w: &str| w.eq_ignore_ascii_case("field")), blank, '(', blank);
     let name = cut_err(quoted).context(expected("the name of a field in quotes"));
     let close = cut_err((blank, ')')).context(expected("')'"));
     delimited(open, name, close).map(|path: String| Operand::Field(path.split('.').map(str::to_string).collect())).parse_next(input)
 }
 
-/// A property or a constant.
+/// A property, or one of the constants `true`, `false` and `null`.
 fn named(input: &mut Input<'_>) -> Parsed<Operand> {
     let known = |word: &str| {
         Some(match &*word.to_ascii_lowercase() {
@@ -198,12 +199,12 @@ fn named(input: &mut Input<'_>) -> Parsed<Operand> {
             name => Operand::Property(Property::named(name)?),
         })
     };
-    take_while(1.., is_word).verify_map(known).parse_next(input)
+    take_while(1.., is_word_char).verify_map(known).parse_next(input)
 }
 
-/// A word without quotes. Most texts that objects are compared with consist of these characters.
+/// A text without quotes. The characters that it accepts suffice for names of types and for globs.
 fn word(input: &mut Input<'_>) -> Parsed<Operand> {
-    let inside = |c: char| is_word(c) || matches!(c, '.' | '+' | '*' | '?' | '-' | '`' | '[' | ']');
+    let inside = |c: char| is_word_char(c) || matches!(c, '.' | '+' | '*' | '?' | '-' | '`' | '[' | ']');
     take_while(1.., inside).map(|w: &str| Operand::Text(w.into())).parse_next(input)
 }
 
@@ -222,8 +223,8 @@ fn number(input: &mut Input<'_>) -> Parsed<Number> {
     if unit.is_some() {
         { bytes }.parse_next(input)?;
     }
-    // 3Days is not a number.
-    cut_err(alt((peek(one_of(|c: char| !is_word(c))).void(), eof.void(), empty.verify(|()| false))))
+    // A word such as `3Days` is not a number.
+    cut_err(alt((peek(one_of(|c: char| !is_word_char(c))).void(), eof.void(), empty.verify(|()| false))))
         .context(expected("K, M, G or T after a number"))
         .parse_next(input)?;
     let scale: i128 = match unit.map(|u| u.to_ascii_uppercase()) {

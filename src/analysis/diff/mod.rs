@@ -1,4 +1,5 @@
-//! Changes between dumps of one process or of several runs: by type, by other groups, in total, and the containers that hold the growth.
+//! Compares dumps of one process or of several runs: the changes by type, by other groups and in total, and the containers that hold the
+//! growth.
 //!
 //! Types are identified by name and module, because method tables differ between runs.
 
@@ -28,16 +29,17 @@ use crate::model::{
 };
 use crate::session::{Error, GraphSource, TypePattern};
 
-/// Largest number of objects in a dump for which holders are searched for by default: about a second of work.
+/// By default, holders are searched for only in dumps of at most this many objects, which takes about a second.
 const CHEAP_OBJECTS: u64 = 2_000_000;
 /// Number of holders listed by default.
 const FEW_HOLDERS: usize = 3;
-/// Arguments of `diff`.
+
+/// Arguments of [`diff`].
 #[derive(Clone, Debug, Default)]
 pub struct DiffQuery {
     /// Grouping key of the rows.
     pub by: DiffBy,
-    /// Only rows for objects of these types; empty for all. Totals and rules cover all objects.
+    /// The types that the rows cover; empty for all. Totals and rules cover all objects.
     pub types: Vec<TypePattern>,
     /// Order of the rows.
     pub sort: Order<DiffSort>,
@@ -45,10 +47,10 @@ pub struct DiffQuery {
     pub top: usize,
     /// Whether rows without a change are listed too.
     pub all: bool,
-    /// Whether all holders are searched for, in heaps of any size. Otherwise only the largest few are, if the search is
+    /// Whether all holders are listed, for heaps of any size. Otherwise only the largest few are listed, and only if the search for them is
     /// cheap.
     pub holders: bool,
-    /// Rules that must not be violated.
+    /// Rules to check, such as `bytes>10%`.
     pub rules: Vec<Rule>,
 }
 
@@ -61,7 +63,7 @@ struct DumpTypes<'h> {
     types: StatReport,
     /// The objects that the rows cover.
     selection: Selection,
-    /// The selected objects by type, if not all are selected.
+    /// The objects of `selection` by type; `None` if it covers all objects.
     selected: Option<StatReport>,
     measures: Measures,
 }
@@ -72,8 +74,8 @@ impl<'h> DumpTypes<'h> {
         let types = notes.take(stat(heap, &StatQuery::default())?);
         let measures = Measures::read(heap, &types, &notes);
         let selection = Selection { types: query.types.clone(), ..Selection::default() };
-        let ask = || Ok::<_, Error>(notes.take(stat(heap, &StatQuery { selection: selection.clone(), ..StatQuery::default() })?));
-        let selected = if query.types.is_empty() { None } else { Some(ask()?) };
+        let read_selected = || Ok::<_, Error>(notes.take(stat(heap, &StatQuery { selection: selection.clone(), ..StatQuery::default() })?));
+        let selected = if query.types.is_empty() { None } else { Some(read_selected()?) };
         Ok(DumpTypes { heap, path: heap.facts().path.display().to_string(), notes, types, selection, selected, measures })
     }
 
@@ -83,7 +85,7 @@ impl<'h> DumpTypes<'h> {
         ComparedDump { path: self.path.clone(), process_id: facts.pid, runtime, time: facts.time }
     }
 
-    fn objects(&self) -> u64 {
+    fn object_count(&self) -> u64 {
         self.types.totals.count
     }
 
@@ -122,7 +124,7 @@ impl<'h> DumpTypes<'h> {
         self.types.types.iter().flatten()
     }
 
-    /// Returns the measure that a rule is about.
+    /// Returns the value of this dump that `rule` compares; `None` if it is unknown.
     fn subject(&self, rule: &Rule) -> Result<Option<u64>, Error> {
         Ok(match &rule.subject {
             Subject::Measure(name) => self.measures.get(name),
@@ -141,8 +143,8 @@ impl<'h> DumpTypes<'h> {
 /// Compares the heaps of at least two dumps, in chronological order.
 ///
 /// # Errors
-/// [`Error::Query`] for fewer than two dumps. If retained sizes are needed, also those of
-/// [`retained`](super::retained).
+/// [`Error::Query`] for fewer than two dumps, and for growth by root that is restricted to some types. If retained sizes are needed, also
+/// the errors of [`retained`](super::retained).
 pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
     let parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
     let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
@@ -190,10 +192,11 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
 
 fn wants_holders(parts: &[DumpTypes<'_>], query: &DiffQuery) -> bool {
     let retained = query.by == DiffBy::Root || query.rules.iter().any(Rule::needs_retained);
-    query.holders || retained || parts.iter().all(|p| p.objects() <= CHEAP_OBJECTS)
+    query.holders || retained || parts.iter().all(|p| p.object_count() <= CHEAP_OBJECTS)
 }
 
-/// Returns the growing holders, and adds retained sizes to rows of types. `None` if the graph takes too much memory and was not requested.
+/// Returns the growing holders, and adds retained sizes to rows of types. `None` if the graph cannot be built and holders were not
+/// requested.
 fn holders(
     first: &DumpTypes<'_>,
     last: &DumpTypes<'_>,
@@ -220,16 +223,16 @@ fn holders(
     Ok(Some(found))
 }
 
-/// Joins the groups of all dumps to rows.
+/// Joins the groups of all dumps into rows, one for each key.
 fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
-    let several: BTreeSet<Name> = groups.iter().flat_map(names_twice).collect();
+    let ambiguous: BTreeSet<Name> = groups.iter().flat_map(ambiguous_names).collect();
     let dumps = groups.len();
     let mut joined: BTreeMap<Key, Vec<Sum>> = BTreeMap::new();
     let mut modules: BTreeMap<Name, Option<String>> = BTreeMap::new();
     for (i, groups) in groups.into_iter().enumerate() {
         for ((name, module), sum) in groups {
             // A name that occurs at most once in each dump is one type, even if its assembly was renamed or is unknown.
-            let key = if several.contains(&name) {
+            let key = if ambiguous.contains(&name) {
                 (name, module)
             } else {
                 let known = modules.entry(name.clone()).or_default();
@@ -245,8 +248,8 @@ fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
     joined.into_iter().map(|((name, own), series)| row(module(&name, own), name, series)).collect()
 }
 
-/// Returns the names that occur in several groups.
-fn names_twice(groups: &BTreeMap<Key, Sum>) -> Vec<Name> {
+/// Returns the names that occur in several keys: those of types in different modules.
+fn ambiguous_names(groups: &BTreeMap<Key, Sum>) -> Vec<Name> {
     // Keys are sorted by name.
     let pairs = groups.keys().zip(groups.keys().skip(1));
     pairs.filter(|(a, b)| a.0 == b.0).map(|(a, _)| a.0.clone()).collect()
@@ -310,9 +313,9 @@ mod tests {
         let before = BTreeMap::from([(key("A", "old"), sum(3)), (key("B", "x"), sum(1)), (key("B", "y"), sum(2)), (key("C", "x"), sum(1))]);
         let after = BTreeMap::from([(key("A", "new"), sum(5)), (key("B", "x"), sum(1)), (key("D", "x"), sum(9))]);
         let rows = rows(vec![before, after]);
-        let told: Vec<_> = rows.iter().map(|r| (r.key.as_str(), r.module.as_deref(), r.state, r.count_change)).collect();
+        let actual: Vec<_> = rows.iter().map(|r| (r.key.as_str(), r.module.as_deref(), r.state, r.count_change)).collect();
         assert_eq!(
-            told,
+            actual,
             [
                 ("A", Some("new"), DiffState::Grown, 2),
                 ("B", Some("x"), DiffState::Same, 0),

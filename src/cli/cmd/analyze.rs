@@ -28,8 +28,8 @@ pub(in crate::cli) struct Analyze {
     #[arg(long, value_enum, ignore_case = true, value_name = "ID")]
     only: Vec<ProblemId>,
 
-    /// Exit with code 1 if there is such a finding: an id, or a severity for that and all worse ones (repeatable). A partial answer
-    /// exits with code 5 all the same.
+    /// Exit with code 1 if there is such a finding: an id, or a severity (info, warning or critical) for that and all worse ones
+    /// (repeatable). A partial answer exits with code 5 all the same.
     #[arg(long, value_parser = FailOn::parse, value_name = "SEVERITY|ID")]
     fail_on: Vec<FailOn>,
 

@@ -1,4 +1,4 @@
-//! Text forms of numbers, characters, dates and similar values. Pure functions of the bytes.
+//! Text forms of numbers, characters, dates and similar values. The functions read no memory: their arguments are the bits of the values.
 
 use std::fmt::Write;
 
@@ -16,6 +16,7 @@ pub struct Text {
 }
 
 impl Text {
+    /// A value that is the same text in JSON and on display.
     pub(super) fn same(text: String) -> Text {
         Text { value: Value::String(text.clone()), text }
     }
@@ -28,7 +29,7 @@ const SECONDS_PER_DAY: u64 = 86_400;
 const TICKS_PER_DAY: u64 = TICKS_PER_SECOND * SECONDS_PER_DAY;
 /// `DateTime.MaxValue.Ticks`.
 const MAX_TICKS: u64 = 3_155_378_975_999_999_999;
-/// Maximum scale of a decimal, its number of digits after the point.
+/// Maximum scale of a `Decimal`: the number of digits after the decimal point.
 const MAX_SCALE: u32 = 28;
 
 /// An integer of this element type, from its zero-extended bits.
@@ -46,7 +47,7 @@ pub(super) fn integer(element: CorElementType, bits: u64) -> Option<Text> {
     Some(Text { value: Value::Number(number), text })
 }
 
-/// A floating point number.
+/// A floating-point number with its `text`. NaN and infinities are strings, because JSON has no such numbers.
 pub(super) fn float(value: f64, text: String) -> Text {
     match Number::from_f64(value) {
         Some(n) => Text { value: Value::Number(n), text },
@@ -63,7 +64,7 @@ pub(super) fn float(value: f64, text: String) -> Text {
     }
 }
 
-/// A `float`, with the shortest digits that round-trip, also in JSON.
+/// A `float`: text and JSON have the shortest digits that round-trip.
 pub(super) fn single(value: f32) -> Text {
     let text = value.to_string();
     let exact = text.parse().unwrap_or_else(|_| f64::from(value));
@@ -97,7 +98,7 @@ fn escape_char(c: char, quote: char) -> String {
     }
 }
 
-/// A quoted string, escaped for terminals. Backslashes in the string are doubled, unlike those that escape lone surrogates.
+/// A quoted string, escaped for terminals. Backslashes in the string are doubled, so a single one always begins an escape sequence.
 pub(super) fn quoted(units: &[u16], truncated: bool) -> String {
     let mut out = String::from('"');
     let parts = char::decode_utf16(units.iter().copied());
@@ -158,7 +159,7 @@ pub(crate) fn utc_ticks(word: u64) -> Option<u64> {
     (word >> 62 == 1).then_some(word & (u64::MAX >> 2)).filter(|ticks| *ticks <= MAX_TICKS)
 }
 
-/// A `DateTimeOffset`, whose `DateTime` is in UTC.
+/// A `DateTimeOffset` from the word of its `DateTime`, which is in UTC, and its offset in minutes. The text shows the local time.
 pub(super) fn date_time_offset(word: u64, minutes: i32) -> Option<Text> {
     (minutes.unsigned_abs() <= 14 * 60).then_some(())?;
     let ticks = (word & (u64::MAX >> 2)).checked_add_signed(i64::from(minutes).checked_mul(60 * 10_000_000)?)?;
@@ -192,7 +193,7 @@ pub(super) fn time_span(ticks: i64) -> Text {
     Text::same(format!("{sign}{days}{time}"))
 }
 
-/// A `Guid` from its 16 bytes, of which the first three parts are little endian.
+/// A `Guid` from its 16 bytes. The first three of its five parts are little-endian.
 pub(super) fn guid(b: [u8; 16]) -> Text {
     let [a0, a1, a2, a3, b0, b1, c0, c1, rest @ ..] = b;
     let (a, b, c) = (u32::from_le_bytes([a0, a1, a2, a3]), u16::from_le_bytes([b0, b1]), u16::from_le_bytes([c0, c1]));
@@ -203,7 +204,7 @@ pub(super) fn guid(b: [u8; 16]) -> Text {
     Text::same(out)
 }
 
-/// A `Decimal`: 96 bits, the scale in bits 16 to 23 of the flags, the sign in bit 31.
+/// A `Decimal`: a 96-bit integer, with the scale in bits 16 to 23 of the flags and the sign in bit 31.
 pub(super) fn decimal(flags: u32, high: u32, low: u64) -> Option<Text> {
     let scale = flags >> 16 & 0xff;
     (scale <= MAX_SCALE && flags & 0x7f00_ffff == 0).then_some(())?;

@@ -37,6 +37,22 @@ impl Area<'_> {
         offset.saturating_add(zeros.saturating_mul(LINE))
     }
 
+    /// Calls `visit` with the address and the value of each word of `word` bytes that is not zero. Much memory is zero.
+    pub(super) fn each_set(&self, shape: Shape, word: usize, mut visit: impl FnMut(Addr, u64)) {
+        let end = self.bytes.len();
+        let mut at = 0usize;
+        while at < end {
+            at = self.skip_zeros(at, end);
+            for _ in 0..8 {
+                let value = self.bytes.get(at..).and_then(|rest| words::word(shape, rest));
+                if let Some(value) = value.filter(|value| *value != 0) {
+                    visit(self.at(at), value);
+                }
+                at = at.saturating_add(word);
+            }
+        }
+    }
+
     pub(super) fn offset(&self, at: Addr) -> Option<usize> {
         usize::try_from(at.since(self.start)?).ok().filter(|offset| *offset < self.bytes.len())
     }
@@ -125,6 +141,16 @@ impl Run {
 /// Bytes of a chunk; the answer depends on it, and not on the number of threads.
 const CHUNK: u64 = 1 << 20;
 
+/// The captured memory of `range`, from the first whole word of each part on.
+pub(super) fn captured(memory: &Memory, range: AddrRange) -> impl Iterator<Item = Area<'_>> {
+    let word = memory.ptr_bytes();
+    memory.stretches(range).filter_map(move |(start, bytes)| {
+        let skip = start.0.checked_next_multiple_of(word)?.saturating_sub(start.0);
+        let bytes = usize::try_from(skip).ok().and_then(|skip| bytes.get(skip..)).filter(|b| len64(b.len()) >= word)?;
+        Some(Area { start: start.plus(skip), bytes })
+    })
+}
+
 fn block_of(at: Addr) -> u64 {
     at.0 / CHUNK
 }
@@ -157,12 +183,7 @@ impl<'m> Areas<'m> {
     pub(super) fn of(memory: &'m Memory, ranges: &[AddrRange]) -> Areas<'m> {
         let word = memory.ptr_bytes();
         let (mut list, mut chunks) = (Vec::new(), Vec::new());
-        for (start, bytes) in ranges.iter().flat_map(|r| memory.stretches(*r)) {
-            let skip = start.0.checked_next_multiple_of(word).map_or(u64::MAX, |a| a.saturating_sub(start.0));
-            let Some(bytes) = usize::try_from(skip).ok().and_then(|skip| bytes.get(skip..)).filter(|b| len64(b.len()) >= word) else {
-                continue;
-            };
-            let area = Area { start: start.plus(skip), bytes };
+        for area in ranges.iter().flat_map(|r| captured(memory, *r)) {
             let mut at = area.start;
             while at < area.end() {
                 let end = at.plus(CHUNK).align_down(CHUNK).min(area.end());

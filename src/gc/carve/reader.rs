@@ -59,20 +59,18 @@ impl<'m> Kinds<'m> {
             let bare = info.class_or_canonical.is_null() && info.parent.is_null() && info.component_size == 1;
             (bare && u64::from(info.base_size) == tables.smallest()).then_some(())
         };
+        let word = usize::try_from(memory.ptr_bytes()).ok()?;
         let (mut verdicts, mut counts) = (Map::<u64, bool>::default(), BTreeMap::<u64, u64>::new());
         for area in &areas.list {
-            for (_, word) in memory.set_words(area.range()) {
-                let at = Addr(word);
-                if !at.is_aligned(memory.ptr_bytes()) || !memory.has(at) {
-                    continue;
+            area.each_set(memory.shape(), word, |_, value| {
+                let at = Addr(value);
+                if !at.is_aligned(memory.ptr_bytes()) || !memory.has(at) || verdicts.len() >= MOST_VERDICTS {
+                    return;
                 }
-                if verdicts.len() >= MOST_VERDICTS {
-                    break;
+                if *verdicts.entry(value).or_insert_with(|| tried(|| is_free(at)).is_some()) {
+                    counts.entry(value).or_default().bump();
                 }
-                if *verdicts.entry(word).or_insert_with(|| tried(|| is_free(at)).is_some()) {
-                    counts.entry(word).or_default().bump();
-                }
-            }
+            });
         }
         // Each free block leads to it.
         counts.into_iter().filter(|(_, n)| *n > 1).max_by_key(|(_, n)| *n).map(|(at, _)| Addr(at))

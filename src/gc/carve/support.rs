@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::areas::{Areas, Run};
+use super::areas::{Areas, Run, captured};
 use super::reader::{Kinds, Reader};
 use super::scan::follow;
 use super::{Carved, LeftOut, Searched};
+use crate::base::cancel::tick;
 use crate::base::missed::{Carried, tried};
 use crate::base::{Addr, AddrRange, Count, Index, Silent, ranges};
 use crate::contract::ContractError;
@@ -305,12 +306,22 @@ impl<'a, 'm> Support<'a, 'm> {
         };
         let (carried, areas) = (Carried::here(), &*self.areas);
         let (lowest, highest) = areas.bounds();
+        let word = usize::try_from(memory.ptr_bytes()).unwrap_or(8);
         let of = |part: AddrRange| {
             carried.run(|| {
                 tried(|| {
-                    let words = memory.set_words(part).map(|(_, word)| Addr(word));
-                    let within = words.filter(|at| lowest <= *at && *at < highest);
-                    let mut found: Vec<Addr> = within.filter(|at| areas.is_start(*at) || areas.is_likely(*at) && !on_stack(at)).collect();
+                    let mut found = Vec::new();
+                    for area in captured(memory, part) {
+                        tick();
+                        area.each_set(memory.shape(), word, |at, value| {
+                            let to = Addr(value);
+                            let within = lowest <= to && to < highest;
+                            if within && (areas.is_start(to) || areas.is_likely(to) && !on_stack(&to)) {
+                                memory.touch(AddrRange::new(at, at.plus(memory.ptr_bytes())));
+                                found.push(to);
+                            }
+                        });
+                    }
                     found.sort_unstable();
                     found.dedup();
                     found

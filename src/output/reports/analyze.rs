@@ -2,11 +2,12 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
+use crate::base::len64;
 use crate::model::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{Reasons, bytes, count};
+use crate::output::{bytes, count};
 
 fn finding_columns<'r>() -> Columns<'r, Problem> {
     columns::<Problem>()
@@ -34,21 +35,31 @@ impl Report for AnalyzeReport {
             to.finding(f.severity.name(), &f.title, &f.command);
         }
         to.gap_if(!self.findings.is_empty());
-        let found = self.findings.iter().map(|f| f.id).chain(self.uncertain.iter().map(|u| u.id));
-        let found: BTreeSet<ProblemId> = found.collect();
-        let sound: Vec<&str> = self.inspected.iter().filter(|id| !found.contains(id)).map(|id| id.name()).collect();
-        if !sound.is_empty() {
-            let begin = if self.findings.is_empty() { "Nothing found. Looked for" } else { "Nothing else found. Looked for" };
-            to.line(format!("{begin} {}.", sound.join(", ")));
+        let found: BTreeSet<ProblemId> = self.findings.iter().map(|f| f.id).chain(self.uncertain.iter().map(|u| u.id)).collect();
+        let sound = len64(self.inspected.iter().filter(|id| !found.contains(id)).count());
+        if sound > 0 {
+            let other = if found.is_empty() { "" } else { "other " };
+            let kinds = if sound == 1 { "kind of problem" } else { "kinds of problems" };
+            let kinds = format!("{} {other}{kinds} (gcdump help analyze lists them)", count(sound));
+            to.line(match (self.findings.is_empty(), self.below.is_empty()) {
+                (true, true) => format!("Nothing found. Looked for {kinds}."),
+                (true, false) => format!("Nothing found above the thresholds. Looked for {kinds}."),
+                (false, _) => format!("Nothing else found. Looked for {kinds}."),
+            });
         }
         to.lines(self.below.iter().take(FEW_BELOW).map(|b| format!("Below the threshold of {}: {}", threshold(b), b.problem.title)));
         if let Some(more) = self.below.len().checked_sub(FEW_BELOW).filter(|n| *n > 0) {
             to.line(format!("… {more} more below a threshold (--json lists them)"));
         }
-        let mut reasons = Reasons::default();
-        let uncertain = by_reason(&self.uncertain).map(|(reason, ids)| format!("Looked for only in what the dump has: {ids}: {reason}"));
-        let skipped = by_reason(&self.skipped).map(|(reason, ids)| format!("Not inspected: {ids}: {reason}"));
-        to.lines(uncertain.chain(skipped).map(move |line| reasons.once(line)));
+        if self.findings.is_empty() && !self.below.is_empty() {
+            to.line("One dump cannot show growth; gcdump analyze --since EARLIER LATER compares two.");
+        }
+        // Their reasons are among the notes, which follow the answer.
+        let partly: Vec<&str> = self.uncertain.iter().map(|u| u.id.name()).collect();
+        if !partly.is_empty() {
+            to.line(format!("Checked only in part, since something is missing: {}.", partly.join(", ")));
+        }
+        to.lines(by_reason(&self.skipped).map(|(reason, ids)| format!("Not checked: {ids}: {reason}")));
         let course = |trend: Trend| {
             let of: Vec<String> = self.trends.iter().filter(|m| m.trend == Some(trend)).map(series).collect();
             (!of.is_empty()).then(|| format!("{}: {}", course(trend), of.join("; ")))
@@ -93,7 +104,7 @@ fn series(m: &DiffMeasure) -> String {
 
 /// Formats the line about a complaint in at most 80 columns: paths and options are in the commands of findings, and in other formats.
 fn triage(row: &Triage) -> String {
-    let command = if row.found.is_some() { String::new() } else { format!(": {}", row.short_command) };
+    let command = if row.found.is_some() { String::new() } else { format!(" → {}", row.short_command) };
     format!("{:<8}{}{command}", row.complaint.name(), row.text)
 }
 

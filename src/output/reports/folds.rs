@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::base::{families, is_framework_method, is_of_framework, len64, type_families};
+use crate::base::{families, is_framework_method, is_intermediate_type, is_of_framework, len64, type_families};
 use crate::model::{AsyncFrame, AsyncRow, MergedFrame, PathNode, PathStep, StackFrameKind, StackFrameModel, TaskStatus};
 use crate::output::plural;
 
@@ -192,7 +192,7 @@ pub(super) fn of_path(steps: &[PathStep]) -> Vec<Part> {
     let plain = |s: &PathStep| s.key.is_none() && s.fold.is_none();
     let folds = |i: usize| {
         let inner = i > 0 && i.saturating_add(1) < steps.len() && of_framework(i.saturating_sub(1));
-        inner && of_framework(i) && steps.get(i).is_some_and(plain)
+        inner && steps.get(i).is_some_and(|s| plain(s) && is_intermediate_type(s.type_name.shown()))
     };
     parts(steps.len(), folds, |_| true)
 }
@@ -205,7 +205,7 @@ pub(super) fn of_nodes(nodes: &[PathNode]) -> Vec<Part> {
         let below = nodes.get(i).map(|n| n.depth) < nodes.get(i.saturating_add(1)).map(|n| n.depth);
         i > 0 && of_framework(i.saturating_sub(1)) && below
     };
-    let folds = |i: usize| of_framework(i) && inner(i) && nodes.get(i).is_some_and(|n| !n.fold);
+    let folds = |i: usize| inner(i) && nodes.get(i).is_some_and(|n| n.depth > 0 && !n.fold && is_intermediate_type(n.name.shown()));
     let targets = |i: usize| nodes.get(i).map(|n| n.targets);
     of_tree(nodes.len(), |i| nodes.get(i).map_or(0, |n| n.depth), folds, |a, b| targets(a) == targets(b))
 }

@@ -305,11 +305,12 @@ fn root_lines(p: &PathModel) -> impl Iterator<Item = String> {
 /// Describes how many of the roots that reach the object are shown.
 fn reach_line(r: &PathsReport, within: &str) -> Option<String> {
     let shown = total(r.paths.iter().map(|p| p.root_count));
+    let object = r.paths.first().and_then(|p| p.steps.last()).map_or_else(|| "it".into(), |step| step.address.to_string());
     Some(match r.roots {
         0 => return None,
-        1 => format!("1 root reaches it{within}."),
-        all if all == shown => format!("{} roots reach it{within}, all shown.", count(all)),
-        all => format!("{} of {} roots that reach it{within} (--all-roots shows all)", count(shown), count(all)),
+        1 => format!("1 root reaches {object}{within}."),
+        all if all == shown => format!("{} roots reach {object}{within}, all shown.", count(all)),
+        all => format!("{} of {} roots that reach {object}{within} (--all-roots shows all)", count(shown), count(all)),
     })
 }
 

@@ -1,4 +1,4 @@
-//! Plans stack walks: which stacks, their ranges, and the budget of each walk.
+//! Plans stack walks: which stacks to walk, their address ranges, and the budget that the walks share.
 
 use super::kept::{Plan, Way};
 use crate::base::hash::Map;
@@ -9,45 +9,48 @@ use crate::session::Runtime;
 use crate::stack::WalkBudget;
 use crate::stack::walk::StackWalker;
 
-/// Assigns each stack to one thread. A stack is identified by the OS thread ID, the stack pointer, and the chain of frames. If several
-/// `Thread`s claim one of these, it belongs to the thread whose stack bounds contain it, or else to the first.
+/// The owner of each stack, as an index in the list of threads. Two `Thread`s have the same stack if their OS thread IDs, their stack
+/// pointers or their first explicit frames are equal. The first one owns it, except that with equal OS thread IDs, a `Thread` whose stack
+/// bounds contain the stack pointer has priority.
 #[derive(Debug, Default)]
 struct Owners {
-    of_ids: Map<u64, usize>,
-    of_pointers: Map<Addr, usize>,
-    of_frames: Map<Addr, usize>,
+    by_os_id: Map<u64, usize>,
+    by_stack_pointer: Map<Addr, usize>,
+    by_first_frame: Map<Addr, usize>,
 }
 
 /// Plans the walks of these threads.
 pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStacks<'_>, threads: &[Thread]) -> Plan {
     let sp = |thread: &Thread| stacks.thread(thread.os_id?)?.stack_pointer;
-    let listed = || threads.iter().enumerate().filter(|(_, thread)| thread.has_stack());
+    let with_stack = || threads.iter().enumerate().filter(|(_, thread)| thread.has_stack());
     let mut owners = Owners::default();
-    for (index, thread) in listed() {
+    for (index, thread) in with_stack() {
         let Some(id) = thread.os_id else { continue };
-        let owner = owners.of_ids.entry(id).or_insert(index);
-        let fits = |index: usize| threads.get(index).is_some_and(|t| sp(t).is_some_and(|sp| is_within(t, sp)));
-        if *owner != index && !fits(*owner) && fits(index) {
+        let owner = owners.by_os_id.entry(id).or_insert(index);
+        let contains_sp = |index: usize| threads.get(index).is_some_and(|t| sp(t).is_some_and(|sp| is_within(t, sp)));
+        if *owner != index && !contains_sp(*owner) && contains_sp(index) {
             *owner = index;
         }
     }
+    // The address of each stack's owner, if that is another thread.
     let mut claimed: Vec<Option<Addr>> = vec![None; threads.len()];
-    for (index, thread) in listed() {
-        let by_id = thread.os_id.and_then(|id| owners.of_ids.get(&id).copied()).filter(|by| *by != index);
-        // Without a stack pointer, the chain of frames identifies the stack.
-        let by_place = || match sp(thread) {
-            Some(sp) => Some(*owners.of_pointers.entry(sp).or_insert(index)),
-            None => Some(*owners.of_frames.entry(walker.first_frame(thread.address)?).or_insert(index)),
+    for (index, thread) in with_stack() {
+        let by_id = thread.os_id.and_then(|id| owners.by_os_id.get(&id).copied()).filter(|by| *by != index);
+        // Without a stack pointer, the first explicit frame identifies the stack.
+        let by_stack = || match sp(thread) {
+            Some(sp) => Some(*owners.by_stack_pointer.entry(sp).or_insert(index)),
+            None => Some(*owners.by_first_frame.entry(walker.first_frame(thread.address)?).or_insert(index)),
         };
-        let other = by_id.or_else(by_place).filter(|by| *by != index);
+        let other = by_id.or_else(by_stack).filter(|by| *by != index);
         let owner = other.and_then(|by| threads.get(by)).map(|owner| owner.address);
         if let Some(claim) = claimed.get_mut(index) {
             *claim = owner;
         }
     }
-    let mut starts: Vec<Addr> = listed().filter(|(i, _)| claimed.get(*i).is_some_and(Option::is_none)).filter_map(|(_, t)| sp(t)).collect();
+    let mut starts: Vec<Addr> =
+        with_stack().filter(|(i, _)| claimed.get(*i).is_some_and(Option::is_none)).filter_map(|(_, t)| sp(t)).collect();
     starts.sort_unstable();
-    // Stacks do not overlap, so in total they have no more bytes than the dump, unless it is forged.
+    // Stacks do not overlap, so their total size is at most that of the dump. The limit matters for forged dumps.
     let memory = runtime.memory();
     let mut left = memory.dump_bytes();
     let mut take = |range: AddrRange| {
@@ -68,7 +71,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
         if !thread.on_signal_stack() {
             return Way::Walk { stack: range, own: None, bytes };
         }
-        // The walk continues from the signal stack to the thread's original stack, whose position the stack pointer does not show.
+        // The stack pointer is in the signal stack. The walk continues on the original stack, which the explicit frames locate.
         let own = own_stack(walker, stacks, thread);
         let more = own.map_or(0, &mut take);
         Way::Walk { stack: None, own, bytes: bytes.saturating_add(more) }
@@ -79,7 +82,8 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
     Plan::new(ways, WalkBudget::new(memory.dump_bytes(), &sizes, runtime.limits().max_memory))
 }
 
-/// The memory in use on the original stack of a thread that is on its signal stack, starting at the interrupted method.
+/// The used part of the original stack of a thread that is on its signal stack. It starts at the stack pointer of the first method that an
+/// explicit frame describes.
 pub(crate) fn own_stack(walker: &StackWalker, stacks: &ThreadStacks<'_>, thread: &Thread) -> Option<AddrRange> {
     let sp = walker.first_caller(thread.address)?;
     let end = stacks.at_or_after(sp)?.end;

@@ -1,7 +1,7 @@
-//! Nibble maps, which have the starts of methods in a code heap.
+//! Nibble maps: the runtime's index of method starts in a code heap.
 //!
-//! A map is an array of 32-bit units of eight nibbles, with the first one in the topmost bits. A nibble covers 32 bytes of code:
-//! it is 0 if no method starts there, *n* if one starts at byte (*n* − 1) · 4. Source: `nibblemapmacros.h`, `codeman.cpp`.
+//! A map is an array of 32-bit units of eight nibbles; the highest four bits are the first nibble. A nibble covers 32 bytes of code: it is
+//! 0 if no method starts in them, and *n* if a method starts at byte (*n* − 1) · 4. Source: `nibblemapmacros.h`, `codeman.cpp`.
 
 use super::super::{CodeBytes, StackError};
 use crate::base::Addr;
@@ -19,9 +19,9 @@ const CHUNK: u64 = 64;
 /// The format of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NibbleForm {
-    /// .NET 8 and 9: units within a method are zero, so they have to be searched back linearly.
+    /// .NET 8 and 9: a unit in which no method starts is zero. The search for a method's start goes back unit by unit.
     Linear,
-    /// .NET 10 and later: units within a method hold its start, and are marked by a lowest nibble above 8.
+    /// .NET 10 and later: a unit that lies completely within a method encodes the method's start. Its lowest nibble is 9 or more.
     Constant,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct NibbleMap {
 }
 
 impl NibbleMap {
-    /// The start of the method that `ip` may be in; `None` if none starts before it.
+    /// The start of the last method that starts at or before `ip`; `None` if the map has no such method. The method may end before `ip`.
     pub(crate) fn start(&self, bytes: &CodeBytes, ip: Addr) -> Result<Option<Addr>, StackError> {
         let Some(offset) = ip.since(self.base) else { return Ok(None) };
         let index = offset / BYTES_PER_NIBBLE;
@@ -68,7 +68,7 @@ impl NibbleMap {
         while unit > 0 {
             let n = unit.min(CHUNK);
             let first = unit.saturating_sub(n);
-            // Units are read one by one if the whole chunk is not in the dump.
+            // If a part of the chunk is not in the dump, its units are read one by one.
             let chunk = tried(|| bytes.bytes(self.units.element(first, 4), n.saturating_mul(4)).ok());
             for i in (0..n).rev() {
                 let number = first.saturating_add(i);
@@ -89,7 +89,7 @@ impl NibbleMap {
         Ok(None)
     }
 
-    /// The method start in a unit that lies completely within one method.
+    /// The method start that a unit with this value encodes, if it lies completely within one method. The runtime calls this a pointer.
     fn pointer(&self, value: u32) -> Option<Addr> {
         let low = value & 15;
         (self.form == NibbleForm::Constant && low > 8)
@@ -146,7 +146,7 @@ mod tests {
             assert_eq!(start(form, &units, 0x3f), Some(0x04));
             assert_eq!(start(form, &units, 0x40), Some(0x40));
             assert_eq!(start(form, &units, 0xff), Some(0x40));
-            // The next unit: the last method continues in it.
+            // The last method continues in the next unit.
             assert_eq!(start(form, &units, 0x100), Some(0x40));
         }
     }
@@ -156,7 +156,7 @@ mod tests {
         let mut linear = vec![0x2000_0000u32];
         linear.resize(200, 0);
         assert_eq!(start(NibbleForm::Linear, &linear, 0x100 * 199 + 5), Some(4));
-        // Only the unit before is read: others must be pointers.
+        // Only the previous unit is read. It is 0 here, but in a valid map it encodes the start of the long method.
         assert_eq!(start(NibbleForm::Constant, &linear, 0x100 * 199 + 5), None);
         let mut constant = linear;
         constant[1..].fill(10);

@@ -1,4 +1,4 @@
-// Handmade numbers are small.
+// The numbers in these tests are small enough for the casts.
 #![allow(clippy::cast_possible_truncation)]
 
 use super::header::{GC_STATIC_REGION, NATIVE_REFERENCES, NATIVE_STATICS, STACK_TRACE_METHODS, STATICS_INFO};
@@ -49,13 +49,12 @@ fn text(s: &str) -> Vec<u8> {
     [unsigned(s.len() as u32), s.as_bytes().to_vec()].concat()
 }
 
-/// A hash table of payloads, all of them in the last bucket, with an entry size of 1, 2 or 4.
-fn table(payloads: &[Vec<u8>], log: u32, entry: usize) -> Vec<u8> {
+/// A hash table with 2^`log` buckets, of which the last has all payloads. The offset of a bucket has `size` bytes: 1, 2 or 4.
+fn table(payloads: &[Vec<u8>], log: u32, size: usize) -> Vec<u8> {
     let buckets = 1usize << log;
-    let size = [0, 1, 2, 0, 4][entry];
-    let code = [0u8, 0, 1, 0, 2][entry];
+    let code = [0u8, 0, 1, 0, 2][size];
     let first = 1 + (buckets + 1) * size;
-    // An entry has a byte of the hash code, and a distance in four bytes.
+    // An entry has one byte of the hash code, then the distance to its payload in four bytes.
     let end = first + payloads.len() * 5;
     let mut out = vec![(log as u8) << 2 | code];
     for bucket in 0..=buckets {
@@ -102,7 +101,7 @@ fn numbers_of_all_lengths_signed_and_unsigned() {
         let raw = n.cast_unsigned() & u32::MAX >> (32 - bits);
         assert_eq!(section(&number(raw, len)).at(0).signed(), Some(n));
     }
-    // No number begins with five set bits, and none may exceed its section.
+    // A first byte whose low five bits are set is invalid. A number that extends beyond its section is not read.
     assert_eq!(section(&[0x1f; 8]).at(0).unsigned(), None);
     assert_eq!(section(&number(0x1000_0000, 5)[..4]).at(0).unsigned(), None);
     assert_eq!(section(&[1]).at(0).unsigned(), None);
@@ -110,13 +109,13 @@ fn numbers_of_all_lengths_signed_and_unsigned() {
 }
 
 #[test]
-fn hash_tables_of_all_entry_sizes() {
+fn hash_tables_with_bucket_offsets_of_all_sizes() {
     let payloads: Vec<Vec<u8>> = (0..9u32).map(|n| unsigned(n * 1000)).collect();
-    for (entry, log) in [(1, 0), (1, 3), (2, 0), (2, 5), (4, 0), (4, 2)] {
+    for (size, log) in [(1, 0), (1, 3), (2, 0), (2, 5), (4, 0), (4, 2)] {
         let mut found = Vec::new();
-        let whole = section(&table(&payloads, log, entry)).entries(&budget(), |mut at| found.push(at.unsigned().unwrap()));
-        assert!(whole, "{entry} {log}");
-        assert_eq!(found, (0..9).map(|n| n * 1000).collect::<Vec<u32>>(), "{entry} {log}");
+        let whole = section(&table(&payloads, log, size)).entries(&budget(), |mut at| found.push(at.unsigned().unwrap()));
+        assert!(whole, "{size} {log}");
+        assert_eq!(found, (0..9).map(|n| n * 1000).collect::<Vec<u32>>(), "{size} {log}");
     }
 }
 
@@ -130,11 +129,11 @@ fn reading_damaged_hash_tables_ends_and_reports_them() {
         (n, whole)
     };
     assert_eq!(count(&good), (9, true));
-    // Cut off at any length; an unknown entry size; more buckets than bytes.
+    // A table cut off at any length; an unknown size of bucket offsets; more buckets than bytes.
     (0..30).for_each(|len| assert!(!count(&good[..len]).1, "{len}"));
     assert_eq!(count(&[3, 0, 0]), (0, false));
     assert_eq!(count(&[0xfc, 0, 0, 0]), (0, false));
-    // Each bucket contains all entries, but no more are read than fit into the section.
+    // Every second bucket contains all entries, but no more entries are read than the section has bytes.
     let mut forged = table(&payloads, 5, 1);
     let (first, len) = (forged[1], forged.len());
     let end = forged[33];
@@ -142,9 +141,9 @@ fn reading_damaged_hash_tables_ends_and_reports_them() {
     assert!(count(&forged).0 <= len);
     let spent = Budget::of_types(0, Some(0));
     while spent.steps(1 << 16) {}
-    let mut met = 0;
-    assert!(!section(&good).entries(&spent, |_| met += 1));
-    assert_eq!(met, 0);
+    let mut visited = 0;
+    assert!(!section(&good).entries(&spent, |_| visited += 1));
+    assert_eq!(visited, 0);
 }
 
 /// Metadata with these records, each at a multiple of 32 after the signature.
@@ -172,12 +171,12 @@ fn definition(namespace: u32, name: u32, enclosing: u32) -> Vec<u8> {
     record(&[0x10_0001, 0x3a, namespace, name, 0, 0, enclosing])
 }
 
-/// A module `Lib` with the namespace `A.B`, the type ``T`1`` in it, and `Inner` in that type; references to them; cycles.
+/// The metadata records of a module `Lib`: the namespace `A.B`, its type ``T`1``, the nested type `Inner`, references to these, and cycles.
 fn records() -> Vec<Vec<u8>> {
     records_of(8)
 }
 
-/// The records of the module, with `bits` kind bits in references.
+/// Like [`records`]. The kind of the record that a reference points to has `bits` bits.
 fn records_of(bits: u32) -> Vec<Vec<u8>> {
     let reference = |kind: u32, i: u32| at(i) << bits | kind;
     vec![
@@ -192,22 +191,23 @@ fn records_of(bits: u32) -> Vec<Vec<u8>> {
         definition(at(6), at(7), 0),
         text("Inner"),
         definition(at(6), at(9), at(8)),
-        // 11: references.
+        // Records 11 to 14: references.
         record(&[0, at(0)]),
         record(&[reference(0x39, 11), at(3)]),
         record(&[reference(0x30, 12), at(7)]),
         record(&[reference(0x3d, 13), at(9)]),
-        // 15: a type specification of an instance.
+        // Records 15 and 16: a type specification, and the generic instance in it.
         record(&[reference(0x3c, 16)]),
         record(&[reference(0x3a, 10)]),
-        // 17: a namespace and types that contain themselves.
+        // Records 17 to 20: a namespace that contains itself, a type in it, a type that encloses itself, and a type
+        // specification of itself.
         record(&[reference(0x2f, 17), at(3)]),
         definition(at(17), at(7), 0),
         definition(at(6), at(7), at(19)),
         record(&[reference(0x3e, 20)]),
-        // 21: a type in the root namespace.
+        // Record 21: a type in the root namespace.
         definition(at(2), at(7), 0),
-        // 22: a name longer than the metadata.
+        // Records 22 and 23: a name longer than the metadata, and a type of that name.
         number(0xfff, 2),
         definition(at(6), at(22), 0),
     ]
@@ -225,7 +225,7 @@ fn types_are_named_with_namespaces_and_enclosing_types() {
     assert_eq!(name(token(0x3d, 14)), named("A.T`1+Inner"));
     assert_eq!(name(token(0x3e, 15)), named("A.B.T`1+Inner"));
     assert_eq!(name(token(0x3a, 21)), named("T`1"));
-    // Namespaces and types that contain themselves; kinds other than types; names and records past the end.
+    // These tokens have no names: namespaces and types that contain themselves, kinds other than types, names and records past the end.
     for wrong in [token(0x3a, 18), token(0x3a, 19), token(0x3e, 20), token(0x2f, 6), token(0x3a, 23), token(0x3a, 4000), token(0, 8)] {
         assert_eq!(name(wrong), None, "{wrong:#x}");
     }
@@ -236,12 +236,12 @@ fn types_are_named_with_namespaces_and_enclosing_types() {
     assert_eq!(metadata.type_name(split.of_token(token(0x3a, 8)), &spent), None);
 }
 
-/// A module with these sections, whose header is at `DATA` or later: an ELF image of two segments.
+/// A .NET 9 module with these sections: an ELF image of two segments, with the module header in the second one.
 fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     module_of(10, sections)
 }
 
-/// A module with these sections and a header of this version; that of .NET 11 has short rows.
+/// Like [`module`], with a header of this version. From .NET 11 on, a row of the header has 16 bytes instead of 24.
 fn module_of(version: u16, sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     let mut image = vec![0; END as usize];
     let mut put = |at: u64, bytes: &[u8]| image[at as usize..at as usize + bytes.len()].copy_from_slice(bytes);
@@ -286,7 +286,8 @@ fn blobs(image: Vec<u8>) -> Option<Blobs> {
     Blobs::find(&memory, None, &image, HAS_POINTERS, &Limits::default())
 }
 
-/// Sections with two types, the second of which is nested, whose fixups are at 0x100 and 0x200.
+/// Sections of a module with two types, the second nested in the first. Their method tables are 0x100 and 0x200 bytes after the fixups'
+/// start.
 fn sections() -> Vec<(u32, Vec<u8>)> {
     let map = table(&[record(&[0, token(0x3a, 8)]), record(&[1, token(0x3a, 10)])], 1, 1);
     let fixups = [0x100u32.to_le_bytes(), 0x1fcu32.to_le_bytes()].concat();
@@ -310,7 +311,7 @@ fn a_module_has_names_of_its_types() {
 
 #[test]
 fn modules_of_each_release_are_read() {
-    // .NET 8, 9, 10 and 11. Kinds have 7 bits since 10; header rows have 16 bytes since 11.
+    // .NET 8, 9, 10 and 11. Kinds have 7 bits since .NET 10; header rows have 16 bytes since .NET 11.
     for (version, bits) in [(9, 8), (10, 8), (16, 7), (26, 7)] {
         let token = |i: u32| 0x3a << (32 - bits) | at(i);
         let mut sections = sections();
@@ -321,7 +322,7 @@ fn modules_of_each_release_are_read() {
         assert_eq!((fixups.len(), blobs.definition_name(fixups.start.plus(0x100))), (8, Some("A.B.T`1")), "{version}");
         assert_eq!((blobs.definition_name(fixups.start.plus(0x200)), blobs.incomplete()), (Some("A.B.T`1+Inner"), vec![]), "{version}");
     }
-    // In the other form, these kinds and offsets do not exist.
+    // A header of .NET 10 does not fit these records, whose kinds have 8 bits.
     assert_eq!(blobs(module_of(16, &sections())).unwrap().definitions().count(), 0);
 }
 
@@ -381,7 +382,7 @@ fn impossible_headers_are_refused() {
 
 #[test]
 fn blocks_are_found_directly_and_through_their_array() {
-    // The slots at 0x5000 have a block, an array element that points to one, a block not yet allocated, and null.
+    // The four slots at 0x5000 have a block, an array element that points to a block, a block not yet allocated, and null.
     let slots = 0x5000u64;
     let mut sections = sections();
     let region: Vec<u8> = (0..4u64).flat_map(|i| ((slots + 8 * i - (0x1000 + 4 * i)) as u32).to_le_bytes()).collect();
@@ -436,9 +437,9 @@ proptest::proptest! {
         all.push((STATICS_INFO, table(&[record(&[0, 0x43, 1, 0x42, 0, 0])], 0, 1)));
         all.sort_by_key(|(id, _)| *id);
         let mut image = module(&all);
-        let places = image.len() - DATA as usize;
+        let len = image.len() - DATA as usize;
         for (at, value) in damage {
-            image[DATA as usize + usize::from(at) % places] = value;
+            image[DATA as usize + usize::from(at) % len] = value;
         }
         if let Some(blobs) = blobs(image) {
             let tables: Vec<Addr> = blobs.definitions().map(|(table, _)| table).collect();
