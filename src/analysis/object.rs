@@ -14,8 +14,6 @@ use crate::clr::values::{ValueLimits, Values};
 use crate::model::{ContainerKind, ContainerModel, CutShort, DimensionModel, ItemModel, ObjectReport, ValueKind};
 use crate::session::{Error, Heap, TypePattern};
 
-/// Size of the smallest object in words.
-
 /// Arguments of `object`.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectQuery {

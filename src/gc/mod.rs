@@ -47,7 +47,7 @@ pub use walk::{
 };
 
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, Progress, len64, plural};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{AllocContext, ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
@@ -203,7 +203,7 @@ impl Gc {
             generation_size: 0,
             context: ContextLayout::bind(&d).ok(),
             handles: None,
-            handle_losses: if carved.sgen.is_some() { Notes::new() } else { carve::lacks("handles") },
+            handle_losses: if carved.sgen.is_some() { Notes::new() } else { carve::lacks(Missing::Handles, "handles") },
             records: None,
             record_losses: Notes::new(),
             collections: Answer::whole(None),
@@ -292,7 +292,7 @@ impl Gc {
     /// The finalization queue of every heap.
     pub fn finalizer_queues(&self) -> Answer<Vec<FinalizerQueue>> {
         if self.carved.is_some() {
-            return Answer::new(Vec::new(), carve::lacks("finalization queues"));
+            return Answer::new(Vec::new(), carve::lacks(Missing::Finalization, "finalization queues"));
         }
         self.read(|r| r.finalizer_queues())
     }
@@ -300,7 +300,7 @@ impl Gc {
     /// Out-of-memory history: the last failed allocation of each heap.
     pub fn oom(&self) -> Answer<Vec<OomModel>> {
         if self.carved.is_some() {
-            return Answer::new(Vec::new(), carve::lacks("failed allocations"));
+            return Answer::new(Vec::new(), carve::lacks(Missing::Heap, "failed allocations"));
         }
         self.read(|r| r.oom())
     }

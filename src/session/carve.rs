@@ -4,7 +4,7 @@ use super::{Runtime, Startup};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, file_name, ranges};
 use crate::clr::loader_heaps::LoaderHeaps;
-use crate::dump::{Container, ThreadStacks};
+use crate::dump::{Container, Module, ThreadStacks};
 use crate::gc::Searched;
 use crate::memory::{Image, ImageFormat};
 use crate::stack::code::CodeUse;
@@ -36,13 +36,17 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, stacks, why, collector }
 }
 
-/// The file of the standalone GC that the process was started with, if it has loaded it.
+/// The file of the standalone GC that the process was started with, with its version if the dump has it. `None` if it was not loaded.
 fn standalone(runtime: &Runtime) -> Option<String> {
     const SETTINGS: [&str; 4] = ["DOTNET_GCName", "DOTNET_GCPath", "COMPlus_GCName", "COMPlus_GCPath"];
     let started = tried(|| Startup::of(runtime.file(), runtime.memory()))?;
     let given = started.environment.iter().filter(|(name, _)| SETTINGS.contains(&name.as_str()));
     let loaded = |path: &str| runtime.file().modules.iter().find(|m| m.file_name() == file_name(path));
-    given.filter_map(|(_, path)| loaded(path)).map(|m| m.file_name().to_string()).next()
+    let named = |m: &Module| match m.version {
+        Some([major, minor, build, revision]) => format!("{} {major}.{minor}.{build}.{revision}", m.file_name()),
+        None => m.file_name().to_string(),
+    };
+    given.filter_map(|(_, path)| loaded(path)).map(named).next()
 }
 
 /// Heaps of the loader, code and stubs.

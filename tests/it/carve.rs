@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::common::{ask, each, known_dumps, sample, shared, unpacked};
+use crate::common::{ask, each, known_dumps, run, sample, shared, unpacked};
 use crate::harness::{Ignored, Tested};
 use crate::support::Spec;
+use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, AddrRange};
 use gcdump::model::Carve;
 use gcdump::{Dump, OpenOptions, Runtime};
@@ -275,11 +276,10 @@ fn a_dump_without_the_variables_of_its_runtime_has_a_heap() -> Tested {
     assert!(carved.len() <= truth.len() + 10, "{} of {}", carved.len(), truth.len());
     let (exit, stat) = ask(&cut, &["stat", "--type", "System.String"]);
     assert_eq!((exit as i32, &stat["data"]["totals"]["count"]), (5, &serde_json::json!(635)));
-    let (exit, _) = ask(&cut, &["stat", "--carve", "never"]);
-    assert_ne!(exit as i32, 0);
+    let refused = |path: &Path, carve| run(&["stat", "--carve", carve, path.to_str().unwrap()]).exit;
+    assert_eq!(refused(&cut, "never"), Exit::NoRuntime);
     // The method tables are lost as well.
-    let (exit, _) = ask(&dump("dmg-net10-basics-half-heap")?, &["stat"]);
-    assert_eq!(exit, gcdump::cli::Exit::NoRuntime);
+    assert_eq!(refused(&dump("dmg-net10-basics-half-heap")?, "auto"), Exit::NoRuntime);
     Tested::Ok(())
 }
 
@@ -346,7 +346,9 @@ fn tilings_of_words_that_look_like_objects_are_read_in_bounded_time() {
             let began = std::time::Instant::now();
             for command in [&["stat"][..], &["verify"], &["retained", "--top", "3"]] {
                 let (exit, answer) = ask(file.path(), &[command, &["--carve", "always"]].concat());
-                assert_eq!((exit as i32, &answer["data"]["complete"]), (5, &serde_json::json!(false)), "{shape:?} {tiling} {command:?}");
+                // `verify` finds what is forged.
+                let marked = matches!(exit, Exit::Partial | Exit::Negative) && answer["data"]["complete"] == false;
+                assert!(marked, "{shape:?} {tiling} {command:?}: {exit:?}");
                 let carved = &answer["data"]["carved"];
                 assert!(carved["bytes"].as_u64() <= carved["searched_bytes"].as_u64(), "{shape:?} {tiling}: {carved}");
             }

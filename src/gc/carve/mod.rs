@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::walk::Walker;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, Progress, len64, plural, thousands, total};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural, thousands, total};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{CarvedModel, Generation, SegmentModel};
@@ -66,10 +66,10 @@ pub struct Searched {
     pub collector: Option<String>,
 }
 
-/// Notes that `what` the GC keeps is not known of a heap that was carved.
-pub(super) fn lacks(what: &str) -> Notes {
+/// Notes that `what`, which the GC keeps, is not known of a carved heap.
+pub(super) fn lacks(code: Missing, what: &str) -> Notes {
     let mut notes = Notes::new();
-    notes.add(NoteKind::Missing, None, format!("{what} are not known: the heap was carved out of memory"));
+    notes.add(code, None, format!("{what} are not known: the heap was carved out of memory"));
     notes
 }
 
@@ -137,7 +137,7 @@ impl Carved {
             plural(self.bytes(), "byte"),
             plural(len64(self.ranges.len()), "range"),
         );
-        notes.add(NoteKind::Missing, None, what);
+        notes.add(Missing::Heap, None, what);
     }
 
     /// The ranges as segments of one heap.
