@@ -95,7 +95,7 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
         modules.extend(thread.gaps.into_iter().filter_map(|gap| gap.module));
     };
     let answer = match super::each_stack(runtime, &StacksQuery::default(), &mut look) {
-        Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. })))
+        Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. } | ContractError::Mono { .. })))
             if runtime.thread_list().is_ok() =>
         {
             return Ok(Outcome::undescribed(e.to_string()));

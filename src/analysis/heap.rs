@@ -59,7 +59,8 @@ pub fn heap(runtime: &Runtime, query: &HeapQuery) -> Result<Answer<HeapReport>, 
     let mut allocation_contexts = notes.take(gc.contexts(runtime.threads_if_any(&notes)));
     allocation_contexts.retain(|c| c.heap.or(c.alloc_heap).is_none_or(wanted));
     let totals = totals(&segments);
-    Ok(notes.finish(HeapReport { heaps, totals, collections: collections.map(|c| c.process), map, allocation_contexts }))
+    let (collections, carved) = (collections.map(|c| c.process), gc.carved_model());
+    Ok(notes.finish(HeapReport { heaps, totals, collections, map, allocation_contexts, carved }))
 }
 
 fn indices(heaps: impl Iterator<Item = u64>) -> String {

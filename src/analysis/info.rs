@@ -151,7 +151,11 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
     let r = runtime.description();
     RuntimeBrief {
         index: len64(runtime.index()),
-        kind: if r.descriptor.is_native_aot() { RuntimeKind::NativeAot } else { RuntimeKind::CoreClr },
+        kind: match &r.descriptor {
+            d if d.is_native_aot() => RuntimeKind::NativeAot,
+            d if d.is_mono() => RuntimeKind::Mono,
+            _ => RuntimeKind::CoreClr,
+        },
         version: r.version.clone(),
         version_source: r.version_source,
         module: r.site.module.as_ref().map(|m| m.path.clone()),
@@ -193,8 +197,9 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
 fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
     let f = gc.facts();
     GcModel {
-        kind: Some(if f.server { GcKind::Server } else { GcKind::Workstation }),
-        layout: Some(if f.regions { GcLayout::Regions } else { GcLayout::Segments }),
+        kind: gc.carved().is_none().then_some(if f.server { GcKind::Server } else { GcKind::Workstation }),
+        layout: gc.carved().is_none().then_some(if f.regions { GcLayout::Regions } else { GcLayout::Segments }),
+        carved: gc.carved_model(),
         identifiers: f.identifiers.clone(),
         background: f.background,
         concurrent: concurrent(f, collections.as_ref()),
@@ -220,7 +225,8 @@ fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: O
 /// environment is not conclusive, since a setting of the program takes precedence.
 fn concurrent(facts: &Facts, collections: Option<&CollectionsModel>) -> Option<bool> {
     if !facts.background {
-        return Some(false);
+        // Of a heap that was carved, no facts are known.
+        return (facts.total_generations > 0).then_some(false);
     }
     let by_mode = || match collections?.last.as_ref()?.latency_mode {
         GcLatencyMode::Interactive | GcLatencyMode::SustainedLowLatency => Some(true),

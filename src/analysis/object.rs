@@ -14,9 +14,6 @@ use crate::clr::values::{ValueLimits, Values};
 use crate::model::{ContainerKind, ContainerModel, CutShort, DimensionModel, ItemModel, ObjectReport, ValueKind};
 use crate::session::{Error, Heap, TypePattern};
 
-/// Size of the smallest object in words.
-const MIN_WORDS: u64 = 3;
-
 /// Arguments of `object`.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectQuery {
@@ -98,8 +95,9 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     let info = types.names().method_tables().read(one.method_table).map_err(|e| nothing(format!("{}: {e}", one.name)))?;
     let word = types.pointer_bytes();
-    // The location that the value would have in a box, which starts one word before the value.
-    let place = address.minus(word).and_then(|start| values.box_place(&info, start));
+    // The location that the value would have in a box, whose header is in front of the value.
+    let boxed_at = types.names().method_tables().boxed_at();
+    let place = address.minus(boxed_at).and_then(|start| values.box_place(&info, start));
     let place = place.ok_or_else(|| Error::NoValueType(one.name.clone(), address).given(&notes.notes()))?;
     let value = values.value("value".into(), one.name.as_str().into(), &place);
     if value.kind == ValueKind::Absent {
@@ -167,10 +165,13 @@ pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<Obje
     let names = values.types().names();
     let info = names.method_tables().read(mt).ok()?;
     let name = names.name(mt);
-    let word = values.types().pointer_bytes();
-    let count = if info.component_size == 0 { Some(0) } else { values.component_count(address) };
+    let count = match info.component_size {
+        0 => Some(0),
+        _ if info.is_string => values.types().strings().length(address),
+        _ => values.component_count(address),
+    };
     let elements_bytes = u64::from(count?).checked_mul(u64::from(info.component_size))?;
-    let size = u64::from(info.base_size).checked_add(elements_bytes)?.max(MIN_WORDS.checked_mul(word)?);
+    let size = u64::from(info.base_size).checked_add(elements_bytes)?.max(names.method_tables().smallest());
     let shape = values.array(&info, address);
     let string = if info.is_string { values.string(address) } else { None };
     let mut truncated = Vec::new();

@@ -51,7 +51,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     if let (Some(order), Some(regions)) = (query.sort, &mut regions) {
         sort::sort(regions, order.direction, |r| region_key(r, order.by));
     }
-    let answer = notes.finish(SegmentsReport { segments, not_listed: None, detail: false, regions });
+    let answer = notes.finish(SegmentsReport { segments, not_listed: None, detail: false, regions, carved: gc.carved_model() });
     match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
         // If a list is cut off, the address may be on the rest.
         Some(at) if answer.complete() => Err(Error::NotIn(at, "a segment or region")),

@@ -203,7 +203,15 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         selection.note_unknown_fields(heap, &filter, namer, notes);
     }
     let whole = if selection.is_everything() { all.objects.bytes } else { bytes_of_objects(heap, notes) };
-    let mut report = StatReport { by, types: None, groups: None, totals: all.totals(by_type.len()), coverage, shown: None };
+    let mut report = StatReport {
+        by,
+        types: None,
+        groups: None,
+        totals: all.totals(by_type.len()),
+        coverage,
+        shown: None,
+        carved: heap.gc().carved_model(),
+    };
     match by {
         StatBy::Type => report.types = Some(type_rows(namer, &by_type, whole)),
         StatBy::Assembly => report.groups = Some(named_groups(&by_type, whole, |mt| namer.module(mt))),
@@ -337,7 +345,7 @@ fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &C
     }
     let totals = GroupSums { objects: all, free: Sum::default() }.totals(by_type.len());
     let coverage = CoverageModel { walked_bytes: all.bytes, complete: true, share: 1.0, ..CoverageModel::default() };
-    let mut report = StatReport { by: *by, types: None, groups: None, totals, coverage, shown: None };
+    let mut report = StatReport { by: *by, types: None, groups: None, totals, coverage, shown: None, carved: None };
     match by {
         StatBy::Assembly => report.groups = Some(named_groups(&by_type, whole, |mt| namer.module(mt))),
         StatBy::Namespace => report.groups = Some(named_groups(&by_type, whole, |mt| namer.name(mt).map(|n| namespace(&n)))),

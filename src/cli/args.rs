@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::cache::CacheArg;
 use crate::heapgraph::IndexUse;
-use crate::model::Stacks;
+use crate::model::{Carve, Stacks};
 use crate::output::{Format, Screen};
 
 /// Global options.
@@ -78,6 +78,11 @@ pub struct Config {
     #[arg(long, value_name = "N", default_value_t = 0, global = true)]
     pub runtime: usize,
 
+    /// When to carve the heap out of memory, by the objects in it, rather than to read the GC's structures: auto, where those cannot be
+    /// read.
+    #[arg(long, value_enum, ignore_case = true, value_name = "WHEN", default_value_t = Carve::Auto, global = true)]
+    pub carve: Carve,
+
     /// Memory limit, beside the dump itself and 16 MiB of the program's own (suffixes K, M, G). Graphs of heaps that may exceed it
     /// go to temporary files (`TMPDIR`), which is slower. Exit code 2 beyond it.
     #[arg(long, value_name = "BYTES", value_parser = size, global = true)]
@@ -136,6 +141,7 @@ impl Config {
             overlay: of(given("overlay"), self.overlay, &base.overlay),
             index: of(given("index"), self.index, &base.index),
             runtime: of(given("runtime"), self.runtime, &base.runtime),
+            carve: of(given("carve"), self.carve, &base.carve),
             max_memory: of(given("max_memory"), self.max_memory, &base.max_memory),
             timeout: of(given("timeout"), self.timeout, &base.timeout),
             threads: of(given("threads"), self.threads, &base.threads),
@@ -152,7 +158,8 @@ impl Config {
             let folders = (c.modules.clone(), c.symbols.clone(), c.sysroot.clone(), c.no_local_files);
             (folders, c.overlay.clone(), c.index.clone())
         };
-        files(self) == files(other) && (self.max_memory, self.max_decompressed) == (other.max_memory, other.max_decompressed)
+        files(self) == files(other)
+            && (self.carve, self.max_memory, self.max_decompressed) == (other.carve, other.max_memory, other.max_decompressed)
     }
 
     /// Returns the options that another command needs to open the dump in the same way.
@@ -163,7 +170,8 @@ impl Config {
         let sysroot = self.sysroot.iter().map(|p| folder("--sysroot", p));
         let overlays = self.overlay.iter().map(|p| folder("--overlay", p));
         let local = self.no_local_files.then(|| "--no-local-files".to_string());
-        runtime.into_iter().chain(modules).chain(sysroot).chain(overlays).flatten().chain(local).collect()
+        let carve = (self.carve != Carve::Auto).then(|| ["--carve".to_string(), self.carve.name().to_string()]);
+        runtime.into_iter().chain(carve).chain(modules).chain(sysroot).chain(overlays).flatten().chain(local).collect()
     }
 
     /// Applies the width and color options to `screen`.

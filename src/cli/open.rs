@@ -19,6 +19,7 @@ use crate::contract::Overlay;
 use crate::dump::{Cache, regular};
 use crate::heapgraph::IndexUse;
 use crate::memory::{FileSearch, LocalFiles};
+use crate::model::Carve;
 use crate::session::OpenOptions;
 
 /// The path of the dump and the options to open it with.
@@ -76,9 +77,10 @@ impl Opening {
                 ..FileSearch::default()
             },
             limits,
+            carve: config.carve,
             index: match &config.index {
                 // A file next to a dump has the same origin as the dump, which may be untrusted.
-                IndexUse::Auto if config.no_local_files => IndexUse::None,
+                IndexUse::Auto if config.no_local_files || config.carve == Carve::Always => IndexUse::None,
                 asked => asked.clone(),
             },
             cache: Folder::of(&config.cache, config.cache_size)?.map(|folder| Arc::new(folder) as Arc<dyn Cache>),

@@ -6,7 +6,7 @@
 
 use super::method_table::MethodTableInfo;
 use crate::base::cancel::tick;
-use crate::base::{Addr, AddrRange, Endian};
+use crate::base::{Addr, AddrRange, Endian, len64};
 use crate::memory::Memory;
 
 /// Maximum number of series of a type. A class has one for each run of reference fields.
@@ -28,6 +28,8 @@ pub enum GcDesc {
         start: u64,
         /// The series of one element.
         items: Vec<ValueSeries>,
+        /// Number of bytes that the size of an object counts after its last element: the word in front of the object, in Mono the bounds.
+        tail: u64,
     },
     /// The type has references, but its GCDesc is not in the dump, is damaged, or exceeds the size of its objects or the budget for types.
     Unknown,
@@ -80,8 +82,8 @@ impl GcDesc {
             // Series do not overlap.
             GcDesc::Series(list) => GcDesc::Series(list.iter().take_while(|series| series.start < bytes).take(most).copied().collect()),
             // Each item but the first has a reference.
-            GcDesc::ValueSeries { start, items } => {
-                GcDesc::ValueSeries { start: *start, items: items.iter().take(most.saturating_add(1)).copied().collect() }
+            GcDesc::ValueSeries { start, items, tail } => {
+                GcDesc::ValueSeries { start: *start, tail: *tail, items: items.iter().take(most.saturating_add(1)).copied().collect() }
             }
             GcDesc::None | GcDesc::Unknown => self.clone(),
         }
@@ -98,6 +100,15 @@ impl GcDesc {
         }
         out.sort_unstable();
         out
+    }
+
+    /// Number of its series.
+    pub(crate) fn items(&self) -> u64 {
+        match self {
+            GcDesc::None | GcDesc::Unknown => 0,
+            GcDesc::Series(list) => len64(list.len()),
+            GcDesc::ValueSeries { items, .. } => len64(items.len()),
+        }
     }
 
     /// Whether objects contain no references.
@@ -172,9 +183,8 @@ impl GcDesc {
                     next = next.max(at);
                 }
             }
-            GcDesc::ValueSeries { start, items } => {
-                // The size includes the header word, which is before the object.
-                let end = size.saturating_sub(word).min(to);
+            GcDesc::ValueSeries { start, items, tail } => {
+                let end = size.saturating_sub(*tail).min(to);
                 let past = from.saturating_sub(*start);
                 let whole = || items.iter().fold(0u64, |n, i| n.saturating_add(i.pointers.saturating_mul(word)).saturating_add(i.skip));
                 // Short arrays do not pay for summing up the items.
@@ -247,7 +257,7 @@ fn read(memory: &Memory, mt: Addr, (base_size, component_size): (u64, u64), affo
             _ => items.push(ValueSeries { pointers, skip }),
         }
     }
-    (start >= word).then_some(GcDesc::ValueSeries { start, items })
+    (start >= word).then_some(GcDesc::ValueSeries { start, items, tail: word })
 }
 
 fn signed(memory: &Memory, at: Addr) -> Option<i64> {
@@ -270,7 +280,11 @@ mod tests {
         let all = [
             GcDesc::Series(vec![Series { start: 16, size: -24 }]),
             GcDesc::Series(vec![Series { start: 8, size: -990 }, Series { start: 40, size: -900 }]),
-            GcDesc::ValueSeries { start: 16, items: vec![ValueSeries { pointers: 2, skip: 8 }, ValueSeries { pointers: 1, skip: 24 }] },
+            GcDesc::ValueSeries {
+                start: 16,
+                tail: 8,
+                items: vec![ValueSeries { pointers: 2, skip: 8 }, ValueSeries { pointers: 1, skip: 24 }],
+            },
         ];
         for desc in all {
             let whole = places(&desc, 1000, (0, 1000));
@@ -307,7 +321,7 @@ mod tests {
         assert_eq!(of(&shared, (32, 0), true), None);
         // Two items for a structure of two words, their start, and their number.
         let items = [1u64, 1, 8, (-2i64).cast_unsigned()];
-        assert!(matches!(of(&items, (24, 16), true), Some(GcDesc::ValueSeries { start: 8, items }) if items.len() == 2));
+        assert!(matches!(of(&items, (24, 16), true), Some(GcDesc::ValueSeries { start: 8, items, .. }) if items.len() == 2));
         assert_eq!((of(&items, (24, 8), true), of(&items, (24, 16), false)), (None, None));
     }
 
@@ -320,7 +334,7 @@ mod tests {
         let elements = GcDesc::Series(vec![Series { start: 16, size: -24 }]);
         assert_eq!(places_near(&elements), places(&elements, 4096, (0, 256)));
         let pattern = vec![ValueSeries { pointers: 0, skip: 8 }; 1].into_iter().chain(vec![ValueSeries { pointers: 1, skip: 0 }; 5000]);
-        let structures = GcDesc::ValueSeries { start: 16, items: pattern.collect() };
+        let structures = GcDesc::ValueSeries { start: 16, tail: 8, items: pattern.collect() };
         assert_eq!(places_near(&structures), places(&structures, 4096, (0, 256)));
         // The copy of a forged list is limited by the requested size.
         assert!(
@@ -370,7 +384,7 @@ mod tests {
         // Terabytes that were never captured are skipped.
         let huge = GcDesc::Series(vec![Series { start: 16, size: -24 }]);
         assert_eq!(places(&huge, 1 << 44, ((1 << 44) - 24, 1 << 44)), [(1 << 44) - 24, (1 << 44) - 16]);
-        let pattern = GcDesc::ValueSeries { start: 16, items: vec![ValueSeries { pointers: 1, skip: 8 }] };
+        let pattern = GcDesc::ValueSeries { start: 16, tail: 8, items: vec![ValueSeries { pointers: 1, skip: 8 }] };
         assert_eq!(places(&pattern, 1 << 44, ((1 << 44) - 40, 1 << 44)), [(1 << 44) - 32, (1 << 44) - 16]);
     }
 }

@@ -111,8 +111,8 @@ impl Loader {
     /// # Errors
     /// [`ContractError`] if no supported version of the contract is advertised.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Loader, ContractError> {
-        // NativeAOT programs have no loader.
-        if !d.is_native_aot() {
+        // NativeAOT programs have no loader, and that of Mono is not read.
+        if !d.is_native_aot() && !d.is_mono() {
             Self::CONTRACT.require(d)?;
         }
         Ok(Loader {

@@ -22,7 +22,7 @@ pub struct Objects {
 
 impl Objects {
     /// The contract that [`Objects`] reads.
-    pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1"]);
+    pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1", "m1"]);
 
     /// Binds the contract. A descriptor of only the GC does not have it; the low bits of the first word then follow from the alignment of
     /// method tables.

@@ -4,6 +4,7 @@
 
 mod continuations;
 mod levels;
+mod mono;
 mod places;
 
 use std::sync::Arc;
@@ -69,7 +70,7 @@ impl Layouts {
         // after the fixed part (contract `RuntimeTypeSystem`).
         let of_class = |class: &Bound<ArrayClass>| class.get(memory, tables.class(info.address).ok()?, ArrayClass::Rank);
         let of_size = || u8::try_from(u64::from(info.base_size).checked_sub(self.array_base.unwrap_or_else(fixed))? / 8).ok();
-        let rank = self.array.as_ref().map_or_else(of_size, of_class)?;
+        let rank = tables.rank(info).or_else(|| self.array.as_ref().map_or_else(of_size, of_class))?;
         (1..=MAX_RANK).contains(&rank).then_some(rank)
     }
 
@@ -219,6 +220,9 @@ impl<'r> Renderer<'r> {
     }
 
     fn handle(&mut self, handle: Addr, depth: u32) -> Option<Home> {
+        if let Some(mono) = self.tables.mono().filter(|_| handle.0 & TYPE_DESC != 0) {
+            return self.mono_type(mono, Addr(handle.0 & !TYPE_DESC), depth);
+        }
         if handle.0 & TYPE_DESC != 0 { self.type_desc(Addr(handle.0 & !TYPE_DESC), depth) } else { self.method_table(handle, depth) }
     }
 
@@ -414,6 +418,8 @@ impl<'r> Renderer<'r> {
             Some(CorElementType::Ptr) => self.parameterized(desc, "*", depth),
             Some(CorElementType::ByRef) if self.notation.is_of_parameters() => self.parameterized(desc, " ByRef", depth),
             Some(CorElementType::ByRef) => self.parameterized(desc, "&", depth),
+            // Before .NET 8, arrays have type descriptors.
+            Some(CorElementType::SzArray) => self.parameterized(desc, "[]", depth),
             // The native layout of a structure, which occurs only in marshalling.
             Some(CorElementType::ValueType) => self.parameterized(desc, "", depth),
             Some(CorElementType::Var | CorElementType::MVar) => self.variable(desc, depth),

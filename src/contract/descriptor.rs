@@ -96,6 +96,12 @@ pub enum ContractError {
         /// The missing structures.
         what: &'static str,
     },
+    /// Mono has no such structures, or they are not read.
+    #[error("gcdump reads types, objects, handles and roots of Mono, but not what the contract {contract} describes")]
+    Mono {
+        /// Name of the contract.
+        contract: String,
+    },
     /// A version that this edition of gcdump does not know.
     #[error("the runtime advertises the contract {contract} in version {version}, which this gcdump does not know; try a newer gcdump")]
     UnrecognizedVersion {
@@ -159,6 +165,8 @@ pub enum ContractError {
 }
 
 /// Contract versions that only NativeAOT advertises.
+/// The version of `RuntimeTypeSystem` in overlays of Mono.
+const MONO: &str = "m1";
 const NATIVE_AOT: [&str; 2] = ["n1", "1001"];
 
 /// Variables that the runtime never changes.
@@ -395,6 +403,11 @@ impl Descriptor {
     /// Whether this is the descriptor of a NativeAOT program, whose method tables and threads have their own layouts.
     pub fn is_native_aot(&self) -> bool {
         self.contract("RuntimeTypeSystem").is_some_and(|v| NATIVE_AOT.contains(&v.as_str()))
+    }
+
+    /// Whether this is the description of Mono, whose types have their own structures.
+    pub fn is_mono(&self) -> bool {
+        self.contract("RuntimeTypeSystem").as_deref() == Some(MONO)
     }
 
     /// NativeAOT: the release of .NET, such as `10.0`, whose measured layouts are used.

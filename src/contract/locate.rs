@@ -46,6 +46,8 @@ pub struct Site {
     pub dac_table: Option<DacTable>,
     /// The `DotNetRuntimeDebugHeader` of a NativeAOT program without a descriptor.
     pub debug_header: Option<DebugHeader>,
+    /// Whether the module is Mono's runtime.
+    pub mono: bool,
     /// The module file that supplies missing pages.
     pub filled: Filled,
 }
@@ -91,11 +93,21 @@ fn is_gc_name(module: &Module) -> bool {
     GC_NAMES.iter().any(|n| module.file_name().eq_ignore_ascii_case(n))
 }
 
+/// Whether the module has the file name of Mono with the collector SGen: the program `mono-sgen`, or the library that a program embeds.
+fn is_mono(module: &Module) -> bool {
+    let name = module.file_name().to_ascii_lowercase();
+    ["libmonosgen", "mono-2.0", "libmono-2.0"].iter().any(|start| name.starts_with(start)) || name == "mono-sgen" || name == "mono"
+}
+
+fn is_boehm(name: &str) -> bool {
+    name.starts_with("libmonoboehm") || name == "mono-boehm"
+}
+
 fn foreign(module: &Module) -> Option<&'static str> {
     match module.file_name().to_ascii_lowercase().as_str() {
         "clr.dll" => Some(".NET Framework 4"),
         "mscorwks.dll" => Some(".NET Framework 2 to 3.5"),
-        name if name.starts_with("libmonosgen") || name.starts_with("mono-2.0") || name.starts_with("libmono-") => Some("Mono"),
+        name if is_boehm(name) => Some("Mono with the Boehm collector"),
         _ => None,
     }
 }
@@ -119,6 +131,16 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     // The JSON of the GC's descriptor may be in the file only.
     for module in dump.modules.iter().filter(|m| is_gc_name(m)) {
         top_up(&unread, memory, module, search, notes, false);
+    }
+    for module in others.iter().filter(|m| is_mono(m)) {
+        let filled = top_up(&unread, memory, module, search, notes, false);
+        match Image::at(memory, module.base).or_else(|| unread.image(memory, module)) {
+            Some(image) if has_room(&sites, limits, notes) => {
+                sites.push(Site { mono: true, ..site(memory, module, image, filled, limits) })
+            }
+            Some(_) => break,
+            None => seen.foreign.push(((*module).clone(), "Mono")),
+        }
     }
     // Single-file and NativeAOT programs contain the runtime in their own image.
     for module in others {
@@ -182,6 +204,20 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
         if let Some(module) = seen.headless.first().filter(|_| sites.iter().any(|s| s.image.is_none())) {
             notes.add(Missing::Modules, module.base, format!("the headers of {} are not in the dump", module.path));
         }
+    }
+    // A dump that is cut off loses the runtime's variables first, since they follow the heap. What is left may confirm the layouts.
+    if let Some(module) = seen.headless.first().filter(|_| memory.is_cut() && sites.is_empty() && seen.native_aot.is_empty()) {
+        let (image, descriptor) = (None, None);
+        sites.push(Site {
+            module: Some(module.clone()),
+            image,
+            descriptor,
+            descriptor_found_by: None,
+            dac_table: None,
+            debug_header: None,
+            mono: false,
+            filled: Filled::default(),
+        });
     }
     // Drop the modules whose descriptor was found elsewhere.
     seen.headless.retain(|m| !sites.iter().any(|s| s.module.as_ref().is_some_and(|found| found.base == m.base)));
@@ -271,6 +307,7 @@ fn program(
             descriptor_found_by: None,
             dac_table: None,
             debug_header: Some(header),
+            mono: false,
             filled,
         }),
     }
@@ -330,6 +367,7 @@ fn site(memory: &Memory, module: &Module, image: Image, filled: Filled, limits: 
         descriptor_found_by: found.map(|f| f.1),
         dac_table,
         debug_header: None,
+        mono: false,
         filled,
     }
 }
@@ -390,6 +428,7 @@ fn stray_descriptor(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Option
         descriptor_found_by: Some("its magic bytes, in a scan of all captured memory"),
         dac_table: None,
         debug_header: None,
+        mono: false,
         filled: Filled::default(),
     })
 }

@@ -6,6 +6,7 @@
 pub mod checks;
 mod dac_table;
 pub(crate) mod descriptor;
+mod evidence;
 mod gc_image;
 mod header;
 mod json;

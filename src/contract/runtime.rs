@@ -3,6 +3,8 @@
 mod agreement;
 mod copies;
 mod error;
+mod mono;
+mod old;
 mod version;
 
 use std::collections::BTreeSet;
@@ -11,6 +13,7 @@ use std::sync::Arc;
 use super::checks::{self, Check};
 use super::dac_table::{self, DacTable, GcDacVars, VarsLayout};
 use super::descriptor::{Descriptor, GlobalValue, Origin};
+use super::evidence;
 use super::gc_image;
 use super::header::{self, Copies, Header, HeaderError, Part};
 use super::json::{DescriptorItem, RawGlobal, RawValue};
@@ -171,6 +174,9 @@ struct Vm<'a> {
 
 impl<'a> Opener<'a> {
     fn open(&self) -> Result<Description, RuntimeError> {
+        if self.site.mono {
+            return self.mono();
+        }
         let limits = &self.options.limits;
         let (parts, header) = self.own_descriptor();
         let has_gc = parts.iter().any(has_gc_contract);
@@ -397,6 +403,9 @@ impl<'a> Opener<'a> {
         if vars.is_none() {
             failures.insert(0, "GcDacVars not found".into());
         }
+        if let Some(vm) = self.old() {
+            return Ok(vm);
+        }
         failures.splice(0..0, self.plain_version().map(|(v, _)| format!("version {v}")));
         Err(self.unsupported(failures.join("; ")))
     }
@@ -435,7 +444,10 @@ impl<'a> Opener<'a> {
     /// Checks the descriptor that results from `overlay`. Also returns the failed reads. Those of a user-supplied overlay that does not
     /// match are not reported, because its offsets are wrong.
     fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
-        let (checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
+        let (mut checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
+        if self.site.image.is_none() && self.site.descriptor.is_none() {
+            checks.extend(evidence::checks(descriptor, self.memory));
+        }
         if !(overlay.given && checks.iter().any(Check::failed)) {
             missed.tell();
         }
@@ -531,20 +543,6 @@ impl<'a> Opener<'a> {
             }
         }
         d
-    }
-
-    fn newer_reader(&self, d: &Descriptor, version: Option<u64>) {
-        if let Some(v) = version.filter(|v| *v > 2) {
-            let what = format!("descriptor format version {v} is unknown (known: 0 to 2); reading what is recognized");
-            self.notes.add(NoteKind::Descriptor, None, what);
-        }
-        // Version 2 added the code manager of the interpreter, which is not supported.
-        if let Ok(wanted) = d.number("RecommendedReaderVersion")
-            && wanted > 2
-        {
-            let what = format!("the runtime recommends reader version {wanted}, this gcdump has 2; a newer gcdump may read more");
-            self.notes.add(NoteKind::Descriptor, None, what);
-        }
     }
 
     fn unsupported(&self, details: String) -> RuntimeError {

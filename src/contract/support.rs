@@ -43,7 +43,7 @@ impl Contract {
     /// [`ContractError::UnrecognizedVersion`] or [`ContractError::Unsupported`].
     pub fn permit(&self, descriptor: &Descriptor) -> Result<(), ContractError> {
         match self.require(descriptor) {
-            Err(ContractError::NotAdvertised { .. }) => Ok(()),
+            Err(ContractError::NotAdvertised { .. } | ContractError::Mono { .. }) => Ok(()),
             other => other,
         }
     }
@@ -55,7 +55,12 @@ pub fn refusal(descriptor: &Descriptor, contract: &str) -> ContractError {
     if let Err(e) = descriptor.contract_usable(contract) {
         return e;
     }
-    let Some(info) = descriptor.contracts.get(contract) else { return ContractError::NotAdvertised { contract: name } };
+    let Some(info) = descriptor.contracts.get(contract) else {
+        if descriptor.is_mono() {
+            return ContractError::Mono { contract: name };
+        }
+        return ContractError::NotAdvertised { contract: name };
+    };
     let (normalized, version) = (super::json::contract_version(&info.version), info.version.clone());
     if UNSUPPORTED.iter().any(|(known, versions)| *known == contract && versions.contains(&normalized.as_str())) {
         ContractError::Unsupported { contract: name, version }

@@ -436,7 +436,7 @@ fn ends(segment: &SegmentModel) -> [u64; 7] {
     let ends = match segment.generation {
         Generation::Poh => [end; 5],
         Generation::Loh => [end, end, end, end, start],
-        Generation::Gen2 | Generation::Frozen => [end, end, end, start, start],
+        Generation::Gen2 | Generation::Frozen | Generation::Unknown => [end, end, end, start, start],
         Generation::Gen1 => [end, end, start, start, start],
         Generation::Gen0 => [end, start, start, start, start],
         Generation::Ephemeral => [end, generation(Generation::Gen0), generation(Generation::Gen1), start, start],

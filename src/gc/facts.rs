@@ -48,6 +48,27 @@ const FREE: u64 = 2;
 const OLDEST: u64 = 2;
 
 impl Facts {
+    /// The facts of the GC of a carved heap: none is known.
+    pub(super) fn unknown() -> Facts {
+        Facts {
+            identifiers: Vec::new(),
+            server: false,
+            regions: false,
+            background: false,
+            heaps: vec![HeapId { index: 0, address: None }],
+            heap_count: None,
+            max_generation: None,
+            total_generations: 0,
+            structures_valid: None,
+            suspended_by: None,
+            phase: None,
+            state: None,
+            adaptation_mode: None,
+            lowest: None,
+            highest: None,
+        }
+    }
+
     /// Oldest generation of the small object heap, or the usual one if the GC does not publish it. At most the number of generations.
     pub(super) fn oldest(&self) -> u64 {
         self.max_generation.unwrap_or(OLDEST).min(self.total_generations)

@@ -23,7 +23,7 @@ pub struct HandleFilter {
 }
 
 impl HandleFilter {
-    fn wants(&self, kind: HandleKind) -> bool {
+    pub(super) fn wants(&self, kind: HandleKind) -> bool {
         self.kinds.is_empty() || self.kinds.contains(&kind)
     }
 }

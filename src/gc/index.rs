@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::walk::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walker, min_object_size};
+use super::walk::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walker};
 use crate::base::rank::{BLOCK_WORDS, Counted, before_word, count};
 use crate::base::{Addr, AddrRange, Answer, Array, Index, IndexVec, Indices, NoteKind, Notes, Progress, index_type, len64, total};
 use crate::model::WalkModel;
@@ -466,8 +466,8 @@ impl Walker {
     pub fn object(&self, address: Addr) -> Option<(Arc<ObjectType>, u64)> {
         let memory = self.memory();
         let kind = self.type_at(self.method_table(address)?)?;
-        let size = kind.size(|| memory.u32(address.plus(memory.ptr_bytes())).ok())?;
-        Some((kind, size.max(min_object_size(memory))))
+        let size = kind.size(|length| memory.u32(address.plus(length)).ok())?;
+        Some((kind, size.max(self.smallest())))
     }
 }
 

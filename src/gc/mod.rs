@@ -5,6 +5,7 @@
 
 mod audit;
 mod cards;
+mod carve;
 mod collections;
 mod coverage;
 mod facts;
@@ -28,6 +29,8 @@ mod walk;
 
 pub use audit::{HeapClaims, ListEnd, SegmentList};
 pub use cards::Cards;
+pub use carve::{Carved, LeftOut, Searched};
+pub(crate) use carve::{SgenRoots, SgenSource};
 pub use collections::Collections;
 pub(crate) use coverage::{coverage, note_unknown, note_walks};
 pub use facts::Facts;
@@ -38,20 +41,20 @@ pub(crate) use index::{Part, Starts};
 pub use names::segment_flags;
 pub use side_tables::{SideTable, SideTablePlace};
 pub use sweep::Sweep;
+pub(crate) use walk::object_alignment;
 pub use walk::{
     GcDesc, MAX_GAPS, Object, ObjectType, ObjectTypes, Piece, SegmentIndex, Series, TypeIndex, ValueSeries, Visitor, Walked, Walker,
 };
-pub(crate) use walk::{min_object_size, object_alignment};
 
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, NoteKind, Notes, len64, plural};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural};
 use crate::clr::objects::Objects;
 use crate::clr::threads::{AllocContext, ContextLayout, Thread};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Field, GCHeap, Generation, HeapSegment, Kind, Structure, bind};
 use crate::memory::{Image, Memory, ReadError};
 use crate::model::{
-    AllocContextModel, GcLimitModel, HandleMemory, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
+    AllocContextModel, CarvedModel, GcLimitModel, HandleMemory, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
 };
 use fields::{HandleFields, Places, RecordFields};
 pub use heap_id::HeapId;
@@ -83,6 +86,8 @@ pub struct Gc {
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
+    /// The heap, where it was found without the GC's structures.
+    carved: Option<Carved>,
 }
 
 impl std::fmt::Debug for Gc {
@@ -141,11 +146,95 @@ impl Gc {
             variables: image.map(|i| i.writable.clone()).unwrap_or_default(),
             objects: Objects::bind(memory, &d),
             facts,
+            carved: None,
         };
         notes.extend(&d.losses());
         gc.collections = gc.find_collections(image);
         gc.determine_phase(threads, &notes);
         Ok(notes.finish(gc))
+    }
+
+    /// The heap without the GC's structures: carved out of memory that is `searched`.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the layouts of method tables or objects.
+    pub fn carve(
+        memory: &Arc<Memory>,
+        descriptor: &Arc<Descriptor>,
+        limits: &Arc<Limits>,
+        searched: Searched,
+        progress: &dyn Progress,
+    ) -> Result<Answer<Gc>, ContractError> {
+        let d = descriptor.scope();
+        let notes = Collector::new();
+        let carved = notes.take(carve::carve(memory, &d, limits, searched, progress)?);
+        Gc::of_carved((memory, descriptor, limits), carved, notes)
+    }
+
+    /// The heap of Mono, whose runtime is `image`.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the layouts.
+    pub fn of_mono(
+        memory: &Arc<Memory>,
+        descriptor: &Arc<Descriptor>,
+        limits: &Arc<Limits>,
+        image: Option<&Image>,
+    ) -> Result<Answer<Gc>, ContractError> {
+        let notes = Collector::new();
+        let carved = carve::mono::read(memory, &descriptor.scope(), image, &notes)?;
+        Gc::of_carved((memory, descriptor, limits), carved, notes)
+    }
+
+    fn of_carved(
+        (memory, descriptor, limits): (&Arc<Memory>, &Arc<Descriptor>, &Arc<Limits>),
+        carved: Carved,
+        notes: Collector,
+    ) -> Result<Answer<Gc>, ContractError> {
+        let d = descriptor.scope();
+        carved.note(&notes);
+        let gc = Gc {
+            memory: Arc::clone(memory),
+            descriptor: Arc::clone(descriptor),
+            limits: Arc::clone(limits),
+            places: Places::bind(&Descriptor::default(), false),
+            segment: HeapSegment::bind(&d, &[])?,
+            generation: Generation::bind(&d, &[])?,
+            generation_size: 0,
+            context: ContextLayout::bind(&d).ok(),
+            handles: None,
+            handle_losses: if carved.sgen.is_some() { Notes::new() } else { carve::lacks(Missing::Handles, "handles") },
+            records: None,
+            record_losses: Notes::new(),
+            collections: Answer::whole(None),
+            limit: OnceLock::from(None),
+            variables: Vec::new(),
+            objects: Objects::bind(memory, &d),
+            facts: Facts::unknown(),
+            carved: Some(carved),
+        };
+        notes.extend(&d.losses());
+        Ok(notes.finish(gc))
+    }
+
+    /// The heap, where it was found without the GC's structures.
+    pub fn carved(&self) -> Option<&Carved> {
+        self.carved.as_ref()
+    }
+
+    /// The roots that Mono has registered; `None` for other runtimes, or if they were not found.
+    pub(crate) fn sgen_roots(&self) -> Option<&SgenRoots> {
+        self.carved.as_ref()?.sgen.as_ref()?.roots.as_ref()
+    }
+
+    /// The carved heap, for answers.
+    pub fn carved_model(&self) -> Option<CarvedModel> {
+        self.carved.as_ref().map(Carved::model)
+    }
+
+    /// Whether a heap has segments on its lists.
+    pub fn has_heap(&self) -> bool {
+        tried(|| self.facts.heaps.iter().any(|heap| self.has_segments(*heap)))
     }
 
     /// Kind and state of the GC.
@@ -171,17 +260,27 @@ impl Gc {
 
     /// Every segment of every heap, once, ordered by heap and generation.
     pub fn segments(&self) -> Answer<Vec<SegmentModel>> {
+        if let Some(carved) = &self.carved {
+            return Answer::whole(carved.segments(&self.memory));
+        }
         self.read(|r| r.segments())
     }
 
     /// GC memory outside the segments in use: free and freeable regions, bookkeeping, handle tables.
     pub fn regions(&self) -> Answer<Vec<RegionModel>> {
+        if self.carved.is_some() {
+            return Answer::whole(Vec::new());
+        }
         self.read(|r| r.regions())
     }
 
     /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read, so `visit` receives
     /// handles without method tables.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
+        if let Some(sgen) = self.carved.as_ref().and_then(|carved| carved.sgen.as_ref()) {
+            sgen.handles.iter().filter(|handle| filter.wants(handle.kind)).cloned().for_each(visit);
+            return Answer::whole(1);
+        }
         self.read(|r| r.walk_handles(filter, visit))
     }
 
@@ -192,17 +291,26 @@ impl Gc {
 
     /// The finalization queue of every heap.
     pub fn finalizer_queues(&self) -> Answer<Vec<FinalizerQueue>> {
+        if self.carved.is_some() {
+            return Answer::new(Vec::new(), carve::lacks(Missing::Finalization, "finalization queues"));
+        }
         self.read(|r| r.finalizer_queues())
     }
 
     /// Out-of-memory history: the last failed allocation of each heap.
     pub fn oom(&self) -> Answer<Vec<OomModel>> {
+        if self.carved.is_some() {
+            return Answer::new(Vec::new(), carve::lacks(Missing::Heap, "failed allocations"));
+        }
         self.read(|r| r.oom())
     }
 
     /// The allocation contexts of threads and of generations that have memory reserved or have allocated any. The global context is always
     /// included if it is in the dump.
     pub fn contexts(&self, threads: &[Thread]) -> Answer<Vec<AllocContextModel>> {
+        if self.carved.is_some() {
+            return Answer::whole(Vec::new());
+        }
         self.read(|r| r.contexts(threads))
     }
 
@@ -214,6 +322,9 @@ impl Gc {
 
     /// The items of a heap that other methods do not return (`GetHeapData`), such as its mark array and card table.
     pub fn detail(&self, heap: HeapId) -> Answer<HeapDetail> {
+        if self.carved.is_some() {
+            return Answer::whole(HeapDetail::default());
+        }
         self.read(|r| r.detail(heap))
     }
 

@@ -11,7 +11,7 @@ impl Gc {
     /// Adds notes for figures and flags of `segments` that cannot be true, for answers that show them. Reading objects does not depend on
     /// them.
     pub fn note_figures(&self, segments: &[SegmentModel], notes: &Collector) {
-        for s in segments.iter().filter(|_| !self.facts.moves_objects()) {
+        for s in segments.iter().filter(|_| !self.facts.moves_objects() && self.carved.is_none()) {
             let add = |what: String| {
                 notes.add(NoteKind::Invalid, s.address, format!("heap {}: {} segment {}: {what}", s.heap, s.generation, s.address));
             };

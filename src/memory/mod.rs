@@ -7,6 +7,7 @@
 //! | `mod`, `window`, `words`, `text` | reads of bytes, integers, words and text |
 //! | `image`, `image_formats`, `elf_image`, `pe_image`, `pe` | executable images and their exports |
 //! | `symbols` | section and nearest export of an address |
+//! | `lost` | whether memory that was not captured would be in a complete dump |
 //! | `files`, `copies` | pages supplied by matching module files |
 //! | `unlisted` | modules of a core that lists no mapped files |
 //! | `malloc` | heaps of glibc's `malloc` |
@@ -19,6 +20,7 @@ mod elf_image;
 mod files;
 mod image;
 mod image_formats;
+mod lost;
 pub(crate) mod malloc;
 mod pe;
 mod pe_image;
@@ -48,7 +50,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use crate::base::cancel::tick;
-use crate::base::missed::{Missed, may_be_mapped, missed, stray};
+use crate::base::missed::{may_be_mapped, missed, stray};
 use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, be, len64, plural, ranges};
 use crate::dump::{Bytes, DumpFile};
 
@@ -487,45 +489,6 @@ impl Memory {
         {
             missed(gap.start, gap.len());
         }
-    }
-
-    /// Whether `address`, which was not captured, may have been mapped: it is less than 64 KiB from captured memory, the writer left it out
-    /// (`left_out`), or the dump is truncated. Other addresses are taken as unused address space.
-    pub(crate) fn is_beside(&self, address: Addr) -> bool {
-        const CLOSE: u64 = 1 << 16;
-        let i = self.at_or_behind(address);
-        let before = i.checked_sub(1).and_then(|i| self.pieces.get(i)).map(|p| address.0.saturating_sub(p.end));
-        let behind = self.pieces.get(i).map(|p| p.start.saturating_sub(address.0));
-        let left_out = || self.left_out.get(self.left_out.partition_point(|r| r.end <= address)).is_some_and(|r| r.contains(address));
-        behind != Some(0) && (self.cut || left_out() || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
-    }
-
-    /// Whether the dump is truncated.
-    pub(crate) fn is_cut(&self) -> bool {
-        self.cut
-    }
-
-    /// Whether the dump is a trimmed copy, which contains only the memory that gcdump read when it made the copy.
-    pub(crate) fn is_trimmed(&self) -> bool {
-        self.trimmed
-    }
-
-    /// Whether the dump itself has only a part of the page at `address`: the dump is truncated or trimmed, or its writer captures ranges that
-    /// are not whole pages. A page of which only module files supply a part is not torn, because a segment of a file may end within it.
-    pub(crate) fn is_torn(&self, address: Addr) -> bool {
-        let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));
-        self.captured(page) < PAGE && self.in_dump(page).any(|r| !r.is_empty())
-    }
-
-    /// Whether a complete dump of this kind would contain `range`, of which a part was not captured: this dump is truncated, states that it
-    /// holds all memory, or has a part of the first or last page of `range`.
-    pub(crate) fn is_lost(&self, range: AddrRange) -> bool {
-        self.cut || self.all || self.is_torn(range.start) || range.end.minus(1).is_some_and(|last| self.is_torn(last))
-    }
-
-    /// Whether one of the failed reads `missed` would succeed in a complete dump of this kind.
-    pub(crate) fn has_lost(&self, missed: &Missed) -> bool {
-        missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
     }
 
     /// Size of the (decompressed) dump in bytes, an upper bound of the captured memory unless ranges share bytes of the file.

@@ -10,6 +10,8 @@ named_enum! {
         CoreClr = "coreclr",
         /// NativeAOT: a program compiled ahead of time that contains its runtime.
         NativeAot = "native-aot",
+        /// Mono, with the collector SGen.
+        Mono = "mono",
     }
 }
 
@@ -321,6 +323,9 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GcModel {
+    /// Set if the heap was carved: then nothing else is known of the GC.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carved: Option<super::CarvedModel>,
     /// Workstation or server.
     pub kind: Option<GcKind>,
     /// Regions or segments.

@@ -94,8 +94,8 @@ pub use handle::{
 };
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
-    AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
-    HeapTotals, NamedCount,
+    AllocContextModel, Carve, CarvedModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel,
+    HeapReport, HeapTotals, NamedCount,
 };
 pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;

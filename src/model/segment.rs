@@ -19,6 +19,8 @@ named_enum! {
         Poh = "poh" | "4",
         /// Read-only objects that are never collected ("NonGC heap": literals and others).
         Frozen = "frozen",
+        /// Not known: the heap was carved.
+        Unknown = "unknown",
     }
 }
 
@@ -93,6 +95,9 @@ pub struct SegmentsReport {
     pub detail: bool,
     /// With `--free`: GC memory outside the segments in use. With `--at`: such memory at that address, if it is not in a segment.
     pub regions: Option<Vec<RegionModel>>,
+    /// Set if the heap was carved: the segments are the ranges where objects were found.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub carved: Option<super::CarvedModel>,
 }
 
 named_enum! {

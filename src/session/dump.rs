@@ -12,6 +12,7 @@ use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes
 use crate::dump::{self, Bytes, Cache, Container, DumpError, DumpFile};
 use crate::heapgraph::IndexUse;
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile, unlisted_modules};
+use crate::model::Carve;
 
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +33,8 @@ pub struct OpenOptions {
     /// The index file that answers may use.
     #[doc(hidden)]
     pub index: IndexUse,
+    /// When the heap is carved out of memory.
+    pub carve: Carve,
     /// Records which memory of the process is read: see `Memory::recorder`. Used by `trim`.
     #[doc(hidden)]
     pub record: bool,
@@ -78,6 +81,13 @@ impl OpenOptions {
     #[must_use]
     pub fn progress(mut self, progress: Arc<dyn Progress>) -> OpenOptions {
         self.progress = Some(progress);
+        self
+    }
+
+    /// When the heap is carved out of memory rather than read from the GC's structures.
+    #[must_use]
+    pub fn carve(mut self, carve: Carve) -> OpenOptions {
+        self.carve = carve;
         self
     }
 
@@ -184,6 +194,7 @@ impl Dump {
             limits,
             search,
             progress: options.progress.clone().unwrap_or_else(|| Arc::new(Silent)),
+            carve: options.carve,
             // While reads are recorded, answers must read the dump itself.
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
@@ -279,7 +290,11 @@ impl Dump {
 /// The message that an answer is about the runtime at `index` of `all`, and how to select the others; `None` for the only runtime.
 fn others(index: usize, all: &[Description]) -> Option<String> {
     let name = |d: &Description| {
-        let kind = if d.descriptor.is_native_aot() { ".NET NativeAOT" } else { ".NET" };
+        let kind = match &d.descriptor {
+            d if d.is_native_aot() => ".NET NativeAOT",
+            d if d.is_mono() => "Mono",
+            _ => ".NET",
+        };
         let module = || d.site.module.as_ref().map_or("(unknown version)", |m| m.file_name()).to_string();
         format!("{kind} {}", d.version.clone().unwrap_or_else(module))
     };

@@ -319,7 +319,7 @@ impl Heap {
     /// whose length is not in the dump.
     pub(crate) fn size_at(&self, address: Addr, method_table: Addr) -> Option<u64> {
         let memory = self.memory();
-        self.walker().type_at(method_table)?.size(|| memory.u32(address.plus(memory.ptr_bytes())).ok())
+        self.walker().type_at(method_table)?.size(|length| memory.u32(address.plus(length)).ok())
     }
 
     /// The object starts, found by one walk and cached.

@@ -13,6 +13,7 @@
 //! repeated queries return the same notes.
 
 mod bindings;
+mod carve;
 pub(crate) mod continuations;
 mod csharp;
 mod dump;

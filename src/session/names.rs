@@ -247,11 +247,12 @@ impl Namer {
         let tables = self.names.as_ref()?.method_tables();
         let info = tables.read(method_table).ok()?;
         if !info.is_array {
-            return self.path(method_table, offset).map(|p| p.to_string());
+            // Offsets in a structure count from one word in front of it.
+            let more = if info.category == Category::ValueType { tables.boxed_at().checked_sub(self.memory.ptr_bytes())? } else { 0 };
+            return self.path(method_table, offset.checked_sub(more)?).map(|p| p.to_string());
         }
         let word = self.memory.ptr_bytes();
-        // The base size covers the header word before the object and everything up to the first element.
-        let within = offset.checked_sub(u64::from(info.base_size).checked_sub(word)?)?;
+        let within = offset.checked_sub(tables.elements_at(&info)?)?;
         let stride = u64::from(info.component_size);
         let (index, inner) = (within.checked_div(stride)?, within.checked_rem(stride)?);
         let element = tables.element_type(method_table).ok()?;

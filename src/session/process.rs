@@ -6,6 +6,7 @@ use crate::base::{Limits, Notes, Progress};
 use crate::dump::DumpFile;
 use crate::heapgraph::IndexUse;
 use crate::memory::{FileSearch, Memory};
+use crate::model::Carve;
 
 /// State shared by all parts of an opened dump.
 #[derive(Debug)]
@@ -17,4 +18,5 @@ pub(super) struct Process {
     pub(super) search: FileSearch,
     pub(super) progress: Arc<dyn Progress>,
     pub(super) index: IndexUse,
+    pub(super) carve: Carve,
 }

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::Namer;
 use super::bindings::Bindings;
+use super::carve::searched;
 use super::heap_parts::HeapParts;
 use super::process::Process;
 use super::readers::Readers;
@@ -19,6 +20,7 @@ use crate::dump::DumpFile;
 use crate::gc::{Collections, Gc};
 use crate::heapgraph::IndexUse;
 use crate::memory::Memory;
+use crate::model::Carve;
 use crate::stack::walk::StackWalker;
 
 type Bound<T> = OnceLock<Kept<Result<T, ContractError>>>;
@@ -145,8 +147,33 @@ impl Runtime {
             // Without the threads, less is known about the state of the GC, but no answer is partial because of that.
             let threads = tried(|| self.threads_if_any(&Collector::new()));
             let image = self.description().gc_image.as_ref();
-            Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads).map(Arc::new)
+            let carve = self.process().carve;
+            let read = match carve {
+                Carve::Always => None,
+                Carve::Auto | Carve::Never => Some(Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads)),
+            };
+            let why = match &read {
+                None => "that was asked for".into(),
+                Some(_) if carve == Carve::Never => return read.unwrap_or_else(|| self.carved("")).map(Arc::new),
+                Some(Err(e)) => e.to_string(),
+                Some(Ok(gc)) if gc.has_heap() => return read.unwrap_or_else(|| self.carved("")).map(Arc::new),
+                Some(Ok(_)) => "the GC's lists of segments are lost".into(),
+            };
+            match (self.carved(&why), read) {
+                (Ok(carved), Some(read)) if carved.carved().is_none_or(|c| c.objects() == 0) => read,
+                (Err(_), Some(read)) => read,
+                (carved, _) => carved,
+            }
+            .map(Arc::new)
         })
+    }
+
+    /// The heap without the GC's structures, `why` completing a sentence.
+    fn carved(&self, why: &str) -> Result<Answer<Gc>, ContractError> {
+        if self.descriptor().is_mono() {
+            return Gc::of_mono(self.memory(), self.descriptor(), self.limits(), self.description().gc_image.as_ref());
+        }
+        Gc::carve(self.memory(), self.descriptor(), self.limits(), searched(self, why.into()), self.progress())
     }
 
     /// The GC's records of its collections. `None` if they were not found; `notes` say whether they are missing from the dump.
@@ -200,6 +227,10 @@ impl Runtime {
 
     /// Notes on allocation contexts of threads that are missing with the thread list or because of the descriptor.
     pub(crate) fn context_losses(&self) -> Notes {
+        // Free memory of Mono's nursery is found without its threads.
+        if self.descriptor().is_mono() {
+            return Notes::new();
+        }
         self.thread_reader().map_or_else(
             |e| {
                 let mut notes = Notes::new();

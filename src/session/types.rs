@@ -294,10 +294,16 @@ fn last_part(name: &str) -> String {
     bare.rsplit(['.', '+']).next().unwrap_or_default().to_string()
 }
 
+/// Maximum number of vtables of a process of Mono.
+const MOST_VTABLES: usize = 1 << 21;
+
 /// Method tables of all loaded types: the type definitions of every module by token, including open generic types, then the generic instances.
 /// For NativeAOT with type blobs, all named types in address order.
 pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
     let tables = types.names().method_tables();
+    if let Some((mono, object)) = tables.mono().zip(tables.object) {
+        return mono.vtables_of_domain(types.memory(), object, MOST_VTABLES);
+    }
     if let Some(blobs) = types.names().native_aot().and_then(|p| p.blobs()) {
         let mut out: Vec<Addr> = blobs.definitions().map(|(mt, _)| mt).collect();
         out.sort_unstable();

@@ -353,7 +353,10 @@ fn waste_is_reported_from_a_share_of_the_heap_on() {
         found(ProblemId::EqualStrings, |a| {
             set(&a.inspect, inspected(InspectionId::EqualStrings, Some(wasted), row(5, None)));
             let totals = HeapTotals { allocated, ..HeapTotals::default() };
-            set(&a.generations, HeapReport { heaps: Vec::new(), totals, collections: None, map: None, allocation_contexts: Vec::new() });
+            set(
+                &a.generations,
+                HeapReport { heaps: Vec::new(), totals, collections: None, map: None, allocation_contexts: Vec::new(), carved: None },
+            );
         })
     };
     assert_eq!(waste((1 << 20) - 1, 1 << 21), []);

@@ -72,7 +72,7 @@ fn collected_by(generation: Generation) -> Option<u8> {
         // With unknown parts, the whole ephemeral segment is treated as young.
         Generation::Ephemeral | Generation::Gen0 => Some(0),
         Generation::Gen1 => Some(1),
-        Generation::Gen2 | Generation::Loh | Generation::Poh => Some(2),
+        Generation::Gen2 | Generation::Loh | Generation::Poh | Generation::Unknown => Some(2),
         Generation::Frozen => None,
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::select::{Picker, Selection};
 use crate::base::{Answer, Collector, Count, Missing, glob, len64, plural};
 use crate::clr::strings::Strings;
-use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, coverage, min_object_size, note_walks};
+use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, coverage, note_walks};
 use crate::model::{Order, SortDirection, StringModel, StringSort, StringTotals, StringsReport, WalkModel};
 use crate::session::{Error, Heap, Namer};
 pub(super) use hash::hashes;
@@ -146,8 +146,8 @@ pub(super) fn grouped(
     let reader = namer.types()?.strings();
     let kinds = heap.walker().types().list();
     let string: Option<&ObjectType> = kinds.iter().find(|k| k.is_string).map(Arc::as_ref);
-    let smallest = min_object_size(heap.memory());
-    let size = |length: u32| string.and_then(|s| s.size(|| Some(length))).unwrap_or(0).max(smallest);
+    let smallest = heap.walker().smallest();
+    let size = |length: u32| string.and_then(|s| s.size(|_| Some(length))).unwrap_or(0).max(smallest);
     if let Some(pattern) = &query.like {
         if heap.memory().hides_contents() {
             return Err(Error::Query("texts are hidden here: strings cannot be searched by content".into()));

@@ -118,7 +118,7 @@ fn plain(desc: &GcDesc, size: u64, word: u64, end: u64, mut visit: impl FnMut(u6
             }
             run(at, end);
         }
-        GcDesc::ValueSeries { start, items } => {
+        GcDesc::ValueSeries { start, items, .. } => {
             run(at, *start);
             at = *start;
             while at < end {
@@ -157,7 +157,7 @@ mod tests {
         // An array of references: only its length remains.
         assert_eq!(runs(&GcDesc::Series(vec![Series { start: 16, size: -24 }]), 80), [(8, 16)]);
         // Elements of a reference and eight other bytes.
-        let pairs = GcDesc::ValueSeries { start: 16, items: vec![ValueSeries { pointers: 1, skip: 8 }] };
+        let pairs = GcDesc::ValueSeries { start: 16, tail: 8, items: vec![ValueSeries { pointers: 1, skip: 8 }] };
         assert_eq!(runs(&pairs, 16 + 8 + 32), [(8, 16), (24, 32), (40, 48)]);
         assert_eq!(runs(&GcDesc::Unknown, 40), []);
     }

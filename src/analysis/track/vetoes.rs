@@ -34,7 +34,7 @@ impl Space {
         match generation {
             Generation::Gen0 => Space::Small(0),
             Generation::Gen1 => Space::Small(1),
-            Generation::Gen2 | Generation::Ephemeral => Space::Small(2),
+            Generation::Gen2 | Generation::Ephemeral | Generation::Unknown => Space::Small(2),
             Generation::Loh => Space::Large,
             Generation::Poh => Space::Pinned,
             Generation::Frozen => Space::Frozen,

@@ -47,7 +47,7 @@ impl Age {
             Generation::Gen0 => Age::All(0),
             Generation::Gen1 => Age::All(1),
             Generation::Gen2 | Generation::Loh | Generation::Poh => Age::All(2),
-            Generation::Ephemeral => Age::Mixed,
+            Generation::Ephemeral | Generation::Unknown => Age::Mixed,
             Generation::Frozen => Age::Frozen,
         }
     }
@@ -233,9 +233,10 @@ impl<'h> Checker<'h> {
 
     /// Whether the string is NUL-terminated.
     fn terminated(&self, object: &Object<'_>) -> bool {
-        let word = self.tools.map.heap.memory().ptr_bytes();
-        // The size includes the header word, which precedes the object.
-        let last = object.size.checked_sub(word.saturating_add(2)).and_then(|at| object.part(at, 2));
+        let heap = self.tools.map.heap;
+        // The size includes the header word, which precedes the object; in Mono the header is in it.
+        let before = if heap.tables().mono().is_some() { 0 } else { heap.memory().ptr_bytes() };
+        let last = object.size.checked_sub(before.saturating_add(2)).and_then(|at| object.part(at, 2));
         last.is_none_or(|c| c.iter().all(|b| *b == 0))
     }
 

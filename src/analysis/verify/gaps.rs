@@ -11,7 +11,7 @@ use super::sink::{Detail, Found, Sink};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, Count, Missing};
-use crate::gc::{SegmentIndex, Walker, min_object_size};
+use crate::gc::{SegmentIndex, Walker};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
 /// Maximum total number of words searched for objects inside others.
@@ -75,8 +75,9 @@ pub(super) fn judge(
             Some((kind, size)) if kind.component_size == 0 => {
                 (FindingId::ObjectBadMethodTable, Some(kind.method_table), Detail::Ends(object.plus(size)))
             }
-            _ => {
-                let length = heap.memory().u32(object.plus(heap.memory().ptr_bytes())).unwrap_or(0);
+            kind => {
+                let length_at = kind.map_or_else(|| heap.memory().ptr_bytes(), |(kind, _)| kind.length_at);
+                let length = heap.memory().u32(object.plus(length_at)).unwrap_or(0);
                 (FindingId::ObjectBadSize, None, Detail::Number(length.into()))
             }
         };
@@ -126,7 +127,7 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
         return Verdict::Size(before.address);
     }
     // A referenced address is the start of an object, and no object is smaller than three words.
-    let smallest = min_object_size(heap.memory());
+    let smallest = heap.smallest();
     // A zeroed gap is more likely the tail of an empty array than an object overwritten with zeros.
     let cleared = gap.kind == GapKind::InAllocation;
     let mut ends_wrongly = || {
@@ -144,7 +145,7 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
 /// Whether the first word of the object at `at` may point to a method table whose class is not in the dump.
 fn class_is_absent(heap: &Walker, at: Addr) -> bool {
     let Some(mt) = heap.method_table(at).filter(|mt| heap.segment_of(*mt).is_none()) else { return false };
-    let smallest = min_object_size(heap.memory());
+    let smallest = heap.smallest();
     let plausible = tried(|| heap.tables().read(mt)).is_ok_and(|info| u64::from(info.base_size) >= smallest);
     plausible && heap.tables().is_valid(mt).is_err()
 }
@@ -168,7 +169,7 @@ fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
 fn holds_objects(tools: &Tools<'_>, segment: &SegmentModel, before: &Before, gap: AddrRange, left: &mut u64) -> bool {
     let heap = tools.map.heap;
     let word = heap.memory().ptr_bytes();
-    let mut at = before.address.plus(min_object_size(heap.memory()));
+    let mut at = before.address.plus(heap.smallest());
     // The last object inside crosses the end, so none begins there.
     let beyond = gap.start.plus(1);
     while at < gap.start && *left > 0 {

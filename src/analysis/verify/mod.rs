@@ -64,7 +64,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let mut unavailable = Unavailable::default();
     let mut structural = Sink::new(query.top, None);
     let structure = structure::segments(gc, heap.segments(), &mut structural, &mut totals);
-    heap.retain(|s| structure.usable.contains(&s.address));
+    heap.retain(|s| gc.carved().is_some() || structure.usable.contains(&s.address));
 
     let (starts, walks) = ObjectStarts::build(&heap, runtime.progress());
     let starts = notes.take(starts);
@@ -77,7 +77,8 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         only = Some(found.ok_or_else(|| Error::NoObject(address).given(&notes.notes()))?);
     }
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
-    let blind = heap.tables().free.is_none();
+    // Mono has no objects for free space.
+    let blind = heap.tables().free.is_none() && heap.tables().mono().is_none();
     if moving || blind {
         let why = if moving { "a garbage collection was rearranging the heap" } else { "the method table of free space is unknown" };
         for check in [

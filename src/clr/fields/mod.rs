@@ -7,6 +7,7 @@ use std::sync::Arc;
 mod definition;
 mod index;
 mod list;
+mod mono;
 mod names;
 mod native_aot;
 mod net8;

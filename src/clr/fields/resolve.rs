@@ -49,7 +49,7 @@ type References = Map<(Addr, u32), Kept<Option<Definition>>>;
 pub struct Types {
     pub(in crate::clr) memory: Arc<Memory>,
     names: Arc<TypeNames>,
-    /// Reader of FieldDescs; `None` in NativeAOT programs, which have none.
+    /// Reader of FieldDescs; `None` in NativeAOT programs and in Mono, which have none.
     fields: Option<Fields>,
     objects: Objects,
     strings: Strings,
@@ -73,7 +73,7 @@ impl Types {
         Ok(Types {
             memory: Arc::clone(memory),
             names,
-            fields: if d.is_native_aot() { None } else { Some(Fields::bind(memory, d)?) },
+            fields: if d.is_native_aot() || d.is_mono() { None } else { Some(Fields::bind(memory, d)?) },
             objects: Objects::bind(memory, d)?,
             strings: Strings::bind(memory, d)?,
             loader: Loader::bind(memory, d, limits)?,
@@ -138,6 +138,9 @@ impl Types {
 
     /// The reason why types are missing, if any are.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
+        if self.names.method_tables().mono().is_some() {
+            return Some("of Mono, only types that were used are known");
+        }
         (!self.knows_all()).then_some("the list of loaded modules is incomplete")
     }
 
@@ -221,6 +224,9 @@ impl Types {
     pub fn static_fields(&self, mt: Addr) -> Option<Arc<Vec<Field>>> {
         self.cached(&self.statics, mt, || {
             let info = self.names.method_tables().read(mt).ok()?;
+            if let Some(mono) = self.names.method_tables().mono() {
+                return self.mono_statics(mono, &info);
+            }
             if let Some(program) = self.names.native_aot() {
                 return self.compiled_statics(program, &info);
             }

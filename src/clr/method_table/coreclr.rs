@@ -48,6 +48,8 @@ pub(super) struct CoreClr {
     class: Bound<EEClass>,
     release: Release,
     collectible: u32,
+    /// Bit of `EEClassOrCanonMT` that marks the canonical method table: the lowest, before .NET 8 the second.
+    canonical_tag: u64,
     continuations: Option<Continuations>,
 }
 
@@ -76,6 +78,7 @@ impl CoreClr {
             class: bind!(d, EEClass { MethodTable, InternalCorElementType? })?,
             release: Release::bind(d)?,
             collectible: collectible.unwrap_or(COLLECTIBLE),
+            canonical_tag: d.number("CanonicalMethodTableTag").unwrap_or(1),
             continuations: Continuations::bind(memory, d),
         })
     }
@@ -113,7 +116,8 @@ impl CoreClr {
 
     pub(super) fn canonical(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {
         let word = self.table.read(memory, mt, MethodTable::EEClassOrCanonMT)?;
-        Ok(if word.0 & 1 != 0 { Addr(word.0 & !1) } else { mt })
+        let tag = self.canonical_tag;
+        Ok(if word.0 & tag != 0 { Addr(word.0 & !tag) } else { mt })
     }
 
     pub(super) fn class(&self, memory: &Memory, mt: Addr) -> Result<Addr, ReadError> {

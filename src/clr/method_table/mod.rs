@@ -4,9 +4,11 @@
 
 mod coreclr;
 mod info;
+mod mono;
 mod native_aot;
 mod net8;
 mod net9;
+mod objects;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ pub use crate::model::Generics;
 use coreclr::CoreClr;
 use info::WellKnown;
 pub use info::{Category, MethodTableInfo};
+pub(crate) use mono::{Mono, MonoField, MonoForm};
 use native_aot::NativeAot;
 
 /// The flavor of the runtime, which determines the layout of method tables.
@@ -24,6 +27,7 @@ use native_aot::NativeAot;
 enum Flavor {
     CoreClr(CoreClr),
     NativeAot(NativeAot),
+    Mono(Box<Mono>),
 }
 
 /// Reader of method tables.
@@ -43,7 +47,7 @@ pub struct MethodTables {
 
 impl MethodTables {
     /// The contract that is read.
-    pub const CONTRACT: Contract = Contract::needed("RuntimeTypeSystem", &["1", "n1", "1001"]);
+    pub const CONTRACT: Contract = Contract::needed("RuntimeTypeSystem", &["1", "n1", "1001", "m1"]);
 
     /// Binds to a runtime.
     ///
@@ -53,18 +57,19 @@ impl MethodTables {
         Self::CONTRACT.require(descriptor)?;
         let flavor = if descriptor.is_native_aot() {
             Flavor::NativeAot(NativeAot::bind(descriptor)?)
+        } else if descriptor.is_mono() {
+            Flavor::Mono(Box::new(Mono::bind(memory, descriptor)?))
         } else {
             Flavor::CoreClr(CoreClr::bind(memory, descriptor)?)
         };
-        let well_known = |name| descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
-        Ok(MethodTables {
-            memory: Arc::clone(memory),
-            flavor,
-            string: well_known("StringMethodTable"),
-            free: well_known("FreeObjectMethodTable"),
-            object: well_known("ObjectMethodTable"),
-            exception: well_known("ExceptionMethodTable"),
-        })
+        let well_known = |name| {
+            let found = descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null())?;
+            // Mono's variables lead to classes.
+            Some(if let Flavor::Mono(m) = &flavor { m.handle(memory, found) } else { found })
+        };
+        let [string, free, object, exception] =
+            ["StringMethodTable", "FreeObjectMethodTable", "ObjectMethodTable", "ExceptionMethodTable"].map(well_known);
+        Ok(MethodTables { memory: Arc::clone(memory), flavor, string, free, object, exception })
     }
 
     /// Reads the method table at `mt` without validation; see [`MethodTables::is_valid`].
@@ -76,6 +81,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(m) => m.read(&self.memory, &known, mt),
             Flavor::NativeAot(m) => m.read(&self.memory, &known, mt),
+            Flavor::Mono(m) => m.read(&self.memory, mt),
         }
     }
 
@@ -86,7 +92,7 @@ impl MethodTables {
     pub fn canonical(&self, mt: Addr) -> Result<Addr, ReadError> {
         match &self.flavor {
             Flavor::CoreClr(m) => m.canonical(&self.memory, mt),
-            Flavor::NativeAot(_) => Ok(mt),
+            Flavor::NativeAot(_) | Flavor::Mono(_) => Ok(mt),
         }
     }
 
@@ -97,7 +103,7 @@ impl MethodTables {
     pub fn class(&self, mt: Addr) -> Result<Addr, ReadError> {
         match &self.flavor {
             Flavor::CoreClr(m) => m.class(&self.memory, mt),
-            Flavor::NativeAot(_) => Ok(Addr::NULL),
+            Flavor::NativeAot(_) | Flavor::Mono(_) => Ok(Addr::NULL),
         }
     }
 
@@ -126,6 +132,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(m) => m.is_valid(&self.memory, mt),
             Flavor::NativeAot(m) => m.is_valid(&self.memory, mt),
+            Flavor::Mono(m) => m.is_valid(&self.memory, mt),
         }
     }
 
@@ -142,6 +149,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(m) => m.per_inst_info(&self.memory, mt),
             Flavor::NativeAot(m) => m.related(&self.memory, mt),
+            Flavor::Mono(m) => m.element_type(&self.memory, mt),
         }
     }
 
@@ -152,7 +160,7 @@ impl MethodTables {
     pub fn per_inst_info(&self, mt: Addr) -> Result<Addr, ReadError> {
         match &self.flavor {
             Flavor::CoreClr(m) => m.per_inst_info(&self.memory, mt),
-            Flavor::NativeAot(_) => Ok(Addr::NULL),
+            Flavor::NativeAot(_) | Flavor::Mono(_) => Ok(Addr::NULL),
         }
     }
 
@@ -165,6 +173,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(m) => m.module(&self.memory, info),
             Flavor::NativeAot(_) => Ok(Addr::NULL),
+            Flavor::Mono(m) => m.image(&self.memory, info),
         }
     }
 
@@ -176,6 +185,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(m) => m.rid(&self.memory, info),
             Flavor::NativeAot(_) => Ok(0),
+            Flavor::Mono(m) => m.rid(&self.memory, info),
         }
     }
 
@@ -200,6 +210,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(m) => m.interfaces(&self.memory, mt),
             Flavor::NativeAot(m) => m.interfaces(&self.memory, mt),
+            Flavor::Mono(_) => None,
         }
     }
 
@@ -208,6 +219,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(_) => CoreClr::is_enum(info.flags),
             Flavor::NativeAot(m) => m.is_enum(&self.memory, info),
+            Flavor::Mono(_) => Mono::is_enum(info.flags),
         }
     }
 
@@ -216,6 +228,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(_) => CoreClr::is_primitive(info.flags),
             Flavor::NativeAot(m) => m.primitive(&self.memory, info).is_some(),
+            Flavor::Mono(_) => Mono::primitive(info).is_some(),
         }
     }
 
@@ -229,6 +242,7 @@ impl MethodTables {
             _ => match &self.flavor {
                 Flavor::CoreClr(m) => m.primitive(&self.memory, info)?.type_name(),
                 Flavor::NativeAot(m) => m.known_name(&self.memory, info),
+                Flavor::Mono(_) => Mono::primitive(info)?.type_name(),
             },
         }
     }
@@ -238,6 +252,7 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(_) => CoreClr::is_nullable(info.flags),
             Flavor::NativeAot(_) => NativeAot::is_nullable(info.flags),
+            Flavor::Mono(_) => Mono::is_nullable(info.flags),
         }
     }
 
@@ -245,6 +260,7 @@ impl MethodTables {
     pub(crate) fn instance(&self, info: &MethodTableInfo) -> Option<Result<(Addr, Vec<Addr>), ReadError>> {
         match &self.flavor {
             Flavor::NativeAot(m) if info.generics == Generics::Instance => Some(m.instance(&self.memory, info.address)),
+            Flavor::Mono(m) if info.generics == Generics::Instance => Some(m.instance(&self.memory, info)),
             _ => None,
         }
     }
@@ -254,13 +270,14 @@ impl MethodTables {
         match &self.flavor {
             Flavor::CoreClr(_) => None,
             Flavor::NativeAot(_) => NativeAot::value_type(info.flags),
+            Flavor::Mono(m) => m.value_type(&self.memory, info),
         }
     }
 
     /// Whether objects of a type contain the static fields of another type, which occurs only in NativeAOT programs.
     pub(crate) fn holds_statics(&self, mt: Addr) -> bool {
         match &self.flavor {
-            Flavor::CoreClr(_) => false,
+            Flavor::CoreClr(_) | Flavor::Mono(_) => false,
             Flavor::NativeAot(m) => m.holds_statics(&self.memory, mt).unwrap_or(false),
         }
     }
@@ -270,10 +287,18 @@ impl MethodTables {
         matches!(self.flavor, Flavor::NativeAot(_))
     }
 
+    /// The reader of Mono's types, if these are Mono's.
+    pub(crate) fn mono(&self) -> Option<&Mono> {
+        match &self.flavor {
+            Flavor::Mono(m) => Some(m),
+            Flavor::CoreClr(_) | Flavor::NativeAot(_) => None,
+        }
+    }
+
     fn coreclr(&self) -> Option<&CoreClr> {
         match &self.flavor {
             Flavor::CoreClr(m) => Some(m),
-            Flavor::NativeAot(_) => None,
+            Flavor::NativeAot(_) | Flavor::Mono(_) => None,
         }
     }
 }

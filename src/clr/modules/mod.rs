@@ -7,6 +7,7 @@ mod bodies;
 mod identity;
 mod images;
 mod module;
+mod mono;
 mod net8;
 mod net9;
 mod rows;
@@ -24,7 +25,7 @@ use crate::base::hash::Map;
 use crate::base::missed::{tried, watched};
 use crate::base::{Addr, Budget, Collector, Limits, Os, file_name};
 use crate::contract::{Contract, ContractError, Descriptor};
-use crate::data::{Bound, Module as Layout, ModuleLookupMap, PEAssembly, PEImage, PEImageLayout, PEImagePath, bind};
+use crate::data::{Bound, Module as Layout, ModuleLookupMap, MonoImage, PEAssembly, PEImage, PEImageLayout, PEImagePath, bind};
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile};
 pub(crate) use identity::{mvid_of, pdb_id_of};
 pub(crate) use images::ImageFile;
@@ -78,6 +79,8 @@ struct Reader {
     string_bytes: u64,
     module: Option<Bound<Layout>>,
     saved: Option<Saved>,
+    /// Mono's counterpart of `Module`.
+    mono: Option<Bound<MonoImage>>,
     assembly: Option<Bound<PEAssembly>>,
     image: Option<Bound<PEImage>>,
     loaded: Option<Bound<PEImageLayout>>,
@@ -111,7 +114,7 @@ impl Modules {
         limits: &Limits,
     ) -> Result<Modules, ContractError> {
         // NativeAOT programs have no `Module` structures.
-        if !descriptor.is_native_aot() {
+        if !descriptor.is_native_aot() && !descriptor.is_mono() {
             Loader::CONTRACT.require(descriptor)?;
         }
         let reader = Reader {
@@ -125,6 +128,7 @@ impl Modules {
             })
             .ok(),
             saved: Self::METADATA.permit(descriptor).ok().and_then(|()| Saved::bind(descriptor)),
+            mono: bind!(descriptor, MonoImage { name, guid, raw_metadata }).ok(),
             assembly: bind!(descriptor, PEAssembly { PEImage }).ok(),
             image: bind!(descriptor, PEImage { LoadedImageLayout?, FlatImageLayout? }).ok(),
             loaded: bind!(descriptor, PEImageLayout { Base, Size? }).ok(),
@@ -237,6 +241,9 @@ impl Reader {
     }
 
     fn read(&self, address: Addr) -> Module {
+        if let Some(images) = &self.mono {
+            return self.read_mono(images, address);
+        }
         let image = self.image_of(address);
         let ((path, name), missed) = watched(|| {
             let path = self.path_of(address);

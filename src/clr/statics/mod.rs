@@ -98,7 +98,7 @@ impl Statics {
 
     /// Whether the descriptor has the layouts of statics.
     pub fn is_described(&self) -> bool {
-        self.bases.is_some() || self.types.names().native_aot().is_some()
+        self.bases.is_some() || self.types.names().native_aot().is_some() || self.types.names().method_tables().mono().is_some()
     }
 
     /// Adds notes about lists that were not read completely, so that locations may be missing.
@@ -117,6 +117,8 @@ impl Statics {
                 let at = Addr(field.offset);
                 if program.is_current(at) { StaticPlace::At(at) } else { StaticPlace::Unknown }
             }
+            // The fields of Mono's classes have addresses as well.
+            Storage::Static if self.types.names().method_tables().mono().is_some() => StaticPlace::At(Addr(field.offset)),
             Storage::Static => {
                 let Some(base) = self.base(info, has_reference(field)) else { return StaticPlace::Unknown };
                 match self.field_at(Some(base.address), field) {

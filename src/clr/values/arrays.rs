@@ -48,10 +48,8 @@ impl Values {
     /// The shape of the array at `address`. `None` if it is not an array, or its lengths are absent or inconsistent.
     pub fn array(&self, info: &MethodTableInfo, address: Addr) -> Option<ArrayShape> {
         info.is_array.then_some(())?;
-        let word = self.memory.ptr_bytes();
         let length = self.component_count(address)?;
-        // The base size includes the header word, which is before the object, and everything up to the first element.
-        let data = address.plus(u64::from(info.base_size).checked_sub(word)?);
+        let data = address.plus(self.types.names().method_tables().elements_at(info)?);
         let dimensions = match info.category {
             Category::SzArray => vec![Dimension { length, lower_bound: 0 }],
             _ => self.dimensions(info, address)?,
@@ -64,6 +62,9 @@ impl Values {
 
     /// Reads the lengths of all dimensions, and their lower bounds, which follow the fixed part of an array object.
     fn dimensions(&self, info: &MethodTableInfo, address: Addr) -> Option<Vec<Dimension>> {
+        if let Some(bounds) = self.types.names().method_tables().bounds(info, address) {
+            return Some(bounds.into_iter().map(|(length, lower_bound)| Dimension { length, lower_bound }).collect());
+        }
         let rank = u64::from(self.types.names().rank(info)?);
         let bounds = address.plus(self.types.objects().array_bytes()?);
         let read = |i: u64| {

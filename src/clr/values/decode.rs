@@ -120,7 +120,15 @@ impl Values {
         let list = self.types.instance_fields(mt)?;
         let info = self.types.names().method_tables().read(mt).ok()?;
         let ends = ends(&list, self.instance_end(&info));
-        Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, address, 0, end, &mut self.budget())).collect())
+        let start = self.start_of(&info, address);
+        Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, start, 0, end, &mut self.budget())).collect())
+    }
+
+    /// Where the offsets of fields count from, for the object at `address`: in a box, one word in front of the value.
+    fn start_of(&self, info: &MethodTableInfo, address: Addr) -> Addr {
+        let tables = self.types.names().method_tables();
+        let more = if info.category == Category::ValueType { tables.boxed_at().saturating_sub(self.memory.ptr_bytes()) } else { 0 };
+        address.plus(more)
     }
 
     /// The instance field with this index of the type at `mt`. `start` is the address of an object; for an unboxed structure, it is one
@@ -219,7 +227,7 @@ impl Values {
     pub fn box_place(&self, info: &MethodTableInfo, address: Addr) -> Option<Place> {
         (info.category == Category::ValueType && !info.is_string).then_some(())?;
         Some(Place {
-            address: address.plus(self.memory.ptr_bytes()),
+            address: address.plus(self.types.names().method_tables().boxed_at()),
             element: self.types.element(info)?,
             method_table: Some(info.address),
             definition: self.types.definition(info.address),
@@ -238,7 +246,7 @@ impl Values {
 
     /// Offset of the end of an object's fields, from its start.
     pub(super) fn instance_end(&self, info: &MethodTableInfo) -> u64 {
-        u64::from(info.base_size).saturating_sub(self.memory.ptr_bytes())
+        self.types.names().method_tables().fields_end(info)
     }
 
     /// Decodes a field. `shift` is subtracted from the displayed offset: in structures it is the size of the method table pointer.

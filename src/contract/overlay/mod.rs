@@ -195,6 +195,12 @@ static TEXTS: [Bundled; 20] = bundled![
     "net11.0-win-x64-clrgcexp-svr",
 ];
 
+/// Layouts of Mono, which publishes none.
+static MONO: [Bundled; 1] = bundled!["mono6.8-linux-x64"];
+
+/// Releases of which only types and objects are described.
+static OLD: [Bundled; 1] = bundled!["net3.1-linux-x64"];
+
 static GC_64: Bundled = Bundled::new(include_str!("data/gc-64.json"));
 static GC_32: Bundled = Bundled::new(include_str!("data/gc-32.json"));
 static VM_64: Bundled = Bundled::new(include_str!("data/vm-64.json"));
@@ -211,6 +217,16 @@ pub fn bundled(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
 /// The bundled copies of descriptors for this operating system and architecture.
 pub fn texts(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
     TEXTS.iter().filter(move |b| b.is_for(os, arch)).filter_map(Bundled::get)
+}
+
+/// The bundled layouts of Mono for this operating system and architecture, newest first.
+pub fn mono(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
+    MONO.iter().filter(move |b| b.is_for(os, arch)).filter_map(Bundled::get)
+}
+
+/// The bundled layouts of types and objects of releases before .NET 8 for this operating system and architecture.
+pub fn old(os: Os, arch: Arch) -> impl Iterator<Item = &'static Overlay> {
+    OLD.iter().filter(move |b| b.is_for(os, arch)).filter_map(Bundled::get)
 }
 
 /// The layouts of GC structures, unchanged from .NET 8 to 10.
@@ -256,7 +272,9 @@ mod tests {
     #[test]
     fn every_bundled_overlay_parses_and_says_what_it_is_for() {
         let of_programs = AOT_64.iter().chain(&AOT_32).chain(&AOT_LIBRARY_64);
-        for bundled in RUNTIMES.iter().chain(&TEXTS).chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]).chain(of_programs) {
+        for bundled in
+            RUNTIMES.iter().chain(&TEXTS).chain(&MONO).chain(&OLD).chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]).chain(of_programs)
+        {
             Overlay::parse(bundled.text.as_bytes(), false).unwrap();
         }
         for bundled in &RUNTIMES {

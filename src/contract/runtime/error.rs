@@ -75,8 +75,16 @@ pub enum RuntimeError {
         /// Whether the program's file contains the missing data.
         in_file: bool,
     },
-    /// The runtime is .NET Framework or Mono.
-    #[error("the process runs {what} ({path}), which gcdump does not read; it reads .NET (CoreCLR) 8 and later")]
+    /// Mono in a build that no overlay describes.
+    #[error("the process runs Mono ({path}) in a build that gcdump cannot read: {why}")]
+    Mono {
+        /// Path of the runtime's module.
+        path: String,
+        /// Why each overlay was rejected.
+        why: String,
+    },
+    /// The runtime is .NET Framework, or Mono without its usual collector.
+    #[error("the process runs {what} ({path}), which gcdump does not read; it reads .NET (CoreCLR) 8 and later, and Mono with SGen")]
     Foreign {
         /// Name of the runtime.
         what: &'static str,

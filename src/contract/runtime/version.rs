@@ -2,7 +2,7 @@
 
 use super::Opener;
 use super::Vm;
-use crate::base::{AddrRange, len64};
+use crate::base::{AddrRange, NoteKind, len64};
 use crate::contract::descriptor::Descriptor;
 use crate::contract::{locate, native_aot};
 use crate::memory::hex;
@@ -42,6 +42,21 @@ impl Opener<'_> {
         }
         let folder = module.path.rsplit(['/', '\\']).nth(1).filter(|f| is_version(f))?;
         Some((folder.into(), VersionSource::Path))
+    }
+
+    /// Notes that a newer reader may read more.
+    pub(super) fn newer_reader(&self, d: &Descriptor, version: Option<u64>) {
+        if let Some(v) = version.filter(|v| *v > 2) {
+            let what = format!("descriptor format version {v} is unknown (known: 0 to 2); reading what is recognized");
+            self.notes.add(NoteKind::Descriptor, None, what);
+        }
+        // Version 2 added the code manager of the interpreter, which is not supported.
+        if let Ok(wanted) = d.number("RecommendedReaderVersion")
+            && wanted > 2
+        {
+            let what = format!("the runtime recommends reader version {wanted}, this gcdump has 2; a newer gcdump may read more");
+            self.notes.add(NoteKind::Descriptor, None, what);
+        }
     }
 
     fn product_version(&self, d: &Descriptor) -> Option<String> {

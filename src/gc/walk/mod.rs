@@ -6,7 +6,7 @@
 mod pieces;
 mod segment;
 mod types;
-mod words;
+pub(in crate::gc) mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,14 +17,14 @@ pub use crate::clr::gcdesc::{GcDesc, Series, ValueSeries};
 pub use pieces::Piece;
 pub use segment::MAX_GAPS;
 pub(crate) use segment::object_alignment;
-pub use types::{ObjectType, ObjectTypes, TypeIndex, min_object_size};
+pub use types::{ObjectType, ObjectTypes, TypeIndex};
 
 use super::Gc;
 use crate::base::{Addr, AddrRange, Answer, IndexVec, Indices, Progress, Silent, index_type, total};
 use crate::clr::method_table::MethodTables;
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
-use crate::contract::ContractError;
+use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{AllocContextModel, ContextOwner, Generation, SegmentModel, WalkModel};
 use segment::Context;
@@ -91,9 +91,9 @@ impl<'o> Object<'o> {
             return None;
         }
         // `size` cannot be used: it may have been raised to the minimum object size.
-        let word = self.memory.ptr_bytes();
-        let inside = usize::try_from(word).ok().and_then(|w| self.bytes.get(w..)).and_then(|b| words::u32(self.memory.shape(), b));
-        inside.or_else(|| self.memory.u32(self.address.plus(word)).ok()).map(u64::from)
+        let at = self.ty.length_at;
+        let inside = usize::try_from(at).ok().and_then(|at| self.bytes.get(at..)).and_then(|b| words::u32(self.memory.shape(), b));
+        inside.or_else(|| self.memory.u32(self.address.plus(at)).ok()).map(u64::from)
     }
 
     /// `length` bytes at `offset`; `None` unless all are in the dump.
@@ -186,26 +186,47 @@ impl Walker {
     pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
         let Answer { data: segments, mut notes } = gc.segments();
         let d = gc.descriptor.scope();
+        let free = gc.carved().and_then(|carved| carved.free);
+        let walker = Walker::over(&gc.memory, &d, segments, free)?;
+        let contexts = match gc.carved() {
+            Some(carved) => carved.gaps().iter().filter_map(|gap| walker.gap(*gap)).collect(),
+            None => usable(&gc.contexts(threads).data),
+        };
+        let walker = Walker { contexts, objects: gc.objects.clone()?, moving: gc.facts.moves_objects(), ..walker };
+        notes.extend(&d.losses());
+        Ok(Answer::new(walker, notes))
+    }
+
+    /// A walk of `segments` without allocation contexts. `free` is the method table of free space, where the descriptor does not lead to it.
+    ///
+    /// # Errors
+    /// [`ContractError`] if the descriptor does not have the items needed to size objects.
+    pub(super) fn over(
+        memory: &Arc<Memory>,
+        d: &Descriptor,
+        segments: Vec<SegmentModel>,
+        free: Option<Addr>,
+    ) -> Result<Walker, ContractError> {
         let segments: IndexVec<SegmentIndex, SegmentModel> = segments.into();
-        let (by_address, refused) = order(&segments, &gc.memory);
-        let walker = Walker {
-            memory: Arc::clone(&gc.memory),
-            tables: MethodTables::bind(&gc.memory, &d)?,
+        let (by_address, refused) = order(&segments, memory);
+        let mut tables = MethodTables::bind(memory, d)?;
+        tables.free = tables.free.or(free);
+        Ok(Walker {
+            memory: Arc::clone(memory),
+            tables,
             holes: segments.iter().any(|s| {
                 let objects = AddrRange::new(s.start, s.allocated);
-                gc.memory.captured(objects) < objects.len()
+                memory.captured(objects) < objects.len()
             }),
-            types: ObjectTypes::new(segments.as_slice(), &gc.memory),
+            types: ObjectTypes::new(segments.as_slice(), memory),
             segments,
             by_address,
             refused,
-            contexts: usable(&gc.contexts(threads).data),
-            objects: gc.objects.clone()?,
-            moving: gc.facts.moves_objects(),
+            contexts: Vec::new(),
+            objects: Objects::bind(memory, d)?,
+            moving: false,
             cutting: pieces::Cutting::USUAL,
-        };
-        notes.extend(&d.losses());
-        Ok(Answer::new(walker, notes))
+        })
     }
 
     /// The segments, ordered by heap and generation.
@@ -236,8 +257,18 @@ impl Walker {
 
     /// Whether `address` lies in an allocation context or in the unformatted space after it.
     pub fn in_context(&self, address: Addr) -> bool {
-        let room = min_object_size(&self.memory);
+        let room = self.smallest();
         self.contexts.iter().any(|c| c.pointer <= address && address < c.limit.plus(room))
+    }
+
+    /// A range without objects, as though it were an allocation context: these end a minimum-size object after their limit.
+    fn gap(&self, range: AddrRange) -> Option<Context> {
+        Some(Context { pointer: range.start, limit: range.end.minus(self.smallest())? })
+    }
+
+    /// Minimum bytes of an object.
+    pub(crate) fn smallest(&self) -> u64 {
+        self.tables.smallest()
     }
 
     /// The types encountered so far.

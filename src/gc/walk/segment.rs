@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::types::{Cache, LOOKED_AT};
-use super::{Object, SegmentIndex, Walker, min_object_size, words};
+use super::{Object, SegmentIndex, Walker, words};
 use crate::base::cancel;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Count, Endian, Progress, PtrSize, Shape};
@@ -214,7 +214,7 @@ impl Walker {
 
     fn rules(&self, segment: &SegmentModel) -> Rules {
         let align = object_alignment(segment, self.memory.ptr_bytes());
-        Rules { end: segment.allocated, align, smallest: min_object_size(&self.memory), large: has_large_objects(segment) }
+        Rules { end: segment.allocated, align, smallest: self.smallest(), large: has_large_objects(segment) }
     }
 
     /// Address to resume at after memory that is not in the dump: the first plausible chain of objects, since the size of the
@@ -315,7 +315,7 @@ impl Walker {
         }
         let word = self.memory.ptr_bytes();
         let Some(ty) = self.type_at(mt) else { return false };
-        let Some(size) = ty.size(|| self.memory.u32(at.plus(word)).ok()) else { return false };
+        let Some(size) = ty.size(|length| self.memory.u32(at.plus(length)).ok()) else { return false };
         let (mut sound, looked_at) = (true, size.min(LOOKED_AT).min(rules.end.since(at).unwrap_or(0)));
         ty.near.places_in(size, word, (0, looked_at), |offset| {
             let Ok(target) = self.memory.ptr(at.plus(offset)) else { return };
@@ -330,7 +330,7 @@ impl Walker {
     /// word is padding and always zero (all objects of 70 dumps). Other targets have no padding.
     pub fn padded(&self, at: Addr) -> Option<bool> {
         match self.memory.ptr_bytes() {
-            8 => Some(self.memory.u32(at.minus(8)?).ok()? == 0),
+            8 if self.tables.has_padding() => Some(self.memory.u32(at.minus(8)?).ok()? == 0),
             _ => Some(true),
         }
     }
@@ -338,7 +338,7 @@ impl Walker {
     /// End of the object at `at` whose first word is `word`; `None` if it cannot be an object.
     fn end_of(&self, at: Addr, word: u64, rules: Rules) -> Option<Addr> {
         let ty = self.type_at(self.objects.table_in(word))?;
-        let size = ty.size(|| self.memory.u32(at.plus(self.memory.ptr_bytes())).ok())?;
+        let size = ty.size(|length| self.memory.u32(at.plus(length)).ok())?;
         let rounded = size.max(rules.smallest).checked_next_multiple_of(rules.align)?;
         rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
     }
@@ -386,10 +386,9 @@ impl Run<'_> {
         visit: &mut impl FnMut(&Object<'_>) -> ControlFlow<()>,
     ) -> Stop {
         let memory = &*self.heap.memory;
-        let (objects_of, word) = (&self.heap.objects, shape.ptr.bytes());
+        let objects_of = &self.heap.objects;
         let Rules { end, align, smallest, .. } = self.rules;
         let round = align.saturating_sub(1);
-        let word_size = usize::try_from(word).unwrap_or(8);
         let (from, mut objects) = (*at, 0u64);
         let mut rest = self.bytes;
         let mut here = *at;
@@ -401,12 +400,12 @@ impl Run<'_> {
             let Some(first) = words::word(shape, rest) else { break if rest.is_empty() { Stop::Event } else { Stop::NoObject } };
             let Some(slot) = cache.get(objects_of.table_in(first).0) else { break Stop::NoObject };
             let Some(ty) = slot.ty.as_deref() else { break Stop::NoObject };
-            // Read the word after the method table unconditionally: whether the next object has a length is unpredictable, and
+            // Read the length unconditionally: whether the next object has a length is unpredictable, and
             // a mispredicted branch costs more than the read.
-            let count = match rest.get(word_size..).and_then(|b| words::u32(shape, b)) {
+            let count = match rest.get(slot.length_at..).and_then(|b| words::u32(shape, b)) {
                 Some(count) => count,
                 None if slot.component_size == 0 => 0,
-                None => match memory.u32(here.plus(word)) {
+                None => match memory.u32(here.plus(ty.length_at)) {
                     Ok(count) => count,
                     Err(_) => break Stop::NoObject,
                 },

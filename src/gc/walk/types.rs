@@ -27,6 +27,8 @@ pub struct ObjectType {
     pub base_size: u64,
     /// Component size in bytes; 0 for fixed-size objects.
     pub component_size: u64,
+    /// Offset of the length in objects of variable size.
+    pub(crate) length_at: u64,
     /// Whether this is the free-space pseudo type.
     pub is_free: bool,
     /// Whether this is `System.String`.
@@ -51,6 +53,7 @@ impl ObjectType {
             method_table,
             base_size: 0,
             component_size: 0,
+            length_at: 0,
             is_free: false,
             is_string: false,
             is_array: false,
@@ -71,21 +74,19 @@ impl ObjectType {
         ObjectType { index, ..self.clone() }
     }
 
-    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to `min_object_size`. `length` is
-    /// called for arrays, strings and free space only; the size is `None` if it returns `None`.
-    pub fn size(&self, length: impl FnOnce() -> Option<u32>) -> Option<u64> {
+    /// Calls `visit` with the places of references at the beginning of an object of `size` bytes.
+    pub(in crate::gc) fn near_places(&self, size: u64, word: u64, visit: impl FnMut(u64)) {
+        self.near.places_in(size, word, (0, size.min(LOOKED_AT)), visit);
+    }
+
+    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to the minimum size. `length` is
+    /// called with the offset of the length, for arrays, strings and free space only; the size is `None` if it returns `None`.
+    pub fn size(&self, length: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         if self.component_size == 0 {
             return Some(self.base_size);
         }
-        u64::from(length()?).checked_mul(self.component_size)?.checked_add(self.base_size)
+        u64::from(length(self.length_at)?).checked_mul(self.component_size)?.checked_add(self.base_size)
     }
-}
-
-/// Minimum bytes of an object: header word, method table, one field.
-///
-/// Source: `MIN_OBJECT_SIZE` in `src/coreclr/gc/gcpriv.h`.
-pub fn min_object_size(memory: &Memory) -> u64 {
-    memory.ptr_bytes().saturating_mul(3)
 }
 
 /// The types encountered so far. Shared between threads.
@@ -113,7 +114,7 @@ const MAX_MISSES: usize = 1 << 20;
 impl ObjectTypes {
     /// Creates the cache for a heap with these segments. Objects in a reference cycle can look like method tables, so addresses in
     /// `segments` are ruled out; segments with bounds out of order cannot be used for that.
-    pub(super) fn new(segments: &[SegmentModel], memory: &Memory) -> ObjectTypes {
+    pub(in crate::gc) fn new(segments: &[SegmentModel], memory: &Memory) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
         let heap = union(segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect(), 0);
         ObjectTypes { known: RwLock::default(), budget: Budget::of_types(memory.dump_bytes(), None), heap }
@@ -141,7 +142,7 @@ impl ObjectTypes {
     }
 
     /// The type with the method table at `mt`; `None` if it is not the method table of an instantiable type.
-    pub(super) fn get(&self, memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<Arc<ObjectType>> {
+    pub(in crate::gc) fn get(&self, memory: &Memory, tables: &MethodTables, mt: Addr) -> Option<Arc<ObjectType>> {
         if let Some(known) = self.known.read().unwrap_or_else(PoisonError::into_inner).by_address.get(&mt.0) {
             return known.clone();
         }
@@ -178,19 +179,20 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr, afford: impl FnOnce(u6
     let info = tables.read(mt).ok()?;
     let base_size = u64::from(info.base_size);
     // The empty string is the smallest object: its base size is two bytes below the minimum aligned size.
-    let smallest = min_object_size(memory);
+    let smallest = tables.smallest();
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
-    if !fits_words(&info, memory.ptr_bytes()) {
+    if tables.mono().is_none() && !fits_words(&info, memory.ptr_bytes()) {
         contradiction(mt, "a method table has a base size that is impossible for its type");
     }
-    let gc_desc = GcDesc::of(memory, &info, afford);
+    let gc_desc = tables.gc_desc(&info, afford);
     Some(ObjectType {
         index: TypeIndex::default(),
         method_table: mt,
         base_size,
         component_size: u64::from(info.component_size),
+        length_at: tables.length_at(&info),
         is_free: info.is_free,
         is_string: info.is_string,
         is_array: info.is_array,
@@ -215,6 +217,7 @@ pub(super) struct Slot {
     mt: u64,
     pub(super) base_size: u64,
     pub(super) component_size: u64,
+    pub(super) length_at: usize,
     pub(super) ty: Option<Arc<ObjectType>>,
 }
 
@@ -249,7 +252,8 @@ impl<'h> Cache<'h> {
         }
         let (base_size, component_size) = ty.as_ref().map_or((0, 0), |t| (t.base_size, t.component_size));
         if let Some(slot) = self.slots.get_mut(i) {
-            *slot = Slot { mt, base_size, component_size, ty };
+            let length_at = ty.as_ref().and_then(|t| usize::try_from(t.length_at).ok()).unwrap_or(0);
+            *slot = Slot { mt, base_size, component_size, length_at, ty };
         }
     }
 }

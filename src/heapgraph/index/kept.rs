@@ -109,7 +109,7 @@ impl KeptType {
             GcDesc::None => ([0, 0], none, [].as_slice()),
             GcDesc::Unknown => ([1, 0], none, [].as_slice()),
             GcDesc::Series(list) => ([2, 0], list.as_slice(), [].as_slice()),
-            GcDesc::ValueSeries { start, items } => ([3, *start], none, items.as_slice()),
+            GcDesc::ValueSeries { start, items, .. } => ([3, *start], none, items.as_slice()),
         };
         let series = series.iter().flat_map(|s| [s.start, s.size.cast_unsigned()]);
         let items = items.iter().flat_map(|i| [i.pointers, i.skip]);

@@ -21,6 +21,10 @@ fn crash_line(report: &CrashReport) -> String {
 }
 
 fn gc_line(gc: &GcModel) -> String {
+    if let Some(carved) = &gc.carved {
+        let collector = carved.collector.as_ref().map_or_else(|| "not known".to_string(), |file| format!("standalone, {file}"));
+        return format!("{collector}; heap carved out of memory");
+    }
     let mut parts = Vec::new();
     parts.push(match gc.kind {
         Some(GcKind::Server) => "server".to_string(),
@@ -167,9 +171,9 @@ impl InfoReport {
         let up = up.map(|n| format!(", {} after its start", duration(n))).unwrap_or_default();
         fact("taken", self.time.map(|time| format!("{}{up}", utc_seconds(time))));
         for r in &self.runtimes {
-            let kind = if r.kind == RuntimeKind::NativeAot { " NativeAOT" } else { "" };
+            let kind = kind_of(r.kind);
             let index = if self.runtimes.len() > 1 { format!("{}: ", r.index) } else { String::new() };
-            fact("runtime", Some(format!("{index}.NET{kind} {}", r.version.as_deref().unwrap_or("(unknown version)"))));
+            fact("runtime", Some(format!("{index}{kind} {}", r.version.as_deref().unwrap_or("(unknown version)"))));
         }
         let gc = self.gc.as_ref();
         fact("gc", gc.map(gc_line));
@@ -259,10 +263,10 @@ impl InfoReport {
         for r in &self.runtimes {
             let version = r.version.as_deref().unwrap_or("(unknown version)");
             let by = r.version_source.as_ref().map(|s| format!(" (by {s})")).unwrap_or_default();
-            let kind = if r.kind == RuntimeKind::NativeAot { " NativeAOT" } else { "" };
+            let kind = kind_of(r.kind);
             // The index matters only if there are several runtimes.
             let index = if self.runtimes.len() > 1 { format!("{}: ", r.index) } else { String::new() };
-            fact("runtime", Some(format!("{index}.NET{kind} {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
+            fact("runtime", Some(format!("{index}{kind} {version}{by}, {}", r.module.as_deref().unwrap_or("unknown module"))));
             let gc = match r.gc {
                 LayoutSource::Descriptor => "runtime descriptor".to_string(),
                 LayoutSource::OverlayJson => "GC pointer data with bundled JSON".to_string(),
@@ -305,5 +309,14 @@ impl InfoReport {
         }
         fact("contracts", (!self.contracts.is_empty()).then(|| self.contracts.join(" ")));
         out
+    }
+}
+
+/// Name of a kind of runtime, before its version.
+fn kind_of(kind: RuntimeKind) -> &'static str {
+    match kind {
+        RuntimeKind::CoreClr => ".NET",
+        RuntimeKind::NativeAot => ".NET NativeAOT",
+        RuntimeKind::Mono => "Mono",
     }
 }

@@ -1,5 +1,6 @@
 //! GC roots, and how complete each kind is in the dump.
 
+mod mono;
 mod options;
 mod stacks;
 mod statics;
@@ -64,7 +65,9 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     if options.wants(RootKind::FinalizerReady) {
         finalizer_roots(gc, notes, &mut roots);
     }
-    if options.wants(RootKind::Static) || options.wants(RootKind::ThreadStatic) {
+    if runtime.descriptor().is_mono() {
+        mono::registered((runtime, gc, namer), options, (notes, &budget), &mut roots);
+    } else if options.wants(RootKind::Static) || options.wants(RootKind::ThreadStatic) {
         statics::static_roots(runtime, namer, options, (notes, &budget), &mut roots);
     }
     if options.wants(RootKind::ExternalMemory) {
@@ -89,6 +92,11 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
 
 /// Adds the roots on stacks and in registers.
 fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget), options: &RootOptions, roots: &mut Roots) {
+    if heap.runtime().descriptor().is_mono() {
+        roots.framed = stacks::native_roots((heap, budget), options, roots);
+        roots.scanned = roots.framed.clone();
+        return;
+    }
     if options.any_stacks || options.stacks == Stacks::Precise {
         roots.framed = match stacks::frame_roots((heap, budget), namer, threads, options, roots) {
             Ok(framed) => framed,

@@ -16,7 +16,7 @@ use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::dump::{OsThread, ThreadStacks};
 use crate::gc::{ObjectStarts, Walker};
-use crate::heapgraph::{FrameIndex, Origin, RawRoot, RootFlags, RootFrame, Roots, StackRoots, StaticIndex, ThreadIndex};
+use crate::heapgraph::{FrameIndex, Origin, RawRoot, RootFlags, RootFrame, RootThread, Roots, StackRoots, StaticIndex, ThreadIndex};
 use crate::memory::Memory;
 use crate::model::{CoverageKind, RootCoverageModel, RootKind};
 use crate::session::{Heap, Namer, ThreadStack};
@@ -320,6 +320,46 @@ pub(super) fn scanned_roots((heap, budget): (&Heap, &Budget), threads: &[Thread]
         coverage.push(RootCoverageModel { kind, coverage: covered, reason: Some(reason) });
     }
     StackRoots { coverage, notes: notes.into_notes(), doubts: Notes::new() }
+}
+
+/// Adds the words on all stacks and in all registers that point to objects. SGen takes every such word for a reference.
+pub(super) fn native_roots((heap, budget): (&Heap, &Budget), options: &RootOptions, roots: &mut Roots) -> StackRoots {
+    let notes = Collector::new();
+    let (file, memory) = (heap.runtime().file(), heap.memory());
+    let index = notes.with(heap.starts()).as_ref();
+    let stacks = ThreadStacks::new(file);
+    let mut scans = Scans::new(heap, budget);
+    for native in &file.threads {
+        scans.lacks.threads.bump();
+        let Some(at) = roots.threads.push(RootThread { managed_id: None, os_id: Some(native.id.into()) }) else { break };
+        if options.wants(RootKind::Register) {
+            native.registers.iter().for_each(|r| scans.register((at, r.name), Addr(r.value), index, roots));
+        }
+        let Some(sp) = native.stack_pointer else {
+            scans.lacks.no_registers.bump();
+            continue;
+        };
+        let end = stacks.of(native).map(|range| native.thread_base.filter(|base| sp < *base && *base < range.end).unwrap_or(range.end));
+        let Some(end) = end.filter(|end| sp < *end) else {
+            scans.lacks.no_stack.bump();
+            continue;
+        };
+        let range = AddrRange::new(sp.align_down(memory.ptr_bytes()), end.min(sp.plus(heap.limits().stack_bytes)));
+        let captured = memory.captured(range);
+        scans.lacks.scanned.bump();
+        scans.lacks.cut.grow(u64::from(captured < range.len() || captured > scans.budget));
+        if captured <= scans.budget && options.wants(RootKind::Stack) {
+            scans.budget = scans.budget.saturating_sub(captured);
+            memory.scan(range);
+            scans.words((at, range), index, roots);
+        }
+    }
+    let kinds = [RootKind::Stack, RootKind::Register].into_iter().filter(|k| options.wants(*k));
+    let coverage = kinds.map(|kind| {
+        let (coverage, reason) = scans.lacks.coverage(kind, heap.walker());
+        RootCoverageModel { kind, coverage, reason: Some(reason) }
+    });
+    StackRoots { coverage: coverage.collect(), notes: notes.into_notes(), doubts: Notes::new() }
 }
 
 /// Number of threads with each obstacle.

@@ -24,6 +24,9 @@ impl Types {
         if let Some(program) = self.names.native_aot() {
             return Some(self.compiled_fields(program, &tables.read(mt).ok()?));
         }
+        if let Some(mono) = tables.mono() {
+            return self.mono_fields(mono, &tables.read(mt).ok()?);
+        }
         let mut chain = Vec::new();
         let mut at = mt;
         while !at.is_null() {

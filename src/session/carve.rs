@@ -1,0 +1,65 @@
+//! Where a heap can be that the GC does not describe.
+
+use super::{Runtime, Startup};
+use crate::base::missed::tried;
+use crate::base::{Addr, AddrRange, Collector, file_name, ranges};
+use crate::clr::loader_heaps::LoaderHeaps;
+use crate::dump::{Container, Module, ThreadStacks};
+use crate::gc::Searched;
+use crate::memory::{Image, ImageFormat};
+use crate::stack::code::CodeUse;
+
+/// The writable captured memory of a process outside images and heaps of the loader: objects may be there. `why` says why
+/// the GC's structures are not used.
+pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
+    let (file, memory) = (runtime.file(), runtime.memory());
+    let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
+    let writable = ranges::union(file.regions.iter().filter(|r| r.write && !r.execute).map(|r| r.range).collect(), 0);
+    let is_core = file.facts.container == Container::ElfCore;
+    let mut taken: Vec<AddrRange> = file.files.iter().map(|f| f.range).collect();
+    for module in &file.modules {
+        taken.push(AddrRange::new(module.base, module.base.plus(module.size)));
+        // In a core, the runtime maps assemblies as files, which are smaller than the headers say.
+        let loaded = tried(|| Image::at(memory, module.base)).filter(|i| i.format == ImageFormat::Elf || !is_core);
+        taken.extend(loaded.map(|image| image.range));
+    }
+    // Other memory may adjoin a stack, and is taken for a part of it.
+    let of_threads = ThreadStacks::new(file);
+    let stacks = ranges::union(file.threads.iter().filter_map(|thread| of_threads.whole(thread, None)).collect(), 0);
+    tried(|| of_the_runtime(runtime, &mut taken));
+    let writable = if writable.is_empty() { captured } else { ranges::intersect(&captured, &writable) };
+    let collector = standalone(runtime);
+    let why = match &collector {
+        Some(file) => format!("{file}, the GC that the process was started with, does not describe it ({why})"),
+        None => why,
+    };
+    Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, stacks, why, collector }
+}
+
+/// The file of the standalone GC that the process was started with, with its version if the dump has it. `None` if it was not loaded.
+fn standalone(runtime: &Runtime) -> Option<String> {
+    const SETTINGS: [&str; 4] = ["DOTNET_GCName", "DOTNET_GCPath", "COMPlus_GCName", "COMPlus_GCPath"];
+    let started = tried(|| Startup::of(runtime.file(), runtime.memory()))?;
+    let given = started.environment.iter().filter(|(name, _)| SETTINGS.contains(&name.as_str()));
+    let loaded = |path: &str| runtime.file().modules.iter().find(|m| m.file_name() == file_name(path));
+    let named = |m: &Module| match m.version {
+        Some([major, minor, build, revision]) => format!("{} {major}.{minor}.{build}.{revision}", m.file_name()),
+        None => m.file_name().to_string(),
+    };
+    given.filter_map(|(_, path)| loaded(path)).map(named).next()
+}
+
+/// Heaps of the loader, code and stubs.
+fn of_the_runtime(runtime: &Runtime, out: &mut Vec<AddrRange>) {
+    if runtime.descriptor().is_native_aot() {
+        return;
+    }
+    if let Ok(walker) = runtime.stack_walker() {
+        out.extend(walker.code().ranges().ranges.into_iter().filter(|(_, used)| *used != CodeUse::Image).map(|(range, _)| range));
+    }
+    let notes = Collector::new();
+    let namer = runtime.namer();
+    let Ok(types) = namer.types() else { return };
+    let Some(heaps) = runtime.scoped(&notes, |d| LoaderHeaps::bind(runtime.memory(), d)) else { return };
+    out.extend(notes.take(heaps.blocks(types.modules(), None)).into_iter().map(|block| block.range));
+}
