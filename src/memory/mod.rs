@@ -51,7 +51,7 @@ use std::sync::Arc;
 
 use crate::base::cancel::tick;
 use crate::base::missed::{may_be_mapped, missed, stray};
-use crate::base::{Addr, AddrRange, Budget, Endian, PAGE, Shape, be, len64, plural, ranges};
+use crate::base::{Addr, AddrRange, Budget, Endian, Shape, be, len64, plural, ranges};
 use crate::dump::{Bytes, DumpFile};
 
 /// A read of memory that was not captured.
