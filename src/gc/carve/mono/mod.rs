@@ -15,16 +15,13 @@ use std::sync::Arc;
 use super::{Carved, Run};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing};
-use crate::clr::method_table::MethodTables;
-use crate::clr::objects::Objects;
+use crate::base::{Addr, AddrRange, Collector, Count, Missing};
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, SgenArrayList, SgenBlock, SgenFragment, SgenHashTable, SgenLargeObject, SgenNursery, SgenRoot, Structure, bind};
-use crate::gc::walk::{ObjectType, ObjectTypes};
+use crate::data::{SgenBlock, SgenFragment, SgenNursery};
 use crate::memory::{Image, Memory};
 use crate::model::{Generation, HandleModel};
 use reader::{FLAGS, Reader};
-pub(crate) use roots::{SgenReference, SgenRoots, SgenSource};
+pub(crate) use roots::{SgenRoots, SgenSource};
 use variables::Variables;
 
 /// Bit of the first word of an object: the rest is the address of the copy that replaces it.
