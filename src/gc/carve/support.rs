@@ -363,10 +363,24 @@ impl<'a, 'm> Support<'a, 'm> {
         }
     }
 
+    /// Links runs with only zeros between them: an allocation context has been there, and what follows it is as alive as what precedes it.
+    fn link_neighbors(&mut self) {
+        let runs = self.list();
+        for (run, next) in runs.iter().zip(runs.iter().skip(1)) {
+            let gap = next.start.since(run.end).filter(|gap| *gap <= NEAR).and_then(|gap| usize::try_from(gap).ok());
+            let Some((gap, (area, from))) = gap.zip(self.areas.locate(run.end)) else { continue };
+            let between = area.bytes.get(from..from.saturating_add(gap));
+            if between.is_some_and(|bytes| bytes.iter().all(|byte| *byte == 0)) {
+                self.said.edges.insert((run.start, next.start));
+            }
+        }
+    }
+
     /// Leaves out runs that nothing leads to from outside of the heap, and sums up.
     pub(super) fn finish(mut self, walker: impl Fn(&[Run]) -> Result<Walker, ContractError>) -> Result<Carved, ContractError> {
         self.ask(walker)?;
         self.resolve();
+        self.link_neighbors();
         let dropped = self.unsupported();
         let mut queue: Vec<Addr> = self.outside.iter().copied().filter(|start| !dropped.contains(start)).collect();
         let mut reached: BTreeSet<Addr> = queue.iter().copied().collect();
