@@ -17,7 +17,7 @@ data! {
     MonoVTable {
         klass: Addr,
         domain: Addr,
-        /// The methods, and behind them the address of the static fields, if the class has any.
+        /// The methods, followed by the address of the static fields, if the class has any.
         vtable: Inline,
     }
 

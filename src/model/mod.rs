@@ -7,6 +7,7 @@ mod analyze;
 mod async_chains;
 mod bridge;
 mod by_type;
+mod carved;
 mod collection;
 mod collections;
 mod contracts;
@@ -66,6 +67,7 @@ pub use async_chains::{
 };
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 pub use by_type::{ObjectsByType, TypeBytes};
+pub use carved::{Carve, CarvedModel};
 pub use collection::{ContainerKind, ContainerModel, ItemModel};
 pub use collections::{
     CollectionKind, CollectionsModel, GcLatencyMode, GcReason, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration,
@@ -94,8 +96,8 @@ pub use handle::{
 };
 pub use header::{HeaderModel, HeaderState, SyncBlockModel};
 pub use heap::{
-    AllocContextModel, Carve, CarvedModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel,
-    HeapReport, HeapTotals, NamedCount,
+    AllocContextModel, ContextOwner, FinalizeQueueModel, GenerationModel, GenerationTableEntry, HeapDetail, HeapModel, HeapReport,
+    HeapTotals, NamedCount,
 };
 pub use heap_map::{HeapMapModel, HeapMapRow, MapBytes, MapCell, MapRows};
 pub use index_file::IndexReport;

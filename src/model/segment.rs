@@ -97,7 +97,7 @@ pub struct SegmentsReport {
     pub regions: Option<Vec<RegionModel>>,
     /// Set if the heap was carved: the segments are the ranges where objects were found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub carved: Option<super::CarvedModel>,
+    pub carved: Option<super::carved::CarvedModel>,
 }
 
 named_enum! {

@@ -162,6 +162,12 @@ impl Runtime {
             match (self.carved(&why), read) {
                 (Ok(carved), Some(read)) if carved.carved().is_none_or(|c| c.objects() == 0) => read,
                 (Err(_), Some(read)) => read,
+                // The reasons why the lists are lost.
+                (Ok(mut carved), Some(Ok(read))) => {
+                    carved.notes.extend(&read.notes);
+                    carved.notes.extend(&read.segments().notes);
+                    Ok(carved)
+                }
                 (carved, _) => carved,
             }
             .map(Arc::new)

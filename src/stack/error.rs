@@ -1,6 +1,7 @@
 //! Errors of stack walks.
 
 use super::UnwindError;
+use super::gc_info::GcInfoError;
 use crate::base::Addr;
 use crate::memory::ReadError;
 
@@ -29,6 +30,15 @@ pub(crate) enum StackError {
 }
 
 impl StackError {
+    /// The error for GC info at `at` that cannot be decoded.
+    pub(super) fn of_gc_info(at: Addr, error: GcInfoError) -> StackError {
+        match error {
+            GcInfoError::Missing(e) => StackError::Read(e),
+            GcInfoError::Version { .. } => StackError::Unsupported { at, what: "GC info of an unknown version" },
+            _ => StackError::invalid(at, "malformed GC info"),
+        }
+    }
+
     /// An error about invalid memory at `at`.
     pub(crate) const fn invalid(at: Addr, what: &'static str) -> StackError {
         StackError::Invalid { at, what }

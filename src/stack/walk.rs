@@ -224,7 +224,7 @@ impl StackWalker {
 
     fn decode(&self, code: &Code, at: Addr) -> Result<GcInfo, StackError> {
         let arch = self.frames.arch();
-        let info = GcInfo::decode(self.code.bytes(), at, code.gc_version, arch).map_err(|e| gc_error(at, e))?;
+        let info = GcInfo::decode(self.code.bytes(), at, code.gc_version, arch).map_err(|e| StackError::of_gc_info(at, e))?;
         let (stored, known) = (u64::from(info.header().code_length), code.code_length);
         let fits = match code.origin {
             CodeOrigin::Jitted { .. } => stored == known || known == 0,
@@ -249,15 +249,6 @@ impl StackWalker {
         };
         // If the clauses are not in the dump, the funclet is treated as a filter, which reports too much rather than too little.
         if matches!(filter, Ok(Some(false))) { Part::Handler } else { Part::Filter }
-    }
-}
-
-/// Converts an error of decoding GC info.
-fn gc_error(at: Addr, e: GcInfoError) -> StackError {
-    match e {
-        GcInfoError::Missing(e) => StackError::Read(e),
-        GcInfoError::Version { .. } => StackError::Unsupported { at, what: "GC info of an unknown version" },
-        _ => StackError::invalid(at, "malformed GC info"),
     }
 }
 
@@ -578,7 +569,7 @@ impl Walking<'_> {
         } else {
             self.out.hold(frame, most, |each| info.report(bytes, &state, each))
         };
-        let held = held.map_err(|e| gc_error(ip, e))?;
+        let held = held.map_err(|e| StackError::of_gc_info(ip, e))?;
         self.afford(frame.sp, held.saturating_mul(SLOT_BYTES));
         Ok(())
     }

@@ -118,7 +118,8 @@ fn a_core_without_a_list_of_mapped_files_says_so() {
         let (_, info) = ask(scrubbed.path(), &["info"]);
         assert!(info["warnings"].to_string().contains("no list of mapped files (NT_FILE): 0 ELF images"), "{name}: {}", info["warnings"]);
         let ran = run(&["handles", "--no-local-files", scrubbed.path().to_str().unwrap()]);
-        assert_eq!(ran.exit, Exit::NoRuntime, "{name}");
+        // A heap may be carved out of memory; handles are not known then.
+        assert!(matches!(ran.exit, Exit::NoRuntime | Exit::Partial), "{name}");
         // Otherwise a descriptor was found in memory, without the image in which the GC is searched.
         let is_listed = info["runtime"].is_null();
         let reason = "the dump has no list of modules (NT_FILE of an ELF core";

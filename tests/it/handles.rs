@@ -127,9 +127,9 @@ fn with_heaps(shape: Shape, count: u32) -> Target {
 fn an_impossible_number_of_heaps_is_reported_once() {
     for shape in crate::common::shapes() {
         let (exit, answer) = asked(&with_heaps(shape, (-3i32).cast_unsigned()), &["heap"]);
-        let first = &answer["warnings"][0];
-        assert_eq!((exit, &first["kind"]), (Exit::Partial, &json!("invalid")), "{first}");
-        assert!(first["message"].as_str().unwrap().contains("an invalid number of heaps: -3"), "{first}");
+        let said = |w: &&serde_json::Value| w["message"].as_str().unwrap().contains("an invalid number of heaps: -3");
+        let invalid: Vec<_> = answer["warnings"].as_array().unwrap().iter().filter(said).collect();
+        assert!(exit == Exit::Partial && invalid.len() == 1 && invalid[0]["kind"] == "invalid", "{}", answer["warnings"]);
 
         let (exit, answer) = asked(&with_heaps(shape, 100_000), &["heap"]);
         let warnings = answer["warnings"].as_array().unwrap();

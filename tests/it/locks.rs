@@ -319,6 +319,6 @@ fn a_class_constructor_that_waits_for_a_thread_which_waits_for_it_is_a_deadlock(
     assert_eq!(edges, [joined, (5, 4, "class-constructor".into(), "Pub.Boot".into())]);
     assert_eq!(deadlock["victims"], serde_json::json!([6, 7, 8]));
     let ran = crate::common::run(&["analyze", path.to_str().unwrap()]);
-    assert!(ran.out.contains("5 for the class constructor of Pub.Boot that 4 runs; 3 threads"), "{}", ran.out);
+    assert!(ran.out.contains("5 for the class constructor of Pub.Boot that 4 runs; 3 other threads"), "{}", ran.out);
     Ok(())
 }

@@ -135,7 +135,10 @@ fn containers_are_described_by_their_elements() {
         suspects.iter().any(|t| t.contains("held by Shop.Program.orders") && t.ends_with(": 2,000 entries Shop.OrderKey → Shop.Order")),
         "{suspects:?}"
     );
-    assert!(suspects.iter().any(|t| t.contains("held by Shop.Program.jobs") && t.ends_with(": 1,500 elements Shop.Order")), "{suspects:?}");
+    assert!(
+        suspects.iter().any(|t| t.contains("held by Shop.Program.jobs") && t.ends_with(": 1,500 elements of Shop.Order")),
+        "{suspects:?}"
+    );
     // Objects that the event and the source with the registrations retain are not suspects.
     assert!(!suspects.iter().any(|t| t.contains("Shop.Feed") || t.contains("CancellationTokenSource")), "{suspects:?}");
     let [source] = all("registrations")[..] else { panic!("{findings:?}") };

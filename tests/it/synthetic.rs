@@ -286,10 +286,14 @@ fn three_ways_to_have_no_gc_contract() {
         for (gc, message) in cases.clone() {
             let target = Spec { gc, ..Spec::standard(shape) }.build();
             for command in [&["heap"][..], &["segments"], &["handles"], &["oom"]] {
-                let (exit, text) = refuse(&target, command);
+                let (exit, text) = refuse(&target, &[command, &["--carve", "never"]].concat());
                 assert_eq!(exit, Exit::NoRuntime, "{text}");
                 assert!(text.contains(message), "{shape:?} {command:?}: {text}");
             }
+            // The heap is carved out of memory otherwise.
+            let (exit, heap) = ask_bytes(&target.to_elf_core(), &["heap"]);
+            assert_eq!(exit, Exit::Partial, "{}", heap["warnings"]);
+            assert!(heap["data"]["carved"]["because"].as_str().is_some_and(|why| why.contains(message)), "{}", heap["data"]["carved"]);
             // Threads do not need the GC.
             let (_, all) = ask_bytes(&target.to_elf_core(), &["threads"]);
             assert_eq!(all["data"]["threads"].as_array().unwrap().len(), 4);

@@ -83,13 +83,13 @@ fn methods_that_wait_for_one_promise_are_a_finding() {
     assert_eq!((text(finding, "id"), text(finding, "severity"), &finding["count"]), ("async-waits", "info", &json!(120)));
     assert_eq!(text(finding, "method"), "Lab.Waits.Leaf");
     let title =
-        "120 asynchronous methods wait for one promise that Lab.Waits.Never holds: 40 chains of up to 3 methods from Lab.Waits.Leaf";
+        "120 asynchronous methods wait for one TaskCompletionSource in Lab.Waits.Never: 40 chains of up to 3 methods from Lab.Waits.Leaf";
     assert!(text(finding, "title").starts_with(title), "{finding}");
     assert_eq!(answer["data"]["triage"][1]["found"], 0);
     assert_eq!(first(&path, &["--min-waits", "41"]), Value::Null);
     // Without the graph, only the holder is unknown.
     let quick = first(&path, &["--no-graph"]);
-    assert!(text(&quick, "title").starts_with("120 asynchronous methods wait for one promise: 40 chains"), "{quick}");
+    assert!(text(&quick, "title").starts_with("120 asynchronous methods wait for one TaskCompletionSource: 40 chains"), "{quick}");
     // Methods that wait for this promise and are in order.
     assert_eq!(first(&corpus::dump("net10-wks-asyncmix-heap"), &["--only", "async-waits"]), Value::Null);
 }
@@ -97,12 +97,12 @@ fn methods_that_wait_for_one_promise_are_a_finding() {
 /// An earlier version reported only the asynchronous methods, which users of a web server do not see.
 #[test]
 fn requests_without_an_answer_come_first() -> Tested {
-    let hung = "; 499 wait for a semaphore in Web.Program.Pay";
+    let hung = "; 499 wait in Web.Program.Pay for the semaphore in Web.PaymentGate.Slot";
     for dump in common::web_dumps()? {
         let (count, begin, end) = match dump.name.as_str() {
-            "web10-hung" => (560, "the oldest for 2 s, such as GET /pay/0", hung),
-            "web11-hung" => (560, "the oldest for 5 s, such as GET /pay/0", hung),
-            "web10-http2" => (30, "the oldest for 2 s, such as GET /export/11", "; all wait for a promise in "),
+            "web10-hung" => (560, "the oldest, GET /pay/0, for 2 s", hung),
+            "web11-hung" => (560, "the oldest, GET /pay/0, for 5 s", hung),
+            "web10-http2" => (30, "the oldest, GET /export/11, for 2 s", "; all wait in "),
             _ => continue,
         };
         let (_, answer) = ask(&dump.path, &["analyze"]);

@@ -5,7 +5,7 @@
 //! decrement of a thread-local counter. Only failures, and one read in about a thousand, cost more.
 //!
 //! * [`missed`]: failed reads are reported to the innermost open scope of their thread, which belongs to the answer's collector. Values
-//! that are kept for later answers keep their failed reads ([`missed::Kept`]).
+//!   that are kept for later answers keep their failed reads ([`missed::Kept`]).
 //! * [`cancel`]: cancelled work unwinds from its next check up to [`Cancel::run`](cancel::Cancel::run).
 //! * [`budget`]: limits on steps, bytes and memory that several readers share. A budget is passed as an argument.
 //! * [`reads`]: the number of reads that one look-up of code may take.

@@ -216,7 +216,7 @@ impl Mono {
             flags |= IS_NULLABLE;
         }
         let instance_size = self.class.read(memory, class, MonoClass::instance_size)?;
-        // Bounds lie behind the elements.
+        // The bounds are after the elements.
         let dimensions = || -> Result<u64, ReadError> {
             let rank = self.class.read(memory, class, MonoClass::rank)?;
             Ok(if category == Category::Array { u64::from(rank).saturating_mul(8) } else { 0 })
@@ -336,7 +336,7 @@ impl Mono {
         })
     }
 
-    /// The same of a class.
+    /// The same for a class.
     fn class_element(&self, memory: &Memory, class: Addr) -> Option<CorElementType> {
         let element = CorElementType::of(self.element(memory, class).ok()?)?;
         if !is_value(element) {
@@ -538,7 +538,7 @@ impl Mono {
     }
 }
 
-/// Whether values of this element type are no references.
+/// Whether values of this element type are not references.
 fn is_value(element: CorElementType) -> bool {
     use CorElementType as E;
     matches!(

@@ -1,4 +1,4 @@
-//! Names of types that a `MonoType` describes: arguments of generic instances that are no classes, and types of fields.
+//! Names of types that a `MonoType` describes: arguments of generic instances that are not classes, and types of fields.
 
 use super::Renderer;
 use super::places::Home;

@@ -36,7 +36,7 @@ impl Opener<'_> {
             }
         }
         if failures.is_empty() {
-            failures.push(format!("there is no overlay for {} {}", os.name(), arch.name()));
+            failures.push(format!("gcdump has no overlay of Mono for {} {}", os.name(), arch.name()));
         }
         Err(RuntimeError::Mono { path: self.path(), why: failures.join("; ") })
     }
@@ -97,7 +97,7 @@ struct Defaults {
     pointers: Vec<(&'static str, Addr)>,
 }
 
-/// What is looked for.
+/// The evidence that is searched for.
 struct Wanted<'m> {
     memory: &'m Memory,
     defaults: Bound<MonoDefaults>,

@@ -76,7 +76,7 @@ enum Kind {
     String,
 }
 
-/// What well-known method tables look like.
+/// The flags and sizes of well-known method tables.
 struct Wanted<'m> {
     memory: &'m Memory,
     table: Bound<MethodTable>,

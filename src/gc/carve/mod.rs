@@ -45,7 +45,7 @@ pub struct Carved {
     pub hits: u64,
     /// The method table of free space, where it was found by what it looks like.
     pub(super) free: Option<Addr>,
-    /// What was read of Mono's collector.
+    /// The structures that were read from Mono's collector.
     pub(super) sgen: Option<mono::Sgen>,
     /// Bytes of `ranges` between objects.
     gap_bytes: u64,

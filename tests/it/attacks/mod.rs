@@ -80,7 +80,7 @@ fn bounded(ran: &Ran) -> bool {
         "there are too many cross references",
     ];
     let ended = |message: &str| ends.iter().any(|end| message.starts_with(end));
-    let claimed = |message: &str| message.ends_with("of another thread: it is walked once") || message.ends_with("they are read once");
+    let claimed = |message: &str| message.ends_with("of another thread: it is walked once") || message.ends_with("those are read once");
     let noted = notes.any(|n| {
         let message = n["message"].as_str().unwrap();
         n["kind"] == "limit-hit" && ended(message) || n["kind"] == "invalid" && claimed(message)

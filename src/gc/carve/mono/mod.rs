@@ -1,7 +1,7 @@
 //! The heap of Mono: SGen's nursery, the blocks of its major heap, and its large objects.
 //!
 //! SGen publishes nothing. Its variables are found by their contents (`variables`), the objects by the structures that these lead to.
-//! What lies between objects (free memory of the nursery, free slots and ends of slots) becomes gaps of the segments.
+//! Memory between objects (free memory of the nursery, free slots and ends of slots) becomes gaps of the segments.
 //!
 //! Source: `docs/internals/mono.md`, with what was measured.
 
@@ -29,7 +29,7 @@ const FORWARDED: u64 = 1;
 /// Synchronization word of the arrays that fill unused memory of the nursery.
 const FILLER: u64 = u64::MAX;
 
-/// What was read of SGen.
+/// The structures that were read from SGen.
 #[derive(Clone, Debug, Default)]
 pub(in crate::gc) struct Sgen {
     /// Memory with objects, by address.

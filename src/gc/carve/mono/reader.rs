@@ -1,4 +1,4 @@
-//! What the readers of SGen share: layouts, sizes of objects, lists.
+//! The common parts of the readers of SGen: layouts, sizes of objects, lists.
 
 use std::sync::Arc;
 
@@ -79,7 +79,7 @@ impl<'m> Reader<'m> {
         found
     }
 
-    /// Size of the object at `at`, rounded up; `None` if there is none.
+    /// Size of the object at `at`, rounded up; `None` without an object there.
     pub(super) fn size(&mut self, at: Addr) -> Option<u64> {
         let word = self.memory.word(at).ok()?;
         let ty = self.type_in(word)?;
@@ -115,7 +115,7 @@ impl<'m> Reader<'m> {
         out
     }
 
-    /// The large objects from the one whose header is at `first`, with their sizes; empty if the list is none of large objects.
+    /// The large objects from the one whose header is at `first`, with their sizes; empty if the list is not one of large objects.
     pub(super) fn large_objects(&mut self, first: Addr) -> Vec<(Addr, u64)> {
         let (memory, word) = (self.memory, self.memory.ptr_bytes());
         let (mut out, mut at, mut seen) = (Vec::new(), first, Set::default());

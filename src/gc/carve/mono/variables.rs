@@ -8,7 +8,7 @@ use crate::memory::Image;
 
 /// Sizes of a nursery.
 const NURSERY: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 32;
-/// Kinds of handles, each with a list of its own.
+/// Kinds of handles, each with a separate list.
 pub(super) const HANDLE_LISTS: u64 = 5;
 
 /// The addresses of the variables.
