@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use super::carved::CarvedModel;
 use crate::base::{Addr, AddrRange, named_enum};
 
 named_enum! {
@@ -97,7 +98,7 @@ pub struct SegmentsReport {
     pub regions: Option<Vec<RegionModel>>,
     /// Set if the heap was carved: the segments are the ranges where objects were found.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub carved: Option<super::carved::CarvedModel>,
+    pub carved: Option<CarvedModel>,
 }
 
 named_enum! {

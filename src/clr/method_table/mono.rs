@@ -336,7 +336,7 @@ impl Mono {
         })
     }
 
-    /// The same for a class.
+    /// The element type of a field of the class: see [`Mono::field_element`].
     fn class_element(&self, memory: &Memory, class: Addr) -> Option<CorElementType> {
         let element = CorElementType::of(self.element(memory, class).ok()?)?;
         if !is_value(element) {
