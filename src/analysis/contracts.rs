@@ -60,7 +60,8 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
             }
             GlobalValue::Pointer(a) => {
                 model.address = Some(*a);
-                // Heap dumps do not have image pages that were never written, nor pages of literals.
+                // Heap dumps contain neither unmodified image pages nor read-only data. Only values that a complete dump of this kind would
+                // contain are noted as missing.
                 let content = tried(|| memory.ptr(*a));
                 if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
                     notes.add(Missing::Layouts, e.address, format!("the value of {name} cannot be read: {e}"));
@@ -74,7 +75,7 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
     let checked = d.scope();
     let mut found: Vec<CheckModel> = checks::run(&checked, memory, runtime.limits()).into_iter().map(check).collect();
     notes.extend(&checked.losses());
-    // Rejected overlays are listed even among the self-checks.
+    // Each rejected overlay is listed as a failed self-check.
     let refused = |facts: &String| CheckModel { name: "overlay".into(), outcome: CheckOutcome::Failed, facts: facts.clone() };
     found.extend(runtime.description().refused.iter().map(refused));
     let (types, globals): (Vec<TypeModel>, Vec<GlobalModel>) =

@@ -45,8 +45,8 @@ impl Precodes {
 
     /// The method of the precode at `entry`, as recognized by `is_method`; `None` if no precode is there.
     ///
-    /// The data is one page after the code. The other words of a fixup precode are code addresses, so the two kinds are distinguished by
-    /// the word that is a method.
+    /// The data is one page after the code. The kind of a precode follows from the word that contains a MethodDesc: the other words of a
+    /// fixup precode are code addresses.
     pub(crate) fn method(&self, entry: Addr, is_method: impl Fn(Addr) -> bool) -> Option<Addr> {
         let data = entry.plus(self.page);
         let candidate = |offset: u64| self.memory.ptr(data.plus(offset)).ok().filter(|method| is_method(*method));
@@ -55,8 +55,8 @@ impl Precodes {
 }
 
 impl Precodes {
-    /// Candidates for the target of the precode at `entry` of the method `desc`; empty if no precode of that method is there. The kinds
-    /// have different orders of words, which no descriptor contains.
+    /// Candidates for the target of the precode at `entry` of the method `desc`; empty if no precode of that method is there. The offset of
+    /// the target depends on the kind of precode, and descriptors do not contain it, so each other word of the data is a candidate.
     ///
     /// Precodes are pointer-aligned (`PRECODE_ALIGNMENT`), so unaligned words are rejected without reading their data.
     pub(crate) fn targets(&self, entry: Addr, desc: Addr) -> Vec<Addr> {

@@ -22,7 +22,7 @@ use crate::memory::{FileSearch, Memory};
 pub(crate) struct Label {
     /// Name of the type, or a placeholder.
     pub name: Name,
-    /// Whether the name, or a part of it, is missing from the dump, so that it differs from the name with the module files.
+    /// Whether the name, or a part of it, is missing from the dump, so that another name would be shown if module files were available.
     pub is_lost: bool,
 }
 
@@ -35,14 +35,15 @@ pub struct TypeNames {
     native_aot: Option<Arc<Program>>,
     memory: Arc<Memory>,
     longest: usize,
-    /// Budget for the names and fields of types, since forged types may share the bytes from which names are built.
+    /// Budget for the names and fields of types. Many types of a forged dump may share the bytes from which their names are built, so the
+    /// size of the dump does not limit the size of all names.
     budget: Budget,
     cache: Mutex<Map<Addr, Kept<Arc<TypeName>>>>,
 }
 
 impl TypeNames {
-    /// Binds to a runtime. `site` is the location of the runtime; the module of a NativeAOT program has the names. `search` determines
-    /// where to find module files for metadata missing from the dump; `None` means nowhere.
+    /// Binds to a runtime. `site` is the location of the runtime; it is used only for a NativeAOT program, whose module contains the names.
+    /// `search` determines where to find module files for metadata missing from the dump; `None` means nowhere.
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor does not have
@@ -101,7 +102,7 @@ impl TypeNames {
         Arc::clone(cache.entry(mt).or_insert(name).get())
     }
 
-    /// Adds the source form to `name`, which is that of the type with the method table at `mt`.
+    /// Adds the display form to `name`. `mt` is the method table of the type with that name.
     fn with_source(&self, mt: Addr, name: TypeName) -> TypeName {
         let machine = || TypeNames::method_table_of(*self.arguments(&self.tables.read(mt).ok()?)?.last()?);
         let source = Boxed::of(&name.name).and_then(|found| found.shown(|| self.shares_method(machine(), found.machine)));
@@ -121,8 +122,8 @@ impl TypeNames {
         self.beside(shares).unwrap_or(false)
     }
 
-    /// Runs `ask`, which reads metadata that only the display form needs. Trimmed copies by earlier editions may not contain that metadata,
-    /// so its absence from a trimmed copy is not a loss.
+    /// Runs `ask`, which reads metadata that only the display form needs. A trimmed copy made by an earlier version of gcdump may not
+    /// contain that metadata, so its absence from a trimmed copy is not a loss.
     pub(super) fn beside<T>(&self, ask: impl FnOnce() -> T) -> T {
         let (found, missed) = watched(ask);
         if !self.memory.is_trimmed() && self.memory.has_lost(&missed) {
@@ -131,7 +132,8 @@ impl TypeNames {
         found
     }
 
-    /// The method of the state machine with the method table at `machine`; the name of its type, if another compiler generated it.
+    /// The name of the method whose state machine has the method table at `machine`. If the state machine's name does not have the form
+    /// that the C# compiler generates, returns the state machine's name.
     pub(crate) fn kickoff(&self, machine: Addr) -> Name {
         let name = self.name(machine);
         let method = generated::kickoff(&name.name, || self.shares_method(Some(machine), &name.name));
@@ -162,7 +164,7 @@ impl TypeNames {
         self.once(Addr::NULL, |r| r.with(notation).list(arguments))
     }
 
-    /// Formats a name that is not cached.
+    /// Formats a name without caching it.
     fn once(&self, of: Addr, write: impl FnOnce(Renderer<'_>) -> TypeName) -> Arc<TypeName> {
         let name = (!self.spent()).then(|| write(self.renderer())).filter(|name| self.afford(name.bytes()));
         Arc::new(name.unwrap_or_else(|| TypeName::unknown(of)))

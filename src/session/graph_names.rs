@@ -9,7 +9,8 @@ use crate::heapgraph::{HeapGraph, RawRoot};
 use crate::model::{RootModel, Stacks};
 
 impl HeapGraph {
-    /// Returns `namer` with the modules that named roots while this graph was built, so that an answer about it has the notes on them.
+    /// Adds the modules that supplied names of roots while this graph was built, so that the answer has the notes about these modules.
+    /// Returns `namer`.
     pub(crate) fn namer(&self, namer: Namer) -> Namer {
         namer.include(self.modules());
         namer

@@ -7,14 +7,16 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Count, len64};
 use crate::model::{AsyncRoot, AsyncRow};
 
-/// Greatest depth of a tree, and most threads listed in a row.
+/// Maximum depth of a tree.
 const MAX_DEPTH: u32 = 1000;
+/// Maximum number of threads that one row lists.
 const MAX_THREADS: usize = 8;
 
-/// Rows that are still to be written: their depth, and nodes with an equal key.
+/// A row that is still to be written: its depth, and its nodes, which have equal keys.
 type Level = (u32, Vec<NodeIndex>);
 
-/// The trees of `paths`, whose roots are `roots`: those with the most chains first, at most `top`. Also returns the total number of trees.
+/// Merges `paths` into one tree for each kind and label of root. Returns the `top` trees with the most chains, in descending order, and the
+/// total number of trees.
 pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top: usize) -> (Vec<AsyncRow>, usize) {
     let mut groups: Map<(crate::model::AsyncRootKind, crate::base::Name), (u64, Vec<usize>)> = Map::default();
     for (i, (_, root)) in paths.iter().enumerate() {

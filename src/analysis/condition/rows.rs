@@ -1,4 +1,4 @@
-//! Conditions on the rows of lists: what conditions on objects call a property or a field is a column here.
+//! Conditions on the rows of lists. The names that refer to properties and fields in conditions on objects refer to columns here.
 
 use super::{Condition, Node, Number, Operand, Property, Subject, Term};
 use crate::base::Name;
@@ -32,7 +32,7 @@ impl<F: FnMut(&str) -> Option<Term>> Subject for Columns<F> {
 }
 
 impl Condition {
-    /// Whether it holds for certain for a row with these values.
+    /// Whether the condition is true, neither false nor undetermined, for a row. `value` returns the row's value in the column of a name.
     pub fn holds_for_row<'r>(&self, mut value: impl FnMut(&str) -> Option<RowValue<'r>>) -> bool {
         let term = |name: &str| {
             Some(match value(name)? {

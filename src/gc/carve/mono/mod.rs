@@ -1,6 +1,7 @@
 //! The heap of Mono: SGen's nursery, the blocks of its major heap, and its large objects.
 //!
-//! SGen publishes nothing. Its variables are found by their contents (`variables`), the objects by the structures that these lead to.
+//! SGen publishes nothing. Its variables are found by their contents (`variables`); the objects are found through the structures to which
+//! the variables refer.
 //! Memory between objects (free memory of the nursery, free slots and ends of slots) becomes gaps of the segments.
 //!
 //! Source: `docs/internals/mono.md`, with what was measured.
@@ -24,7 +25,7 @@ use reader::{FLAGS, Reader};
 pub(crate) use roots::{SgenRoots, SgenSource};
 use variables::Variables;
 
-/// Bit of the first word of an object: the rest is the address of the copy that replaces it.
+/// Flag in the first word of an object: if set, the object was moved, and the word without flags is the address of the copy.
 const FORWARDED: u64 = 1;
 /// Synchronization word of the arrays that fill unused memory of the nursery.
 const FILLER: u64 = u64::MAX;
@@ -126,7 +127,7 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
 }
 
 impl Reader<'_> {
-    /// The memory of the nursery at the variables `at`.
+    /// Reads the address range of the nursery from its variables, which are at `at`.
     fn nursery_range(&self, at: Addr) -> Option<AddrRange> {
         let start = self.nursery.get(self.memory, at, SgenNursery::start)?;
         Some(AddrRange::new(start, self.nursery.get(self.memory, at, SgenNursery::end)?))
@@ -219,7 +220,7 @@ impl Reader<'_> {
         block.is_aligned(self.block_bytes).then_some(())?;
         let slot = u64::from(self.block.get(memory, block, SgenBlock::obj_size)?);
         (slot >= self.tables.smallest() && slot.is_multiple_of(word)).then_some(())?;
-        // One mark bit for each word, in words of 32 bits.
+        // The header ends with the mark bits, an array of `u32` with one bit for each pointer-sized word of the block.
         let marks = self.block_bytes.checked_div(word.saturating_mul(8))?;
         let first = self.block.offset(SgenBlock::mark_words)?.checked_add(marks)?.checked_next_multiple_of(16)?;
         let count = self.block_bytes.checked_sub(first)?.checked_div(slot)?;
@@ -228,7 +229,7 @@ impl Reader<'_> {
         for _ in 0..count {
             let next = at.plus(slot);
             let value = memory.word(at).unwrap_or(0);
-            // Free slots are a list.
+            // Free slots form a linked list: the first word of each is the address of the next one in this block, or zero.
             let is_free = value == 0 || value & FORWARDED != 0 || (block <= Addr(value) && Addr(value) < end);
             match self.size(at).filter(|size| !is_free && *size <= slot) {
                 Some(size) => {
