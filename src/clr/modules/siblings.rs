@@ -30,8 +30,7 @@ impl Module {
     }
 
     /// Whether several compiler-generated members have the source name of `name`, which the type in row `rid` declares. Also true if the
-    /// answer exceeds the budget.
-    /// does not allow finding out.
+    /// budget does not suffice to find out.
     fn shares_name(&self, metadata: &Metadata, rid: u32, name: &str) -> bool {
         let Some(part) = shared_part(name) else { return false };
         let mut of = rid;
