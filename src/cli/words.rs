@@ -374,7 +374,7 @@ mod tests {
                 "stat takes one dump: gcdump diff a.dmp b.dmp compares two, gcdump fleet a.dmp b.dmp -o FOLDER makes tables of many",
             ),
             ("export x.dmp", "export: the format is missing: export FORMAT x.dmp, with one of heapsnapshot, gcdump, parquet, csv, ndjson"),
-            ("verifyobj x.dmp", "verifyobj: an argument is missing, which --object takes here"),
+            ("verifyobj x.dmp", "verifyobj: an argument for --object is missing"),
         ] {
             assert_eq!(line(typed).unwrap_err(), message, "{typed}");
         }

@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(ages("First-Name", 0, 0).0, [9, 1, 2, 2]);
         let whole: Vec<u64> = (0..4).flat_map(|skip| ages("age", skip, 1).0).collect();
         assert_eq!(whole, [9, 2, 2, 1]);
-        assert_eq!(ages("name", 0, 0).1.unwrap_err(), "no order by name: this can be sorted by first_name, age, born");
+        assert_eq!(ages("name", 0, 0).1.unwrap_err(), "cannot sort by name: this can be sorted by first_name, age, born");
     }
 
     #[test]
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(of("age = 2"), (vec!["Tom"], Some(3), Ok("row 1 of 2 cats".into())));
         assert_eq!(of("first_name ~ \"*e*\" and born != null").0, ["Abe"]);
         assert_eq!(of("born = null").0, ["Eve"]);
-        assert_eq!(of("nothing = 1").2.unwrap_err(), "--where: no list has nothing; the columns are first_name, age, born");
+        assert_eq!(of("nothing = 1").2.unwrap_err(), "--where: no list has a column nothing; the columns are first_name, age, born");
     }
 
     #[test]

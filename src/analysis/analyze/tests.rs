@@ -364,7 +364,7 @@ fn waste_is_reported_from_a_share_of_the_heap_on() {
     let found = waste(1 << 20, 1 << 21);
     assert_eq!(
         found[0].title,
-        "5 strings have the text of others: 1,048,576 bytes, 50.0 % of the heap; worst: 5 × System.String \"a b\" with 1 bytes"
+        "5 strings have the text of others: 1.0 MiB (50.0 % of the heap); worst: 5 × System.String \"a b\" with 1 byte"
     );
 }
 

@@ -73,6 +73,6 @@ mod tests {
         }
         let list = json!({ "dumps": [{ "path": "/d/a.dmp", "bytes": 5 }] });
         assert_eq!(all(&list)[0]["uri"], "gcdump://dump//d/a.dmp");
-        assert_eq!(contents("u", "t")["contents"][0]["text"], "t");
+        assert_eq!(contents("u", "t")[0]["text"], "t");
     }
 }
