@@ -51,7 +51,7 @@ fn references_match_the_gcdesc() {
         if runtime.descriptor().is_native_aot() {
             continue;
         }
-        // Without the variables of the runtime there are no lists of modules and threads.
+        // The lists of modules and threads need the variables of the runtime.
         if runtime.threads().is_err() {
             continue;
         }

@@ -13,7 +13,7 @@ pub const MAX_NODES: u32 = u32::MAX - 3;
 /// Why a graph could not be built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// More nodes than [`MAX_NODES`].
+    /// More nodes than `MAX_NODES`.
     #[error("the graph has {0} nodes, but at most {MAX_NODES} are supported")]
     TooManyNodes(u64),
     /// More edges than 32-bit offsets can count.
