@@ -29,7 +29,8 @@ pub(super) fn registered(
             SgenSource::ThreadStatic => RootKind::ThreadStatic,
             SgenSource::Runtime => RootKind::ExternalMemory,
         };
-        if !options.wants(kind) || roots.roots.len() >= runtime.limits().roots || !budget.memory(ROOT_BYTES) {
+        // One root beyond the limit lets the caller report that roots are left out.
+        if !options.wants(kind) || roots.roots.len() > runtime.limits().roots || !budget.memory(ROOT_BYTES) {
             continue;
         }
         let name = match kind {
