@@ -125,6 +125,14 @@ pub struct RootModel {
     pub thread: Option<u32>,
 }
 
+impl RootModel {
+    /// The method whose frame holds the object; `None` for other roots than those of stacks, and for words without a frame.
+    pub(crate) fn method(&self) -> Option<&str> {
+        let (method, _) = self.label.split_once(" thread ").filter(|_| self.kind.is_of_stacks())?;
+        Some(method)
+    }
+}
+
 /// Roots of one kind.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]

@@ -148,30 +148,32 @@ impl Runtime {
             let threads = tried(|| self.threads_if_any(&Collector::new()));
             let image = self.description().gc_image.as_ref();
             let carve = self.process().carve;
-            let read = match carve {
-                Carve::Always => None,
-                Carve::Auto | Carve::Never => Some(Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads)),
-            };
-            let why = match &read {
-                None => "that was asked for".into(),
-                Some(_) if carve == Carve::Never => return read.unwrap_or_else(|| self.carved("")).map(Arc::new),
-                Some(Err(e)) => e.to_string(),
-                Some(Ok(gc)) if gc.has_heap() => return read.unwrap_or_else(|| self.carved("")).map(Arc::new),
-                Some(Ok(_)) => "the GC's lists of segments are lost".into(),
-            };
-            match (self.carved(&why), read) {
-                (Ok(carved), Some(read)) if carved.carved().is_none_or(|c| c.objects() == 0) => read,
-                (Err(_), Some(read)) => read,
-                // The reasons why the lists are lost.
-                (Ok(mut carved), Some(Ok(read))) => {
-                    carved.notes.extend(&read.notes);
-                    carved.notes.extend(&read.segments().notes);
-                    Ok(carved)
-                }
-                (carved, _) => carved,
+            if carve == Carve::Always {
+                return self.carved("that was asked for").map(Arc::new);
+            }
+            let read = Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads);
+            match read {
+                Ok(gc) if carve == Carve::Never || gc.has_heap() => Ok(gc),
+                Err(e) if carve == Carve::Never => Err(e),
+                read => self.carved_instead(read),
             }
             .map(Arc::new)
         })
+    }
+
+    /// The carved heap, or else `read`, which has no heap.
+    fn carved_instead(&self, read: Result<Answer<Gc>, ContractError>) -> Result<Answer<Gc>, ContractError> {
+        let why = read.as_ref().map_or_else(ToString::to_string, |_| "the GC's lists of segments are lost".into());
+        let Ok(mut carved) = self.carved(&why) else { return read };
+        if carved.carved().is_none_or(|c| c.objects() == 0) {
+            return read;
+        }
+        // The reasons why the lists are lost.
+        if let Ok(read) = read {
+            carved.notes.extend(&read.notes);
+            carved.notes.extend(&read.segments().notes);
+        }
+        Ok(carved)
     }
 
     /// The heap without the GC's structures, `why` completing a sentence.

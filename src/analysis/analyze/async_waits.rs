@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
+use super::requests::unanswered;
 use crate::analysis::async_chains::is_library;
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Count, Name, thousands};
@@ -74,7 +75,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
         counted(crowd.longest, "method"),
     );
     let stuck = || {
-        let unanswered = || super::requests::find(answers).is_ok_and(|found| !found.is_empty());
+        let unanswered = || unanswered(answers).is_ok_and(|requests| !requests.is_empty());
         answers.locks().is_ok_and(|l| !l.deadlocks.is_empty()) || answers.pool().is_ok_and(|p| p.starved) || unanswered()
     };
     let severity = if cycle || stuck() { ProblemSeverity::Warning } else { ProblemSeverity::Info };

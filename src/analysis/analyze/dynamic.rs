@@ -71,8 +71,7 @@ fn emitter(answers: &Answers<'_>) -> Option<String> {
     // The finding is shown without a method then.
     let found = paths(heap, &query).ok()?.data;
     let roots = found.paths.iter().flat_map(|path| &path.roots).filter(|root| root.kind == RootKind::Stack);
-    let method =
-        roots.filter_map(|root| root.label.split_once(" thread ")).map(|(method, _)| method).find(|method| method.contains('('))?;
+    let method = roots.filter_map(|root| root.method()).find(|method| method.contains('('))?;
     Some(format!("{method} has made one of them"))
 }
 

@@ -19,7 +19,8 @@ use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestSta
 /// Milliseconds after which people give up on a request.
 const LONG_MS: u64 = 10_000;
 
-pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+/// The requests that are not answered; none if they are fewer than the threshold.
+pub(super) fn unanswered<'a>(answers: &'a Answers<'_>) -> Result<Vec<&'a RequestModel>, Skip> {
     let open = || answers.http().map(|http| http.requests.iter().filter(|request| request.state == RequestState::Processing));
     let mut crowds: Map<Addr, u64> = Map::default();
     open()?.filter_map(crowded).for_each(|at| crowds.entry(at).or_default().bump());
@@ -27,8 +28,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         |request: &RequestModel| crowded(request).and_then(|at| crowds.get(&at)).is_some_and(|n| *n >= answers.thresholds().waits);
     let is_old = |request: &RequestModel| request.age_ms.is_some_and(|ms| ms >= LONG_MS);
     let stuck: Vec<&RequestModel> = open()?.filter(|request| is_old(request) || in_crowd(request)).collect();
-    let (least, count) = (answers.thresholds().requests, len64(stuck.len()));
-    let Some(oldest) = stuck.iter().max_by_key(|request| request.age_ms).filter(|_| count >= least) else { return Ok(Vec::new()) };
+    Ok(if len64(stuck.len()) >= answers.thresholds().requests { stuck } else { Vec::new() })
+}
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let stuck = unanswered(answers)?;
+    let count = len64(stuck.len());
+    let Some(oldest) = stuck.iter().max_by_key(|request| request.age_ms) else { return Ok(Vec::new()) };
     let example = line(oldest);
     let age = match oldest.age_ms.map(|ms| seconds(ms / 1000)) {
         Some(age) if example.is_empty() => format!(", the oldest for {age}"),

@@ -12,8 +12,8 @@ use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::{in_units, percent};
 use crate::analysis::retained::held_by;
-use crate::base::{len64, thousands};
-use crate::model::{Problem, ProblemId, ProblemSeverity, RootKind, Suspect, SuspectKind};
+use crate::base::{len64, thousands, total};
+use crate::model::{Problem, ProblemId, ProblemSeverity, RootKind, RootModel, Suspect, SuspectKind};
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let report = if least.share < answers.thresholds().share { answers.retained_listed()? } else { answers.retained()? };
@@ -40,9 +40,7 @@ enum Alike<'s> {
 
 impl<'s> Alike<'s> {
     fn of(suspect: &'s Suspect, number: usize) -> Alike<'s> {
-        let held = suspect.roots.first().filter(|root| matches!(root.kind, RootKind::Stack | RootKind::Register));
-        let method = held.and_then(|root| root.label.split_once(" thread ")).map(|(method, _)| method);
-        match (suspect.kind, method) {
+        match (suspect.kind, suspect.roots.first().and_then(RootModel::method)) {
             (SuspectKind::Object, Some(method)) => Alike::OnStacks(&suspect.type_name, method),
             _ => Alike::Single(number),
         }
@@ -55,9 +53,9 @@ const OBJECTS: usize = 3;
 /// Returns the finding about suspects that are alike.
 fn merged(answers: &Answers<'_>, first: &Suspect, all: &[&Suspect]) -> Problem {
     // None of them dominates another, so nothing is counted twice.
-    let retained = all.iter().fold(0u64, |sum, s| sum.saturating_add(s.retained));
+    let retained = total(all.iter().map(|s| s.retained));
     let share = all.iter().map(|s| s.share).sum::<f64>();
-    let method = first.roots.first().and_then(|root| root.label.split_once(" thread ")).map_or("a method", |(method, _)| method);
+    let method = first.roots.first().and_then(RootModel::method).unwrap_or("a method");
     let objects: Vec<String> = all.iter().filter_map(|s| s.address).take(OBJECTS).map(|object| object.to_string()).collect();
     let more = if all.len() > objects.len() { ", …" } else { "" };
     let below = first.below.first().map(|b| format!(", in the first {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();

@@ -125,6 +125,10 @@ pub(in crate::gc) struct Run {
 const LONG: u64 = 16;
 
 impl Run {
+    pub(in crate::gc) fn bytes(&self) -> u64 {
+        self.end.since(self.start).unwrap_or(0)
+    }
+
     /// Whether so many objects follow each other, or so far, that it cannot be by chance.
     pub(super) fn is_long(&self) -> bool {
         self.objects >= LONG || self.bridged

@@ -88,14 +88,14 @@ impl LeftOut {
     fn add(&mut self, run: &Run) {
         self.runs.bump();
         self.objects.grow(run.objects);
-        self.bytes.grow(run.end.since(run.start).unwrap_or(0));
+        self.bytes.grow(run.bytes());
     }
 }
 
 impl Carved {
     /// Bytes of the objects.
     pub fn bytes(&self) -> u64 {
-        total(self.ranges.iter().map(|r| r.end.since(r.start).unwrap_or(0))).saturating_sub(self.gap_bytes)
+        total(self.ranges.iter().map(Run::bytes)).saturating_sub(self.gap_bytes)
     }
 
     /// Number of objects, free blocks included.
@@ -144,7 +144,7 @@ impl Carved {
     pub(super) fn segments(&self, memory: &Memory) -> Vec<SegmentModel> {
         let mut out: Vec<SegmentModel> = self.ranges.iter().map(|run| segment(run, memory)).collect();
         if let Some(sgen) = &self.sgen {
-            out.iter_mut().zip(&sgen.segments).for_each(|(segment, (_, generation))| segment.generation = *generation);
+            out.iter_mut().zip(&sgen.generations).for_each(|(segment, generation)| segment.generation = *generation);
         }
         out
     }

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use super::{Carved, Run};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Collector, Count, Missing};
+use crate::base::{Addr, AddrRange, Collector, Count, Missing, total};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{SgenBlock, SgenFragment, SgenNursery};
 use crate::memory::{Image, Memory};
@@ -33,8 +33,8 @@ const FILLER: u64 = u64::MAX;
 /// The structures that were read from SGen.
 #[derive(Clone, Debug, Default)]
 pub(in crate::gc) struct Sgen {
-    /// Memory with objects, by address.
-    pub(in crate::gc) segments: Vec<(AddrRange, Generation)>,
+    /// The generation of each range with objects.
+    pub(in crate::gc) generations: Vec<Generation>,
     /// Parts of segments without objects, by address.
     pub(in crate::gc) gaps: Vec<AddrRange>,
     pub(in crate::gc) handles: Vec<HandleModel>,
@@ -110,12 +110,11 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
     reader.budget.note("reading the heap of Mono", notes);
     found.gaps.sort_unstable_by_key(|gap| gap.start);
     found.segments.sort_unstable_by_key(|(run, _)| run.start);
-    let bytes = |run: &Run| run.end.since(run.start).unwrap_or(0);
     Ok(Carved {
-        searched: found.segments.iter().fold(0, |n: u64, (run, _)| n.saturating_add(bytes(run))),
+        searched: total(found.segments.iter().map(|(run, _)| run.bytes())),
         gap_bytes: found.gap_bytes,
         sgen: Some(Sgen {
-            segments: found.segments.iter().map(|(run, of)| (AddrRange::new(run.start, run.end), *of)).collect(),
+            generations: found.segments.iter().map(|(_, generation)| *generation).collect(),
             gaps: found.gaps,
             handles,
             roots,
