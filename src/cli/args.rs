@@ -211,7 +211,7 @@ impl DumpArg {
     }
 }
 
-/// Whether screens show all frames of the framework: the same option of every command with stacks or chains.
+/// Shows all frames of the framework. All commands with stacks or chains share it.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct FrameworkArg {
     /// Show all frames of .NET and its libraries. By default, tables and pages fold each run of them into one line; other formats always
@@ -220,7 +220,7 @@ pub struct FrameworkArg {
     pub(super) framework: bool,
 }
 
-/// Which stack values count as roots: the same option of every command that follows roots.
+/// Selects the stack values that are roots. All commands that follow roots share it.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct StacksArg {
     /// Which stack and register values count as roots. For retained sizes, handles, statics and finalization queues come first: a

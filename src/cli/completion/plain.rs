@@ -159,8 +159,8 @@ fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"' | '\u{2018}'..='\u{201b}' | '\u{201c}'..='\u{201e}')
 }
 
-/// Quotes a name for PowerShell: verbatim, or in single quotes unless a quote is open. Names with characters beyond ASCII are omitted, because
-/// PowerShell treats some of them as quotes and a console may decode others as such; so are names that Windows PowerShell passes as several words.
+/// Quotes a name for PowerShell, with single quotes if necessary. Returns `None` if it needs quotes while a quote is open, if PowerShell or the
+/// console may read one of its non-ASCII characters as a quote, and if Windows PowerShell would pass it as several words.
 pub fn in_powershell(name: &str, quoted: bool) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=\\".contains(c);
     if name.chars().all(plain) {

@@ -24,7 +24,7 @@ const PIECE: usize = 64 << 10;
 /// Maximum size in bytes of a text from a server: the index of a feed.
 const MAX_TEXT: u64 = 1 << 20;
 
-/// Reasons for which a file was not downloaded.
+/// Reasons why a file was not downloaded.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The server does not have it.
@@ -52,7 +52,7 @@ pub(super) struct Client<'p> {
     down: RefCell<BTreeSet<String>>,
 }
 
-/// A response, and whether it begins at the requested byte.
+/// A response, and its URL after redirects.
 struct Answer {
     response: Response<Body>,
     url: String,
@@ -142,9 +142,9 @@ impl<'p> Client<'p> {
         }
     }
 
-    /// Copies a body to the end of a file. Returns why it was cut off, if it was.
+    /// Copies a body to the end of a file. Returns the error if the connection was cut.
     fn copy(&self, body: Body, most: u64, to: &mut &File, done: &mut u64, deadline: Option<Instant>) -> Result<Option<String>, Trouble> {
-        // The limit is enforced below.
+        // Disables the limit of ureq: `most` is enforced below.
         let mut body = body.into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; PIECE];
         loop {

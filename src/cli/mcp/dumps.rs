@@ -90,7 +90,7 @@ impl Dumps {
         self.open.clear();
     }
 
-    /// Names the folders in a message.
+    /// Formats the folders for a message.
     fn named(&self) -> String {
         match self.roots.as_slice() {
             [] => "the dump that the server was started with".into(),
@@ -114,8 +114,8 @@ impl Dumps {
         Found::open(self.root_of(path)?, path)
     }
 
-    /// Opens the file that `given` names: a path, or a path relative to a root; the only dump if `None`. The result is the open file, since
-    /// its name may refer to another file by now.
+    /// Opens the file that `given` names by an absolute path or a path relative to a root; `None` opens the default dump. Returns the open file,
+    /// because its path may refer to another file later.
     ///
     /// # Errors
     /// Files that may not be read, and everything other than regular files.
