@@ -100,7 +100,7 @@ impl Command for Trim {
             module_bytes: self.with_modules.then(|| copying.module_bytes()),
             redacted: written.redacted,
         };
-        // Memory that the dump does not contain makes answers partial, but not the copy: its notes are left out.
+        // Memory that the dump does not contain makes answers partial, but not the copy.
         let mut notes = dump.notes().clone();
         if self.with_modules {
             let query = ModulesQuery { runtime: at.config.runtime, needed: true, ..ModulesQuery::default() };
