@@ -72,7 +72,7 @@ impl std::fmt::Debug for Target<'_> {
 pub(crate) struct Reasons(Vec<String>);
 
 impl Reasons {
-    /// Returns `line` without a reason that an earlier line has.
+    /// Returns `line`. If it ends with the reason of an earlier line, `as above` replaces the reason.
     pub(crate) fn once(&mut self, line: String) -> String {
         /// Minimum length in bytes of a reason that is removed.
         const SHORTEST: usize = 40;

@@ -282,7 +282,7 @@ fn no_checks(out: &Out<'_>) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// Returns a hash for each check that is the same for every dump: of the command, the identifier, and the position among checks with that
+/// Returns a hash of each check, which is the same for every dump: it covers the command, the identifier, and the position among checks with this
 /// identifier.
 fn fingerprints(command: &str, checks: &[Check]) -> Vec<String> {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();

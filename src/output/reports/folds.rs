@@ -60,8 +60,8 @@ fn kind(managed: bool, module: Option<&str>, method: Option<&str>) -> Kind {
     }
 }
 
-/// Groups the frames of a stack, innermost first; `None` is a line that is never folded. The innermost method is kept, since it shows what
-/// the thread does or waits in, and so is the method that the program called to get there.
+/// Groups the frames of a stack, innermost first; `None` is a line that is never folded. The innermost method is kept, since it shows what the thread
+/// does or waits in, and so is the framework method that the program called.
 pub(super) fn of_stack(frames: &[Option<&StackFrameModel>]) -> Vec<Part> {
     let kinds: Vec<Kind> = frames
         .iter()
@@ -90,7 +90,7 @@ fn parents(len: usize, depth: impl Fn(usize) -> u32) -> Vec<Option<usize>> {
 /// Groups the rows of a tree in preorder. `depth` is the depth of a row, and `folds` whether it may be folded. Only rows without a branch are
 /// folded.
 fn of_tree(len: usize, depth: impl Fn(usize) -> u32, folds: impl Fn(usize) -> bool, same: impl Fn(usize, usize) -> bool) -> Vec<Part> {
-    // Rows with exactly one child.
+    // Number of children of each row.
     let mut children = vec![0u32; len];
     for parent in parents(len, &depth).into_iter().flatten() {
         if let Some(n) = children.get_mut(parent) {
@@ -162,7 +162,7 @@ pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
     of_tree(rows.len(), depth, folds, same)
 }
 
-/// Whether a task is still waiting, like most tasks of a chain. Others are shown.
+/// Whether a task has not completed, or its status is unknown. Rows of completed tasks are not folded.
 fn is_pending(status: Option<TaskStatus>) -> bool {
     !matches!(status, Some(TaskStatus::RanToCompletion | TaskStatus::Canceled | TaskStatus::Faulted))
 }

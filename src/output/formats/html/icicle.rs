@@ -15,7 +15,7 @@ const ROW: u32 = 22;
 /// Number of hues for types.
 const HUES: u64 = 8;
 
-/// A box with its begin and end, in bytes of the whole.
+/// A box and its start, in bytes of the whole.
 struct Placed<'i> {
     of: &'i IcicleBox,
     from: u64,
