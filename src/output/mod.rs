@@ -124,7 +124,7 @@ fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> i
     format.writer().end(out, &Printed { head: out.head, answer })
 }
 
-/// A section with these columns only, if it is a table that has one of them.
+/// Restricts a table to these columns. Other sections, and tables without any of these columns, are unchanged.
 fn only<'r>(section: Section<'r>, names: &[String]) -> Section<'r> {
     match section {
         Section::Table(mut table) => {
