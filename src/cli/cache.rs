@@ -40,7 +40,7 @@ impl From<OsString> for CacheArg {
 
 /// Prefix of draft files, as for other output files.
 const DRAFT: &str = ".gcdump-";
-/// Extension that the stamp adds to the name of its entry.
+/// Extension of stamp files.
 const STAMP: &str = "stamp";
 /// Age after which a draft is considered abandoned by a process that was killed.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
@@ -90,7 +90,7 @@ impl Folder {
             return None;
         }
         file.rewind().ok()?;
-        // Records the use. If that fails, the entry is only evicted earlier.
+        // Records the use. If this fails, the entry may be evicted earlier.
         let _ = File::options().write(true).open(&stamp).and_then(|f| f.set_modified(SystemTime::now()));
         Some(file)
     }

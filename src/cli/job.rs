@@ -14,7 +14,7 @@ use crate::base::Cancel;
 use crate::base::cancel;
 use crate::base::threads::start;
 
-/// Stack size: that of the main thread of a Linux process.
+/// Stack size in bytes, as of the main thread of a Linux process.
 const STACK: usize = 8 << 20;
 /// Interval of memory checks.
 const LOOK: Duration = Duration::from_millis(10);
@@ -28,7 +28,7 @@ const FULL: usize = 1 << 16;
 pub(super) enum Ended {
     /// The command finished.
     Done(Exit),
-    /// Its handle stopped it.
+    /// The `Cancel` handle stopped it.
     Interrupted,
     /// `--timeout` expired.
     TimedOut,

@@ -46,7 +46,7 @@ fn plain(table: ExportTable, extension: &str) -> PathBuf {
     PathBuf::from(format!("{}.{extension}", table.name()))
 }
 
-/// Returns the path of a dump's partition of a table within the data set.
+/// Returns the path of a partition within the data set: the rows of one dump in a table.
 fn partition(table: ExportTable, id: &str) -> PathBuf {
     Path::new(table.name()).join(format!("dump={id}"))
 }

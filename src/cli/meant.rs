@@ -201,7 +201,7 @@ const LACKING: &[(&[&str], &str)] = &[
     (&["pid", "process", "p"], "gcdump reads dumps; dotnet-dump collect -p PID writes one"),
 ];
 
-/// Returns why the command `sub` rejects the unknown option `arg`: the alternative, or the commands that have it.
+/// Returns the error for the unknown option `arg` of the command `sub`, with an alternative or the commands that have the option.
 fn elsewhere(arg: &OsStr, root: &Clap, sub: &Clap) -> Option<UsageError> {
     const MOST: usize = 6;
     let text = arg.to_str()?;

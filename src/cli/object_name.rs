@@ -1,5 +1,4 @@
-//! Objects on the command line: an address, or the name of a location that refers to the object; several of them, or `-` to read them from
-//! standard input.
+//! Objects on the command line: addresses, names of locations that refer to an object, or `-` to read a list from standard input.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};

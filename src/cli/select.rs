@@ -110,7 +110,7 @@ impl TopArg {
         self.skip.counted(at.rows(self.top))
     }
 
-    /// Returns the maximum number of rows, 0 for all; by default `few` on a terminal. For lists that do not report their number of rows.
+    /// Like [`TopArg::counted`], with `few` rows by default on a terminal.
     pub(super) fn counted_or(self, at: &At<'_>, few: usize) -> usize {
         self.skip.counted(at.rows_or(self.top, few))
     }

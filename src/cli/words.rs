@@ -111,7 +111,8 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
     Some((first, None))
 }
 
-/// If the word at this position is a command that only its options and perhaps the dump precede, returns the position of the dump.
+/// Checks whether the word at this position is a command, and only its options and perhaps the dump precede it. If so, returns the position of the
+/// dump, if present.
 fn led(args: &[OsString], at: usize, root: &Clap) -> Option<Option<usize>> {
     let sub = match known(args.get(at)?, root)? {
         Known::Help => None,
@@ -200,7 +201,7 @@ fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, s
         args.insert(after.unwrap_or(end), dump);
         return args;
     }
-    // A dump that the command expects before other arguments is not moved, nor are arguments around `--`.
+    // Nothing is moved if the command expects the dump before other arguments, or if the line contains `--`.
     if leads || args.iter().any(|a| a == "--") {
         return args;
     }

@@ -36,29 +36,29 @@ pub trait Report: Serialize {
 
 /// A section of an answer.
 pub enum Section<'r> {
-    /// A line of text (table format only).
+    /// A line of text (tables, HTML and Markdown).
     Line(Cow<'r, str>),
-    /// The title of the following sections (table format only).
+    /// The title of the following sections (tables, HTML and Markdown).
     Title(Cow<'r, str>),
-    /// A line that must not be overlooked (table format only).
+    /// A line that must not be overlooked (tables, HTML and Markdown).
     Alarm(Cow<'r, str>),
-    /// A finding, and the command line that shows more about it (tables and pages).
+    /// A finding, and the command line that shows more about it (tables, HTML and Markdown).
     Finding(Finding<'r>),
     /// The topic of a page, in a sentence, and its chapters. The sections after it are kept short.
     Contents(String, Vec<Chapter>),
-    /// The overview of a page: figures, each with the chapter that has details (pages only).
+    /// The overview of a page: figures, each with the chapter that has details (HTML only).
     Tiles(Vec<Tile>),
     /// The start of a chapter.
     Chapter(Chapter),
-    /// A chart (pages only).
+    /// A chart (HTML only).
     Picture(Picture<'r>),
     /// Several lines.
     Lines(Box<dyn Iterator<Item = String> + 'r>),
     /// An empty line.
     Gap,
-    /// Meaning of the cells of a map (table format only).
+    /// Meaning of the cells of a map (tables and HTML).
     Legend(Vec<MapCell>),
-    /// Names and values (table format only).
+    /// Names and values (tables, HTML and Markdown).
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table<'r>),

@@ -24,9 +24,9 @@ pub enum Align {
 /// Which formats include a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Tables and CSV.
+    /// Tables, HTML, Markdown and CSV.
     All,
-    /// Tables only.
+    /// Tables, HTML and Markdown.
     People,
     /// CSV only.
     Machines,
@@ -453,7 +453,7 @@ pub struct Heading {
     pub list: &'static str,
     /// Whether CSV includes these rows.
     pub csv: bool,
-    /// Whether the table format includes them.
+    /// Whether tables, HTML and Markdown include these rows.
     pub shown: bool,
     /// Value of `complete` in NDJSON records, for rows that are the answer itself.
     pub complete: Option<bool>,
@@ -484,7 +484,7 @@ pub struct Table<'r> {
     pub heading: Heading,
     /// The rows.
     pub rows: Box<dyn Rows + 'r>,
-    /// Totals row (table format only).
+    /// Totals row (tables and HTML).
     pub totals: Option<Vec<Cell<'static>>>,
 }
 
@@ -531,7 +531,7 @@ impl<'r> Table<'r> {
         self
     }
 
-    /// Sets whether the table format includes it.
+    /// Sets whether tables, HTML and Markdown include it.
     #[must_use]
     pub fn shown(mut self, shown: bool) -> Table<'r> {
         self.heading.shown = shown;

@@ -112,7 +112,7 @@ type Described = (DumpModel, Option<RuntimeModel>, u64);
 struct Done {
     row: FleetDump,
     described: Option<Described>,
-    /// The first loss that made its tables incomplete.
+    /// The first note about missing data, if the tables are incomplete.
     loss: Option<String>,
     /// The note that names other runtimes of the process.
     others: Option<String>,

@@ -109,7 +109,7 @@ fn answer(asked: Asked) -> String {
     print(&found.iter().filter_map(offer).take(MOST).collect::<Vec<_>>())
 }
 
-/// Whether a candidate may be offered although it may begin with `-`: an option may, a name that would be taken for an option may not.
+/// Whether a candidate may be offered. If it begins with `-`, it must be an option, not a name that would be taken for one.
 fn may_begin_so(value: &str, typed: &OsStr, command: &Clap) -> bool {
     if !value.starts_with('-') {
         return true;

@@ -39,9 +39,9 @@ pub(super) enum Trouble {
 
 /// Sends requests to servers.
 pub(super) struct Client<'p> {
-    /// For other machines, through the proxy of the environment.
+    /// Agent for other machines. Uses the proxy that the environment defines.
     public: Agent,
-    /// For this machine, without a proxy.
+    /// Agent for this machine. Uses no proxy.
     own: Agent,
     each: Duration,
     most: u64,
@@ -240,7 +240,7 @@ fn server(url: &str) -> String {
 /// Whether a URL refers to this machine.
 ///
 /// # Errors
-/// Why the URL is not used: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
+/// The reason why the URL is refused: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
 pub(super) fn is_own(url: &str) -> Result<bool, String> {
     let uri: Uri = url.parse().map_err(|e| format!("{url} is not an address: {e}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);

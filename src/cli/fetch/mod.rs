@@ -369,8 +369,8 @@ fn is_runtime(name: &str) -> bool {
     ["libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"].iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// Whether a module belongs to the framework, so that its name reveals nothing about the program: it has a name of the framework, and is in the
-/// directory of the runtime or of a shared framework.
+/// Whether a module belongs to the framework: it has a framework name, and is in the directory of the runtime or of a shared framework. The name of
+/// such a module reveals nothing about the program.
 fn is_framework(m: &ModuleModel, folder: Option<&str>) -> bool {
     let Some(path) = m.path.as_deref() else { return false };
     let name = file_name(path);

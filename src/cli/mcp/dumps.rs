@@ -29,11 +29,11 @@ const DEPTH: usize = 8;
 pub(super) struct DumpList {
     /// The dump files, by path.
     dumps: Vec<ListedDump>,
-    /// The dump of a tool that is given none; `null` if there are several, or none.
+    /// The dump for calls that name none; `null` if several dumps exist, or none.
     default: Option<String>,
-    /// The folders that are searched, with those below them.
+    /// The folders that are searched, including their subfolders.
     roots: Vec<String>,
-    /// Whether all are listed: there may be more files than are looked at.
+    /// Whether all dumps are listed. The number of listed dumps and of inspected files is limited.
     complete: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Dumps {
 }
 
 impl Dumps {
-    /// Creates the list of dumps below `roots`, and `own`.
+    /// Creates the access to the dumps below `roots` and to the dump `own`.
     ///
     /// # Errors
     /// Roots that are not folders, and a dump that is not a file.

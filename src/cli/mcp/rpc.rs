@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a message in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Maximum characters of its input that an error repeats.
+/// Maximum number of characters of its input that an error message repeats.
 const REPEATED: usize = 200;
 
 /// Returns the part of `text` that an error repeats.

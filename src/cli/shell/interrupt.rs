@@ -13,7 +13,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 static RUNNING: Mutex<Shell> = Mutex::new(Shell { open: false, job: None });
 
 struct Shell {
-    /// Whether there is such a shell.
+    /// Whether an interactive shell is open.
     open: bool,
     job: Option<(Cancel, Option<Instant>)>,
 }

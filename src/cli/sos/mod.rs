@@ -82,7 +82,7 @@ pub enum Form {
     Same,
     /// Part of a type name, converted to a glob.
     Part,
-    /// A method table, hexadecimal in SOS.
+    /// A method table. SOS reads it as hexadecimal without `0x`, which is added.
     Table,
     /// A generation: `gen0`, or its number.
     Generation,

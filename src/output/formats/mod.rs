@@ -156,8 +156,8 @@ impl<'w> Out<'w> {
     }
 }
 
-/// A format. An answer is printed as `begin`, a `section` for each of its sections, `end`. For a streamed list, `begin` is
-/// followed by `list` and a `row` for each row.
+/// A format. An answer is printed as `begin`, a `section` for each of its sections, `end`. For a streamed list, `list` and a `row` for each row
+/// follow `begin`.
 pub trait Writer: Sync {
     /// Begins the answer.
     ///
@@ -167,7 +167,7 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// Whether the writer prints sections; the others print the answer in `end`.
+    /// Whether the writer prints sections. Other writers print the whole answer in `end`.
     fn has_sections(&self) -> bool {
         true
     }

@@ -73,7 +73,7 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
             (Some(name), None) => hue(name),
         };
         let objects = if of.closed && of.type_name.is_some() { "at least " } else { "" };
-        // Users can look up the address with the command that the page shows.
+        // The tooltip names one of the objects, with the command that shows what holds it.
         let example = of.example.filter(|_| of.type_name.is_some()).map(|at| format!("; one of them: {at} (gcdump path {at})"));
         let about = format!(
             "{name}: {objects}{} objects retain {} bytes ({}){}",

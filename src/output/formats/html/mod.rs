@@ -295,7 +295,7 @@ impl Writer for Html {
     }
 }
 
-/// Keeps the first bytes written, up to the room of the page, and counts all of them.
+/// Keeps the first [`JSON`] bytes written, and counts all of them.
 #[derive(Debug, Default)]
 struct Bounded {
     kept: Vec<u8>,
