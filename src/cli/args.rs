@@ -162,7 +162,7 @@ impl Config {
             && (self.carve, self.max_memory, self.max_decompressed) == (other.carve, other.max_memory, other.max_decompressed)
     }
 
-    /// Returns the options that another command needs to open the dump in the same way.
+    /// Returns the options that suggested command lines repeat: the runtime and the module files. `--symbols`, `--index` and limits are not repeated.
     pub(super) fn repeated(&self) -> Vec<String> {
         let folder = |option: &str, path: &PathBuf| [option.to_string(), path.display().to_string()];
         let runtime = (self.runtime > 0).then(|| ["--runtime".to_string(), self.runtime.to_string()]);

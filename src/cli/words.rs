@@ -236,7 +236,7 @@ fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsStr
     args
 }
 
-/// Reports a missing address or type name. clap would take the dump for it and report a missing dump.
+/// Reports a missing address or type name: clap would take the dump for it.
 fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError> {
     let asks_help = args.iter().take_while(|a| *a != "--").any(|a| ["-h", "--help"].iter().any(|help| a == help));
     let words: Vec<&OsString> = arguments(args, root, Some(sub)).into_iter().filter_map(|i| args.get(i)).collect();
