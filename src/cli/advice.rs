@@ -1,4 +1,4 @@
-//! Advice on errors of the library: options and commands that help. The library's own messages name none, since programs without a command
+//! Advice on errors of the library: options and commands that help. Messages of the library itself mention none, since programs without a command
 //! line show them too.
 
 use crate::contract::RuntimeError;
@@ -18,7 +18,7 @@ pub(super) fn advised(e: &anyhow::Error) -> String {
     advice.map_or(message.clone(), |advice| format!("{message}; {advice}"))
 }
 
-/// Appends the option that helps to `message`, the reason in an answer why `runtime` cannot be read.
+/// Replaces `message`, the reason in an answer why a runtime cannot be read, by the error of `runtime` with advice.
 pub(super) fn advise(message: &mut Option<String>, runtime: Result<Runtime, RuntimeError>) {
     if let (Some(message), Err(e)) = (message, runtime) {
         *message = of_runtime(&e).map_or_else(|| e.to_string(), |advice| format!("{e}; {advice}"));

@@ -105,7 +105,7 @@ fn options(width: usize) -> String {
     format!("Options of every command:\n{}\n{}", list.clone().render_long_help(), fold(LISTS, width))
 }
 
-/// Options that have the same meaning in every command with them.
+/// Options that have the same meaning in every command that has them.
 const LISTS: &str = "
 Where a command lists things:
   -n, --top N        so many rows, 0 for all; totals always cover everything

@@ -17,7 +17,7 @@ pub fn out_of_time(config: &Config, err: &mut dyn Write) -> Exit {
 /// Memory in bytes excluded from `--max-memory`: stacks, buffers, and tables of the program itself.
 const OWN_MEMORY: u64 = 16 << 20;
 
-/// Whether the process exceeds `--max-memory`. Only Linux reports this; on other systems only the estimates of the commands apply.
+/// Whether the process exceeds `--max-memory`. Always false except on Linux: on other systems, only the estimates of the commands limit memory.
 pub fn takes_too_much(config: &Config) -> bool {
     takes_more_than(config.max_memory)
 }
@@ -25,14 +25,15 @@ pub fn takes_too_much(config: &Config) -> bool {
 /// Whether the process uses more than this many bytes.
 pub(super) fn takes_more_than(allowed: Option<u64>) -> bool {
     let Some(allowed) = allowed else { return false };
-    // Pages of mapped files are excluded, such as those of the dump and of graphs beyond the limit: the system can reclaim them at any time.
+    // Only anonymous pages count. The system can reclaim pages of mapped files (the dump, graphs in temporary files) at any time.
     let status = own_status().unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
     let kib: Option<u64> = line.and_then(|l| l.trim().strip_suffix("kB")?.trim().parse().ok());
     kib.is_some_and(|kib| kib.saturating_mul(1024) > allowed.saturating_add(OWN_MEMORY))
 }
 
-/// Returns the kernel's status of this process, read from a file that stays open: at the descriptor limit, no other file can be opened.
+/// Returns the kernel's status of this process. The file stays open, because it could not be opened once the process reaches its limit of file
+/// descriptors.
 #[cfg(unix)]
 fn own_status() -> Option<String> {
     use std::os::unix::fs::FileExt;

@@ -16,8 +16,8 @@ const SHOWN: usize = 12;
 /// Maximum number of notes to show with one code.
 const ALIKE: u64 = 4;
 
-/// Prints the notes to `err`. Notes that differ only in numbers and addresses are shown once; those about the same kind of missing data follow each
-/// other, at most [`ALIKE`] of them.
+/// Prints the notes to standard error. Notes that differ only in numbers and addresses are shown once. Notes with the same code are adjacent, at most
+/// [`ALIKE`] of them.
 pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     // The note that the dump has no heap explains all other missing data, so it comes first.
     let (first, rest): (Vec<&Note>, Vec<&Note>) = notes.iter().partition(|n| n.kind == NoteKind::NoHeap);

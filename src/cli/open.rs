@@ -79,7 +79,7 @@ impl Opening {
             limits,
             carve: config.carve,
             index: match &config.index {
-                // A file next to a dump has the same origin as the dump, which may be untrusted.
+                // An index next to the dump comes from the same, perhaps untrusted, source. `--no-local-files` therefore excludes it.
                 IndexUse::Auto if config.no_local_files || config.carve == Carve::Always => IndexUse::None,
                 asked => asked.clone(),
             },

@@ -71,7 +71,7 @@ pub(in crate::cli) struct Refs {
 }
 
 impl Refs {
-    /// Whether the only argument is a dump.
+    /// Whether the arguments name no object: with `--type`, or with `--young` and nothing but a dump.
     fn needs_no_object(&self) -> bool {
         let is_dump = |only: &OsString| is_path(only) && values::address(&only.to_string_lossy()).is_err();
         !self.types.is_empty() || self.young && (self.what.is_empty() || matches!(self.what.as_slice(), [only] if is_dump(only)))

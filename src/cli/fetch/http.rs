@@ -24,7 +24,7 @@ const PIECE: usize = 64 << 10;
 /// Maximum size in bytes of a text from a server: the index of a feed.
 const MAX_TEXT: u64 = 1 << 20;
 
-/// Reasons for which a file was not downloaded.
+/// Reasons why a file was not downloaded.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The server does not have it.
@@ -39,9 +39,9 @@ pub(super) enum Trouble {
 
 /// Sends requests to servers.
 pub(super) struct Client<'p> {
-    /// For other machines, through the proxy of the environment.
+    /// Agent for other machines. Uses the proxy that the environment defines.
     public: Agent,
-    /// For this machine, without a proxy.
+    /// Agent for this machine. Uses no proxy.
     own: Agent,
     each: Duration,
     most: u64,
@@ -52,7 +52,7 @@ pub(super) struct Client<'p> {
     down: RefCell<BTreeSet<String>>,
 }
 
-/// A response, and whether it begins at the requested byte.
+/// A response, and its URL after redirects.
 struct Answer {
     response: Response<Body>,
     url: String,
@@ -142,9 +142,9 @@ impl<'p> Client<'p> {
         }
     }
 
-    /// Copies a body to the end of a file. Returns why it was cut off, if it was.
+    /// Copies a body to the end of a file. Returns the error if the connection was cut.
     fn copy(&self, body: Body, most: u64, to: &mut &File, done: &mut u64, deadline: Option<Instant>) -> Result<Option<String>, Trouble> {
-        // The limit is enforced below.
+        // Disables the limit of ureq: `most` is enforced below.
         let mut body = body.into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; PIECE];
         loop {
@@ -240,7 +240,7 @@ fn server(url: &str) -> String {
 /// Whether a URL refers to this machine.
 ///
 /// # Errors
-/// Why the URL is not used: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
+/// The reason why the URL is refused: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
 pub(super) fn is_own(url: &str) -> Result<bool, String> {
     let uri: Uri = url.parse().map_err(|e| format!("{url} is not an address: {e}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);

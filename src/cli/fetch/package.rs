@@ -12,9 +12,9 @@ use super::http::{Client, Trouble, is_own};
 use super::store::Store;
 use crate::cli::write::Draft;
 
-/// Maximum size of a package in bytes: those of the runtime have 70 MB.
+/// Maximum size of a package in bytes. Packages of the runtime have 70 MB.
 const MAX_PACKAGE: u64 = 1 << 30;
-/// Maximum number of files in a package: those of the runtime have 400.
+/// Maximum number of files in a package. Packages of the runtime have 400.
 const MAX_FILES: usize = 20_000;
 /// Maximum compression ratio of a file. Assemblies have two or three.
 const MAX_RATIO: u64 = 64;

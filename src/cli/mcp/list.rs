@@ -60,7 +60,7 @@ fn summary(tool: &Tool) -> String {
     options_written(about.trim_end_matches('.'))
 }
 
-/// Returns the beginning of a sentence, up to a list or an addition.
+/// Returns a sentence up to the first `. ` or `; `.
 fn first(sentence: &str) -> &str {
     let end = [". ", "; "].iter().filter_map(|mark| sentence.find(mark)).min();
     end.and_then(|end| sentence.get(..end)).unwrap_or(sentence)

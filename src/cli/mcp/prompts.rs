@@ -8,7 +8,7 @@ struct Prompt {
     name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// Steps after the first call.
+    /// The task of the assistant.
     plan: &'static str,
 }
 

@@ -36,7 +36,7 @@ impl Variables {
         self.rows.append(&mut rows);
     }
 
-    /// Returns the number of rows with a number.
+    /// Returns the number of rows that `$1`, `$2` … can refer to.
     pub(super) fn numbered(&self) -> usize {
         self.rows.len()
     }

@@ -50,11 +50,11 @@ pub struct Flag {
 pub enum FlagTo {
     /// These words of a gcdump command line.
     Words(&'static [&'static str]),
-    /// An option with the value that follows.
+    /// This option, with the next argument as its value.
     Value(&'static str, Form),
     /// A different gcdump command.
     Command(&'static [&'static str]),
-    /// Form of the same command that only counts.
+    /// The command only counts objects and does not list them (`-stat`).
     Counts,
     /// Nothing: the flag describes the default behavior.
     Always,
@@ -82,7 +82,7 @@ pub enum Form {
     Same,
     /// Part of a type name, converted to a glob.
     Part,
-    /// A method table, hexadecimal in SOS.
+    /// A method table. SOS reads it as hexadecimal without `0x`, which is added.
     Table,
     /// A generation: `gen0`, or its number.
     Generation,
@@ -231,7 +231,7 @@ pub(super) fn translate(
     Ok(Translated { words: start.iter().map(OsString::from).chain(words).collect(), files })
 }
 
-/// Whether no flag has switched to a command other than that of `command`.
+/// Whether `start` is the translation of `command` itself, rather than one that a flag has selected.
 fn start_is(command: &Sos, start: &[&str]) -> bool {
     matches!(command.to, To::Words(words) if words == start)
 }

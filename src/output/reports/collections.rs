@@ -1,4 +1,4 @@
-//! Lines on the collections of the GC, shared by `heap --detail` and `info`.
+//! Lines about garbage collections, shared by `heap --detail` and `info`.
 
 use crate::model::{CollectionKind, CollectionsModel, LastCollection, RecordedCollection};
 use crate::output::{bytes, count};

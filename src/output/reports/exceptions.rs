@@ -26,7 +26,7 @@ pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     traces(to, vec![("", exception)]);
 }
 
-/// Prints exceptions, each after its arrow, from the end of `stack`.
+/// Prints the exceptions in `stack`, last first, each with its prefix and followed by its inner exceptions.
 fn traces<'r>(to: &mut Sections<'r>, mut stack: Vec<(&'static str, &'r ExceptionModel)>) {
     while let Some((arrow, e)) = stack.pop() {
         let code = e.hresult.map(|n| format!(", HResult {}", hresult(n))).unwrap_or_default();

@@ -18,7 +18,7 @@ fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
         .text("kind", 14, |k| k.kind.name())
         .whole()
         .keep(9)
-        // Share one column on the screen: no row has both.
+        // In tables, generation and loader heap share a column, because no row has both.
         .text_or_none("generation", 10, |k| k.generation.map(|g| g.name()).or(k.loader_heap.map(|h| h.name())))
         .whole()
         .keep(8)

@@ -4,7 +4,7 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, plural};
 
-/// `stacks`, `names: NOT FOUND`.
+/// Formats the uses of a needed file, and whether it was not found: `names: NOT FOUND`.
 fn need(m: &ModuleModel) -> String {
     let what: Vec<&str> = m.needed_for.iter().copied().map(ModuleNeed::name).collect();
     match m.found {
@@ -51,7 +51,7 @@ fn module_columns<'r>() -> Columns<'r, ModuleModel> {
         .keep(1)
 }
 
-/// Returns the identity of the file: the module version id (MVID) of an assembly, the build ID, or time stamp and size.
+/// Returns the identity of the file: the build ID, the module version id (MVID) of an assembly, or time stamp and size.
 fn identity(m: &ModuleModel) -> String {
     let stamp = || Some(format!("{:08x}{:x}", m.timestamp?, m.size?));
     m.build_id.clone().or_else(|| m.mvid.clone()).or_else(stamp).unwrap_or_default()

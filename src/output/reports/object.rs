@@ -24,7 +24,7 @@ pub(super) fn kind(kind: ValueKind) -> String {
     name_of(kind).unwrap_or_default()
 }
 
-/// A field or element, or a field of a structure in one.
+/// A field or element, or a field of a structure inside it.
 #[derive(Clone)]
 struct Row<'r> {
     /// Name with the path within structures: `_span.Start`.
@@ -190,7 +190,7 @@ struct Itself<'r> {
 
 impl ObjectReport {
     fn itself(&self) -> Itself<'_> {
-        // An exhaustive pattern, so that new fields cause a compile error.
+        // `fields` and `elements` are separate records.
         let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
         let ObjectReport { string, boxed, delegate, collection, fields: _, elements: _, first_element, task, truncated, .. } = self;
         Itself {

@@ -56,7 +56,7 @@ fn indent(depth: u32) -> String {
     "  ".repeat(usize::try_from(depth).unwrap_or(0).min(40))
 }
 
-/// Columns of the tree. Its bars form an icicle chart below all reachable bytes.
+/// Columns of the tree. The bars form an icicle chart whose full width is all reachable bytes.
 fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
     columns::<TreeRow>()
         .count("depth", |r| u64::from(r.depth))
@@ -296,7 +296,7 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
         .address("last", |s| s.3.fold.as_ref().map(|fold| fold.last))
 }
 
-/// Returns the roots of a path's first object, and how many are omitted.
+/// Returns lines for the roots of a path's first object, and a line with the number of omitted roots.
 fn root_lines(p: &PathModel) -> impl Iterator<Item = String> {
     let more = p.root_count.saturating_sub(number(&p.roots));
     p.roots.iter().map(root_line).chain((more > 0).then(|| format!("… and {}", plural(more, "more root"))))

@@ -38,7 +38,7 @@ fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
         .extra()
 }
 
-/// Columns for which the list has no room.
+/// Columns of the table for `--detail`, for which the list of segments is too narrow.
 fn detail_columns<'r>() -> Columns<'r, SegmentModel> {
     columns::<SegmentModel>()
         .address("start", |s| s.start)

@@ -122,7 +122,7 @@ fn folded(list: Vec<Listed<'_>>) -> Vec<Listed<'_>> {
 
 /// Returns the frames of a thread as lines.
 fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
-    // The runtime lists a frame that a method set up for a call twice: before and inside the method.
+    // A runtime frame that a method set up for a call is listed twice: before the method and within it.
     let first_method = t.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(t.frames.len());
     let again = |i: usize, f: &StackFrameModel| {
         f.kind == StackFrameKind::Runtime
@@ -269,7 +269,7 @@ fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.gap();
 }
 
-/// Describes a line with the contents of its frames; for a cycle, those of its innermost round.
+/// Describes a line with the contents of its frames; for a cycle, of the frames of its innermost repetition.
 fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) {
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let frames = match l {
@@ -306,7 +306,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     }
     let with_more = t.frames.iter().any(|f| f.roots.is_some() || f.arguments.is_some() || f.locals.is_some());
     let mut shown = listed(t);
-    // All frames are shown if they have references or variables.
+    // Frames are not folded if references or variables are listed with them.
     if fold && !with_more {
         shown = folded(shown);
     }

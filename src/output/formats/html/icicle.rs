@@ -15,7 +15,7 @@ const ROW: u32 = 22;
 /// Number of hues for types.
 const HUES: u64 = 8;
 
-/// A box with its begin and end, in bytes of the whole.
+/// A box and its start, in bytes of the whole.
 struct Placed<'i> {
     of: &'i IcicleBox,
     from: u64,
@@ -73,7 +73,7 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
             (Some(name), None) => hue(name),
         };
         let objects = if of.closed && of.type_name.is_some() { "at least " } else { "" };
-        // Users can look up the address with the command that the page shows.
+        // The tooltip names one of the objects, with the command that shows what holds it.
         let example = of.example.filter(|_| of.type_name.is_some()).map(|at| format!("; one of them: {at} (gcdump path {at})"));
         let about = format!(
             "{name}: {objects}{} objects retain {} bytes ({}){}",
