@@ -258,7 +258,8 @@ pub(super) fn is_own(url: &str) -> Result<bool, String> {
 
 /// Returns the URL that a server at `base` redirects to.
 fn joined(base: &str, to: &str) -> Option<String> {
-    if to.contains("://") {
+    // A query may contain a URL.
+    if to.split(['/', '?', '#']).next().is_some_and(|scheme| scheme.ends_with(':')) {
         return Some(to.into());
     }
     (to.starts_with('/') && !to.starts_with("//")).then(|| format!("{}{to}", server(base)))

@@ -5,12 +5,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::cli::cache::{is_private, make, module_cache};
 use crate::cli::exit::UsageError;
 use crate::cli::write::Draft;
 use crate::memory::FileId;
+use crate::output::bytes_exactly;
 
 /// Maximum number of files examined.
 const FILES: usize = 100_000;
@@ -58,7 +59,13 @@ impl Store {
     }
 
     /// Keeps a draft of this size: it is renamed atomically, and the oldest files are removed to make room.
+    ///
+    /// # Errors
+    /// If the file is larger than the cache may be, and if it cannot be written.
     pub(super) fn keep(&self, draft: Draft, bytes: u64) -> Result<()> {
+        if bytes > self.most {
+            bail!("the file has {}, and the cache may have {} in all (--cache-size)", bytes_exactly(bytes), bytes_exactly(self.most));
+        }
         let context = || format!("writing to {}", self.path.display());
         self.make_room(bytes).with_context(context)?;
         draft.file().sync_all().and_then(|()| draft.finish(true)).with_context(context)
