@@ -15,8 +15,9 @@ pub(super) type BoundFields = Arc<[Option<BoundField>]>;
 pub(super) struct AskedFields {
     paths: Vec<Vec<String>>,
     bound: IndexVec<TypeIndex, Option<BoundFields>>,
-    /// First fields of the paths that no type has had so far, and the fields of the types without them, for suggestions.
+    /// First fields of the paths that no type has had so far.
     unknown: BTreeSet<String>,
+    /// Fields of the types without these fields, for suggestions.
     have: BTreeSet<String>,
 }
 
@@ -57,7 +58,7 @@ impl AskedFields {
         });
     }
 
-    /// Reports the fields that no object had.
+    /// Notes the fields that no listed object has.
     pub(super) fn note(self, notes: &Collector) {
         for name in &self.unknown {
             let hint = did_you_mean(name, self.have.iter().map(String::as_str));

@@ -200,7 +200,7 @@ impl<'a> Answers<'a> {
         self.asked("native memory is not inspected", &self.native_memory, || Ok(memory_of(self.runtime, true)))
     }
 
-    /// The changes since the earlier dump. Without the graph, holders of the growth are found only where that is cheap.
+    /// The changes since the earlier dumps. Without the graph, holders of the growth are found only where that is cheap.
     pub(in crate::analysis) fn diff(&self) -> Result<&DiffReport, Skip> {
         if self.before.is_empty() {
             return Err(Skip("needs an earlier dump (--since)".into()));
@@ -248,7 +248,7 @@ impl<'a> Answers<'a> {
         self.asked("the thread pool is not inspected", &self.pool, || pool_with(heap, waits))
     }
 
-    /// Refuses questions that need the graph where it is not to be built.
+    /// Fails if the options forbid building the graph of the heap.
     pub(super) fn needs_graph(&self) -> Result<(), Skip> {
         if self.query.graph { Ok(()) } else { Err(Skip("needs the graph of the heap (--no-graph)".into())) }
     }

@@ -37,7 +37,7 @@ impl Answers<'_> {
     }
 }
 
-/// `gcdump`, `words` and the dump at `path`, quoted so that a shell takes each as one word.
+/// Returns a command line: `gcdump`, `words` and the dump at `path`, each quoted so that a shell takes it as one word.
 pub(crate) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str) -> String {
     // A name that begins with a dash would be parsed as an option.
     let path = if path.starts_with('-') { format!("./{path}") } else { path.into() };
@@ -48,12 +48,12 @@ pub(crate) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str)
     format!("{line} {}", quoted(&path))
 }
 
-/// `words` as one line, quoted so that a shell takes each as one word.
+/// Returns `words` as one line, each quoted so that a shell takes it as one word.
 pub(crate) fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
     words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// `word` in the syntax of this system's shells: in quotes if it has a special character.
+/// Quotes `word` for the shells of this system if it has a special character.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c) || cfg!(windows) && c == '\\';
     if !word.is_empty() && word.chars().all(plain) {
@@ -65,7 +65,7 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` on one line, truncated if it is long.
+/// Returns `text` on one line, truncated to [`MAX_MESSAGE`] characters.
 pub(super) fn one_line(text: &str) -> String {
     let mut words = text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = words.char_indices().nth(MAX_MESSAGE) {

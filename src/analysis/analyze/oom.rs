@@ -1,7 +1,7 @@
 //! Failed allocations.
 //!
-//! Rule: a heap has recorded one. The title compares the requested size with the state of the heap: its limit, committed bytes, free space between
-//! objects, and garbage, which shows whether a collection would have helped.
+//! Rule: a heap has recorded a failed allocation. The title compares the requested size with the state of the heap: its limit, committed bytes, free
+//! space between objects, and garbage. Much garbage means that a collection would have helped.
 //!
 //! Source: `oom_history` of each heap; generations, fragmentation, the graph.
 

@@ -1,4 +1,4 @@
-//! Common complaints: a crash, a hang, memory. Each leads to its finding, or to the next command to run.
+//! Common complaints: a crash, a hang, memory. For each, the answer names its finding, or the next command to run.
 //!
 //! Only answers that the findings have already computed are used, so these lines cost nothing.
 
@@ -98,7 +98,7 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
     }
 }
 
-/// Timers that were due long ago, if no finding explains it.
+/// Returns a text about timers that were due long ago, and the command that lists them.
 fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
     let report = got(&answers.timers)?;
     let is_late = |t: &&TimerModel| t.late && t.due_in_ms.is_some_and(|ms| ms <= -LATE_MS);
@@ -149,9 +149,9 @@ fn got<T>(cell: &Cached<T>) -> Option<&T> {
     cell.get().and_then(|answer| answer.as_ref().ok()).map(|Received { data, .. }| data)
 }
 
-/// The beginning of a title: up to the end of a clause, or else as many words as fit.
+/// Returns a title, shortened to at most `most` characters: up to the end of a clause, or else as many words as fit.
 fn beginning(title: &str, most: usize) -> String {
-    /// Fewest characters of a clause that says enough.
+    /// A shorter clause is not enough; words are cut instead.
     const ENOUGH: usize = 24;
     let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
     let (fits, _) = title.split_at(end);

@@ -50,7 +50,7 @@ library_types! {
 }
 
 impl LockType {
-    /// Types whose objects are found by reference instead of being listed.
+    /// Types whose objects are not listed, because they are found through references.
     const UNLISTED: [LockType; 10] = [
         LockType::ReaderCount,
         LockType::OldReaderCount,
@@ -128,7 +128,7 @@ impl Visitor for Finder<'_> {
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        // A gap in the heap keeps the header words of the former objects.
+        // A free block keeps the header word of a former object.
         if object.ty.is_free {
             return;
         }
@@ -159,7 +159,7 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// The lower of two addresses, and the sum of their counts.
+/// Returns the lower of two addresses, and the sum of the counts.
 fn earlier(a: Option<(Addr, u64)>, b: Option<(Addr, u64)>) -> Option<(Addr, u64)> {
     match (a, b) {
         (Some((x, m)), Some((y, n))) => Some((x.min(y), m.saturating_add(n))),
