@@ -6,14 +6,14 @@ use crate::session::{Namer, Runtime};
 
 /// The program of a process.
 pub(crate) struct App {
-    /// Name of its assembly.
+    /// Name of the program's assembly.
     pub(crate) name: String,
     /// Id of the build (MVID); `None` if it is not in the dump.
     pub(crate) build_id: Option<String>,
 }
 
-/// Finds the managed module with the name of the process, or with a name on its command line. `None` if no module has such a name, because it is
-/// truncated or is the name of a host.
+/// Finds the managed module with the name of the process, or with a name on its command line. `None` if no module has such a name: the process name
+/// may be truncated, or may be the name of a host.
 pub(crate) fn app(runtime: &Runtime, namer: &Namer) -> Option<App> {
     let types = namer.types().ok()?;
     let facts = &runtime.file().facts;

@@ -17,7 +17,7 @@ pub(super) struct AskedFields {
     bound: IndexVec<TypeIndex, Option<BoundFields>>,
     /// First fields of the paths that no type has had so far.
     unknown: BTreeSet<String>,
-    /// Fields of the types without these fields, for suggestions.
+    /// Names of fields that the types without these fields have, for suggestions.
     have: BTreeSet<String>,
 }
 

@@ -92,8 +92,8 @@ impl<'r> ExceptionReader<'r> {
         kept
     }
 
-    /// Whether the answer may use this many more steps to read exceptions. Many threads may have the same exception, and aggregates may contain
-    /// each other. If not, this is noted.
+    /// Whether the answer may use this many more steps to read exceptions. If not, this is noted. Steps are limited because many threads may have the
+    /// same exception, and aggregates may contain each other.
     fn affords(&self, steps: usize) -> bool {
         let afforded = self.budget.steps(len64(steps));
         if !afforded {
@@ -168,7 +168,7 @@ impl<'r> ExceptionReader<'r> {
         model
     }
 
-    /// The exception with its inner exceptions. Parts missing from the dump are absent.
+    /// Reads the exception of a thread, with its inner exceptions. Parts that are missing from the dump are absent.
     fn checked(&self, address: Addr, current: bool) -> ExceptionModel {
         let model = ExceptionModel { current, ..self.model_of(address, &mut HashSet::new(), 0) };
         if let (Some(objects), Some(names), Some(mt)) = (&self.objects, self.namer.names(), model.method_table)
@@ -313,7 +313,7 @@ impl<'r> ExceptionReader<'r> {
         })
     }
 
-    /// The exceptions among `objects` (address and method table), in order, then those held only by threads. `stat` omits the
+    /// Reports the exceptions among `objects` (address and method table), in order, then the exceptions that only threads hold. `stat` omits the
     /// list.
     fn report(
         &self,
@@ -411,7 +411,7 @@ pub struct ExceptionsQuery {
     pub types: Vec<TypePattern>,
     /// Only the exception at or around this address.
     pub object: Option<Addr>,
-    /// Order of the list, or of the counts; `None` for heap order, or most first.
+    /// Order of the list, or of the counts. `None` for exceptions in heap order, and the largest counts first.
     pub sort: Option<Order<ExceptionSort>>,
 }
 

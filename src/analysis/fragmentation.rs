@@ -253,7 +253,7 @@ fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Gener
     for part in &segment.parts {
         let of_it = if Some(part.generation) == youngest { more } else { (0, 0) };
         let allocated = part.end.since(part.start).unwrap_or(0);
-        // The walk does not report which part misses the bytes, so each part is treated as if it misses all of them.
+        // The walk reports how many bytes are missing, but not in which part, so each part is treated as if all of them were missing there.
         rows.push(row(part.generation, allocated, lost.min(allocated), of_it));
     }
     // Free blocks outside the parts; no known dump has any.

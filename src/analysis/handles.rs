@@ -24,7 +24,7 @@ pub struct HandlesQuery {
     pub memory: bool,
     /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
-    /// Order of the handles, groups or counts; `None` for handles in table order, and most first otherwise.
+    /// Order of the handles, groups or counts. `None` for handles in table order, the largest groups first, and counts in the order of kinds.
     pub sort: Option<Order<HandleSort>>,
     /// Maximum handles or groups to list, 0 for all; counts always cover everything.
     pub top: usize,

@@ -79,7 +79,7 @@ impl Amounts {
         self.objects.saturating_add(self.pinned).saturating_add(self.garbage)
     }
 
-    /// Returns the part of `bytes`, the size of the cell, that has no other content.
+    /// Returns how many of the `bytes` of the cell have no other content.
     fn unused(&self, bytes: u64) -> u64 {
         bytes.saturating_sub(self.occupied()).saturating_sub(self.free).saturating_sub(self.unknown)
     }
@@ -265,7 +265,8 @@ impl Painter<'_> {
         }
     }
 
-    /// Adds the range between two objects as unknown memory that could not be walked, except for allocation contexts: these remain unused.
+    /// Adds the range between two objects as unknown memory, since it could not be walked. Allocation contexts in the range are unused memory
+    /// instead.
     #[cold]
     fn gap(&mut self, range: AddrRange) {
         let Some(place) = self.place else { return };

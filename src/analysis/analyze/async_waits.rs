@@ -18,7 +18,7 @@ use crate::model::{AsyncRootKind, AsyncRootSum, AsyncRow, Problem, ProblemId, Pr
 /// Most findings.
 const MAX_FOUND: usize = 3;
 
-/// Objects that equal chains wait for.
+/// Objects with equal labels that chains with the same innermost method wait for.
 struct Crowd<'c> {
     /// The object with the most chains.
     first: &'c AsyncRootSum,
@@ -93,7 +93,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
     })
 }
 
-/// Returns the root of the chain that a thread is in, by managed thread id.
+/// Returns the root of a chain for each thread that runs a part of the chain or waits for it, by managed id.
 pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> BTreeMap<u32, Root<'a>> {
     let mut roots = BTreeMap::new();
     for (root, row) in rows(answers).filter(|(_, row)| row.root.is_none()) {
@@ -134,7 +134,7 @@ fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
 }
 
 impl Root<'_> {
-    /// A clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
+    /// Returns a clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
     pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
         let Some(what) = awaited(self.kind) else {
             return match self.kind {
@@ -156,12 +156,12 @@ pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
     matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
 }
 
-/// `a semaphore`, `an awaitable`.
+/// Adds the article: `a semaphore`, `an awaitable`.
 pub(super) fn with_article(what: &str) -> String {
     format!("{} {what}", if what.starts_with('a') { "an" } else { "a" })
 }
 
-/// The noun for the awaited object; `None` for roots that are not such an object.
+/// The noun for an awaited object; `None` for other kinds of roots.
 pub(super) fn awaited(kind: AsyncRootKind) -> Option<&'static str> {
     Some(match kind {
         AsyncRootKind::Promise => "TaskCompletionSource",

@@ -1,7 +1,7 @@
 //! The reason why the process ended.
 //!
-//! Rule: the container records a signal or an exception, or a NativeAOT program has a crash report. A crash
-//! report names the cause. Otherwise, the finding names the first of these causes that applies to the crashed thread:
+//! Rule: the container records a signal or an exception, or a NativeAOT program has a crash report. A crash report names the cause. Otherwise, the
+//! finding names the first of these causes that applies to the crashed thread:
 //!
 //! * A stack overflow, with the cycle of methods on the stack, the number of repetitions, and the method that began the cycle.
 //! * `Environment.FailFast`, with its message, exception and caller. An exception in flight was only being handled.
@@ -94,7 +94,7 @@ fn failed_fast(answers: &Answers<'_>, thread: Option<&ThreadModel>, on: &str, co
     let message = words.message.as_ref().map(|(_, text)| format!(": {}", one_line(text))).unwrap_or_default();
     let exception = words.exception.as_ref().map(|e| format!("; exception {}", described(e))).unwrap_or_default();
     let caller = words.caller.as_ref().map(|m| format!("; called by {m}")).unwrap_or_default();
-    // The runtime creates an exception for the `FailFast` and wraps the one that was being handled in it.
+    // The exception that the runtime creates for a `FailFast` has the exception that was being handled as its inner exception.
     let handled = thread.and_then(|t| t.exception.as_ref());
     let handled = handled.and_then(|e| if e.current { Some(&**e) } else { e.inner.as_deref() });
     let handled = handled.filter(|e| words.exception.as_ref().is_none_or(|of| of.address != e.address));
@@ -144,7 +144,7 @@ fn thrower(exception: &ExceptionModel) -> Option<&Name> {
     exception.stack.iter().find_map(|f| f.method.as_ref())
 }
 
-/// `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
+/// Describes an exception: `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
 fn described(exception: &ExceptionModel) -> String {
     let by = thrower(exception).map(|m| format!(", thrown by {m}")).unwrap_or_default();
     let mut out = format!("{}{by}", named(exception));

@@ -63,7 +63,7 @@ fn makers<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = Stri
     MAKERS.into_iter().filter(move |(begin, _)| names.iter().any(|name| name.starts_with(begin))).map(|(_, maker)| maker.into())
 }
 
-/// A method whose variables hold an `AssemblyBuilder`: it is creating an assembly, or has just created one.
+/// Names a method whose variables hold an `AssemblyBuilder`, because it is creating an assembly or has just created one.
 fn emitter(answers: &Answers<'_>) -> Option<String> {
     let heap = answers.heap().ok().filter(|_| answers.query.graph)?;
     let types = vec![TypePattern::Name("System.Reflection.Emit.*AssemblyBuilder".into())];
@@ -75,7 +75,7 @@ fn emitter(answers: &Answers<'_>) -> Option<String> {
     Some(format!("{method} has made one of them"))
 }
 
-/// The field that holds most of a sample of objects of these assemblies' types.
+/// Names the field that holds most objects in a sample of the objects whose types are in these assemblies.
 fn holder(answers: &Answers<'_>, list: &[ModuleModel]) -> Option<String> {
     /// Size of the sample, in objects.
     const SAMPLE: usize = 8;
@@ -98,7 +98,7 @@ fn assemblies(n: u64) -> String {
     if n == 1 { "1 assembly".into() } else { format!("{} assemblies", thousands(n)) }
 }
 
-/// A name with a star in place of each number and id.
+/// Replaces each number and id in a name with a star.
 fn pattern(name: &str) -> String {
     let mut out = String::new();
     for part in name.split_inclusive(|c: char| !c.is_alphanumeric()) {

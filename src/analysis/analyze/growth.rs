@@ -1,7 +1,7 @@
 //! Holders that retain more than in an earlier dump.
 //!
-//! Rule: a container retains at least `gain` bytes more, and at least the share `growth` of the earlier heap. One dump cannot distinguish a leak
-//! that is still small from a cache; two can. Caches that are filling up look like leaks until they are full.
+//! Rule: the growth of a container's retained size is at least `gain` bytes, and at least the share `growth` of the earlier heap. One dump cannot
+//! distinguish a small leak from a cache, but two dumps can. A cache that is filling up looks like a leak until it is full.
 //!
 //! A large growth of native memory, threads, tasks or handles is a finding as well. With more than two dumps, the number must grow from each dump to
 //! the next.
@@ -22,7 +22,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = holders.iter().filter_map(|holder| {
         let gained = u64::try_from(holder.change).ok().filter(|gained| *gained >= thresholds.gain)?;
         let share = bytes_before.and_then(|bytes| growth(bytes, bytes.saturating_add(gained)));
-        // A trend needs more than two dumps. Other trends are ignored: they include garbage of the type, which varies from dump to dump.
+        // A trend is known only with more than two dumps. Trends other than growth are ignored: garbage of the type varies from dump to dump.
         let element = diff.rows.iter().find(|row| holder.element.as_ref() == Some(&row.key));
         let steady = element.is_some_and(|row| row.trend == Some(Trend::Grows));
         share.is_none_or(|share| share >= thresholds.growth).then(|| finding(answers, holder, gained, (share, steady)))

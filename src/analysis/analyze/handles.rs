@@ -1,6 +1,6 @@
 //! Very many GC handles.
 //!
-//! Rule: at least `handles` of them. Every collection visits each handle, and a strong handle that is not freed leaks its object. Handles that the
+//! Rule: at least `handles` handles. Every collection visits each handle, and a strong handle that is not freed leaks its object. Handles that the
 //! runtime or its library creates for itself, such as for locks of sync blocks, are not counted, because they are freed with their objects.
 //!
 //! Source: the handle tables.

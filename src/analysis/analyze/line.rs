@@ -10,7 +10,7 @@ use crate::model::{Problem, ProblemId, ProblemSeverity};
 const MAX_MESSAGE: usize = 200;
 
 impl Answers<'_> {
-    /// A finding without numbers. `command` is the part of the command line between `gcdump` and the dump.
+    /// Returns a finding without optional values. `command` is the part of the command line between `gcdump` and the dump.
     pub(super) fn finding(&self, id: ProblemId, severity: ProblemSeverity, title: String, command: &[&str]) -> Problem {
         let command = self.command_line(command);
         Problem {
@@ -29,7 +29,7 @@ impl Answers<'_> {
         }
     }
 
-    /// A command line with `command` between `gcdump` and the dump.
+    /// Returns the command line with `command` between `gcdump` and the dump.
     pub(super) fn command_line(&self, command: &[&str]) -> String {
         let options = self.query.options.iter().map(String::as_str);
         let path = self.runtime.file().facts.path.display().to_string();
@@ -75,17 +75,17 @@ pub(super) fn one_line(text: &str) -> String {
     words
 }
 
-/// `3 dogs`, or `none` for 0.
+/// Counts things: `3 dogs`, or `none` for 0.
 pub(super) fn plural_or(n: u64, what: &str, none: &str) -> String {
     if n == 0 { none.into() } else { counted(n, what) }
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// `1`, `1 and 2`, `1, 2 and 3`.
+/// Lists items: `1`, `1 and 2`, `1, 2 and 3`.
 pub(super) fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
     let mut items: Vec<String> = items.into_iter().map(|i| i.to_string()).collect();
     match (items.pop(), items.is_empty()) {

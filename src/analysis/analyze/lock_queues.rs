@@ -46,7 +46,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found)
 }
 
-/// Describes where a thread is that holds a lock and is not blocked. The thread may be in native code that does not return.
+/// Describes the location of a thread that holds a lock and is not blocked. The thread may be in native code that does not return.
 pub(super) fn place(answers: &Answers<'_>, managed_id: u32) -> String {
     let Some(place) = answers.places().ok().and_then(|places| places.of(managed_id)) else { return String::new() };
     let Some(innermost) = &place.innermost else { return String::new() };
@@ -60,7 +60,7 @@ pub(super) fn waiting(report: &LocksReport, lock: &LockModel) -> Vec<u32> {
     lock.waiters.iter().filter_map(|w| w.managed_id).filter(|id| !sleeps(*id)).collect()
 }
 
-/// `the monitor 0x7f… (Lab.Order)`.
+/// Names a lock: `the monitor 0x7f… (Lab.Order)`.
 pub(super) fn name(lock: &LockModel) -> String {
     let ty = lock.type_name.as_ref().map(|n| format!(" ({n})")).unwrap_or_default();
     format!("the {} {}{ty}", lock.kind, lock.object)

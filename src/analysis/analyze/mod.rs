@@ -47,7 +47,7 @@ use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
 pub(crate) use line::{command_line, shell_line};
 
-/// The limits from which on a problem becomes a finding.
+/// The limits at which a problem becomes a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
     /// Fewest bytes that are free, wasted or retained. Fewer bytes are not a problem, whatever their share.
@@ -66,13 +66,13 @@ pub struct Thresholds {
     pub queue: u64,
     /// Fewest objects ready for finalization while the finalizer thread is not blocked.
     pub ready: u64,
-    /// Fewest handlers of one event that hold their targets.
+    /// Fewest handlers of one event whose targets nothing else holds.
     pub handlers: u64,
-    /// Fewest timers that are due, or registrations of one cancellation source.
+    /// Fewest active timers, or registrations of one cancellation source.
     pub timers: u64,
     /// Fewest GC handles.
     pub handles: u64,
-    /// Fewest incoming HTTP requests that have been unanswered for long.
+    /// Fewest incoming HTTP requests that are stuck.
     pub requests: u64,
     /// Fewest chains of asynchronous methods that wait for one object.
     pub waits: u64,
@@ -91,7 +91,7 @@ pub struct Thresholds {
 impl Default for Thresholds {
     /// Rules of thumb:
     ///
-    /// * 1 MiB: a .NET process starts with more than that, so saving less changes nothing.
+    /// * 1 MiB: a .NET process starts with more than that, so that a smaller saving does not matter.
     /// * 64 KiB and a twentieth of the heap more than before: an idle process gains less, from lazy loading and caching.
     /// * A fifth of the reachable bytes: Eclipse MAT's default for leak suspects.
     /// * A tenth of the heap: the size of a heap varies by more than that.
@@ -100,7 +100,7 @@ impl Default for Thresholds {
     /// * 10,000 objects ready: the finalizer thread finalizes more than that in a tenth of a second.
     /// * 100 handlers: an event with more is meant for many subscribers, or subscribers are never removed.
     /// * 1,000 timers or registrations: most servers have fewer requests in progress.
-    /// * 10,000 handles: the runtime itself uses some hundreds, and each is visited by the GC.
+    /// * 10,000 handles: the runtime itself uses some hundreds, and the GC visits each handle.
     /// * 3 requests: a single request that takes long may be a report or an upload.
     /// * 10 chains: an idle program has fewer loops that wait for one event, such as the end of the process.
     /// * 25 threads at one place: more than the worker threads of most programs.
@@ -139,7 +139,7 @@ pub struct AnalyzeQuery {
     pub only: Vec<ProblemId>,
     /// Whether to build the graph of the heap, which some findings need, such as suspects and garbage.
     pub graph: bool,
-    /// The limits from which on a problem becomes a finding.
+    /// The limits at which a problem becomes a finding.
     pub thresholds: Thresholds,
     /// Options that the suggested command lines repeat, such as `--modules` with its folder.
     pub options: Vec<String>,

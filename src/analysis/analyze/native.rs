@@ -13,11 +13,11 @@ use crate::model::{MallocHeapKind, MallocModel, MallocUse, MemoryKind, MemoryLis
 
 /// Fewest bytes, as a multiple of the threshold.
 const LARGE: u64 = 64;
-/// Other kinds that the title names.
+/// Kinds of memory that the title names besides native memory.
 const KINDS: [MemoryKind; 4] = [MemoryKind::Stack, MemoryKind::Module, MemoryKind::LoaderHeap, MemoryKind::File];
 /// Fewest bytes of such a kind for the title to name it.
 const NAMED: u64 = 1 << 20;
-/// Smallest share of a kind that the title names.
+/// The title names a part if it has at least this share of the whole.
 const PART: f64 = 0.1;
 /// Block sizes that the title names.
 const SIZES: usize = 2;

@@ -118,7 +118,7 @@ impl Answers<'_> {
 }
 
 fn is_own(method: &str) -> bool {
-    // Names of stubs, of methods generated at run time, and of P/Invokes of the framework begin so.
+    // Prefixes of the names of stubs, of methods generated at run time, and of P/Invokes of the framework.
     const OTHERS: [&str; 5] = ["ILStubClass.", "DynamicClass.", "Interop+", "Interop.", "Internal."];
     !is_library(method) && !OTHERS.iter().any(|prefix| method.starts_with(prefix))
 }

@@ -42,7 +42,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         None if example.is_empty() => String::new(),
         None => format!(", such as {example}"),
     };
-    // The most common waits, and the methods that wait.
+    // By kind of wait and waiting method: the number of requests, and an awaited object.
     let mut causes: BTreeMap<Cause, (u64, Option<Addr>)> = BTreeMap::new();
     for request in &stuck {
         let awaits = request.waits_for.as_ref().and_then(|root| Some((awaited(root.kind)?, root.object)));
@@ -98,7 +98,7 @@ enum Wait {
     Blocked(WaitKind),
 }
 
-/// The incoming requests that threads serve: `; they serve GET /transfer/in and GET /transfer/out`.
+/// Returns a clause about the incoming requests that threads serve: `; 2 of them serve requests: GET /transfer/in and GET /transfer/out`.
 pub(super) fn served(answers: &Answers<'_>, threads: &[u32]) -> String {
     /// Most requests that are named.
     const MOST: usize = 3;
@@ -121,7 +121,7 @@ pub(super) fn served(answers: &Answers<'_>, threads: &[u32]) -> String {
     }
 }
 
-/// `GET /pay/0`.
+/// Returns method and URI of a request: `GET /pay/0`.
 fn line(request: &RequestModel) -> String {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     format!("{} {}", text(&request.method), text(&request.uri)).trim().into()
@@ -139,7 +139,7 @@ fn method(request: &RequestModel) -> Option<&Name> {
     names().find(|name| !is_library(name.shown())).or_else(|| names().next())
 }
 
-/// A duration for people: `42 s`, `3 min 5 s`, `2 h 10 min`.
+/// Formats a duration: `42 s`, `3 min 5 s`, `2 h 10 min`.
 fn seconds(n: u64) -> String {
     match n {
         0..60 => format!("{n} s"),

@@ -32,7 +32,7 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
     Complaint::ALL.into_iter().map(row).collect()
 }
 
-/// The text for a complaint without a finding, and the next command.
+/// Returns the text for a complaint without a finding, and the next command.
 fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> (String, &'static [&'static str]) {
     let (main, all): (ProblemId, &'static [&'static str]) = match complaint {
         Complaint::Crash => (ProblemId::Crash, &["info"]),
@@ -107,7 +107,7 @@ fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str]
     Some((format!("{} {} late by {} s or more", counted(late, "timer"), be(late), most.unsigned_abs() / 1000), &["timers"]))
 }
 
-/// `Program.Fetch` of `Lab.Program.Fetch(System.String)`.
+/// Shortens the name of a method: `Program.Fetch` for `Lab.Program.Fetch(System.String)`.
 fn short(method: &str) -> String {
     let name = method.split(['(', '<', '[']).next().unwrap_or_default();
     let mut parts: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
@@ -115,7 +115,7 @@ fn short(method: &str) -> String {
     parts.join(".")
 }
 
-/// The server that most outgoing requests are for.
+/// Returns a clause with the server of most outgoing requests.
 fn host(requests: &[RequestModel]) -> String {
     let mut hosts: BTreeMap<&str, u64> = BTreeMap::new();
     let uris = requests.iter().filter(|r| r.direction == RequestDirection::Outgoing).filter_map(|r| r.uri.as_deref());
@@ -151,7 +151,7 @@ fn got<T>(cell: &Cached<T>) -> Option<&T> {
 
 /// Returns a title, shortened to at most `most` characters: up to the end of a clause, or else as many words as fit.
 fn beginning(title: &str, most: usize) -> String {
-    /// A shorter clause is not enough; words are cut instead.
+    /// Fewest characters of a clause. Instead of a shorter clause, as many words as fit are returned.
     const ENOUGH: usize = 24;
     let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
     let (fits, _) = title.split_at(end);

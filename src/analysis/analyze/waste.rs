@@ -40,7 +40,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
     }])
 }
 
-/// Whether `wasted` exceeds the bytes of objects in use. Most of it is garbage then, which a collection frees.
+/// Whether `wasted` exceeds the bytes of objects in use. If so, most of the wasted bytes are garbage, which a collection frees.
 fn is_garbage(answers: &Answers<'_>, wasted: u64) -> bool {
     answers.query.graph && answers.retained().is_ok_and(|r| wasted > r.totals.reachable_bytes)
 }

@@ -1,4 +1,4 @@
-//! The part of `object` about a task or the box of an asynchronous method.
+//! The part of the answer of `object` about a task, the box of an asynchronous method, or a continuation.
 
 use super::reporter::fault_models;
 use crate::analysis::ExceptionReader;

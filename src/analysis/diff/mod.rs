@@ -37,7 +37,7 @@ const FEW_HOLDERS: usize = 3;
 /// Arguments of [`diff`].
 #[derive(Clone, Debug, Default)]
 pub struct DiffQuery {
-    /// Grouping key of the rows.
+    /// Key by which objects are grouped into rows.
     pub by: DiffBy,
     /// The types that the rows cover; empty for all. Totals and rules cover all objects.
     pub types: Vec<TypePattern>,

@@ -18,7 +18,7 @@ use std::str::FromStr;
 use crate::base::{change, thousands};
 use crate::model::{DiffRule, HandleKind};
 
-/// A rule.
+/// A rule that a comparison of dumps may fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Text as given.
@@ -87,7 +87,7 @@ const MEASURES: [(&str, bool); 12] = [
 const FIELDS: [(&str, Field); 4] =
     [("count", Field::Count), ("objects", Field::Count), ("bytes", Field::Bytes), ("retained", Field::Retained)];
 
-/// Units and the power of two that each one is: a kilobyte has 1024 bytes, as in `--min-size` and similar options.
+/// Units of bytes, as exponents of 2: a kilobyte has 1024 bytes, as in `--min-size` and similar options.
 const UNITS: [(&str, u32); 13] = [
     ("b", 0),
     ("k", 10),

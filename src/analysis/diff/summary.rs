@@ -35,7 +35,7 @@ pub(super) struct Measures {
 }
 
 impl Measures {
-    /// Reads the measures; `types` are the objects of the heap.
+    /// Reads the measures. `types` has the objects of the heap by type.
     pub(super) fn read(source: &dyn GraphSource, types: &StatReport, notes: &Collector) -> Measures {
         let totals = &types.totals;
         let Some(heap) = source.heap() else {

@@ -20,10 +20,10 @@ struct Referrers<'r> {
     sizes: Vec<(Addr, u64)>,
 }
 
-/// For events with at least this many handlers, garbage among the referrers of a target is ignored.
+/// For events with at least this many handlers, garbage among the referrers is ignored.
 const MANY: usize = 10;
 
-/// Most referrers kept for each object. An object with more of them is certainly held by other objects as well.
+/// Most referrers that a visitor keeps for each object. An object with more of them is most likely held by other objects than the event as well.
 const KEPT: usize = 64;
 
 impl Visitor for Referrers<'_> {

@@ -15,7 +15,7 @@ const REGISTRATIONS: u64 = 100;
 /// Most registrations counted for a source.
 const MOST: u64 = 1 << 24;
 
-// `SafeHandle._state`: closed. References are counted in the bits above the two lowest ones.
+// Bit of `SafeHandle._state`: the handle is closed. The bits above the two lowest ones count references.
 const CLOSED: u32 = 1;
 
 fields_of! {

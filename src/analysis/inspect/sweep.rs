@@ -65,7 +65,7 @@ pub(super) struct Array {
 pub(super) struct Counted {
     pub(super) object: Addr,
     pub(super) method_table: Addr,
-    /// Its own bytes.
+    /// Bytes of the collection object itself.
     pub(super) size: u64,
     /// Number of elements; `None` if it was not requested, or cannot be read.
     pub(super) count: Option<u64>,

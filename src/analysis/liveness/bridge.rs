@@ -59,7 +59,8 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
-    // Roots other than the bridge's own handles. These are ref-counted handles of bridged objects, since the other collector decides their strength.
+    // The bridge's own handles are ref-counted handles of bridged objects, since the other collector decides their strength. All other roots keep
+    // objects alive.
     let own = |r: &&RawRoot| {
         r.flags.has(RootFlags::REF_COUNTED) && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
     };

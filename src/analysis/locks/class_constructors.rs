@@ -14,9 +14,9 @@ use crate::memory::Memory;
 use crate::model::{LockKind, WaitEvidence, WaitKind};
 use crate::session::Namer;
 
-/// Bytes of a `Thread` that are searched for the lock it waits for, whose offset depends on the runtime.
+/// Bytes of a `Thread` that are searched for a pointer to a lock entry. The offset of the pointer depends on the runtime.
 const SEARCHED: u64 = 0x400;
-/// Offset, in words, from the holder to the type in the entry of a class whose constructor runs.
+/// Offset of the type in the lock entry of a class constructor, in words from the holder.
 const TYPE_AT: u64 = 2;
 
 /// Whether this frame belongs to the library code that runs class constructors.

@@ -95,7 +95,8 @@ impl WaitGraph {
         self.back.successors(thread)
     }
 
-    /// The model of a deadlock. `id` returns the managed id of a thread, `name` the type name of an object, or of a type itself.
+    /// Returns the model of a deadlock. `id` returns the managed id of a thread, `name` the type name of an object or the name of a method table's
+    /// type.
     pub(super) fn model(
         &self,
         cycle: &[u32],

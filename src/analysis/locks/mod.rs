@@ -135,7 +135,7 @@ impl<'h> State<'h> {
         }
         headers.iter().for_each(|h| h.note_sync_end(notes));
         let blocks = headers.as_ref().and_then(|h| h.sync_blocks(notes));
-        // In NativeAOT programs the locks of monitors are objects.
+        // NativeAOT programs do not have a sync table of the runtime: the locks of their monitors are objects.
         if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {
             notes.add(Missing::Locks, None, "contended monitors cannot be shown: the sync table is not in the dump");
         }

@@ -11,7 +11,7 @@ use crate::memory::Window;
 use crate::session::Heap;
 
 library_types! {
-    /// Types that threads wait for, and the types of their parts.
+    /// Types of the objects that threads wait for, and of their parts.
     pub(super) enum LockType {
         in "System.Private.CoreLib" {
             Lock = "System.Threading.Lock",
@@ -91,7 +91,7 @@ impl Found {
 #[derive(Clone, Copy)]
 struct Use {
     kinds: Option<Kinds<LockType>>,
-    /// The element type of an array, if it matters.
+    /// The element type of an array whose range is needed.
     elements: Option<LockType>,
 }
 
@@ -173,7 +173,7 @@ fn elements(classifier: &Classifier<LockType>, array: Addr) -> Option<LockType> 
     [LockType::SafeWaitHandle, LockType::SyncEntry].into_iter().find(|kind| kinds.is(*kind))
 }
 
-/// Walks the heap; without `headers`, only the segments that hold objects of these types.
+/// Walks the heap; without `headers`, only the segments with objects of lock types.
 pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Option<&Headers>, notes: &Collector) -> Found {
     let sync_end = headers.and_then(Headers::sync_end);
     let visitor = || Finder {

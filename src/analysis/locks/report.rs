@@ -152,7 +152,7 @@ impl Reporter<'_> {
         let model = |(object, held): (Addr, Held)| LockModel {
             object,
             type_name: self.type_of(object, held.kind == LockKind::ClassConstructor),
-            // An object that is a lock may also have a monitor. Both are in one row.
+            // An object that is a lock may also have a monitor. This row has the waiters of both.
             kind: held.kind,
             owner: held.owner.or(held.upgrader).map(|o| self.owner(o)),
             recursion: held.recursion,
