@@ -17,7 +17,7 @@ pub(crate) struct App {
 pub(crate) fn app(runtime: &Runtime, namer: &Namer) -> Option<App> {
     let types = namer.types().ok()?;
     let facts = &runtime.file().facts;
-    // A host has its own process name, and its command line names the program. Only names that match a module are returned.
+    // If a host runs the program, the command line has the program's name. A word that does not match a module is ignored.
     let words = facts.process_name.iter().chain(&facts.command_line).flat_map(|text| text.split_whitespace());
     let words: Vec<&str> = words.map(|word| stem(file_name(word))).collect();
     // A module that cannot be read is not noted as missing: answers that need it read it again.

@@ -8,7 +8,7 @@ use crate::gc::{Object, TypeIndex};
 use crate::managed::BoundField;
 use crate::session::{Error, Heap, ValueError};
 
-/// The fields at the requested paths; `None` for those that the type does not have.
+/// The fields at the requested paths; `None` for a path that the type does not have.
 pub(super) type BoundFields = Arc<[Option<BoundField>]>;
 
 /// The requested paths, bound to the types found so far.

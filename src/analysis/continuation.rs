@@ -33,8 +33,8 @@ struct Variable {
     typed: Option<Typed>,
 }
 
-/// Returns the variables in the continuation at `object`: those that the debug info of the method lists, and all other references. Empty if the type
-/// `mt` is not a continuation.
+/// Returns the variables in the continuation at `object` that the debug info of the method lists, and all other references. Empty if the type `mt` is
+/// not a continuation.
 pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMethods, mt: Addr, object: Addr) -> Vec<FieldValue> {
     let tables = values.types().names().method_tables();
     let word = values.types().pointer_bytes();

@@ -1,4 +1,4 @@
-//! Reads exception objects: those that threads refer to, with their inner exceptions, and all others on the heap.
+//! Reads the exceptions that threads refer to, with their inner exceptions, and all other exceptions on the heap.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -415,7 +415,7 @@ pub struct ExceptionsQuery {
     pub sort: Option<Order<ExceptionSort>>,
 }
 
-/// Lists the exception objects of the heap, then those that only threads hold.
+/// Lists the exceptions on the heap, then exceptions that only threads hold.
 ///
 /// # Errors
 /// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] if no exception is at the address.

@@ -122,8 +122,8 @@ fn rows<'a>(answers: &'a Answers<'_>) -> impl Iterator<Item = (Root<'a>, &'a Asy
     })
 }
 
-/// Describes the likely holder of a semaphore: another call of the method that waits for it, which now waits for a different object. This is a guess,
-/// because a semaphore does not record its owner.
+/// Describes the likely holder of a semaphore. Another call of the method that waits for the semaphore may hold it, if this call waits for a
+/// different object. This is a guess, because a semaphore does not record its owner.
 fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
     let method = crowd.first.innermost.as_ref().filter(|_| crowd.first.root.kind == AsyncRootKind::Semaphore)?;
     let past = |(root, row): &(Root<'_>, &AsyncRow)| {

@@ -58,7 +58,7 @@ pub struct Thresholds {
     pub growth: f64,
     /// Smallest share (0 to 1) of the reachable bytes that a suspect retains.
     pub share: f64,
-    /// Smallest share (0 to 1) of the allocated bytes that are wasted: equal strings, sparse arrays and the like.
+    /// Smallest share (0 to 1) of the allocated bytes that are wasted, such as by equal strings or sparse arrays.
     pub waste: f64,
     /// Smallest share (0 to 1) of the allocated bytes that are free.
     pub free: f64,

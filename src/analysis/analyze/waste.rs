@@ -3,7 +3,7 @@
 //! Rule: an inspection finds at least `bytes`, and at least the share `waste` of the allocated bytes. Arrays of primitive values are informational:
 //! unused arrays of array pools and buffers that wait for data are zero as well. Garbage is included unless it exceeds the objects in use.
 //!
-//! Source: `inspect`, whose rules state what each inspection leaves out.
+//! Source: the answer of `inspect`. Its rules state the exclusions of each inspection.
 
 use super::Thresholds;
 use super::answers::{Answers, INSPECTIONS, Skip};

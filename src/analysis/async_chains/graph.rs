@@ -386,7 +386,7 @@ impl Builder<'_> {
                 node.is_some_and(|n| awaited.contains(&n.address) || n.task.is_some_and(|task| awaited.contains(&task)))
             };
             if from.is_empty() {
-                // If several objects hold the method's delegate, those that the method awaits are used.
+                // If several objects hold the method's delegate, only objects that the method awaits are used.
                 let holders = leading(&weak, index);
                 let awaited: Vec<NodeIndex> = holders.iter().copied().filter(names).collect();
                 from = if awaited.is_empty() { holders } else { awaited };

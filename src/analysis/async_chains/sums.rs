@@ -11,7 +11,7 @@ use crate::model::{AsyncRoot, AsyncRootKind, AsyncRootSum};
 const MAX_ROOTS: usize = 100;
 const NAMED: usize = 1000;
 
-/// The roots of `paths`, those with the most chains first.
+/// Returns the sums of `paths` by root, most chains first.
 pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)]) -> Vec<AsyncRootSum> {
     let mut groups: Map<(AsyncRootKind, Option<Addr>), Vec<usize>> = Map::default();
     for (i, (_, root)) in paths.iter().enumerate() {

@@ -87,7 +87,7 @@ fn row(object: Addr, count: u64, bytes: u64) -> InspectionRow {
 struct Findings<'i> {
     found: u64,
     wasted: Option<u64>,
-    /// Rows without type names: there may be as many rows as objects, and only those shown are named.
+    /// Rows without type names. There may be as many rows as objects, so only rows that are shown get names.
     rows: Vec<InspectionRow>,
     /// Number of rows, if `rows` does not have all of them.
     total: Option<u64>,

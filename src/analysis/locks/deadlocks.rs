@@ -76,7 +76,7 @@ impl WaitGraph {
         out
     }
 
-    /// `threads`, and those that wait for one of them, directly or not.
+    /// Returns `threads` and the threads that wait for one of them, directly or not.
     pub(super) fn with_waiters(&self, threads: Vec<u32>) -> BTreeSet<u32> {
         let (mut out, mut open) = (threads.iter().copied().collect::<BTreeSet<u32>>(), threads);
         while let Some(thread) = open.pop() {

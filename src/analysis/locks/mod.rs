@@ -1,4 +1,4 @@
-//! `locks`: which locks are held, what each thread waits for, and which threads wait for each other.
+//! `locks`: the held locks, the object that each thread waits for, and the threads that wait for each other.
 //!
 //! Source: `docs/internals/locks.md`.
 

@@ -270,7 +270,7 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
     out
 }
 
-/// The edges from threads to those that they join.
+/// The edges from threads in `Thread.Join` to the threads that they join.
 fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
     let joined = waits.iter().filter(|w| w.kind == WaitKind::Join);
     let edge = |w: &Wait| {
