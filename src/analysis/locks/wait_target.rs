@@ -1,9 +1,10 @@
-//! The lock that a part belongs to.
+//! The lock that contains the object on which a thread waits.
 
 use crate::base::Addr;
 use crate::model::{LockKind, WaitKind};
 
-/// The lock that a part belongs to, as the program sees it, and the kind of wait of a thread that waits for the part.
+/// The lock that the program uses, such as a `SemaphoreSlim`, for an object inside it on which a thread waits, such as its monitor; and the kind of
+/// that wait.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitTarget {
     pub(super) object: Addr,
