@@ -54,7 +54,7 @@ impl Selection {
         if self.types.is_empty() { TypeFilter::default() } else { heap.filter(&self.types, namer, notes) }
     }
 
-    /// Reports fields of the condition that no type accepted by `filter` has: an empty answer may be due to a typo.
+    /// Adds notes about fields of the condition that no type accepted by `filter` has: an empty answer may be due to a typo.
     pub(crate) fn note_unknown_fields(&self, heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) {
         let mut fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
         if fields.is_empty() {
@@ -67,7 +67,7 @@ impl Selection {
             fields.retain(|path| !taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some()));
             fields
         });
-        // A type whose fields are not in the dump may have the field.
+        // If fields of a type are not in the dump, that type may have the field.
         for path in unknown.iter().filter(|_| missed.is_empty()) {
             notes.add(NoteKind::NoMatch, None, format!("no object has a field '{}' (gcdump type NAME lists fields)", path.join(".")));
         }
