@@ -16,6 +16,7 @@ pub(super) struct Tiers<'r> {
     known: Map<Addr, Option<CodeTier>>,
     /// Number of tiers that cannot be determined because the dump lost memory that it should have.
     lost: u64,
+    /// Address and length of the first memory that was lost.
     why: Option<(Addr, u64)>,
 }
 

@@ -30,6 +30,7 @@ const CONTAINER: &str = "Microsoft.Extensions.DependencyInjection.";
 const HOLDERS: usize = 4;
 /// Maximum number of elements whose types are read.
 const SAMPLE: u64 = 64;
+/// Minimum number of elements of a container that is described.
 const LEAST: u64 = 10;
 
 impl Retained<'_> {

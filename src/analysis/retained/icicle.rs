@@ -20,6 +20,7 @@ use crate::session::Namer;
 const SEVERAL: &str = "several-roots";
 /// Maximum number of boxes.
 const BOXES: usize = 1_000;
+/// Maximum depth of boxes.
 const DEPTH: u32 = 40;
 /// Minimum share (0 to 1) of the reachable bytes for a separate box.
 const SMALLEST: f64 = 0.001;
