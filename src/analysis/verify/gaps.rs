@@ -126,8 +126,8 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     if folded.sizes.contains_key(&before.address) {
         return Verdict::Size(before.address);
     }
-    // If a reference points to the start of the gap, an object was there, and the object before it ends correctly. If the gap is smaller than any
-    // object, there was none.
+    // If a reference points to the start of the gap, an object was there, and the object before it ends correctly. A gap that is smaller than any
+    // object cannot be one.
     let smallest = heap.smallest();
     // A zeroed gap after an array is more likely the rest of the array than an object overwritten with zeros.
     let cleared = gap.kind == GapKind::InAllocation;
