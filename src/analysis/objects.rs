@@ -135,7 +135,8 @@ fn length(object: &Object<'_>) -> u64 {
 /// A function that returns the sort key of an object; larger keys come first.
 type KeyOf = fn(&Object<'_>) -> u64;
 
-/// Returns the objects of `query` with the largest keys first, and in heap order if keys are equal. Only listed objects are kept in memory.
+/// Returns the objects of `query` with the largest keys first, and in heap order if keys are equal. Keeps only the skipped and the listed objects in
+/// memory.
 fn largest<'h>(
     heap: &'h Heap,
     namer: &'h Namer,
@@ -148,7 +149,7 @@ fn largest<'h>(
     let filter = selection.filter(heap, namer, &notes);
     let mut picker = Picker::new(heap, selection, &filter, namer);
     let most = if *count == 0 { u64::MAX } else { start.saturating_add(*count) };
-    // The top is the smallest kept object, which is replaced next.
+    // The top of the heap is the kept object with the smallest key, which is removed next.
     let mut kept: BinaryHeap<Reverse<(u64, Reverse<Addr>, u64)>> = BinaryHeap::new();
     let (mut met, mut free) = (Sum::default(), Sum::default());
     let of_type = |ty: &ObjectType| filter.takes(ty, namer);

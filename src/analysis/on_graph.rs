@@ -1,4 +1,4 @@
-//! Shared start and end of all analyses of the heap graph.
+//! The code with which each analysis of the heap graph starts and ends.
 
 use crate::base::{Addr, Answer, Collector};
 use crate::gc::ObjectId;

@@ -32,7 +32,7 @@ struct Node {
     /// Sum of the targets in this node. `rows` adds the targets in the nodes below it.
     sum: Sum,
     objects: u64,
-    /// Whether one of the node's objects refers to another one of them.
+    /// Whether an object of the node refers to another object of the node.
     folded: bool,
     example: Option<ObjectId>,
     children: Vec<u32>,

@@ -32,7 +32,7 @@ pub struct RefsQuery {
     pub outgoing: bool,
     /// If set, references are grouped by this key instead of listed one by one.
     pub by: Option<RefBy>,
-    /// How many references to follow.
+    /// Maximum number of references to follow from or to the objects, one after another.
     pub depth: u32,
     /// Whether to list only references of older objects to younger ones, with the state of their cards. If no object or type is given, all objects
     /// are selected.
@@ -166,7 +166,7 @@ struct Reader<'g> {
 /// The objects of a level, for quick look-ups of reference targets.
 enum Wanted {
     /// Few objects: a map by address for references read from memory, and the sorted ids for edges of the graph. Edges are not converted to
-    /// addresses, because that takes long, and a source may be an array with millions of references.
+    /// addresses, because that would be slow for an array with millions of references.
     Few(Map<Addr, ObjectId>, Vec<ObjectId>),
     Many(ObjectSet),
 }

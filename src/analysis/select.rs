@@ -91,7 +91,7 @@ pub struct Picker<'s> {
 }
 
 impl<'s> Picker<'s> {
-    /// Creates a picker for objects of `heap` whose types `filter` accepts ([`Selection::filter`]) and that `namer` names.
+    /// Creates a picker for objects of `heap`. `filter` is from [`Selection::filter`]; `namer` names types.
     pub(crate) fn new(heap: &'s Heap, selection: &'s Selection, filter: &'s TypeFilter, namer: &'s Namer) -> Picker<'s> {
         let condition = selection.condition.as_ref().map(|c| Evaluator::new(c, heap, namer));
         Picker { condition, selection, filter, namer, all: selection.takes_all(), types: IndexVec::new() }

@@ -11,9 +11,9 @@ use crate::session::Error;
 /// Sort key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'r> {
-    /// Larger values first.
+    /// Sorts larger values first.
     Most(Reverse<u64>),
-    /// Smaller values first: addresses, ids, times.
+    /// Sorts smaller values first: addresses, ids, times.
     Least(i128),
     Text(&'r str),
 }

@@ -109,7 +109,7 @@ impl<'n> Names<'n> {
     }
 
     /// Returns the continuations of the suspended methods of the runtime async task at `task`, innermost first. If a thread runs the innermost
-    /// method, it has no continuation; its callers have.
+    /// method, the list starts with the continuation of the caller.
     pub(super) fn methods_of(&self, task: Addr, notes: &Collector) -> Vec<Addr> {
         let chain = self.tasks.chain(task, notes);
         if !chain.frames.is_empty() || chain.leaf.is_some() {

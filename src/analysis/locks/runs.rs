@@ -1,8 +1,8 @@
 //! Finds the threads that run awaited work: a task that another thread waits for, or an async method on which that task depends.
 //!
 //! A thread runs an async method if its stack holds the method's box and has a frame of the state machine's `MoveNext`. It runs the delegate of a
-//! task if its stack holds the task, the task's flags say that the delegate was invoked, and a library frame invokes a delegate. With runtime async,
-//! the runtime keeps a record in the thread while it resumes the methods of a task.
+//! task if its stack holds the task and has a library frame that invokes delegates, and the task's flags say that the delegate was invoked. With
+//! runtime async, the runtime keeps a record in the thread while it resumes the methods of a task.
 
 use std::collections::VecDeque;
 

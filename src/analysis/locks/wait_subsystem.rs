@@ -66,7 +66,7 @@ fields_of! {
 
 /// An entry in use of the table of monitors.
 struct Entry {
-    /// The address of the entry minus one word: field offsets of a structure count from its box, which has a method table.
+    /// The address of the entry minus one word, because field offsets of a structure count from its box.
     at: Addr,
     fields: EntryFields,
     object: Addr,
@@ -86,7 +86,7 @@ pub(super) fn hash_code(library: &Library, found: &Found, index: u32, object: Ad
     library.u32(entry.at, entry.fields.hash?).filter(|hash| *hash != 0)
 }
 
-/// Returns the entries in use of the table that is stored in `array`, which ends at `end`. With `only`, reads just the entry at that index.
+/// Returns the entries in use of the table in `array`, whose memory ends at `end`. With `only`, reads just the entry at that index.
 fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> impl Iterator<Item = Entry> {
     let (types, word) = (library.types(), library.types().pointer_bytes());
     let tables = types.names().method_tables();

@@ -3,8 +3,7 @@
 use crate::base::Addr;
 use crate::model::{LockKind, WaitKind};
 
-/// The lock that the program uses, such as a `SemaphoreSlim`, for an object inside it on which a thread waits, such as its monitor; and the kind of
-/// that wait.
+/// The lock that the program uses, such as a `SemaphoreSlim`. A thread that waits for the lock is blocked on an object inside it, such as a monitor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitTarget {
     pub(super) object: Addr,

@@ -107,7 +107,7 @@ fn listing(process: Process<'_>) -> MemoryListing {
             (true, false) => MemoryListing::Captured,
         };
     }
-    // A core by the kernel lists every mapping, even those that were not captured.
+    // A core that the kernel wrote lists every mapping, even those that were not captured.
     if facts.uncaptured_mappings > 0 {
         return MemoryListing::All;
     }

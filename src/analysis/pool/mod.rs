@@ -244,7 +244,7 @@ impl<'h> Reader<'h> {
         noted(self.library.static_object(table, "ThreadPoolInstance"), "thread pool", self.notes)
     }
 
-    /// Returns the field `counts` in the structure `separated`, which has its cache line for itself.
+    /// Returns the field `counts` of the structure `separated`, which does not share its cache lines with other fields.
     fn counts(&self, separated: FieldAt) -> Result<FieldAt, NoSuchField> {
         let types = self.library.types();
         let inner =

@@ -196,7 +196,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// Returns the innermost chain of async methods that processes each request, by server object.
+    /// Maps the server object of each request to the innermost chain of async methods that processes the request.
     fn serving(&mut self, servers: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Inner> {
         let mut ends = Map::default();
         for (server, own) in self.waiters(servers, boxes) {
@@ -208,7 +208,7 @@ impl Reader<'_> {
         inner_chains(self.heap, self.tasks, &mut self.names, &ends, self.notes)
     }
 
-    /// Returns the managed ids of the threads that have one of `objects` on their stacks, by object.
+    /// Maps each of `objects` to the managed ids of the threads that have it on their stacks.
     fn threads_with(&self, objects: &Set<Addr>) -> Map<Addr, Vec<u32>> {
         if objects.is_empty() {
             return Map::default();
@@ -226,7 +226,7 @@ impl AsyncRootKind {
     }
 }
 
-/// Adds the state of a request from the server's object at `server`.
+/// Fills in `request` from the object at `server`, in which the server keeps its state.
 fn fill(request: &mut RequestModel, library: &Library, server: Addr, fields: &ServerFields, others: &mut Others<'_>, ends: &EndPoints<'_>) {
     let text = |field: Option<FieldAt>| library.string(server, field?);
     let number = |field: Option<FieldAt>| field.and_then(|f| library.u8(server, f));

@@ -361,7 +361,7 @@ impl Reader<'_> {
         Some(self.tasks.chain(waiting, self.notes).frames.first().copied().unwrap_or(waiting))
     }
 
-    /// Returns the boxes and continuations of unfinished async methods that refer to one of `wanted`, by this object, in heap order.
+    /// Maps each object in `wanted` to the boxes and continuations of unfinished async methods that refer to it, in heap order.
     fn waiters(&self, wanted: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Vec<Addr>> {
         let mut out: Map<Addr, Vec<Addr>> = Map::default();
         if wanted.is_empty() {

@@ -10,7 +10,7 @@ use crate::graph::GroupSum;
 use crate::model::{RetainedBy, RetainedGroup, RootKind, RootModel};
 use crate::session::Namer;
 
-/// Maximum number of an object's roots among which the key is searched for.
+/// Maximum number of roots of an object that are tried as its key.
 const ROOTS: usize = 16;
 
 /// The key of objects without a name.

@@ -25,7 +25,7 @@ const DEPTH: u32 = 40;
 /// Minimum share (0 to 1) of the reachable bytes for a separate box.
 const SMALLEST: f64 = 0.001;
 
-/// A box that is being opened.
+/// A box, which may have been opened.
 struct Open {
     type_index: Option<TypeIndex>,
     /// Kind of root that keeps the objects alive, for a box of the first level.
@@ -120,7 +120,7 @@ impl Retained<'_> {
             };
             let Some(b) = boxes.get(at) else { continue };
             let closed = b.below.is_none();
-            // A box that was never opened shows only `tops`: which of the dominated objects belong to it is not known.
+            // For a box that was never opened, only `tops` are counted, because it is unknown which other objects belong to the box.
             let own = match closed {
                 true => b.tops.iter().fold(Sum::default(), |mut sum, id| {
                     sum.add(self.graph.size(*id));

@@ -109,8 +109,8 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             frames: Vec::new(),
             repeats: Vec::new(),
         };
-        // Gaps are noted even if no known frame matches: an unknown frame may. Gaps that lose only references are noted only if references are
-        // listed.
+        // Gaps are noted even if none of the known frames matches, because an unknown frame may match. A gap that loses only references is noted only
+        // if references are listed.
         gaps.add(model.gaps.iter().filter(|gap| query.roots || gap.loses_frames));
         let texts = model.gaps.iter().fold(PLAIN, |n, gap| n.saturating_add(PLAIN).saturating_add(len64(gap.reason.len())));
         if !reporter.budget.memory(texts) {
@@ -163,7 +163,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     if pattern.contains(['*', '?']) { glob(pattern, name) || glob(pattern, plain) } else { name.contains(pattern) }
 }
 
-/// Returns whether the references of a stack are precise, conservative or missing.
+/// Returns how completely the references of a stack are known.
 fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
     let walk = &stack.walk;
     match (walk.gaps.is_empty(), walk.frames.is_empty()) {

@@ -13,8 +13,8 @@ use crate::model::StringTotals;
 
 /// Identifies the value of a string. The values themselves are not stored: a 10 GB heap may contain 5 GB of them.
 ///
-/// Different values of equal length are confused only if two independent hashes of 64 and of 32 bits both collide: for n values the
-/// probability is at most n² / 2^97, or 10^-10 for four billion (2^32, all that 100 GB can hold) and 10^-15 for ten million.
+/// Two different values of equal length get the same key only if two independent hashes, of 64 and 32 bits, both collide. For n values, the
+/// probability is at most n² / 2^97: 10^-15 for ten million values, and 10^-10 for four billion, which take 100 GB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Key {
     a: u64,

@@ -2,12 +2,11 @@
 //!
 //! A field, element or dependent handle of a matched holder refers to the same object before and after, unless the program changed it. How often
 //! programs do this is *calibrated*: for each array, and for each field of a type, the rule counts how often the slot agrees with matches from other
-//! rules. Slots that contradict these matches are ignored, such as those of a shuffled array or of a list whose elements were shifted; so are slots
-//! with too little evidence. A slot whose earlier object is known to have died is also a contradiction. Strong and weak handles are not used, because
-//! their slots are reused.
+//! rules. Slots that contradict these matches are ignored, for example in a shuffled array, and so are slots with too little evidence. A slot whose
+//! earlier object is known to have died is also a contradiction. Strong and weak handles are not used, because their slots are reused.
 //!
-//! A good slot makes a match likely, and makes a match certain that was already likely. A static field matches only objects that are the only ones of
-//! their type and size, because programs replace the object in a static field as a whole.
+//! A good slot makes a new match likely, and a likely match certain. A static field matches only objects that are the only ones of their type and
+//! size, because programs replace the object in a static field as a whole.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;

@@ -5,7 +5,7 @@
 //!
 //! 5. If both anchors moved by the *same distance*, each object between them moved by that distance or is dead. Otherwise, objects whose contents
 //!    occur once divide the window. Between these, the survivors are a subsequence of the earlier objects, and a survivor is matched only if it fits
-//!    one earlier object. If a pinned object is between the anchors, the rule is not applied, because other objects may have passed it; except if
+//!    one earlier object. The rule is not applied to anchors with a pinned object between them, because other objects may have passed it, unless
 //!    nothing moved.
 //! 6. If more than 1 of 50 windows of a part have objects that were not there before, survivors of younger generations filled its free space. Then
 //!    the order excludes no candidate: a match is at most "likely", and only if the contents are equal and distinctive. Objects that were merely

@@ -76,7 +76,7 @@ fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {
         of("the process's random number", true, &|h| random(h.runtime())),
         of("the finalizer thread", true, &|h| finalizer(h.runtime())),
     ];
-    // With regions, the range of the heap is reserved at startup and never changes. Segments are reserved one by one.
+    // With regions, the range of the heap is reserved at startup and never changes. Segments are reserved one by one, so the range grows.
     if regions {
         out.push(of("the address range of the heap", true, &|h| {
             Some(format!("{} to {}", h.gc().facts().lowest?, h.gc().facts().highest?))

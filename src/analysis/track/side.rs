@@ -175,8 +175,7 @@ impl Reader<'_> {
 impl<I: Index + Send + Sync> Side<I> {
     /// Reads the objects of a heap.
     ///
-    /// # Errors
-    /// [`Error::Contract`] if headers cannot be read.
+    /// # Errors Never fails at present.
     pub(super) fn read(heap: &Heap, notes: &Collector) -> Result<Side<I>, Error> {
         let starts = Arc::clone(notes.with(heap.starts()));
         let headers = heap.runtime().headers(notes);

@@ -1,4 +1,4 @@
-//! Evidence against a pair. Such a pair is dropped, however strong the evidence for it is.
+//! Evidence against a pair. A pair with such evidence is dropped, however strong the evidence for it is.
 
 use super::ids::{New, Old};
 use super::side::{Side, Traits};

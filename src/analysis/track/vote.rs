@@ -2,8 +2,8 @@
 //!
 //! A collection keeps the order of the objects that it moves out of a generation of a segment. If the neighbors of a witness moved to another
 //! segment, or are now on its other side, the later object is only a copy of the original. The vote is repeated without the losers. In the last vote,
-//! most neighbors must agree, or half of them if an agreeing one is still as close as before. The accepted witnesses must be in order: the longest
-//! increasing subsequence is used.
+//! most neighbors must agree, or half of them if an agreeing neighbor is still as close as before. The accepted witnesses must be in order: the
+//! longest increasing subsequence is used.
 
 use rayon::prelude::*;
 
@@ -131,7 +131,7 @@ fn together((a, to): &Voter, (b, there): &Voter) -> bool {
 }
 
 /// Whether a row of objects that moved together ends at a witness: it is near one neighbor that moved in the same way, and the neighbors on its two
-/// sides moved in different ways. The neighbors of a copy moved in the same way.
+/// sides moved in different ways. Around a copy, both neighbors moved in the same way.
 fn last_of_row(both: &Both<'_>, voters: &[Voter], at: usize) -> bool {
     let (Some(w), Some(left), Some(right)) =
         (voters.get(at), at.checked_sub(1).and_then(|i| voters.get(i)), at.checked_add(1).and_then(|i| voters.get(i)))

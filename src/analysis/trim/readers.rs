@@ -1,4 +1,4 @@
-//! Runs every reader that the commands use, so that the memory that they read is recorded.
+//! Runs every reader of the commands to record the memory that it reads.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
 //! Writes redacted copies, which do not have user data: strings, numeric arrays, free memory.
 //!
-//! Only memory that is known to be needed is copied. On the heap, these are the headers, method tables, lengths and fields of objects. Elsewhere,
-//! these are the ranges that were read individually, and the addresses in ranges that were scanned. In stacks, even of ranges that were read, only
-//! words are copied that are addresses or cannot be part of a text.
+//! Only memory that is known to be needed is copied: on the heap, the headers, method tables, lengths and fields of objects; elsewhere, ranges that
+//! were read individually, and the addresses in ranges that were scanned. Of stacks, only words are copied that are addresses or cannot be part of a
+//! text.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -152,7 +152,7 @@ fn letter(memory: &Memory) -> [u8; 2] {
     }
 }
 
-/// The parts that are copied of the objects of a type.
+/// The parts of a type's objects that are copied.
 enum Keep {
     /// Everything except these parts (offset and length), which are inline buffers for characters or numbers.
     AllBut(Vec<(u64, u64)>),

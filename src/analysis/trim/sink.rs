@@ -9,8 +9,8 @@ use crate::memory::Memory;
 /// Number of bytes written at a time.
 const STEP: usize = 64 << 10;
 
-/// Accepts bytes in ascending order of addresses and writes the bytes inside the ranges of the new dump. Bytes of the ranges that are not passed are
-/// written as zeros, so the file has no data that was not explicitly passed.
+/// Accepts bytes in ascending order of addresses and writes the bytes inside the ranges of the new dump. All other bytes of the ranges are written as
+/// zeros, so the file contains only data that was explicitly passed.
 pub(super) struct Sink<'r, W> {
     out: W,
     ranges: std::slice::Iter<'r, CapturedRange>,

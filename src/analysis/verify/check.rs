@@ -13,8 +13,8 @@ use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
 /// Maximum number of bad references of the object before a gap that are kept until the gap is classified. Further ones are reported at once.
 const MAX_DOUBTFUL: usize = 64;
-/// Number of words, from a bad reference on, at which the start of a swallowed object is searched for. The bad reference may be a non-null header
-/// word before that object.
+/// Number of words, starting at a bad reference, that are tried as the start of a swallowed object. The bad reference may be a non-null header word
+/// before that object.
 const LOOK_AHEAD: u64 = 32;
 
 /// The input that all checks share.

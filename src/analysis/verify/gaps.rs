@@ -24,8 +24,8 @@ enum Verdict {
     Undecidable,
     /// The object at this address has a wrong size, because its length is wrong or its method table belongs to another type.
     Size(Addr),
-    /// The object at the start of the gap has no valid method table. The address is that of the previous object if it may have a wrong length
-    /// instead: no reference points to the start of the gap.
+    /// The object at the start of the gap has no valid method table. If no reference points there, the previous object, whose address is given, may
+    /// have a wrong length instead.
     Table(Option<Addr>),
 }
 

@@ -103,8 +103,8 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Gap, text: format!("between the objects of {home}"), ..report })
     }
 
-    /// Whether an object may contain values of static fields: arrays contain references, and boxes contain structures. Byte arrays may contain
-    /// statics of collectible types and thread statics of .NET 9 and later.
+    /// Whether an object may contain values of static fields. Arrays contain static references, and boxes contain static structures. Byte arrays may
+    /// contain statics of collectible types and thread statics of .NET 9 and later.
     fn may_hold_statics(&self, object: &ObjectBrief) -> bool {
         let info = self.heap.walker().tables().read(object.method_table);
         !object.free && info.is_ok_and(|i| i.is_array || i.category == Category::ValueType)
