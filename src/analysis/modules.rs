@@ -46,8 +46,8 @@ impl ModulesQuery {
 
 /// Lists the modules of the process. If the runtime cannot be read, lists only the modules that the container records.
 ///
-/// # Errors
-/// [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot.
+/// # Errors [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot; [`Error::Nothing`] if no module has the
+/// requested name or address; [`Error::Contract`] if the runtime's list of modules cannot be read.
 pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport>, Error> {
     let runtime = match dump.runtime_at(query.runtime) {
         Err(e @ (RuntimeError::Snapshot | RuntimeError::NoSuchRuntime { .. })) => return Err(e.into()),
@@ -278,7 +278,7 @@ fn rests_on_file(site: &Site, memory: &Memory) -> bool {
 
 /// Adds the pages that stack walks need and that are missing from the dump.
 fn missing_pages(runtime: &Runtime, list: &mut [ModuleModel]) {
-    // A new handle of the runtime records only the pages that this stack walk misses, not those that other answers missed.
+    // A new handle of the runtime is used, so that pages missed by other answers are not included.
     let runtime = &runtime.unread();
     let walked = tried(|| {
         let query = StacksQuery { roots: true, ..StacksQuery::default() };

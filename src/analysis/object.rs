@@ -44,8 +44,7 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let texts = Arc::new(Texts::bind(runtime, namer.types()?, &notes));
     let values = Values::new(namer.types()?, ValueLimits::default()).with_texts(texts.clone());
-    // If the walk finds no object around the address, an object may still start at the address: outside the segments, or in a part that was not
-    // walked.
+    // If the walk finds no object, one may still start at the address itself: outside the segments, or in a part that was not walked.
     let address = containing(heap, &namer, query.address, &notes).map_or(query.address, |o| o.address);
     // An address that is neither in the heap nor in the dump cannot be an object.
     let nowhere = heap.walker().segment_of(address).is_none() && !heap.memory().has(address);

@@ -35,8 +35,8 @@ const FIRST_BATCH: usize = 64;
 /// Size of the largest batch.
 const FULL_BATCH: usize = 1 << 13;
 
-/// Passes the objects selected by `query` to `sink` in batches, in the requested order; stops if `sink` fails. The rows of a batch get their names
-/// from `namer` later, on any thread, so the caller adds the notes on missing names with [`Namer::noted`] after the last row.
+/// Passes the objects selected by `query` to `sink` in batches, in the requested order; stops if `sink` fails. The rows of a batch are made later, on
+/// any thread, with names from `namer`. After the last row, the caller must add the notes on missing names with [`Namer::noted`].
 ///
 /// # Errors
 /// Errors of `sink`.

@@ -233,7 +233,7 @@ impl Reader<'_> {
         list
     }
 
-    /// Visits the references from or to `targets`, then those from or to the objects at their other ends, and so on up to the depth of the query.
+    /// Visits the references from or to `targets`, level by level up to the depth of the query: the objects at the other ends are the next level.
     /// Each level is in heap order of the sources. Each object is expanded once.
     fn visit(&self, targets: &[ObjectId], direction: Direction, mut visit: impl FnMut(&Found)) {
         let mut seen = self.graph.edges.no_objects();
@@ -287,8 +287,7 @@ impl Reader<'_> {
         Wanted::Many(set)
     }
 
-    /// Calls `each` for the references of `from` to objects that are `wanted`: first those in fields, by offset, then those that are not in a
-    /// field.
+    /// Calls `each` for the references of `from` to `wanted` objects: first for fields, by offset, then for references that are not fields.
     fn references(&self, from: ObjectId, wanted: Option<&Wanted>, mut each: impl FnMut(ObjectId, Option<u64>)) {
         let target = |address: Addr| match wanted {
             None => self.graph.index.id_of(address),

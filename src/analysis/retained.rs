@@ -95,8 +95,8 @@ fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<R
     Ok(on.finish(report))
 }
 
-/// Size of the closure of the object at or around `address`, and how much of it the object retains, with stack values as roots
-/// according to `stacks`.
+/// Returns the size of everything reachable from the object at or around `address`, and how much of it the object retains. `stacks`: which stack
+/// values are roots.
 ///
 /// # Errors
 /// See [`retained`].
@@ -211,8 +211,8 @@ impl<'g> Retained<'g> {
         ids
     }
 
-    /// Returns the children of `id` in the dominator tree that retain at least the share `least` of the reachable bytes, the largest first; and the
-    /// number of all children.
+    /// Returns the children of `id` in the dominator tree, and their number. Of the children, only those are listed that retain at least the share
+    /// `least` of the reachable bytes, the largest first.
     fn large_children(&self, id: Option<ObjectId>, least: f64) -> (Vec<ObjectId>, usize) {
         let mut all = 0usize;
         let is_large = |c: &ObjectId| share(self.tree.retained(*c), self.totals.reachable_bytes).unwrap_or(1.0) >= least;

@@ -4,8 +4,8 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange};
 use crate::memory::Memory;
 
-/// Returns, for each of the `wanted` addresses that is a word of a stack, the numbers of the threads with these stacks: ids or indices, as in
-/// `stacks`. The word may be stale.
+/// Maps each of the `wanted` addresses to the threads that have it as a word on their stacks. The threads are numbered as in `stacks`. The word may
+/// be stale.
 pub(super) fn holders(memory: &Memory, stacks: impl Iterator<Item = (u32, AddrRange)>, wanted: &Set<Addr>) -> Map<Addr, Vec<u32>> {
     let mut out: Map<Addr, Vec<u32>> = Map::default();
     if wanted.is_empty() {

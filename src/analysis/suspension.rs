@@ -1,7 +1,7 @@
 //! Detects that the runtime was suspending all threads, for a collection that had not begun or for another purpose.
 //!
-//! Rule: the runtime was suspending threads ([`GcPhase::Suspending`], or a background collection with a suspending thread), and a thread other than
-//! the suspending one was in cooperative mode. A suspended thread is in preemptive mode.
+//! Rule: the phase is [`GcPhase::Suspending`], or it is a background collection and a thread is suspending the others. The suspension waits for the
+//! threads in cooperative mode, because a suspended thread is in preemptive mode.
 //!
 //! Source: `ThreadSuspend::SuspendAllThreads` in `threadsuspend.cpp`; `docs/internals/gc-structures.md#heaps-in-motion`.
 

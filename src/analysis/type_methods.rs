@@ -51,7 +51,7 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         }
     };
     let images: Vec<AddrRange> = runtime.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
-    // Precodes are created at run time, so code in an image is not a precode; reading it is useless, and it is often not in the dump.
+    // Precodes are created at run time, so code in an image is not a precode. It is not read, because it is often not in the dump.
     let of_precode = |lead: Addr, desc: Addr| match &precodes {
         Some(precodes) if !images.iter().any(|image| image.contains(lead)) => precodes.targets(lead, desc),
         _ => Vec::new(),
@@ -109,8 +109,8 @@ struct EntryPoint {
     entered: bool,
 }
 
-/// Finds the code of a method from words that may be entry points: the code itself, or a precode that leads to it. Only code that belongs to this
-/// method is accepted, so words that are not addresses have no effect.
+/// Finds the code of a method from words that may be entry points. An entry point is the code or a precode. Only code of this method is accepted, so
+/// words that are not addresses have no effect.
 fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<EntryPoint, StackError> {
     let of_precodes: Vec<Addr> = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc)).collect();
     let entered = !of_precodes.is_empty();

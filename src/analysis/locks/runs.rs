@@ -1,8 +1,8 @@
-//! Finds the threads that run awaited work: a task that another thread waits for, or an async method on which that task depends.
+//! Finds the threads that run awaited work: a task on which another thread waits, or an async method that this task awaits.
 //!
 //! A thread runs an async method if its stack holds the method's box and has a frame of the state machine's `MoveNext`. It runs the delegate of a
-//! task if its stack holds the task and has a library frame that invokes delegates, and the task's flags say that the delegate was invoked. With
-//! runtime async, the runtime keeps a record in the thread while it resumes the methods of a task.
+//! task if the task is flagged as invoked, and the stack holds the task and a library frame that invokes delegates. With runtime async, the runtime
+//! keeps a record in the thread while it resumes the methods of a task.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ use crate::session::{Error, Heap, Namer};
 /// Maximum number of methods and tasks followed from one task.
 const MAX_AWAITED: usize = 256;
 
-/// Returns an edge from each waiting thread to the only thread that runs a task or method on which it waits.
+/// Returns an edge from each waiting thread to the thread that runs the awaited task or method. If several threads seem to run it, it gets no edge.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.

@@ -34,7 +34,7 @@ fields_of! {
     }
 }
 
-/// For each thread that waits on the event of a task, replaces the event with the tasks that have the event as a continuation.
+/// A thread that waits for a task waits on an event, which is a continuation of the task. Replaces each such event in `waits` with its tasks.
 pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>, waits: &mut [Wait], notes: &Collector) {
     let events: Map<Addr, usize> =
         waits.iter().enumerate().filter(|(_, w)| w.kind == WaitKind::Task).filter_map(|(i, w)| Some((w.object?.0, i))).collect();

@@ -1,4 +1,4 @@
-//! Monitors of NativeAOT programs, which are managed `Lock` objects, and the wait records that NativeAOT and .NET 11 keep on Unix.
+//! Monitors of NativeAOT programs, which are managed `Lock` objects. Wait records of NativeAOT and .NET 11 on Unix.
 //!
 //! Source: `docs/internals/native-aot.md#locks-and-waits`, `docs/internals/locks.md`.
 

@@ -287,7 +287,7 @@ impl Waits<'_> {
         Wait::exact(index, whole).with_timeout(timeout)
     }
 
-    /// Infers the wait from the frames and from the first stack word that is the address of an object on which a thread can wait.
+    /// Infers the wait from the frames, and from the first stack word with the address of a waitable object.
     fn by_stack(&self, index: usize, thread: &Blocked<'_>) -> Wait {
         let own = thread.thread.exposed;
         let is_thread = |object: &Addr| self.thread_objects.contains(object) && Some(*object) != own;

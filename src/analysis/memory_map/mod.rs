@@ -89,7 +89,7 @@ fn mapped(
     notes.finish(MemoryReport { listing, runtime_error, kinds, unexplained, malloc, ranges, totals })
 }
 
-/// Whether gdb wrote the dump: an ELF core that lists only captured mappings and does not have the page that createdump adds.
+/// Whether gdb wrote the dump. Such an ELF core lists only captured mappings, and does not have the page of createdump.
 fn is_by_gdb(Process { file, memory }: Process<'_>) -> bool {
     let facts = &file.facts;
     facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !is_by_createdump(file, memory)

@@ -144,7 +144,7 @@ pub(super) fn pool_with(heap: &Heap, waits: Option<&[WaitModel]>) -> Result<Answ
     Ok(notes.finish(report))
 }
 
-/// Whether items are queued but no thread runs them: all threads are busy, and either the pool has its maximum of threads or all of them are blocked.
+/// Whether items are queued but no thread runs them. All threads must be busy, and either all of them blocked or their number at its maximum.
 fn starved(report: &PoolReport) -> bool {
     let (Some(existing), Some(goal), Some(max)) = (report.existing, report.goal, report.max) else { return false };
     let busy = existing > 0 && report.working.is_some_and(|n| n >= existing);

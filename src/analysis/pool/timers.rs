@@ -239,7 +239,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the first timer of each list, with the tick for which the queue of the list was scheduled if the queue still waits for a pool thread.
+    /// Returns the first timer of each list. If the queue of the list still waits for a pool thread, also returns the tick for which the queue was
+    /// scheduled.
     fn lists(&self) -> Vec<(Addr, Option<u64>)> {
         let library = self.library;
         let read = || -> Result<Vec<(Addr, Option<u64>)>, NoSuchField> {

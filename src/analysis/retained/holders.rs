@@ -1,4 +1,4 @@
-//! Finds the holders of a suspect that several objects keep alive, and the container in which a suspect keeps its bytes.
+//! Finds the objects that refer to a suspect without a single holder, and the container inside a suspect.
 
 use std::collections::BTreeMap;
 

@@ -120,7 +120,7 @@ impl Retained<'_> {
             };
             let Some(b) = boxes.get(at) else { continue };
             let closed = b.below.is_none();
-            // For a box that was never opened, only `tops` are counted, because it is unknown which other objects belong to the box.
+            // The objects of a box are unknown until it is opened, except `tops`.
             let own = match closed {
                 true => b.tops.iter().fold(Sum::default(), |mut sum, id| {
                     sum.add(self.graph.size(*id));

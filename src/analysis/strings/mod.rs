@@ -114,8 +114,8 @@ impl<K: Ord + Copy, F: Fn(&Row) -> K> Best<K, F> {
 
 /// Groups strings by value.
 ///
-/// # Errors
-/// [`Error::Contract`] if the descriptor does not have the layout of strings.
+/// # Errors [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] for a search by content if contents are
+/// hidden.
 pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let filter = query.selection.filter(heap, &namer, &notes);

@@ -42,8 +42,8 @@ type Table = FxHashMap<Key, Group>;
 /// A string to be counted: the key of its value, and its address.
 type Met = (Key, Addr);
 
-/// Number of top bits of the hash that select a table. Strings are added to a table in batches while it is in the core's cache; looking up each
-/// string in one large table took twice as long.
+/// Number of top bits of the hash that select a table. Strings are added to a table in batches, so that it stays in the core's cache. One large table
+/// took twice as long.
 const PART_BITS: u32 = 8;
 /// Maximum number of strings that wait for each table: under 1 MB per thread for all tables.
 const MAX_WAITING: usize = 128;
@@ -124,8 +124,8 @@ impl Values {
 #[derive(Debug)]
 pub(in crate::analysis) struct Texts<'v> {
     values: &'v Values,
-    /// Separate values for a piece of a segment: the piece may turn out to start at a wrong address, so `settle` adds them only after the walk has
-    /// accepted its visitor.
+    /// Separate values for a piece of a segment, which may turn out to start at a wrong address. `settle` adds them after the walk has accepted the
+    /// piece.
     own: Option<Values>,
     /// Offset of the first character in a string.
     first_char: u64,

@@ -1,12 +1,12 @@
 //! Rule 7: the same slot of the same holder refers to the same object.
 //!
-//! A field, element or dependent handle of a matched holder refers to the same object before and after, unless the program changed it. How often
-//! programs do this is *calibrated*: for each array, and for each field of a type, the rule counts how often the slot agrees with matches from other
-//! rules. Slots that contradict these matches are ignored, for example in a shuffled array, and so are slots with too little evidence. A slot whose
-//! earlier object is known to have died is also a contradiction. Strong and weak handles are not used, because their slots are reused.
+//! A field, element or dependent handle of a matched holder refers to the same object before and after, unless the program changed it. This is
+//! *calibrated*: for each array, and for each field of a type, the rule counts how often the slot agrees with matches from other rules. Slots that
+//! contradict these matches are ignored, for example in a shuffled array, and so are slots with too little evidence. A slot whose earlier object is
+//! known to have died is also a contradiction. Strong and weak handles are not used, because their slots are reused.
 //!
-//! A good slot makes a new match likely, and a likely match certain. A static field matches only objects that are the only ones of their type and
-//! size, because programs replace the object in a static field as a whole.
+//! A good slot makes a new match likely, and a likely match certain. Programs replace the object in a static field as a whole, so static fields match
+//! only objects that are unique by type and size.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -109,7 +109,7 @@ fn dependents<I: Index + Send + Sync + std::hash::Hash>(side: &Side<I>, roots: &
     out
 }
 
-/// Matches the objects in static fields if they are the only ones of their type and size in both dumps.
+/// Matches objects in static fields that are unique by type and size in both dumps.
 fn statics(both: &Both<'_>, (old, new): &(Roots, Roots), pairs: &mut Pairs) {
     let slots = |roots: &Roots| -> FxHashMap<Addr, Addr> {
         let statics = roots.roots.iter().filter(|r| r.kind == RootKind::Static);

@@ -1,8 +1,8 @@
 //! Rules 8 and 9: large and pinned objects, and objects at an unchanged address.
 //!
-//! 8. Free space of large and pinned objects is reused for the next object that fits. An unchanged address is evidence only together with equal
-//!    distinctive contents or, for a buffer that was partly overwritten, at least 16 equal blocks out of 64 samples. Otherwise the address may have
-//!    been reused, and the match is doubtful until a good holder confirms it.
+//! 8. Free space of large and pinned objects is reused for the next object that fits. An unchanged address is evidence only with equal distinctive
+//!    contents. For a buffer that was partly overwritten, 16 equal blocks out of 64 samples suffice. Otherwise the address may have been reused, and
+//!    the match is doubtful until a good holder confirms it.
 //! 9. If the only evidence is a similar object at the same address, the match is doubtful, because whole regions are reused.
 
 use rayon::prelude::*;

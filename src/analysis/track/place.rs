@@ -1,7 +1,7 @@
 //! Rules 5 and 6: objects between two known neighbors.
 //!
-//! A collection keeps the order of the objects that it moves. So the objects that are between two anchors afterwards were already between them
-//! before, and the ones that are missing afterwards are dead.
+//! A collection keeps the order of the objects that it moves. So all objects between two anchors afterwards were between them before. Objects that
+//! are missing afterwards are dead.
 //!
 //! 5. If both anchors moved by the *same distance*, each object between them moved by that distance or is dead. Otherwise, objects whose contents
 //!    occur once divide the window. Between these, the survivors are a subsequence of the earlier objects, and a survivor is matched only if it fits
@@ -245,7 +245,7 @@ impl Looking<'_> {
         true
     }
 
-    /// Matches the objects next to an anchor that has no other anchor on that side, as long as each moved by the same distance as the anchor.
+    /// Matches the objects next to an anchor, on the side without another anchor, as long as each moved by the same distance as the anchor.
     fn edge(&self, from: (Old, New), out: &mut Windows, step: impl Fn(u32) -> Option<u32>) {
         let both = self.both;
         let distance = both.distance(from.0, from.1);

@@ -1,8 +1,8 @@
 //! Checks that two dumps are of one process, the earlier one first.
 //!
 //! The process id is not sufficient: in containers, all processes may have the same. Dumps are refused if any fact in `marks` is in both and differs.
-//! They are also refused if none of the facts that distinguish processes is in both: the start time, the kernel's random bytes, the finalizer thread,
-//! or the address range of regions.
+//! They are also refused if no fact that distinguishes processes is in both. Such facts are the start time, the kernel's random bytes, the finalizer
+//! thread, and the address range of regions.
 
 use rustc_hash::FxHashMap;
 

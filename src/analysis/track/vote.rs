@@ -1,9 +1,9 @@
 //! Rule 4: a witness is accepted if most of its neighboring witnesses moved in the same way.
 //!
-//! A collection keeps the order of the objects that it moves out of a generation of a segment. If the neighbors of a witness moved to another
-//! segment, or are now on its other side, the later object is only a copy of the original. The vote is repeated without the losers. In the last vote,
-//! most neighbors must agree, or half of them if an agreeing neighbor is still as close as before. The accepted witnesses must be in order: the
-//! longest increasing subsequence is used.
+//! A collection keeps the order of the objects that it moves out of a generation of a segment. If its neighbors moved to another segment, or are now
+//! on its other side, a witness is only a copy of the original. The vote is repeated without the losers. In the last vote, most neighbors must agree,
+//! or half of them if an agreeing neighbor is still as close as before. The accepted witnesses must be in order: the longest increasing subsequence
+//! is used.
 
 use rayon::prelude::*;
 
@@ -20,7 +20,7 @@ const NEIGHBORS: usize = 6;
 /// Minimum number of neighbors that must agree. A single one may be a copy itself.
 const AT_LEAST: usize = 2;
 
-/// Maximum distance in bytes from a witness that is out of order to the nearest witness that is in order.
+/// Maximum distance in bytes from a witness to a neighbor for a likely match.
 const NEAR: u64 = 4096;
 /// Maximum number of rounds in which losers are removed.
 const ROUNDS: usize = 4;
@@ -30,7 +30,7 @@ const ROUNDS: usize = 4;
 pub(super) struct VoteResult {
     /// Witnesses that are in order with their neighbors.
     pub(super) sound: Vec<(Old, New)>,
-    /// Witnesses that are close to their neighbors, but out of order, or at the end of a row of objects that moved together.
+    /// Witnesses close to their neighbors that are out of order, or at the end of a row that moved together.
     pub(super) near: Vec<(Old, New)>,
     /// Witnesses with too few neighbors to decide.
     pub(super) alone: Vec<(Old, New)>,
@@ -116,8 +116,8 @@ fn poll(voters: &[Voter], at: usize) -> (usize, usize) {
     (agree, asked)
 }
 
-/// Whether a witness is still as close as before to an adjacent one that moved in the same way. This decides a tie: the last object of a row that
-/// moved together gets half of the votes, and so does a copy after the row, but the copy is farther away.
+/// Whether a witness is still as close as before to an adjacent one that moved in the same way. This decides a tie. The last object of a row that
+/// moved together gets half of the votes. A copy after the row does too, but it is farther away.
 fn beside(both: &Both<'_>, voters: &[Voter], at: usize) -> bool {
     let Some((w, to)) = voters.get(at) else { return false };
     let near = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten().filter_map(|i| voters.get(i));
@@ -130,8 +130,8 @@ fn together((a, to): &Voter, (b, there): &Voter) -> bool {
     to == there && (a.old < b.old) == (a.new < b.new)
 }
 
-/// Whether a row of objects that moved together ends at a witness: it is near one neighbor that moved in the same way, and the neighbors on its two
-/// sides moved in different ways. Around a copy, both neighbors moved in the same way.
+/// Whether a row of objects that moved together ends at a witness. Its two neighbors must have moved in different ways, one of them together with the
+/// witness and close to it. Around a copy, both neighbors moved in the same way.
 fn last_of_row(both: &Both<'_>, voters: &[Voter], at: usize) -> bool {
     let (Some(w), Some(left), Some(right)) =
         (voters.get(at), at.checked_sub(1).and_then(|i| voters.get(i)), at.checked_add(1).and_then(|i| voters.get(i)))

@@ -3,7 +3,7 @@
 //! 1. **Frozen and pinned objects** do not move. A frozen object is never freed, so the object at its address is the same. The memory of a freed
 //!    pinned object may be reused, so a match requires distinctive contents. Without them it is doubtful until a holder confirms it.
 //! 2. **Identity hash codes** are random and never change. If exactly one object of a type and size has a given hash code in each dump, the two are
-//!    the same object, unless so many objects got hash codes between the dumps that a coincidence is possible.
+//!    the same object. If many objects got hash codes between the dumps, this may be a coincidence, and the pair is only a witness.
 //! 3. **Contents** that exactly one object has in each dump make the pair a *witness*, not yet a match: the original may have died while a copy
 //!    survived. The [vote](super::vote) distinguishes the two cases.
 

@@ -29,7 +29,7 @@ const OBJECTS_OF_A_TYPE: u32 = 256;
 /// Maximum number of elements read of each collection.
 const ELEMENTS: u64 = 100;
 
-/// Inspections that need not run: they read only objects, which are all kept, and types, which other readers read.
+/// Inspections that need not run. They read only objects and types: objects are all kept, and other readers read the types.
 const CONTENTS: [InspectionId; 8] = [
     InspectionId::EqualStrings,
     InspectionId::EqualArrays,

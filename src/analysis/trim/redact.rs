@@ -1,8 +1,8 @@
 //! Writes redacted copies, which do not have user data: strings, numeric arrays, free memory.
 //!
-//! Only memory that is known to be needed is copied: on the heap, the headers, method tables, lengths and fields of objects; elsewhere, ranges that
-//! were read individually, and the addresses in ranges that were scanned. Of stacks, only words are copied that are addresses or cannot be part of a
-//! text.
+//! Only memory that is known to be needed is copied. Of objects, this is the header, the method table, the length and the fields. Outside of the
+//! heap, ranges that were read individually are copied, and the addresses in scanned ranges. Of stacks, only addresses are copied, and words that
+//! cannot be part of a text.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -360,8 +360,8 @@ impl RedactedHeap {
         }
     }
 
-    /// Writes the stack trace of an exception: its number of frames, which comes first, and words that may be addresses or cannot be text. An address
-    /// need not be mapped, because code may have been unloaded and threads may have ended since.
+    /// Writes the stack trace of an exception: first the number of frames, then words that may be addresses or cannot be text. An address need not be
+    /// mapped, because code may have been unloaded and threads may have ended since.
     fn trace<W: Write>(&self, head: AddrRange, frames: AddrRange, addresses: &Addresses, sink: &mut Sink<'_, W>) -> io::Result<()> {
         /// Number of bits of a 64-bit address.
         const ADDRESS: u32 = 48;
@@ -423,7 +423,7 @@ impl RedactedHeap {
     }
 }
 
-/// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures of more than a word with only one field, which is primitive.
+/// Finds inline arrays and fixed buffers in the fields of the type at `mt`. They are structures of more than one word with a single, primitive field.
 /// The offset of a field in the object is its offset plus `before` minus `shift`.
 fn add_holes(types: &Types, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
     let Some(list) = types.instance_fields(mt).filter(|_| depth <= MAX_DEPTH) else { return };

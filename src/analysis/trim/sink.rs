@@ -80,8 +80,8 @@ impl<'r, W: Write> Sink<'r, W> {
         Ok(())
     }
 
-    /// Writes the captured part of `range`. The steps are small enough for the buffer of the writer: a system call that writes directly from file
-    /// pages that are not yet mapped takes twice as long.
+    /// Writes the captured part of `range`. The steps are small enough to be copied to the buffer of the writer. Writing directly from unmapped file
+    /// pages takes twice as long.
     pub(super) fn copy(&mut self, memory: &Memory, range: AddrRange) -> io::Result<()> {
         memory.stretches(range).try_for_each(|(mut at, bytes)| {
             bytes.chunks(STEP).try_for_each(|step| {

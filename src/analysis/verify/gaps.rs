@@ -151,7 +151,7 @@ fn class_is_absent(heap: &Walker, at: Addr) -> bool {
     plausible && heap.tables().is_valid(mt).is_err()
 }
 
-/// Whether the object `before` continues past its claimed end, which means that its length is too small.
+/// Whether the length of the object `before` is too small: the object continues past its claimed end.
 fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
     let memory = tools.map.heap.memory();
     let word = memory.ptr_bytes();
@@ -166,7 +166,7 @@ fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
     tools.map.heap.padded(end) == Some(false)
 }
 
-/// Whether other objects begin inside the object `before` and continue past its claimed end, which means that its length is too large.
+/// Whether the length of the object `before` is too large: other objects begin inside it and continue past its claimed end.
 fn holds_objects(tools: &Tools<'_>, segment: &SegmentModel, before: &Before, gap: AddrRange, left: &mut u64) -> bool {
     let heap = tools.map.heap;
     let word = heap.memory().ptr_bytes();

@@ -80,8 +80,8 @@ impl HeapMap<'_> {
         self.heap.object(object).is_some_and(|(_, size)| self.holds_objects(segment, at, object.plus(size)))
     }
 
-    /// Whether consecutive valid objects begin at `at`. `PROOF` objects before `to` suffice; otherwise they must extend to `to` or beyond, and end at
-    /// a known object, at free space, or at the end of the allocated memory.
+    /// Whether consecutive valid objects begin at `at`. `PROOF` objects before `to` suffice. Fewer objects must extend to `to` or beyond, and end at
+    /// a known object, free space, or unused memory.
     pub(super) fn holds_objects(&self, segment: &SegmentModel, at: Addr, to: Addr) -> bool {
         if self.heap.padded(at) != Some(true) {
             return false;

@@ -48,8 +48,7 @@ impl Finder<'_> {
             symbol_offset: None,
             code: None,
         };
-        // The most specific look-ups come first: structures of the GC are inside larger blocks of GC memory, and structures of the runtime are inside
-        // other mapped memory.
+        // The most specific look-ups come first, because structures of the GC and of the runtime are inside larger blocks of memory.
         let find = [
             Self::in_heap,
             Self::segment_structure,
