@@ -67,9 +67,9 @@ pub struct RetainedQuery {
     pub types: Vec<TypePattern>,
     /// Which stack values count as roots.
     pub stacks: Stacks,
-    /// Maximum types and rows of the tree, 0 for all.
+    /// Maximum number of types, groups, or rows of the tree, 0 for all.
     pub top: usize,
-    /// Maximum objects listed, 0 for all.
+    /// Maximum number of objects listed, 0 for all.
     pub objects: usize,
 }
 

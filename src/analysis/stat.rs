@@ -23,7 +23,7 @@ pub struct StatQuery {
     pub by: StatBy,
     /// Sort order. Generations, heaps, segments and sizes keep their natural order.
     pub sort: Order<StatSort>,
-    /// Maximum rows to list, 0 for all; totals always cover everything.
+    /// Maximum number of types to list, 0 for all. Groups by another key are all listed, and totals always cover everything.
     pub top: usize,
 }
 
