@@ -53,7 +53,7 @@ pub enum HeaderError {
     TooLarge {
         /// Address of the descriptor.
         address: Addr,
-        /// The count that is exceeded.
+        /// The count that exceeds the limit.
         what: String,
         /// The limit.
         limit: u64,

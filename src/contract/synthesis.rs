@@ -127,8 +127,8 @@ fn publish_vars(
                 continue;
             }
         };
-        // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable g_gcDacGlobals,
-        // which points back here.
+        // In .NET 8 and 9, `GcDacVars` ends before the adaptation mode (minor version 1, libclrgc 0). On Linux the next word is the
+        // variable `g_gcDacGlobals`, which points to this structure.
         if target.is_null() || target == vars.address {
             continue;
         }
@@ -174,7 +174,7 @@ fn published_offsets(
     out
 }
 
-/// Cost of probing a handle table in the opening's budget, in steps: the probe looks its layout up by name.
+/// Cost of probing a handle table in the budget for opening a dump, in steps: the probe looks up the layout by name.
 const STEPS_OF_A_TABLE: u64 = 32;
 /// Number of bad slots after which the search for a valid one stops.
 const MAX_BAD_SLOTS: usize = 64;
@@ -204,7 +204,8 @@ impl HandleTables {
         if let Some(types) = candidates.iter().find(proven) {
             found.types = *types;
         }
-        // A table begins with the flags of its handle types. If they match those of the first table, its segments may be missing.
+        // A table begins with the flags of its handle types. A table with the flags of the first table is accepted even if its segments are
+        // not in the dump.
         let flags = |t: Addr| missed::tried(|| memory.bytes(t, found.types.saturating_mul(4)).ok());
         let mut seen = HashSet::new();
         for array in &arrays {

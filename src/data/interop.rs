@@ -20,7 +20,8 @@ data! {
 
     /// `ManagedObjectWrapperLayout` (interoplibabi.h).
     ManagedObjectWrapperLayout {
-        /// The handle to the wrapped object. .NET 8 and 9 look wrappers up by object and use it for verification.
+        /// The handle to the wrapped object. In .NET 8 and 9, wrappers are found through the sync block of the object, and this field only
+        /// confirms them.
         Target: Addr,
         RefCount: u64,
     }

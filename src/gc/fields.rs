@@ -137,8 +137,9 @@ impl Places {
     }
 }
 
-/// Workstation globals are named like the server fields, prefixed with `GCHeap`. `OomData`, the arrays and the generation
-/// table are embedded: the *address* is the item (contract `GC` reads a pointer there, which is wrong in every dump measured).
+/// Finds a field of `gc_heap`. Workstation globals are named like the server fields, with the prefix `GCHeap`. `OomData`, the arrays and
+/// the generation table are embedded: their data starts at the address found (contract `GC` reads a pointer there, which is wrong in every
+/// dump measured).
 ///
 /// # Errors
 /// [`ContractError::Unusable`] if the descriptor has the field in a form that cannot be used.

@@ -6,8 +6,8 @@
 //! * `c_gc_state` covers background collections only.
 //! * The records of collections: the newest collection is counted when it begins, and recorded when it ends.
 //! * `GCThread` is the runtime thread that suspended the others. It is set before a collection begins, and also for purposes other than
-//!   collections. Server GC threads are not runtime threads and never appear there, but the threads that they suspend are flagged.
-//!   A collection takes away all allocation contexts before it is counted, so a thread that has one shows that no collection runs.
+//!   collections. Server GC threads are not runtime threads and never appear there, but the threads that they suspend are flagged. A
+//!   collection takes away all allocation contexts before it is counted, so no blocking collection is running if a thread has one.
 //!
 //! Evidence: `docs/internals/gc-structures.md#during-a-collection`.
 

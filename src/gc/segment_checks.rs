@@ -60,7 +60,7 @@ impl Reading<'_> {
             }
             let offset = |s: &SegmentModel| s.start.since(s.start.align_down(PAGE));
             let alike = offset(s) == offset(basic?);
-            // Objects of an image may start at this offset by chance, and end anywhere.
+            // The frozen objects of an image may start at this offset by chance, and their segment may end anywhere.
             (!alike || s.generation != Generation::Frozen || s.committed.is_aligned(PAGE) && s.reserved.is_aligned(PAGE)).then_some(alike)
         };
         for s in own.iter().filter(|_| !self.facts.moves_objects()) {

@@ -104,7 +104,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
     (vars, used)
 }
 
-/// The overlay for the release of the header: by version, or without a version, the one that agrees with the most entries.
+/// The overlay for the release of the header. Of several with a possible version, it is the one that agrees with the most entries.
 fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay> {
     let agreeing = |o: &&Overlay| {
         let types = o.raw.types.iter().flat_map(|(name, layout)| layout.fields.iter().map(move |(field, at, _)| (name, field, at)));
@@ -117,15 +117,15 @@ fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay>
     candidates.filter(of_header).max_by_key(agreeing)
 }
 
-/// Adds to the descriptor of a NativeAOT program of .NET 11 what it omits: the layouts of objects, strings and arrays, and fields that were
-/// measured on the release that agrees with it.
+/// Completes the descriptor of a NativeAOT program of .NET 11: adds the layouts of objects, strings and arrays, and the fields that were
+/// measured on the matching release.
 pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     if !descriptor.is_native_aot() {
         return;
     }
     let ptr = memory.shape().ptr;
     let agrees = |o: &&Overlay| o.section.debug_header.is_none() && o.section.runtime.is_some() && agree(descriptor, o);
-    // These layouts are the same in every release.
+    // The layouts of objects, strings and arrays are the same in every release.
     let release = overlay::native_aot(ptr).find(agrees);
     let Some(o) = release.or_else(|| overlay::native_aot(ptr).next()) else { return };
     let origin = add_origin(descriptor, o);
@@ -145,8 +145,8 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     }
 }
 
-/// Whether `overlay` was measured on the descriptor's release: all fields of these structures that both have are at the same offsets, and
-/// at least two fields of the thread are in both.
+/// Whether `overlay` was measured on the release of the descriptor: all fields that both have are at the same offsets, and both have at
+/// least two fields of the thread.
 fn agree(descriptor: &Descriptor, overlay: &Overlay) -> bool {
     let ours = |name: &str| overlay.raw.types.iter().find(|t| t.0 == name).map(|t| &t.1);
     let of_both = |name: &str| -> Vec<bool> {

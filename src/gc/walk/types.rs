@@ -64,7 +64,8 @@ impl ObjectType {
         }
     }
 
-    /// Whether its references are unknown although no memory is missing: its GCDesc is damaged, or exceeded the budget.
+    /// Whether the references in objects of the type are unknown although no memory is missing: the GCDesc is damaged, or exceeded the
+    /// budget.
     pub(crate) fn loses_references(&self) -> bool {
         matches!(self.gc_desc, GcDesc::Unknown) && self.missed.first().is_none()
     }
@@ -165,8 +166,7 @@ impl ObjectTypes {
     }
 }
 
-/// Whether the base size is a multiple of `word`, as for all types but `System.String`, where that holds with two more bytes for the
-/// terminator.
+/// Whether the base size is a multiple of `word`. For `System.String`, the base size plus two bytes (the terminator) is the multiple.
 fn fits_words(info: &MethodTableInfo, word: u64) -> bool {
     let more = if info.is_string { 2 } else { 0 };
     u64::from(info.base_size).saturating_add(more).is_multiple_of(word)
@@ -245,7 +245,7 @@ impl<'h> Cache<'h> {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, i: usize, mt: u64) {
-        // Failed reads of a word that is not a method table are not reported: the word becomes part of a gap, which is.
+        // Failed reads of a word that is not a method table are not reported: the word becomes part of a gap, which is reported.
         let ty = self.types.get(self.memory, self.tables, Addr(mt));
         if let Some(ty) = &ty {
             ty.missed.tell();
