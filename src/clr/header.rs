@@ -296,8 +296,8 @@ impl Headers {
         out
     }
 
-    /// Reads the lock of a sync block of .NET 11: the object of the handle in the slot at `slot`. Before the first contention, it has no
-    /// object, and `thin` is a thin lock as in a header.
+    /// Reads the lock of a sync block of .NET 11: the object of the handle in the slot at `slot`. Before the first contention, the lock has
+    /// no object, and `thin` is a thin lock as in a header.
     fn lock_object(&self, slot: Addr, thin: Option<u32>, out: &mut SyncBlockModel) {
         let Ok(handle) = self.memory.ptr(slot) else { return };
         if handle.is_null() {
@@ -318,7 +318,7 @@ impl Headers {
         out.recursion = Some(if state.held { state.recursion.saturating_add(1) } else { 0 });
     }
 
-    /// Reports a contradiction if the entry of the sync table at `index`, to which the header of `object` refers, is not that of the
+    /// Reports a contradiction if the entry of the sync table at `index`, to which the header of `object` refers, does not belong to the
     /// object.
     pub(crate) fn check_named(&self, index: u32, object: Addr) {
         self.check_entry(&SyncBlockModel { index, ..SyncBlockModel::default() }, Some(object));

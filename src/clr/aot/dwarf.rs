@@ -289,7 +289,7 @@ impl<'d> Reader<'_, 'd> {
         Some(text.into_owned())
     }
 
-    /// Records the location of a static field, which the `DW_TAG_variable` that defines the field contains.
+    /// Records the location of a static field from the `DW_TAG_variable` that defines the field.
     fn place(&mut self, entry: &DebuggingInformationEntry<Slice<'d>>) {
         let member = entry.attr_value(constants::DW_AT_specification).and_then(offset);
         let place = match entry.attr_value(constants::DW_AT_location) {
