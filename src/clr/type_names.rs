@@ -156,7 +156,7 @@ impl TypeNames {
         }
     }
 
-    /// A list of generic arguments in brackets; empty if `arguments` is.
+    /// A list of generic arguments in brackets; an empty text if `arguments` is empty.
     pub(crate) fn written_list(&self, arguments: &[Addr], notation: Notation) -> Arc<TypeName> {
         if arguments.is_empty() {
             return Arc::new(TypeName { name: String::new(), source: None, module: None, token: None, quality: NameQuality::Exact });
@@ -244,7 +244,7 @@ impl TypeNames {
         }
     }
 
-    /// The NativeAOT program; `None` for CoreCLR.
+    /// The NativeAOT program; `None` for other runtimes.
     pub(crate) fn native_aot(&self) -> Option<&Program> {
         self.native_aot.as_deref()
     }

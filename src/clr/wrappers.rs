@@ -169,7 +169,7 @@ impl Wrappers {
         RefCount::among(&self.wrappers_in(map)?, handle, com.is_some())
     }
 
-    /// The pointer at `at`; `None` if it is odd, as after the destruction of a wrapper.
+    /// The pointer at `at`; `None` if it is null or not aligned. The runtime stores an odd value when it destroys a wrapper.
     fn follow(&self, at: Addr) -> Option<Addr> {
         self.memory.ptr(at).ok().filter(|a| !a.is_null() && a.is_aligned(self.memory.ptr_bytes()))
     }

@@ -20,8 +20,7 @@ data! {
 
     /// `ManagedObjectWrapperLayout` (interoplibabi.h).
     ManagedObjectWrapperLayout {
-        /// The handle to the wrapped object. In .NET 8 and 9, wrappers are found through the sync block of the object, and this field only
-        /// confirms them.
+        /// The handle to the wrapped object. In .NET 8 and 9, it shows which of an object's wrappers belongs to a handle.
         Target: Addr,
         RefCount: u64,
     }

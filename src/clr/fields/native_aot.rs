@@ -132,7 +132,7 @@ impl Types {
         }
     }
 
-    /// Element type, type name and, for values, method table of a field of this kind.
+    /// Element type, type name and, for value types, method table of a field of this kind.
     fn of_kind(&self, program: &Program, kind: &FieldKind) -> (CorElementType, String, Option<Addr>) {
         let named = |mangled: &str| {
             let table = program.type_of(mangled);
@@ -157,7 +157,8 @@ impl Types {
         }
     }
 
-    /// The fields in the library table of a type or its nearest base type whose entry fits.
+    /// The fields from the library table, which has an entry for the type or for one of its base types; the nearest entry is used. `None`
+    /// if the entry does not fit the GCDesc.
     fn of_library(&self, program: &Program, info: &MethodTableInfo) -> Option<Vec<Field>> {
         let release = program.release()?;
         let tables = self.names().method_tables();

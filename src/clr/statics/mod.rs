@@ -172,7 +172,8 @@ impl Statics {
         })
     }
 
-    /// The location of a thread static in a thread's block. `afford` charges steps for reading lists and returns whether they were left.
+    /// The location of a thread static in a thread's block. `afford` charges steps for reading lists; it returns false if the budget is
+    /// exhausted.
     pub(crate) fn in_block(
         &self,
         block: ThreadBlock,
