@@ -17,7 +17,7 @@ use crate::model::LoaderHeapKind;
 
 /// Maximum number of blocks of all heaps: 64 GiB in blocks of 64 KiB.
 const MAX_BLOCKS: usize = 1 << 20;
-/// Maximum size of a block in bytes. A block is as large as the largest request, a table of a module.
+/// Maximum size of a block in bytes. A large request, such as a table of a module, gets a block of the same size.
 const MAX_BLOCK: u64 = 1 << 32;
 
 /// A block of a loader heap: reserved memory whose beginning is committed.

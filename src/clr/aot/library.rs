@@ -68,7 +68,8 @@ pub fn library_fields(name: &str, ptr: PtrSize, release: &str) -> Option<&'stati
     let tables = FIELDS.get_or_init(|| overlay::aot_library(ptr).filter_map(of_overlay).collect());
     let release = major(release)?;
     let between = |n: u32| (WHOLE.min(release)..=WHOLE.max(release)).contains(&n);
-    // A release only has the types that changed, so use the nearest release, on the way to the complete table, that has the type.
+    // The table of a release only has the types that changed. Of the tables between `release` and the complete one, use the nearest to
+    // `release` that has the type.
     let of_release = tables.iter().filter(|(n, fields)| between(*n) && fields.contains_key(name));
     of_release.min_by_key(|(n, _)| n.abs_diff(release)).and_then(|(_, fields)| fields.get(name)).map(Vec::as_slice)
 }

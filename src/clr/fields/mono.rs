@@ -1,4 +1,4 @@
-//! Fields in Mono: `MonoClassField` has the offset and the type, the metadata of the image the name.
+//! Fields in Mono: the offset and the type come from `MonoClassField`, the name from the metadata of the image.
 
 use super::resolve::Types;
 use super::{Field, Storage};
@@ -17,7 +17,7 @@ impl Types {
             return Some(Vec::new());
         }
         let mut out = Vec::new();
-        // Offsets in a structure count the header of its box; those of other runtimes count one word.
+        // Mono's offsets in a structure include the header of its box; those of other runtimes include one word.
         let shift = match info.category {
             Category::ValueType => self.names().method_tables().boxed_at().saturating_sub(self.pointer_bytes()),
             _ => 0,

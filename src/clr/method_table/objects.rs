@@ -1,4 +1,4 @@
-//! Where objects have their parts: the only differences between the runtimes that readers of objects see.
+//! Sizes and offsets in objects, which differ between Mono and the other runtimes. Readers of objects see no other difference.
 
 use super::{Flavor, MethodTableInfo, MethodTables};
 use crate::base::Addr;
@@ -56,7 +56,7 @@ impl MethodTables {
         }
     }
 
-    /// Number of dimensions of an array, where the type has it.
+    /// Number of dimensions of an array of Mono; `None` for other runtimes, whose method tables do not have it.
     pub(crate) fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
         self.mono()?.rank(&self.memory, info)
     }

@@ -76,8 +76,8 @@ impl Blobs {
         self.target(at).is_some_and(|table| self.image.range.contains(table) && flags(table))
     }
 
-    /// The block of the slot at `slot`. Depending on the release, the slot points to the block, or to the element of the array of all
-    /// blocks that refers to it.
+    /// The block of the slot at `slot`. Depending on the release, the slot points to the block, or to an element of the array of all
+    /// blocks, which points to the block.
     pub fn block(&self, slot: Addr) -> Option<Addr> {
         let first = self.target(slot)?;
         if self.is_block(first) { Some(first) } else { self.target(first).filter(|second| self.is_block(*second)) }
