@@ -20,7 +20,7 @@ const ENOUGH: usize = 256;
 const LEAST: usize = 16;
 /// Maximum number of words to examine.
 const MOST_EXAMINED: usize = 1 << 18;
-/// Maximum number of base types of a type.
+/// Base types of a type at most.
 const DEEPEST: usize = 64;
 
 /// Checks with the layouts of `descriptor` whether words in the dump point to method tables, and these to modules.

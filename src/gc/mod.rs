@@ -86,7 +86,7 @@ pub struct Gc {
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
-    /// The heap, where it was found without the GC's structures.
+    /// The carved heap, if the heap was found without the GC's structures.
     carved: Option<Carved>,
 }
 
@@ -217,7 +217,7 @@ impl Gc {
         Ok(notes.finish(gc))
     }
 
-    /// The heap, where it was found without the GC's structures.
+    /// The carved heap, if the heap was found without the GC's structures.
     pub fn carved(&self) -> Option<&Carved> {
         self.carved.as_ref()
     }
