@@ -20,7 +20,7 @@ enum Way {
     /// At the offset in the descriptor.
     Described,
     At(u64),
-    /// At the second offset in the structure to which the word at the first offset points.
+    /// The word at the first offset points to a structure. The binder is at the second offset in it.
     Through(u64, u64),
 }
 

@@ -249,8 +249,8 @@ impl Exceptions {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
-    /// The frames of a NativeAOT program's exception: the code addresses in `array`, whose count is at `count`, and whether some are
-    /// missing. The addresses are return addresses; a null address follows the last frame of an earlier throw.
+    /// The frames of a NativeAOT program's exception, and whether some are missing. `array` has the code addresses; their number is at
+    /// `count`. The addresses are return addresses; a null address follows the last frame of an earlier throw.
     fn addresses(&self, array: Addr, count: Addr) -> (Vec<StackFrame>, bool) {
         let read = || {
             let wanted = u64::from(self.memory.u32(count).ok()?);

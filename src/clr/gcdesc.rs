@@ -28,8 +28,8 @@ pub enum GcDesc {
         start: u64,
         /// The series of one element.
         items: Vec<ValueSeries>,
-        /// Number of bytes by which the size of an array exceeds the end of its last element: the size includes the word in front of the
-        /// object, in Mono the bounds after the elements.
+        /// Number of bytes by which the size of an array exceeds the end of its last element. The size includes the word before the object,
+        /// or in Mono the bounds after the elements.
         tail: u64,
     },
     /// The type has references, but its GCDesc is not in the dump, is damaged, or exceeds the size of its objects or the budget for types.
@@ -343,7 +343,7 @@ mod tests {
         );
     }
 
-    /// Seen in `trim --redact` of a dump in which an array that only a root refers to claims gigabytes.
+    /// `trim --redact` had this case: the array claims gigabytes, and only a root refers to it.
     #[test]
     fn only_captured_parts_are_visited() {
         let memory = crate::memory::tests::memory_of(vec![0; 64], &[(0x1000, 32, 0), (1 << 40, 32, 32)], crate::base::Shape::LE64);

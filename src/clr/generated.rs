@@ -6,8 +6,8 @@
 //! `<Go>b__29_6` and `<Outer>g__Local|0_0` have the state machines `<<Go>b__29_6>d` and `<<Outer>g__Local|0_0>d`. Brackets are matched, and
 //! names need not be identifiers: top-level code is `<Main>$`, and explicit interface implementations have dots.
 //!
-//! The numbers of lambdas are always shown. Those of state machines and local functions are shown if the compiler generated several for the
-//! same source name (`is_shared`), as for overloads and for blocks.
+//! The numbers of lambdas are always shown. The ordinals of state machines and local functions are shown if the compiler generated several
+//! for the same source name (`is_shared`), for example for overloads.
 
 use std::borrow::Cow;
 
@@ -32,9 +32,9 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parameters {
     All,
-    /// All unless they are `()`, because lambdas are not called by name.
+    /// All parameters, but not an empty `()`, because lambdas are not called by name.
     Some,
-    /// None, because the parameters of `MoveNext` are not those of the method.
+    /// No parameters, because the parameters of `MoveNext` are not those of the method.
     None,
 }
 
@@ -141,7 +141,7 @@ pub(crate) fn numbered(raw: &str) -> Option<String> {
     of_type().or_else(|| method(raw, || true).map(|source| source.with(parameters_of(raw).1)))
 }
 
-/// The part of `name` that all state machines or local functions with the same source name share: `<Fetch>d` of `<Fetch>d__3`,
+/// The part of `name` that all state machines or local functions with the same source name share. Examples: `<Fetch>d` of `<Fetch>d__3`,
 /// `<Outer>g__Local` of `<Outer>g__Local|0_0` and of its state machine. `None` for other names.
 pub(crate) fn shared_part(name: &str) -> Option<&str> {
     let (inner, kind) = generated(name)?;

@@ -318,14 +318,14 @@ impl Headers {
         out.recursion = Some(if state.held { state.recursion.saturating_add(1) } else { 0 });
     }
 
-    /// Reports a contradiction if the entry of the sync table at `index`, to which the header of `object` refers, does not belong to the
+    /// The header of `object` refers to the entry of the sync table at `index`. Reports a contradiction if the entry does not belong to the
     /// object.
     pub(crate) fn check_named(&self, index: u32, object: Addr) {
         self.check_entry(&SyncBlockModel { index, ..SyncBlockModel::default() }, Some(object));
     }
 
-    /// Reports contradictions between an entry of the sync table and its object, or `object`, whose header refers to it. The runtime
-    /// allocates an entry, then its block, and then updates the header.
+    /// Reports contradictions between an entry of the sync table and its object, or between the entry and `object`, whose header refers to
+    /// it. The runtime allocates an entry, then its block, and then updates the header.
     fn check_entry(&self, block: &SyncBlockModel, object: Option<Addr>) {
         let Some(table) = self.table.as_ref().filter(|_| !self.moving) else { return };
         let at = table.at.element(u64::from(block.index), table.entry_bytes);

@@ -1,7 +1,7 @@
 //! Loader heaps: memory for method tables, MethodDescs and FieldDescs, dictionaries, statics, stubs.
 //!
-//! Each loader allocator has several heaps; in a collectible assembly, one heap has several purposes. A heap is a list of reserved blocks,
-//! whose beginning is committed.
+//! Each loader allocator has several heaps. In a collectible assembly, one heap serves several purposes. A heap is a list of reserved
+//! blocks. The beginning of each block is committed.
 //!
 //! Source: contract `Loader`, `loaderheap.h`, `loaderallocator.hpp`, `virtualcallstub.h`; `docs/internals/containers.md#loader-heaps`.
 

@@ -98,8 +98,8 @@ pub struct Thread {
     pub exposed: Option<Addr>,
     /// The exception in flight.
     pub exception: Option<Addr>,
-    /// Nested exceptions in flight, innermost first. Each was being handled when the one before it was thrown; the first one, when
-    /// `exception` was thrown.
+    /// Nested exceptions in flight, innermost first. `exception` was thrown while the first one was being handled, the first one while the
+    /// second one was, and so on.
     pub nested: Vec<Addr>,
     /// The last exception thrown.
     pub last_thrown: Option<Addr>,

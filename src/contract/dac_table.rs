@@ -9,7 +9,7 @@ use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, ranges};
 use crate::memory::{Image, Memory, ReadError};
 
-/// Maximum number of entries where the size of the table is unknown; the longest table seen has 170.
+/// Maximum number of entries if the size of the table is unknown. The longest table seen has 170.
 const MAX_ENTRIES: u64 = 512;
 
 /// `g_dacTable` of one runtime.

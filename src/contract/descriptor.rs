@@ -278,7 +278,7 @@ impl Descriptor {
         Arc::make_mut(&mut self.unusable).entry(item).or_insert_with(|| why.into());
     }
 
-    /// Sets an item aside, and removes what weaker sources define for it.
+    /// Sets an item aside, and removes its definitions by weaker sources.
     fn set_aside(&mut self, item: &DescriptorItem, why: &str) {
         match item {
             DescriptorItem::Type(name) => drop(Arc::make_mut(&mut self.types).remove(name)),

@@ -1,5 +1,5 @@
-//! Checks layouts without the runtime's variables: a dump that is cut off may have all objects and types, but not the variables that point
-//! to them.
+//! Checks layouts without the runtime's variables. A truncated dump may have all objects and types, but not the variables that point to
+//! them.
 //!
 //! Each object begins with a pointer to a method table. A method table and its EEClass point to each other, and so do a module and its
 //! assembly. With the offsets of another release, the pointers do not lead back.

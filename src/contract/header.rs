@@ -21,7 +21,7 @@ pub fn magic(memory: &Memory) -> [u8; 8] {
     }
 }
 
-/// Header of a descriptor. It locates the JSON and the pointer data, either of which may be absent.
+/// Header of a descriptor. It locates the JSON and the pointer data. Both may be absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Address of the header.

@@ -200,7 +200,8 @@ impl<'a> Opener<'a> {
                 Err(e) => self.notes.add(Missing::Layouts, e.address, format!("GcDacVars cannot be read: {e}")),
             }
         }
-        // A dump that leaves these structures out by design is complete; its answers report the source of the layouts.
+        // A dump without these structures may still be complete, because its writer omits them by design. The answers report the source of
+        // the layouts.
         if gc == LayoutSource::None && self.memory.is_cut() {
             self.notes.add(Missing::Layouts, None, "the GC's structures were not found in the remaining part of the dump");
         }
@@ -412,7 +413,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Builds the VM part from the runtime's own JSON. If the JSON does not describe the GC, an overlay that agrees with all its offsets
-    /// adds the order of `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
+    /// adds the order of `g_dacTable` and the missing items. User-supplied overlays are always tried.
     fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
         let mut refused = Vec::new();
         for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {

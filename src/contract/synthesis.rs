@@ -247,9 +247,9 @@ fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &L
     Some((0..count).filter_map(array).collect())
 }
 
-/// Whether the segment list of `table` starts with a segment whose owner is that table, read with the layout for `types` handle types.
-/// `None` if only the page of the segment is absent (mini dumps). An absent table is invalid: the memory after the last slot of a bucket
-/// belongs to the C++ heap (text was seen there).
+/// Whether the segment list of `table` starts with a segment of that table. The segment is read with the layout for `types` handle types.
+/// `None` if only the page of the segment is absent (mini dumps). An absent table is invalid, since the slot may be past the end of a
+/// bucket: the C++ heap follows the last slot (text was seen there).
 fn owns_its_segment(memory: &Memory, gc: &Overlay, types: u64, table: Addr) -> Option<bool> {
     let offset = |t: String, f: &str| fields_of(gc, &t).iter().find(|x| x.0 == f).map(|x| x.1);
     let Ok(segment) = memory.ptr(table.plus(offset(format!("HandleTable[{types}]"), "SegmentList")?)) else { return Some(false) };

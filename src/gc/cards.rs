@@ -97,7 +97,7 @@ impl Gc {
     }
 
     /// The range after the header of the bookkeeping memory, in which the card table begins; .NET 11 gives only the size of the published
-    /// header fields. Fails if the table has grown since the last collection: the old table is then in use as well, so neither has all
+    /// header fields. Fails if the table has grown since the last collection. The old table is then also in use, so that neither has all
     /// cards.
     fn bookkeeping_header(&self) -> Result<AddrRange, &'static str> {
         let info = card_table_info(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;

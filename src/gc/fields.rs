@@ -99,8 +99,7 @@ enum HeapField {
 
 /// The locations of the fields of `gc_heap`.
 pub(super) struct Places {
-    /// Locations by [`Field::index`]; `None` if this build does not have the field, an error if the descriptor has it in a form that cannot
-    /// be used.
+    /// Locations by [`Field::index`]; `None` if this build does not have the field, and an error if the descriptor's entry cannot be used.
     places: Box<[Result<Option<HeapField>, ContractError>]>,
 }
 

@@ -1,9 +1,9 @@
 //! The memory of handle tables: segments, their blocks by type, and slots without an object.
 //!
 //! Source: `docs/internals/gc-structures.md#handles`. A block belongs to one type until all its handles are freed
-//! (`SegmentRemoveFreeBlocks`, `handletablecore.cpp`), and a segment is freed once none of its blocks is in use (`FullSegmentIterator`,
-//! `handletablescan.cpp`), unless it is the last one of its table. Since handles do not move, a single handle keeps its block and its
-//! segment allocated. A slot without an object is free, or belongs to a handle whose object was collected or is not set yet.
+//! (`SegmentRemoveFreeBlocks`, `handletablecore.cpp`). A segment is freed when all its blocks are free, unless it is the last one of its
+//! table (`FullSegmentIterator`, `handletablescan.cpp`). Since handles do not move, a single handle keeps its block and its segment
+//! allocated. A slot without an object is free, or belongs to a handle whose object was collected or is not set yet.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -1,9 +1,9 @@
 //! GC handles: maps, buckets, tables, segments, blocks.
 //!
 //! Source: contract `GC`, `GetHandles`; `docs/internals/gc-structures.md#handles`. With server GC a bucket has one table per processor, not
-//! per heap: the DAC of .NET 9 and 10, and therefore ClrMD and SOS, walk too few and miss handles (dotnet/runtime #124872; 4 of 4 DATAS
-//! dumps here). The last handle type is internal: its blocks hold secondary values. Every slot of a bucket has a table, and every table has
-//! a segment: a table is created with one (`HndCreateHandleTable`), and its last segment is kept even when it is empty
+//! per heap. The DAC of .NET 9 and 10, and therefore ClrMD and SOS, walk too few tables and miss handles (dotnet/runtime #124872; 4 of 4
+//! DATAS dumps here). The last handle type is internal: its blocks hold secondary values. Every slot of a bucket has a table, and every
+//! table has a segment. A table is created with a segment (`HndCreateHandleTable`), and its last segment is kept even if it is empty
 //! (`FullSegmentIterator`).
 
 use std::collections::HashSet;
@@ -56,7 +56,7 @@ impl Gc {
         HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0))
     }
 
-    /// Handle types that the runtime supports, and where the features that decide this are known from.
+    /// Handle types that the runtime supports, and the source of the features that decide this.
     ///
     /// Ref-counted handles need COM, ComWrappers or Objective-C; cross-reference handles need the Java bridge (contract `GC`,
     /// `GetSupportedHandleTypes`). .NET 11 publishes the features that are on, and no others (contract `FeatureFlags`). Up to .NET 10 only

@@ -135,7 +135,7 @@ impl StartsVisitor {
         StartsVisitor { shift: heap.memory().ptr_bytes().max(1).ilog2(), found: Vec::new() }
     }
 
-    /// The word of a segment's bitmap with the bit for an object at this offset, and the bit.
+    /// The location of the bit for an object at this offset in a segment's bitmap: index of the word, and mask of the bit.
     #[inline]
     fn place(shift: u32, offset: u64) -> Option<(usize, u64)> {
         let bit = offset >> shift;

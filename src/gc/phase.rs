@@ -116,7 +116,7 @@ mod tests {
     fn each_source_of_evidence_is_used_for_the_phases_that_it_covers() {
         let of = |server, valid, state, by, blocking| phase(&facts(server, valid, state, by), blocking, &[], true);
         let (ok, free, marks) = (Some(true), Some(2), Some(0));
-        // Structures are invalid only during a blocking collection, whatever the other evidence says.
+        // Structures are invalid only during a blocking collection, so this decides before all other evidence.
         assert_eq!(of(false, Some(false), free, Some(0), Some(false)), Some(GcPhase::Moving));
         assert_eq!(of(true, Some(false), marks, None, None), Some(GcPhase::Moving));
         // Workstation GC: if no thread is suspended, no blocking collection is running.

@@ -75,8 +75,8 @@ pub struct DiffReport {
     pub dumps: Vec<ComparedDump>,
     /// Totals of the process: heap, handles, threads, finalization queue, out-of-memory records.
     pub summary: Vec<DiffMeasure>,
-    /// The containers that grew from the first dump to the last, largest growth first, but those with objects of the application's types
-    /// before all others. `null` if not searched for.
+    /// The containers that grew from the first dump to the last. Containers that gained objects of the application's types come first;
+    /// otherwise they are sorted by growth. `null` if they were not searched for.
     pub holders: Option<Vec<GrowingHolder>>,
     /// The groups that changed, most bytes gained first; with `--all`, every group.
     pub rows: Vec<DiffRow>,

@@ -124,8 +124,8 @@ pub struct InfoReport {
     pub truncated_bytes: u64,
     /// Name of the process.
     pub process_name: Option<String>,
-    /// Command line: on Windows as the system keeps it, elsewhere the arguments quoted for a shell; only the first 80 bytes if the
-    /// arguments are not in the dump. `(hidden)` if contents are not shown.
+    /// Command line: as kept by Windows, or the arguments quoted for a shell. In cores without the arguments, only the first 80 bytes.
+    /// `(hidden)` if contents are not shown.
     pub command_line: Option<String>,
     /// Arguments, starting with the name of the program; `null` if they are not in the dump.
     pub arguments: Option<Vec<String>>,

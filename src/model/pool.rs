@@ -53,7 +53,8 @@ pub struct PoolReport {
     pub cpu_percent: Option<u32>,
     /// Number of items in all queues.
     pub pending: u64,
-    /// Whether items wait and no thread is free: all threads of the pool are busy, and the pool cannot add one or all are blocked.
+    /// Whether items wait although all threads of the pool are busy. In addition, the pool must not be able to add a thread, or all threads
+    /// must be blocked.
     pub starved: bool,
     /// The queues with items, and the queues that every pool has.
     pub queues: Vec<PoolQueue>,

@@ -99,8 +99,8 @@ pub struct TreeRow {
     pub object: RetainedObject,
     /// Number of children that are not listed.
     pub hidden: u64,
-    /// Position of the row in a diagram in which each row's width is its retained size: the position of the parent row plus the widths of
-    /// the siblings listed before.
+    /// Position of the row in an icicle diagram, in bytes: the offset of the parent row plus the retained sizes of the siblings that are
+    /// listed before.
     pub offset: u64,
 }
 

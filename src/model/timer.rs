@@ -84,8 +84,8 @@ pub struct TimerModel {
     pub canceled: Option<bool>,
     /// Number of callbacks running now.
     pub running: Option<u32>,
-    /// Whether the timer is overdue: its queue waits for a thread of the thread pool, or another timer was started at least 0.1 seconds
-    /// after the due time. `false` is not a proof that the timer is on time.
+    /// Whether the timer is overdue. Either its queue waits for a thread of the thread pool, or another timer was started at least 0.1
+    /// seconds after the due time. `false` is not a proof that the timer is on time.
     pub late: bool,
 }
 

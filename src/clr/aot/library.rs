@@ -95,7 +95,7 @@ fn field((name, offset, ty): &'static (String, u64, Option<String>), word: u64) 
 
 /// Whether objects with this base size in bytes, and with GC references at the ascending offsets `references`, can have `fields`. All
 /// fields must be within the object, and each reference field must be a GC reference. Further GC references may belong to structures, or to
-/// fields whose type depends on the generic instance; a GC reference that overlaps a primitive field refutes the table.
+/// fields whose type depends on the generic instance. If a GC reference overlaps a primitive field, the table does not fit.
 pub fn fits(fields: &[LibraryField], base_size: u64, references: &[u64], word: u64) -> bool {
     // The base size includes the object header, which precedes the method table.
     let Some(end) = base_size.checked_sub(word) else { return false };

@@ -54,7 +54,7 @@ impl Types {
         Some(placed.collect())
     }
 
-    /// The name of the static field at `offset` among those of the class with the vtable at `vtable`.
+    /// The name of the static field at `offset` of the class with the vtable at `vtable`.
     pub(crate) fn mono_static(&self, vtable: Addr, offset: u64) -> Option<String> {
         let tables = self.names().method_tables();
         let (mono, info) = (tables.mono()?, tables.read(vtable).ok()?);

@@ -1,7 +1,7 @@
 //! Fields in NativeAOT programs, which have no field descriptors.
 //!
-//! Fields have names if debug information is available, or if the type is in gcdump's table of library types and its references are where
-//! the GC finds them. All other references are named by their offset: `+0x10`.
+//! Fields have names if debug information is available. They also have names if the type is in gcdump's table of library types, and its
+//! references in the table agree with those of the GC. All other references are named by their offset: `+0x10`.
 //!
 //! Source: `docs/internals/native-aot.md#fields`.
 
@@ -157,8 +157,8 @@ impl Types {
         }
     }
 
-    /// The fields from the library table, which has an entry for the type or for one of its base types; the nearest entry is used. `None`
-    /// if the entry does not fit the GCDesc.
+    /// The fields from the nearest entry in the library table: the entry of the type or of the nearest base type that has one. `None` if
+    /// the entry does not fit the GCDesc.
     fn of_library(&self, program: &Program, info: &MethodTableInfo) -> Option<Vec<Field>> {
         let release = program.release()?;
         let tables = self.names().method_tables();
@@ -167,7 +167,8 @@ impl Types {
         for _ in 0..MAX_BASES {
             let name = self.compiled(at.address).map(|d| d.name.as_str());
             let fields = name.and_then(|name| library_fields(name, self.memory.shape().ptr, release));
-            // Offsets are relative to the start of a structure, but to the method table of its boxed form.
+            // In the table, offsets in a structure are relative to its start. The GC's offsets are relative to the method table of the
+            // boxed form.
             let of_box = at.category == Category::ValueType;
             if let Some(fields) = fields {
                 let fields: Vec<LibraryField> = fields.iter().map(|f| if of_box { f.boxed(word) } else { f.clone() }).collect();

@@ -377,8 +377,8 @@ impl Types {
         *locked(&self.references).entry((module, row)).or_insert(found).get()
     }
 
-    /// Resolves by name a TypeRef that the runtime has not resolved: in its assembly, in CoreLib, or in any module, if only one defines the
-    /// name. Many assemblies forward types to other modules.
+    /// Resolves by name a TypeRef that the runtime has not resolved. Searches its assembly, CoreLib, and then all modules, if only one of
+    /// them defines the name. Many assemblies forward types to other modules.
     fn find_by_name(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
         let name = self.reference_name(module, row, depth)?;
         let own = self.names.module(module);

@@ -48,7 +48,8 @@ pub(super) struct CoreClr {
     class: Bound<EEClass>,
     release: Release,
     collectible: u32,
-    /// Bit of `EEClassOrCanonMT` that is set if the word is a canonical method table instead of an EEClass: bit 0, and bit 1 before .NET 8.
+    /// Bit of `EEClassOrCanonMT` that is set if the word is a canonical method table and not an EEClass. It is bit 0, or bit 1 before .NET
+    /// 8.
     canonical_tag: u64,
     continuations: Option<Continuations>,
 }

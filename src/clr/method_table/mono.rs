@@ -1,5 +1,5 @@
 //! Types of Mono. The "method table" of an object is its `MonoVTable`, which leads to the `MonoClass`. A type without a vtable, such as a
-//! structure that was never boxed, is identified by its class; an argument of a generic instance may also be identified by its `MonoType`
+//! structure that was never boxed, is identified by its class. An argument of a generic instance may also be identified by its `MonoType`
 //! (bit 1 set).
 //!
 //! Source: `docs/internals/mono.md`.
@@ -27,7 +27,7 @@ const INTERFACE: u32 = 0x20;
 const STATIC: u16 = 0x10;
 /// `FieldAttributes.Literal`: a constant, which has no storage.
 const LITERAL: u16 = 0x40;
-/// Bits of [`MethodTableInfo::flags`]: the element type in the low byte, and these.
+/// Flags in [`MethodTableInfo::flags`]. The low byte has the element type.
 const IS_ENUM: u32 = 0x100;
 const IS_NULLABLE: u32 = 0x200;
 
@@ -325,8 +325,8 @@ impl Mono {
         })
     }
 
-    /// The element type of a field of the type described by the `MonoType` at `ty`: `Class` for references, `ValueType` for structures,
-    /// the underlying type for enums.
+    /// The element type of a field whose type the `MonoType` at `ty` describes: `Class` for references, `ValueType` for structures, the
+    /// underlying type for enums.
     pub(crate) fn field_element(&self, memory: &Memory, ty: Addr) -> Option<CorElementType> {
         Some(match self.form(memory, ty)? {
             MonoForm::Class(class) => self.class_element(memory, class)?,
@@ -374,7 +374,7 @@ impl Mono {
         self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == 0)
     }
 
-    /// The static fields that a class declares; their offsets count from the start of its static fields.
+    /// The static fields that a class declares; their offsets are relative to the start of its static fields.
     pub(crate) fn static_fields(&self, memory: &Memory, class: Addr) -> Option<Vec<MonoField>> {
         self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == STATIC)
     }
@@ -450,7 +450,7 @@ impl Mono {
                 match self.field_element(memory, field.ty)? {
                     CorElementType::ValueType if depth < MAX_DEPTH => {
                         let Some(MonoForm::Class(inner)) = self.form(memory, field.ty) else { continue };
-                        // Offsets in a structure count the header of its box.
+                        // Offsets in a structure include the header of its box.
                         let shift = i64::try_from(at).ok()?.checked_sub(i64::try_from(self.header).ok()?)?;
                         self.references(memory, inner, shift, depth.saturating_add(1), out)?;
                     }

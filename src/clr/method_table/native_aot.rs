@@ -105,7 +105,7 @@ impl NativeAot {
         self.table.get(memory, mt, MethodTable::NumInterfaces)
     }
 
-    /// Whether the chain of related types from `mt`, element types first, ends at a type without a base.
+    /// Whether the chain of element types and base types from `mt` ends at a type without a base type.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let mut at = mt;
         if self.holds_statics(memory, mt)? {

@@ -156,7 +156,7 @@ impl Values {
         finish(name, type_name, None, None, Some(place.address), decoded)
     }
 
-    /// The value in a register, with the type of `place`, whose address is ignored. `None` for structures, which are only read from memory.
+    /// The value in a register. `place` gives the type; its address is ignored. `None` for structures, which are only read from memory.
     pub fn in_register(&self, name: String, type_name: String, place: &Place, register: u64) -> Option<FieldValue> {
         let decoded = if place.element.is_reference() {
             self.reference_to(Addr(register))
@@ -346,7 +346,7 @@ impl Values {
         let tables = self.types.names().method_tables();
         let is_enum = match place.method_table.and_then(|mt| tables.read(mt).ok()) {
             Some(info) => tables.is_enum(&info),
-            // A value type in the signature that the runtime stores as a primitive is an enum.
+            // If the signature has a value type and the runtime stores a primitive, the type is an enum.
             None => place.definition.is_some_and(|d| !self.types.is_primitive_definition(d)),
         };
         if is_enum && let (Some(definition), Some(number)) = (place.definition, self.number(element, bits)) {

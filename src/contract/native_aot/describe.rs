@@ -46,8 +46,8 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
     ("MethodTable", "m_VTable", "MethodTable", "VTable"),
 ];
 
-/// Adds the content of `header` to `descriptor`. Returns the location of the GC's variables, and the overlay that supplies what the header
-/// omits, if one agrees with the header.
+/// Adds the content of `header` to `descriptor`. Returns the location of the GC's variables, and the overlay that supplies the data missing
+/// from the header, if one agrees with the header.
 pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHeader) -> (Option<GcDacVars>, Option<&'static Overlay>) {
     let mut used = None;
     if let Some(o) = release_of(header, memory) {
@@ -112,12 +112,12 @@ fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay>
     };
     let of_header = |o: &&Overlay| o.section.debug_header.as_ref().is_none_or(|order| header.major.is_none_or(|n| n == order.major));
     let ptr = memory.shape().ptr;
-    // The overlay for 32-bit targets has no order of entries. Nor does the one for .NET 11, whose programs have no header.
+    // The overlays for 32-bit targets and for .NET 11 have no order of entries. Programs of .NET 11 have no header.
     let candidates = overlay::native_aot(ptr).filter(|o| ptr == PtrSize::Four || o.section.debug_header.is_some());
     candidates.filter(of_header).max_by_key(agreeing)
 }
 
-/// Completes the descriptor of a NativeAOT program of .NET 11: adds the layouts of objects, strings and arrays, and the fields that were
+/// Completes the descriptor of a NativeAOT program of .NET 11. Adds the layouts of objects, strings and arrays, and the fields that were
 /// measured on the matching release.
 pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     if !descriptor.is_native_aot() {
@@ -145,8 +145,8 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     }
 }
 
-/// Whether `overlay` was measured on the release of the descriptor: all fields that both have are at the same offsets, and both have at
-/// least two fields of the thread.
+/// Whether `overlay` was measured on the release of the descriptor. All common fields must be at the same offsets, and at least two of them
+/// must be of the thread.
 fn agree(descriptor: &Descriptor, overlay: &Overlay) -> bool {
     let ours = |name: &str| overlay.raw.types.iter().find(|t| t.0 == name).map(|t| &t.1);
     let of_both = |name: &str| -> Vec<bool> {

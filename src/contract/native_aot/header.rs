@@ -1,4 +1,4 @@
-//! `DotNetRuntimeDebugHeader`: two tables with names, one of sizes and offsets, one of addresses.
+//! `DotNetRuntimeDebugHeader`: a table of sizes and offsets, and a table of addresses, both with names.
 //!
 //! Source: `DebugHeader.cpp`; measured on .NET 8.0.31, 9.0.20 and 10.0.12. Both tables are in `.bss`, their names in `.rodata`.
 

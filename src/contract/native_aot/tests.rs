@@ -330,8 +330,8 @@ fn measured(release: &str) -> Program {
 #[allow(clippy::single_range_in_vec_init)]
 #[test]
 fn each_release_has_the_layouts_that_were_measured_on_it() {
-    // Release; offsets of the link to the next thread, of the exception tracker, and of the GC's allocation context in the VM's; flag of
-    // types with references.
+    // Release, offset of the link to the next thread, offset of the exception tracker, offset of the GC's allocation context in the VM's
+    // context, flag of types with references.
     let releases = [("8.0", 88, 128, 0, Some(0x20_0000)), ("9.0", 88, 128, 0, None), ("10.0", 96, 120, 8, None)];
     for (release, next, tracker, context, flag) in releases {
         let program = measured(release);

@@ -259,7 +259,7 @@ pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     all.iter().filter_map(Bundled::get)
 }
 
-/// Fields of .NET's own types in NativeAOT programs: all known fields for .NET 9, and for each other release the differences from its
+/// Fields of .NET's own types in NativeAOT programs. .NET 9 has all known fields; the other releases have only the differences from a
 /// neighbor (.NET 8 and 10 from 9, 11 from 10). The fields are guesses until a method table confirms them. None for 32-bit targets.
 pub fn aot_library(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     AOT_LIBRARY_64.iter().filter(move |_| ptr == PtrSize::Eight).filter_map(Bundled::get)

@@ -77,9 +77,9 @@ impl<'m> Kinds<'m> {
         counts.into_iter().filter(|(_, n)| *n > 1).max_by_key(|(_, n)| *n).map(|(at, _)| Addr(at))
     }
 
-    /// The type with the method table at `mt`; `None` if there is not a method table. The base types must also be method tables, up to one
-    /// without a base type, and the module must be in the dump. Without the check of the base types, rings of objects would be accepted as
-    /// method tables.
+    /// The type with the method table at `mt`; `None` if the memory at `mt` is not a method table. The base types must also be method
+    /// tables, up to one without a base type, and the module must be in the dump. Without the check of the base types, rings of objects
+    /// would be accepted as method tables.
     fn verdict(&self, mt: u64) -> Option<Arc<ObjectType>> {
         if let Some(known) = self.verdicts.read().unwrap_or_else(PoisonError::into_inner).get(&mt) {
             return known.clone();

@@ -211,7 +211,7 @@ impl<'a, 'm> Support<'a, 'm> {
     }
 
     /// Admits the objects at `targets`, and all objects that these refer to, directly or indirectly. If `referred` is set, objects refer to
-    /// the targets; the memory after a target then need not be an object.
+    /// the targets. The memory after a target then need not be an object.
     fn admit(&mut self, targets: Vec<Addr>, referred: bool) {
         let mut reader = Reader::new(self.kinds);
         let mut queue = targets;

@@ -159,8 +159,8 @@ impl Search<'_> {
     }
 
     /// Whether a blocking collection was running. A collection gets an index and settings when it begins, and is recorded when it ends. A
-    /// missing record is evidence only if the search can find records of its kind: it found an older one, which would have been replaced,
-    /// or every record that must exist.
+    /// missing record is evidence only if the search can find records of its kind. That is certain if it found an older record of the kind,
+    /// which would have been replaced, or every record that must exist.
     fn blocking(&self, records: &Records, counts: &[u64], clocks: &[u64]) -> Option<bool> {
         let (newest, newest_full) = (*counts.first()?, *clocks.last()?);
         let of_background = |index: u64| records.background == Some(index);

@@ -119,8 +119,8 @@ pub trait Visitor: Send {
     /// Called for each object, including free space.
     fn object(&mut self, object: &Object<'_>);
 
-    /// Called after the walk if the piece of this visitor begins where the piece of `before` ends, so that a visitor can compare the
-    /// objects on both sides. The calls for one segment are in address order.
+    /// Called after the walk if the piece of this visitor begins where the piece of `before` ends. The visitor can then compare the objects
+    /// on both sides. The calls for one segment are in address order.
     fn follow(&mut self, _before: &mut Self) {}
 }
 

@@ -217,8 +217,8 @@ impl Walker {
         Rules { end: segment.allocated, align, smallest: self.smallest(), large: has_large_objects(segment) }
     }
 
-    /// Address to resume at after memory that is not in the dump: the first plausible chain of objects, since the size of the
-    /// current object is unknown.
+    /// Address at which the walk resumes after memory that is not in the dump. It is the first plausible chain of objects, since the size
+    /// of the current object is unknown.
     fn across_absent(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
         let there = self.memory.stretches(AddrRange::new(at, rules.end)).next().map(|(a, _)| a);
         let aligned = there.and_then(|a| a.0.checked_next_multiple_of(rules.align)).map_or(rules.end, Addr).min(rules.end);
@@ -234,8 +234,8 @@ impl Walker {
 
     /// Address to resume at after something that is not an object.
     fn across_no_object(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
-        // An object in allocation (memory reserved and cleared, method table not yet written; seen in 44 of 188 dumps of a
-        // busy heap) is zero up to the next object or free block, and has at least the minimum size.
+        // An object in allocation is zero up to the next object or free block, and has at least the minimum size: its memory is reserved
+        // and cleared, but its method table is not yet written. 44 of 188 dumps of a busy heap had one.
         let first = self.memory.word(at).unwrap_or(1);
         let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
@@ -264,7 +264,7 @@ impl Walker {
         self.scan(AddrRange::new(from.plus(rules.align), rules.end), rules, chain).unwrap_or(rules.end)
     }
 
-    /// The first address in `range`, which is aligned, where `chain` consecutive objects are plausible or memory is absent.
+    /// The first address in `range` at which `chain` consecutive objects are plausible or memory is absent. `range` is aligned.
     fn scan(&self, range: AddrRange, rules: Rules, chain: u32) -> Option<Addr> {
         let mut at = range.start;
         while at < range.end {

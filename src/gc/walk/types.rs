@@ -80,8 +80,8 @@ impl ObjectType {
         self.near.places_in(size, word, (0, size.min(LOOKED_AT)), visit);
     }
 
-    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to the minimum size. `length` is
-    /// called with the offset of the length, for arrays, strings and free space only; the size is `None` if it returns `None`.
+    /// Size in bytes of an object, not rounded, and not raised to the minimum size. For arrays, strings and free space, `length` reads the
+    /// length at the given offset; the size is `None` if it returns `None`.
     pub fn size(&self, length: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         if self.component_size == 0 {
             return Some(self.base_size);
@@ -114,7 +114,7 @@ const MAX_MISSES: usize = 1 << 20;
 
 impl ObjectTypes {
     /// Creates the cache for a heap with these segments. Objects in a reference cycle can look like method tables, so addresses in
-    /// `segments` are ruled out; segments with bounds out of order cannot be used for that.
+    /// `segments` are excluded. Segments with bounds out of order are ignored.
     pub(in crate::gc) fn new(segments: &[SegmentModel], memory: &Memory) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
         let heap = union(segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect(), 0);

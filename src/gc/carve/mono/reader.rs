@@ -79,7 +79,7 @@ impl<'m> Reader<'m> {
         found
     }
 
-    /// Size of the object at `at`, rounded up; `None` if there is not an object.
+    /// Size of the object at `at`, rounded up; `None` if the memory is not an object.
     pub(super) fn size(&mut self, at: Addr) -> Option<u64> {
         let word = self.memory.word(at).ok()?;
         let ty = self.type_in(word)?;

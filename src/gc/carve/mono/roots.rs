@@ -43,7 +43,7 @@ pub(crate) struct SgenReference {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SgenRoots {
     pub(crate) references: Vec<SgenReference>,
-    /// Number of roots that were not read, because only a function of Mono can find their references.
+    /// Number of roots that were not read because only a function of Mono can find their references.
     pub(crate) unread: u64,
 }
 
