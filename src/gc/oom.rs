@@ -86,7 +86,7 @@ fn text(o: &OomModel, why: Option<&str>, call: Option<&str>, limit: Option<GcLim
     let size = o.alloc_size.filter(|_| o.reason != Some(OomReason::Budget));
     let what = size.map_or_else(|| "An allocation".to_string(), |n| format!("{}-byte allocation", thousands(n)));
     let why = why.unwrap_or("the reason is not known");
-    // If the limit is reached, the GC can neither commit memory nor meet a budget.
+    // At its limit, the GC can neither commit memory nor meet a budget.
     let of_limit = o.reason.is_none_or(|r| matches!(r, OomReason::Budget | OomReason::CantCommit | OomReason::Loh | OomReason::LowMem));
     let mut text = match limit.filter(|l| of_limit && l.is_reached()) {
         Some(limit) => format!("{what} failed{after}: the GC heap has reached its limit of {}", limit.words()),

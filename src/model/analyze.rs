@@ -37,7 +37,7 @@ named_enum! {
         LockQueue = "lock-queue",
         /// `count` threads are blocked until a task completes.
         SyncOverAsync = "sync-over-async",
-        /// `count` incoming HTTP requests are unanswered. They have been for a long time, or many of them wait for the same object.
+        /// `count` incoming HTTP requests are stuck: they have been unanswered for a long time, or many of them wait for the same object.
         Requests = "requests",
         /// `count` asynchronous methods wait for a promise, semaphore or custom awaitable, or for each other. A warning if they wait for
         /// each other, or if a deadlock, a starved thread pool or unanswered requests were also found.

@@ -186,7 +186,7 @@ pub struct AsyncFrame {
     pub thread: Option<u32>,
     /// Whether the frame is also part of an earlier chain. Its further waiters are listed only there.
     pub visited: bool,
-    /// Whether it is of the framework, or a task between methods.
+    /// Whether the frame is a method of the framework, or a task between methods.
     #[serde(skip)]
     pub framework: bool,
 }
@@ -213,7 +213,7 @@ pub struct AsyncRow {
     pub threads: Vec<u32>,
     /// Whether an earlier row lists the waiters.
     pub visited: bool,
-    /// Whether it is of the framework, or a task between methods.
+    /// Whether the row is a method of the framework, or a task between methods.
     #[serde(skip)]
     pub framework: bool,
 }

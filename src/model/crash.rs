@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::base::{Addr, Name};
 
-/// The report that a NativeAOT program leaves in its memory when it ends itself.
+/// The report that a NativeAOT program writes into its memory when it ends itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CrashReport {

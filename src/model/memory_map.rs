@@ -105,7 +105,7 @@ named_enum! {
 pub struct MemoryReport {
     /// How much of the address space the dump lists.
     pub listing: MemoryListing,
-    /// Why the runtime cannot be read. Without it, memory that only the runtime identifies is `anonymous`.
+    /// Why the runtime cannot be read. Memory that only the runtime identifies is then `anonymous`.
     pub runtime_error: Option<String>,
     /// Memory by kind, most accessible memory first. Each byte is counted once.
     pub kinds: Vec<MemoryKindModel>,

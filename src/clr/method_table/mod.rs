@@ -124,8 +124,8 @@ impl MethodTables {
         if mt.is_null() || !mt.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
-        // The method table of free objects has no EEClass. Method tables in the runtime's globals need no validation; a mini dump has the
-        // method table of strings without its EEClass.
+        // The method table of free objects has no EEClass, and those in the runtime's globals need no validation: a mini dump contains the
+        // method table of strings but not its EEClass.
         if [self.free, self.string, self.object].contains(&Some(mt)) {
             return Ok(true);
         }

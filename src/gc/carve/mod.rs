@@ -104,7 +104,7 @@ impl Carved {
         total(self.ranges.iter().map(|r| r.objects))
     }
 
-    /// The description of the carved heap in answers.
+    /// For answers.
     pub(super) fn model(&self) -> CarvedModel {
         CarvedModel {
             because: self.why.clone(),
