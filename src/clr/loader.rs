@@ -111,7 +111,7 @@ impl Loader {
     /// # Errors
     /// [`ContractError`] if no supported version of the contract is advertised.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Loader, ContractError> {
-        // NativeAOT programs have no loader, and that of Mono is not read.
+        // NativeAOT programs have no loader, and the loader of Mono is not read.
         if !d.is_native_aot() && !d.is_mono() {
             Self::CONTRACT.require(d)?;
         }
@@ -268,7 +268,7 @@ impl Loader {
         Some(module)
     }
 
-    /// The module of `item`, which may contain anything, if the module points back to the assembly.
+    /// The module of the assembly in `item`, if the module points back to that assembly. The item may contain anything.
     fn led_to(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
         let follow = |at: Addr| self.memory.ptr(at).ok().filter(|to| !to.is_null());
         let assembly = follow(match a.item {
@@ -340,7 +340,8 @@ impl Loader {
         out
     }
 
-    /// Number of entries of the table, unless a failed read or the limit ended it.
+    /// Adds the types of one module to `out`. Returns the number of entries of its table; `None` if a failed read or a limit ended the
+    /// walk.
     fn type_defs_of(&self, module: Addr, budget: &Budget, keep: &impl Fn(Addr) -> bool, out: &mut Vec<Addr>) -> Option<u64> {
         let l = self.map.as_ref()?;
         let mut map = self.module.as_ref()?.place(module, Module::TypeDefToMethodTableMap)?;
@@ -441,7 +442,7 @@ impl Loader {
         Some(())
     }
 
-    /// Adds the entries of the instance table at `table`. Returns whether neither a failed read nor a limit ended it.
+    /// Adds the entries of the instance table at `table`. Returns false if a failed read or a limit ended the walk.
     fn entries(&self, l: &Bound<EETypeHashTable>, table: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<bool> {
         let word = self.memory.ptr_bytes();
         let most = out.len().saturating_add(MAX_ENTRIES);

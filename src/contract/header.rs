@@ -21,7 +21,7 @@ pub fn magic(memory: &Memory) -> [u8; 8] {
     }
 }
 
-/// Header of a descriptor. It locates the JSON and the pointer data, either of which may be absent.
+/// Header of a descriptor. It locates the JSON and the pointer data. Both may be absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Address of the header.
@@ -53,7 +53,7 @@ pub enum HeaderError {
     TooLarge {
         /// Address of the descriptor.
         address: Addr,
-        /// The count that is exceeded.
+        /// The count that exceeds the limit.
         what: String,
         /// The limit.
         limit: u64,

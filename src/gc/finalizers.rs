@@ -1,9 +1,9 @@
 //! The finalization queue of each heap: objects whose finalizer has not run yet.
 //!
-//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. The queue is one array, split
-//! by the fill pointers into POH, LOH, gen2, gen1, gen0, critical ready, ready. The POH part starts with the array, whose address
-//! the contract does not publish, but that part is always empty. Collections move objects between parts; an object that is
-//! re-registered from a finalizer starts over in the part of generation 0, whatever generation the object is in by then.
+//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. The queue is one array, split by
+//! the fill pointers into POH, LOH, gen2, gen1, gen0, critical ready, ready. The POH part starts with the array, whose address the contract
+//! does not publish, but that part is always empty. Collections move objects between parts. An object that is re-registered from a
+//! finalizer starts again in the part of generation 0, although the object may be in an older generation.
 
 use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, Disjoint, Missing, NoteKind};

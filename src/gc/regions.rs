@@ -70,7 +70,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The list of `heap_segment`s whose head is stored at `at`.
+    /// Adds the regions of the `heap_segment` list whose head is stored at `at`.
     fn free_list(&self, list: RegionListModel, heap: Option<HeapId>, class: Option<RegionSize>, at: Addr, out: &mut Vec<RegionModel>) {
         let what = format!("list of {} regions", list.name());
         let Some(mut address) = self.needed(&what, self.memory.ptr(at)) else { return };
@@ -100,7 +100,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Card tables and the structures allocated with them. The next pointer points just *past* the info block.
+    /// Adds the card tables and the structures allocated with them. `NextCardTable` points just *past* the header of the next region.
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
         let Ok(info) = card_table_info(&self.descriptor) else { return };
         let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };

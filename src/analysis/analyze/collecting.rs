@@ -1,7 +1,7 @@
 //! A garbage collection that was running.
 //!
-//! Rule: the state of the GC ([`GcPhase`]). While objects are moved, no answer about the heap can be trusted. A process that crashed within a
-//! blocking collection most likely has a damaged heap, or a bug of the collector: the stack of the crashed thread ends in the GC.
+//! Rule: the GC was in a collection ([`GcPhase`]). While it moves objects, no answer about the heap can be trusted. A process that crashed within a
+//! blocking collection most likely had a damaged heap, or the collector has a bug.
 //!
 //! A suspension that waits for a thread stops the process until that thread reaches a safepoint.
 //!
@@ -18,7 +18,7 @@ pub(super) fn moving(answers: &Answers<'_>) -> bool {
     answers.runtime.gc().is_ok_and(|gc| gc.data.facts().phase == Some(GcPhase::Moving))
 }
 
-/// Whether a finding is about objects, so that a collection that moves them makes it unreliable.
+/// Whether a finding depends on objects. A collection that moves objects makes such a finding unreliable.
 pub(super) fn doubts(id: ProblemId) -> bool {
     !matches!(
         id,

@@ -1,8 +1,8 @@
 //! Many connection pools for one server.
 //!
 //! Rule: at least `pools` pools for one server that are not garbage. A handler of `HttpClient` has one pool for each server, so the program has
-//! created that many handlers, each with its own connections, and may run out of sockets. `IHttpClientFactory` creates a new handler every two
-//! minutes, so a few are alive at a time.
+//! created as many handlers. Each handler has its own connections, so the program may run out of sockets. `IHttpClientFactory` creates a new handler
+//! every two minutes, so a few are alive at a time.
 //!
 //! Source: the pools that `requests --outgoing` lists.
 

@@ -1,10 +1,10 @@
 //! Damage of the heap.
 //!
-//! Rule: the walk had to skip bytes to find the next object, or the process ended within a blocking collection that had moved nothing and `verify`
-//! finds errors. A crash of the collector is most often the sign of a corrupted heap. While a collection moves objects, the state of the heap
-//! cannot be determined.
+//! Rule: the walk had to skip bytes to find the next object, or `verify` finds errors after a crash within a blocking collection that had moved
+//! nothing. A crash of the collector is most often a sign of a corrupted heap. While a collection moves objects, the state of the heap cannot be
+//! determined.
 //!
-//! Source: the coverage of the walk that counts free space; `verify`.
+//! Source: the coverage of the walk for `fragmentation`; `verify`.
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};

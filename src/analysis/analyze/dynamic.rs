@@ -1,10 +1,10 @@
 //! Very many assemblies without a file.
 //!
-//! Rule: at least `dynamic` of them. Serializers, proxies, compiled expressions and scripts emit assemblies. An assembly that is emitted again for
-//! each use is never freed, nor are its types and code, unless it is collectible and unreferenced.
+//! Rule: at least `dynamic` assemblies do not have a file. Serializers, proxies, compiled expressions and scripts emit assemblies. An emitted
+//! assembly is never freed, nor are its types and code, unless it is collectible and unreferenced.
 //!
-//! The title names the likely cause: the library that uses such assembly names, the method whose variables hold an `AssemblyBuilder`, and the
-//! holder of objects of their types.
+//! The title names likely causes: the library that uses such assembly names, the method whose variables hold an `AssemblyBuilder`, and the holder of
+//! objects of these assemblies' types.
 //!
 //! Source: the runtime's list of modules, as `modules` shows it; paths from roots.
 
@@ -44,7 +44,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(vec![Problem { count: Some(count), ..answers.finding(ProblemId::DynamicAssemblies, ProblemSeverity::Warning, title, &["modules"]) }])
 }
 
-/// Prefixes of the names that one library gives its assemblies, before numbers and ids.
+/// Libraries that emit assemblies: the prefix of the assembly names, and a clause for the title.
 ///
 /// Source: `XmlSerializationILGen` and `TempAssembly` (System.Private.Xml), `DispatchProxyGenerator.ProxyAssembly` (System.Reflection.DispatchProxy),
 /// `ModuleScope` (Castle.Core), `ScriptBuilder` (Microsoft.CodeAnalysis.Scripting).
@@ -63,19 +63,19 @@ fn makers<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = Stri
     MAKERS.into_iter().filter(move |(begin, _)| names.iter().any(|name| name.starts_with(begin))).map(|(_, maker)| maker.into())
 }
 
-/// A method whose variables hold an `AssemblyBuilder`: it is creating an assembly, or has just created one.
+/// Names a method whose variables hold an `AssemblyBuilder`, because it is creating an assembly or has just created one.
 fn emitter(answers: &Answers<'_>) -> Option<String> {
     let heap = answers.heap().ok().filter(|_| answers.query.graph)?;
     let types = vec![TypePattern::Name("System.Reflection.Emit.*AssemblyBuilder".into())];
     let query = PathsQuery { object: None, types, paths: 1, weak: false, stacks: Stacks::default(), depth: 1, lines: 1, full: false };
-    // The finding is shown without a method then.
+    // Without paths, the finding does not name a method.
     let found = paths(heap, &query).ok()?.data;
     let roots = found.paths.iter().flat_map(|path| &path.roots).filter(|root| root.kind == RootKind::Stack);
     let method = roots.filter_map(|root| root.method()).find(|method| method.contains('('))?;
     Some(format!("{method} has made one of them"))
 }
 
-/// The field that holds most of a sample of objects of these assemblies' types.
+/// Names the field that holds most objects in a sample of the objects whose types are in these assemblies.
 fn holder(answers: &Answers<'_>, list: &[ModuleModel]) -> Option<String> {
     /// Size of the sample, in objects.
     const SAMPLE: usize = 8;
@@ -98,7 +98,7 @@ fn assemblies(n: u64) -> String {
     if n == 1 { "1 assembly".into() } else { format!("{} assemblies", thousands(n)) }
 }
 
-/// A name with a star in place of each number and id.
+/// Replaces each number and id in a name with a star.
 fn pattern(name: &str) -> String {
     let mut out = String::new();
     for part in name.split_inclusive(|c: char| !c.is_alphanumeric()) {

@@ -1,7 +1,7 @@
 //! Exceptions that are thrown again and again, and unobserved exceptions of tasks.
 //!
-//! Rule: the heap has at least `exceptions` objects of one type that one method has thrown, with any message, or as many faulted tasks with an
-//! unobserved exception. Garbage is included, because exceptions rarely live long.
+//! Rule: the heap has at least `exceptions` exceptions of one type that one method has thrown, or as many faulted tasks with an unobserved exception.
+//! Messages may differ. Garbage is included, because exceptions rarely live long.
 //!
 //! Source: `exceptions --stat`, `inspect --only unobserved-exceptions`.
 

@@ -1,7 +1,7 @@
 //! A finalizer thread that makes no progress.
 //!
-//! Rule: the thread is blocked in managed code, which it runs only for a finalizer; this is critical if objects are queued. Or at least `ready`
-//! objects are queued, so they are created faster than they are finalized.
+//! Rule: the thread is blocked in managed code, which it runs only for a finalizer. This is critical if objects wait for finalization. Otherwise, at
+//! least `ready` objects wait, because they are created faster than they are finalized.
 //!
 //! Source: the finalization queues; `docs/internals/locks.md` for the wait of the thread.
 

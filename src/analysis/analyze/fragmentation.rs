@@ -1,7 +1,7 @@
 //! Free space between objects, and the reason why the GC does not compact it.
 //!
-//! Rule: at least `bytes` are free, and at least the share `free` of the allocated bytes. Free space is reused, but this much of it means that the
-//! GC does not compact, either because objects are pinned or because they are large.
+//! Rule: at least `bytes` are free, and at least the share `free` of the allocated bytes. The GC reuses free space, but this much of it means that
+//! the GC does not compact, because objects are pinned or large.
 //!
 //! Source: the free blocks of the heap, and the objects after them.
 
@@ -11,7 +11,7 @@ use super::line::{in_units, percent};
 use crate::base::{share, thousands};
 use crate::model::{Generation, PinnedTypeModel, Problem, ProblemId, ProblemSeverity};
 
-/// Smallest share of the free bytes before pinned objects of one type for the title to name the type.
+/// The title names a type if at least this share of the free bytes is in front of pinned objects of the type.
 const PINNED: f64 = 0.1;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {

@@ -21,7 +21,7 @@ const TYPES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let totals = &answers.retained()?.totals;
-    // The `oom` finding of a failed allocation states the share of garbage too.
+    // A failed allocation has its own finding, which includes the share of garbage.
     let only = &answers.query.only;
     let failed = || answers.oom().is_ok_and(|oom| oom.any == Some(true));
     if (only.is_empty() || only.contains(&ProblemId::Oom)) && failed() {
@@ -72,12 +72,12 @@ fn delayed(dead: &Dead, least: u64) -> String {
     .collect()
 }
 
-/// Describes the last collection and the allocation budget of `generation` and of gen2, and the last collection of any generation.
+/// Describes when gen2 was last collected and its allocation budget, the same for gen1 if it is `generation`, and the last collection.
 fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
     let Ok(gc) = answers.runtime.gc() else { return String::new() };
     let Some(known) = answers.notes.with(gc).collections().as_ref() else { return String::new() };
     let records_of = |wanted: Generation| known.heaps.iter().flat_map(|(_, list)| list).filter(move |b| b.generation == wanted);
-    // LOH and POH are collected with gen2; the GC has no separate records for them.
+    // LOH and POH are collected with gen2. The GC does not record the time of their last collection separately.
     let wanted = if generation == Generation::Gen1 { vec![Generation::Gen1, Generation::Gen2] } else { vec![Generation::Gen2] };
     let clauses = wanted.into_iter().filter_map(|g| {
         let budget = in_units(total(records_of(g).map(|b| b.budget)));

@@ -1,6 +1,6 @@
 //! Load contexts that are not unloaded.
 //!
-//! Rule: a collectible context was asked to unload and is still on the heap. A holder of one object of its types keeps all of its code.
+//! Rule: a collectible context was asked to unload and is still on the heap. A reference to one object of its types keeps all of its code in memory.
 //!
 //! Source: `AssemblyLoadContext`, as `inspect --only load-contexts` reads it.
 

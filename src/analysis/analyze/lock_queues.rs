@@ -1,8 +1,7 @@
 //! Long queues at a lock.
 //!
-//! Rule: at least `queue` threads are entering a lock that another thread holds. Threads in `Monitor.Wait` are not counted, since they sleep until
-//! there is something to do; nor are waits for events, semaphores and tasks, which have no owner. Deadlocks and orphaned locks have their own
-//! findings.
+//! Rule: at least `queue` threads wait to enter a lock that another thread holds. Threads in `Monitor.Wait` are not counted, because they sleep until
+//! another thread notifies them. Events, semaphores and tasks do not have an owner. Deadlocks and orphaned locks have their own findings.
 //!
 //! Source: `docs/internals/locks.md`.
 
@@ -47,7 +46,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found)
 }
 
-/// The place of a thread that holds a lock and is not blocked. It may be in native code that does not return.
+/// Describes the location of a thread that holds a lock and is not blocked. The thread may be in native code that does not return.
 pub(super) fn place(answers: &Answers<'_>, managed_id: u32) -> String {
     let Some(place) = answers.places().ok().and_then(|places| places.of(managed_id)) else { return String::new() };
     let Some(innermost) = &place.innermost else { return String::new() };
@@ -55,13 +54,13 @@ pub(super) fn place(answers: &Answers<'_>, managed_id: u32) -> String {
     format!(", which is in {innermost}{own}")
 }
 
-/// Managed ids of the threads that are entering `lock`.
+/// Managed ids of the threads that wait to enter `lock`.
 pub(super) fn waiting(report: &LocksReport, lock: &LockModel) -> Vec<u32> {
     let sleeps = |id: u32| report.waits.iter().any(|w| w.managed_id == Some(id) && w.kind == WaitKind::MonitorWait);
     lock.waiters.iter().filter_map(|w| w.managed_id).filter(|id| !sleeps(*id)).collect()
 }
 
-/// `the monitor 0x7f… (Lab.Order)`.
+/// Names a lock: `the monitor 0x7f… (Lab.Order)`.
 pub(super) fn name(lock: &LockModel) -> String {
     let ty = lock.type_name.as_ref().map(|n| format!(" ({n})")).unwrap_or_default();
     format!("the {} {}{ty}", lock.kind, lock.object)

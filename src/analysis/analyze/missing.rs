@@ -1,7 +1,7 @@
 //! Parts that the dump does not have.
 //!
-//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` shows. Such an answer is partial: with the
-//! missing parts there may be other findings. A warning if objects are missing, since most findings are about objects.
+//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` shows. With the missing parts, there might be
+//! more findings. The finding is a warning if objects are missing, since most findings are about objects.
 //!
 //! Source: the commands themselves. Features that a runtime does not have are not missing.
 

@@ -1,7 +1,7 @@
 //! Locks whose owner has ended.
 //!
-//! Rule: a lock is held by an id that no living thread has, and all threads are known. The lock is never released, which is critical if threads
-//! wait for it.
+//! Rule: the owner of a lock is a thread id that no living thread has, and all threads are known. The lock is never released, which is critical if
+//! threads wait for it.
 //!
 //! Source: `docs/internals/locks.md`.
 

@@ -1,8 +1,8 @@
 //! Objects and types that retain much of the heap.
 //!
 //! Rule: an object without a dominator, or all objects of a type together, retain at least `bytes` and at least the share `share` of the reachable
-//! bytes. A cache that is meant to be large looks the same, so the finding names its holder. Types are sorted last, since their objects may be many
-//! small unrelated things.
+//! bytes. A cache that is meant to be large looks the same, so the finding names its holder. Findings about types are informational, because the
+//! objects of a type may be unrelated.
 //!
 //! Source: the dominator tree, as `retained --suspects` reads it.
 
@@ -29,12 +29,13 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     Ok(found.collect())
 }
 
-/// Common properties of suspects that are one finding: objects of one type that frames of one method hold, as in threads that do the same.
+/// The key by which suspects are merged into one finding. Objects of one type that frames of one method hold, as in threads that do the same work,
+/// have equal keys.
 #[derive(PartialEq, Eq, Hash)]
 enum Alike<'s> {
     /// Type and method.
     OnStacks(&'s str, &'s str),
-    /// The suspect with this number, which is a separate finding.
+    /// A suspect that is not merged, by its number.
     Single(usize),
 }
 
@@ -72,7 +73,8 @@ fn merged(answers: &Answers<'_>, first: &Suspect, all: &[&Suspect]) -> Problem {
     Problem { count: Some(len64(all.len())), bytes: Some(retained), share: Some(share), type_name, ..found }
 }
 
-/// The multiple of the threshold for a cache of a framework. Caches of fixed size, as in Roslyn and Entity Framework, are smaller.
+/// A framework's cache with fewer bytes than this multiple of `bytes` is informational. Caches of fixed size, as in Roslyn and Entity Framework, are
+/// smaller.
 const OF_FRAMEWORK: u64 = 8;
 /// Prefixes of the names of types that frameworks define.
 const FRAMEWORKS: [&str; 2] = ["System.", "Microsoft."];

@@ -19,7 +19,7 @@ fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     found
 }
 
-/// Like [`found`], with whether nothing is missing: the dump in the repository does not have native memory.
+/// Like [`found`], and returns whether the answer is complete. It is not if the rule needs native memory, which the dump does not have.
 fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, bool) {
     let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
     // The graph is left out, since it belongs to the dump and not to the made-up answers.
@@ -173,7 +173,7 @@ fn a_pool_of_blocked_threads_is_critical() {
     assert_eq!(pool(true, &[true, true]), Some((ProblemSeverity::Critical, Some(7))));
 }
 
-/// An incoming request that a thread serves, or that was sent.
+/// A request in progress. `thread` serves it if it is incoming.
 fn request(uri: &str, thread: Option<u32>, direction: RequestDirection) -> RequestModel {
     let (method, uri) = (Some("GET".into()), Some(uri.into()));
     RequestModel { method, uri, thread, ..RequestModel::new(direction, Addr(0x5000), RequestState::Processing) }

@@ -1,7 +1,7 @@
 //! Very many timers, or registrations with cancellation sources.
 //!
-//! Rule: at least `timers` timers are active, or a source has as many registrations. Each keeps its callback and the objects that the callback
-//! refers to, until it fires, is disposed of, or the source is freed. A server with as many requests in progress has as many timers.
+//! Rule: at least `timers` timers are active, or a source has as many registrations. Each of them keeps its callback, and the objects that the
+//! callback refers to, alive. A server with as many requests in progress has as many timers.
 //!
 //! Source: `docs/internals/pool.md`; `inspect --only registrations`.
 

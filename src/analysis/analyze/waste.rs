@@ -3,7 +3,7 @@
 //! Rule: an inspection finds at least `bytes`, and at least the share `waste` of the allocated bytes. Arrays of primitive values are informational:
 //! unused arrays of array pools and buffers that wait for data are zero as well. Garbage is included unless it exceeds the objects in use.
 //!
-//! Source: `inspect`, whose rules state what each inspection leaves out.
+//! Source: the answer of `inspect`. Its rules state the exclusions of each inspection.
 
 use super::Thresholds;
 use super::answers::{Answers, INSPECTIONS, Skip};
@@ -40,7 +40,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
     }])
 }
 
-/// Whether `wasted` exceeds the bytes of objects in use. Most of it is garbage then, which a collection frees.
+/// Whether `wasted` exceeds the bytes of objects in use. If so, most of the wasted bytes are garbage, which a collection frees.
 fn is_garbage(answers: &Answers<'_>, wasted: u64) -> bool {
     answers.query.graph && answers.retained().is_ok_and(|r| wasted > r.totals.reachable_bytes)
 }

@@ -19,15 +19,15 @@ pub(super) struct Roots<'g> {
     tasks: &'g Tasks,
     graph: &'g Graph,
     owners: Owners,
-    /// Threads by object on their stacks.
+    /// Managed ids of threads, by an object on their stacks.
     pub(super) threads: Map<Addr, Vec<u32>>,
     /// Threads that are blocked in a wait for a task.
     blocked: Set<u32>,
-    /// `_timer` of `Task.Delay`, `_dueTime` of the timer.
+    /// The field `_timer` of the task of `Task.Delay`, and `_dueTime` of the timer.
     delay: Option<(FieldAt, FieldAt)>,
-    /// `_owner` of `PeriodicTimer+State`.
+    /// The field `_owner` of `PeriodicTimer+State`.
     periodic: Option<FieldAt>,
-    /// `_currentSocket`, `_source`, by type.
+    /// By type: the field `_currentSocket` of a socket operation, or `_source` of a `ValueTask` adapter.
     fields: Map<Addr, Option<FieldAt>>,
 }
 
@@ -57,7 +57,7 @@ impl<'g> Roots<'g> {
         Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default() }
     }
 
-    /// The root for the node at `index`, which no edge leads to; `cycle` if it was chosen from a cycle.
+    /// Returns the root for the node at `index`. No edge leads to this node, unless it was chosen from a cycle, as `cycle` indicates.
     pub(super) fn classify(&mut self, index: NodeIndex, cycle: bool, names: &mut Names<'_>) -> Option<AsyncRoot> {
         let node = *self.graph.node(index)?;
         let (kind, object, label) = match node.kind {

@@ -1,13 +1,13 @@
-//! The recursion on the stack of a thread that overflowed.
+//! Describes the recursion on a stack that overflowed.
 
 use super::merge::label;
 use crate::base::hash::Map;
 use crate::base::{Count, Name, len64, plural, thousands};
 use crate::model::{StackFrameKind, StackFrameModel, StackRepeat, ThreadStackModel};
 
-/// Most methods named if no cycle fills the stack.
+/// Maximum number of methods named if no cycle fills the stack.
 const MOST_METHODS: usize = 3;
-/// A method is named if it has at least one in this many frames.
+/// A method is named if at least one of this many frames belongs to it.
 const SHARE: u64 = 10;
 
 /// The recursion on a stack.
@@ -19,7 +19,8 @@ pub(crate) struct Recursion {
     pub(crate) times: u64,
 }
 
-/// The recursion on `stack`: the cycle with the most frames, or else the most frequent methods. `None` if the stack has no methods.
+/// Describes the recursion on `stack`: the cycle with the most frames if it fills at least half of the stack, or else the most frequent methods.
+/// `None` if the stack has no methods.
 pub(crate) fn recursion(stack: &ThreadStackModel) -> Option<Recursion> {
     let managed: Vec<&StackFrameModel> = stack.frames.iter().filter(|f| f.kind == StackFrameKind::Managed).collect();
     let frames = len64(managed.len());
@@ -47,7 +48,7 @@ pub(crate) fn recursion(stack: &ThreadStackModel) -> Option<Recursion> {
     Some(Recursion { text, times: frames })
 }
 
-/// The clause for the method that began a recursion.
+/// Returns the end of the text: the method that began the recursion.
 fn begun(by: Option<&StackFrameModel>) -> String {
     by.map(|f| format!(", begun by {}", label(f))).unwrap_or_default()
 }
@@ -59,7 +60,7 @@ mod tests {
     use crate::base::Addr;
     use crate::model::{StackCoverage, StackGap};
 
-    /// The text for a stack whose methods are `names`, outermost first.
+    /// Returns the text for a stack of methods with the one-letter `names`, outermost first.
     fn text(names: &str, lost: bool) -> Option<String> {
         let frame =
             |c: char| StackFrameModel { display: Some(c.to_string().into()), ..StackFrameModel::new(StackFrameKind::Managed, Addr(8)) };

@@ -6,7 +6,7 @@ use crate::gc::Walker;
 use crate::model::{FindingId, FindingModel};
 use crate::session::Namer;
 
-/// Returns the finding for the report.
+/// Converts a finding for the report.
 pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel {
     let name = |object: Addr| heap.object(object).map(|(kind, _)| namer.name_or_address(kind.method_table));
     let type_name = found.object.and_then(name);

@@ -290,6 +290,7 @@ mod tests {
         }
         assert_eq!(joined("https://a.b:1/c/d", "/e").as_deref(), Some("https://a.b:1/e"));
         assert_eq!(joined("https://a.b/c", "http://x/").as_deref(), Some("http://x/"));
+        assert_eq!(joined("https://a.b/c", "/e?from=https://x/").as_deref(), Some("https://a.b/e?from=https://x/"));
         assert_eq!(joined("https://a.b/c", "//x/"), None);
         assert_eq!(joined("https://a.b/c", "d"), None);
     }

@@ -84,6 +84,7 @@ mod tests {
         assert!(!interrupt(true), "there is no shell");
         let open = Open::new();
         assert!(interrupt(true), "nothing runs, and the shell stays");
+        assert!(!interrupt(false), "another signal ends the process");
         let cancel = Cancel::default();
         let runs = Interruptible::new(&cancel);
         assert!(!cancel.is_cancelled());

@@ -1,7 +1,7 @@
 //! PDBs of NativeAOT modules for Windows: symbols, and types with their fields.
 //!
-//! The compiler mangles type names as on Unix, but decorates symbol names like MSVC does: `??_7NAME@@6B@` is the method table of `NAME`,
-//! and `?__GCSTATICS@NAME@@` is the slot that points to the block of its static references. The PDB describes static fields as members of a
+//! The compiler mangles type names as on Unix, but decorates symbol names like MSVC does. For example, `??_7NAME@@6B@` is the method table
+//! of `NAME`, and `?__GCSTATICS@NAME@@` is the slot that points to its static references. The PDB describes static fields as members of a
 //! separate type, `__type__GCSTATICSNAME`.
 //!
 //! Source: `WindowsNodeMangler.cs`, `CodeViewTypesBuilder.cs`, `CodeViewSymbolsBuilder.cs`, `UserDefinedTypeDescriptor.cs` of the runtime.

@@ -337,7 +337,7 @@ impl Reader {
         Metadata::open(Source::Memory { memory: Arc::clone(&self.memory), base: base.plus(place.offset), len: place.len }).ok()
     }
 
-    /// Files that may be the module's, best first.
+    /// Candidates for the file of the module, best first.
     fn candidates(&self, module: &Module) -> Vec<ModuleFile> {
         // Single-file programs record the assembly name, but no path.
         let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });

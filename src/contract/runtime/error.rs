@@ -59,7 +59,7 @@ pub enum RuntimeError {
         /// The error without the damage.
         why: Box<RuntimeError>,
     },
-    /// Opening the dump reached its limits, which a genuine dump does not, before a runtime was read.
+    /// Opening the dump reached its limits before a runtime was read. Genuine dumps stay within the limits.
     #[error("no .NET runtime was read before opening the dump reached its limits: {why}")]
     Bounded {
         /// The error of the search so far.

@@ -1,8 +1,8 @@
 //! Tables for reflection, static fields and stack traces, which the compiler writes into every NativeAOT module. They supply names even
 //! without symbols.
 //!
-//! The tables are in read-only memory, which the dump may not contain; then the module's file supplies them. Each table is read once, at
-//! first use. Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
+//! The tables are in read-only memory. If the dump does not contain it, the module's file supplies them. Each table is read once, at first
+//! use. Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
 
 mod header;
 mod metadata;
