@@ -1,4 +1,4 @@
-//! The memory that may have a heap that the GC does not describe.
+//! Selects the memory to search for objects when the GC's structures are not used.
 
 use super::{Runtime, Startup};
 use crate::base::missed::tried;
@@ -19,11 +19,11 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let mut taken: Vec<AddrRange> = file.files.iter().map(|f| f.range).collect();
     for module in &file.modules {
         taken.push(AddrRange::new(module.base, module.base.plus(module.size)));
-        // In a core, assemblies are mapped as files, so that they are smaller than their headers say.
+        // In a core, assemblies are mapped as flat files. Such a mapping is smaller than the image size in the headers.
         let loaded = tried(|| Image::at(memory, module.base)).filter(|i| i.format == ImageFormat::Elf || !is_core);
         taken.extend(loaded.map(|image| image.range));
     }
-    // Other memory that adjoins a stack is treated as a part of the stack.
+    // The kernel merges adjacent mappings, so a range may include more than the stack. All of it is treated as stack.
     let of_threads = ThreadStacks::new(file);
     let stacks = ranges::union(file.threads.iter().filter_map(|thread| of_threads.whole(thread, None)).collect(), 0);
     tried(|| of_the_runtime(runtime, &mut taken));

@@ -22,7 +22,7 @@ pub(super) struct Owners {
     pub(super) semaphore: Option<Semaphore>,
 }
 
-/// Finds the waiters of `owners`, all semaphores and channels. An object that a channel refers to is a waiter if `wanted` holds for it.
+/// Finds the waiters of the semaphores and channels in `owners`. An object that a channel refers to is a waiter if `wanted` holds for it.
 pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Addr) -> bool, notes: &Collector) -> Owners {
     let types = tasks.library().types();
     let bind = || noted(Semaphore::bind(types, tasks.table(AsyncType::Semaphore)?), "semaphores", notes);
