@@ -104,7 +104,7 @@ mod tests {
     fn a_file_larger_than_the_cache_does_not_empty_it() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store { path: folder.path().to_path_buf(), most: 1000 };
-        let id = |build: u8| FileId::BuildId(vec![build; 20].into());
+        let id = |build: u8| FileId::BuildId(vec![build; 20]);
         store.keep(store.draft(&id(1)).unwrap(), 900).unwrap();
         let why = store.keep(store.draft(&id(2)).unwrap(), 1001).unwrap_err().to_string();
         assert!(why.contains("1,001 bytes") && why.contains("--cache-size"), "{why}");
