@@ -217,7 +217,7 @@ const LISTS: &[(&str, &str)] = &[
     ("moved", "moved ranges"),
     ("outgoing", "outgoing references"),
     ("statics", "static fields"),
-    ("survivors", "types of survivors"),
+    ("survivors", "types of surviving objects"),
     ("surviving", "ranges that stayed"),
     ("tree", "trees"),
     ("unexplained", "unexplained ranges"),

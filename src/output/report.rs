@@ -176,7 +176,7 @@ impl<'r> Sections<'r> {
 
     /// Returns the qualification of a statement that something is missing: it may be true only of the contents of the dump.
     pub fn within(&self) -> &'static str {
-        if self.complete { "" } else { " in what the dump has" }
+        if self.complete { "" } else { " in the captured memory" }
     }
 
     /// Adds the title of the following sections.
@@ -240,6 +240,7 @@ impl<'r> Sections<'r> {
     /// Adds a line about rows beyond the `shown` ones, if there are any.
     pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
         if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0 && !self.paged) {
+            let what = if more == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };
             self.line(format!("… {} more {what} (--top 0 lists all)", count(more)));
         }
     }

@@ -274,7 +274,7 @@ fn an_analysis_that_does_not_fit_in_memory_is_reported() {
     let answer = ran.json();
     let skipped: Vec<&str> = answer["data"]["skipped"].as_array().unwrap().iter().map(|s| text(s, "id")).collect();
     assert!(ran.exit == Exit::Partial && skipped.contains(&"suspects"), "{:?} {skipped:?}", ran.exit);
-    assert!(answer["warnings"].as_array().unwrap().iter().any(|w| text(w, "message").starts_with("suspects are not inspected")));
+    assert!(answer["warnings"].as_array().unwrap().iter().any(|w| text(w, "message").starts_with("leak suspects are not inspected")));
 }
 
 #[test]

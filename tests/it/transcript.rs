@@ -131,10 +131,10 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("dumpasync -stats", Exit::Ok, "1 task: 1 RanToCompletion"),
     ("threadpool", Exit::Ok, "The process has not used the thread pool."),
     ("threadpoolqueue", Exit::Ok, "The process has not used the thread pool."),
-    ("timerinfo", Exit::Ok, "0 timers active, 0 in no queue"),
-    ("ti", Exit::Ok, "0 timers active, 0 in no queue"),
-    ("dumphttp", Exit::Ok, "0 requests in flight, 0 others"),
-    ("dumprequests", Exit::Ok, "0 requests in flight, 0 others"),
+    ("timerinfo", Exit::Ok, "0 timers active, 0 not in a queue (never started, fired or disposed of)"),
+    ("ti", Exit::Ok, "0 timers active, 0 not in a queue (never started, fired or disposed of)"),
+    ("dumphttp", Exit::Ok, "0 requests in flight, 0 others on the heap"),
+    ("dumprequests", Exit::Ok, "0 requests in flight, 0 others on the heap"),
     (
         "dumprcw",
         Exit::Usage,
@@ -148,11 +148,11 @@ const LINES: &[(&str, Exit, &str)] = &[
         Exit::Usage,
         "gcdump: maddress -orderBySize: gcdump memory lists the largest ranges that nothing explains, memory --ranges all by address",
     ),
-    ("bpmd Lab Main", Exit::Usage, "gcdump: bpmd: a dump cannot be run; gcdump only reads it"),
+    ("bpmd Lab Main", Exit::Usage, "gcdump: bpmd: a dump cannot be run: the process has ended or runs elsewhere"),
     (
         "setclrpath /x",
         Exit::Usage,
-        "gcdump: setclrpath: nothing to set: gcdump needs neither DAC nor symbols; --modules PATH and --symbols DIR add files",
+        "gcdump: setclrpath: there is nothing to set: gcdump needs neither the DAC nor symbols; --modules PATH and --symbols DIR add files",
     ),
     ("soshelp", Exit::Ok, "Commands of SOS are understood in any case, with or without '!', with their flags."),
     (

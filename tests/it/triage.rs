@@ -159,7 +159,7 @@ fn native_memory_and_assemblies_without_a_file_have_thresholds() {
 #[test]
 fn cases_of_memory_have_findings_with_their_cause() -> Tested {
     for (name, id, part) in [
-        ("garbage10", "garbage", "gen2 was last collected by GC #1, its budget is 256.0 KiB"),
+        ("garbage10", "garbage", "gen2 was last collected by GC #1, and its allocation budget is 256.0 KiB"),
         ("release10", "free-regions", "44.1 MiB are committed in free regions"),
         ("hglobal10", "native-memory", "malloc has 97.7 MiB (97.7 MiB in the brk heap)"),
         ("dynasm10", "dynamic-assemblies", "1,000 × Microsoft.GeneratedCode*"),

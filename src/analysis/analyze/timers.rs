@@ -26,7 +26,7 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let most = callbacks.into_values().max_by_key(|(n, name)| (*n, name.shown()));
     let title = match most {
         Some((n, name)) if name.shown().starts_with(TIMEOUT) => format!(
-            "{} are not disposed of and have a timeout: each keeps a timer, and what is registered with it, until that is due ({} in all)",
+            "{} with a timeout were not disposed of: each keeps its timer and its registered callbacks alive until the timeout is due ({} in all)",
             counted(n, "CancellationTokenSource"),
             counted(report.active, "active timer")
         ),

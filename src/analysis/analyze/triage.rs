@@ -63,7 +63,7 @@ fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, 
     if let Some(finding) = found(ProblemId::Exceptions) {
         let name = finding.type_name.as_ref().map_or("exceptions", Name::shown).rsplit('.').next().unwrap_or_default();
         let count = thousands(finding.count.unwrap_or_default());
-        return (format!("no crash; {count} × {name}"), &["exceptions", "--stat"]);
+        return (format!("no crash recorded; {count} × {name}"), &["exceptions", "--stat"]);
     }
     let threads = got(&answers.threads).map(|t| t.threads.as_slice()).unwrap_or_default();
     let thrown = threads.iter().filter(|t| t.exception.as_ref().is_some_and(|e| e.current)).count();
@@ -75,7 +75,7 @@ fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, 
 }
 
 fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
-    const NONE: &str = "no deadlock or queue";
+    const NONE: &str = "no deadlock, no queue at a lock";
     let pending = got(&answers.chains).map_or(0, |c| c.totals.methods);
     let waits = got(&answers.locks).map(|l| l.waits.as_slice()).unwrap_or_default();
     let runs = |t: &&ThreadPlace| t.in_method && t.own.is_some() && !waits.iter().any(|w| w.managed_id == t.managed_id);
@@ -93,7 +93,7 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
         (0, 0, 0) if heap => (format!("{NONE}, no blocked thread"), &["stacks", "--merge"]),
         (0, 0, 0) => (NONE.into(), &["stacks", "--merge"]),
         (0, 0, n) => (format!("{NONE}; {}", counted(n, "blocked thread")), &["locks"]),
-        (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
+        (0, n, _) => (format!("{NONE}; {} pending", counted(n, "asynchronous method")), &["async"]),
         (n, ..) => (format!("{}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
     }
 }

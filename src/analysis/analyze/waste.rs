@@ -48,13 +48,13 @@ fn is_garbage(answers: &Answers<'_>, wasted: u64) -> bool {
 /// The severity, the counted noun, and the problem with it.
 fn kind(id: ProblemId) -> (ProblemSeverity, &'static str, &'static str) {
     match id {
-        ProblemId::EqualStrings => (ProblemSeverity::Warning, "string", "have the text of others"),
+        ProblemId::EqualStrings => (ProblemSeverity::Warning, "string", "are copies of others"),
         ProblemId::SparseArrays => (ProblemSeverity::Warning, "array", "are mostly null"),
-        ProblemId::OversizedCollections => (ProblemSeverity::Warning, "collection", "have much more room than elements"),
+        ProblemId::OversizedCollections => (ProblemSeverity::Warning, "collection", "have much more capacity than elements"),
         ProblemId::EmptyCollections => (ProblemSeverity::Warning, "collection", "are empty"),
-        ProblemId::EqualArrays => (ProblemSeverity::Info, "array", "have equal contents"),
-        ProblemId::ZeroTails => (ProblemSeverity::Info, "array", "end in zeros"),
-        _ => (ProblemSeverity::Info, "array", "contain zeros only"),
+        ProblemId::EqualArrays => (ProblemSeverity::Info, "array", "are copies of others"),
+        ProblemId::ZeroTails => (ProblemSeverity::Info, "array", "are mostly trailing zeros"),
+        _ => (ProblemSeverity::Info, "array", "contain only zeros"),
     }
 }
 

@@ -86,7 +86,7 @@ impl Packages {
             return Ok(feed.into());
         }
         if let Some(known) = self.feeds.get(feed) {
-            return known.clone().ok_or_else(|| Trouble::Refused("its index has no base URL of packages".into()));
+            return known.clone().ok_or_else(|| Trouble::Refused("its index names no base URL of packages".into()));
         }
         let text = client.text(feed)?;
         let index: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -95,7 +95,7 @@ impl Packages {
         let found = resources.into_iter().find(is_it).and_then(|r| Some(r.get("@id")?.as_str()?.to_string()));
         let found = found.filter(|url| is_own(url).is_ok());
         self.feeds.insert(feed.into(), found.clone());
-        found.ok_or_else(|| Trouble::Refused("its index has no base URL of packages".into()))
+        found.ok_or_else(|| Trouble::Refused("its index names no base URL of packages".into()))
     }
 }
 
@@ -125,7 +125,9 @@ fn sound(archive: &Archive) -> Result<(), Trouble> {
         name.starts_with(b"/") || name.starts_with(b"\\") || name.contains(&b':') || name.contains(&0) || parts().any(|p| p == b"..")
     };
     match archive.file_names_raw().find(|name| leads_out(name)) {
-        Some(name) => Err(Trouble::Refused(format!("the name of one of its files leads out of it: {:?}", String::from_utf8_lossy(name)))),
+        Some(name) => {
+            Err(Trouble::Refused(format!("the path of one of its files leads out of the package: {:?}", String::from_utf8_lossy(name))))
+        }
         None => Ok(()),
     }
 }
@@ -140,7 +142,7 @@ pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File)
     };
     let (size, packed) = (entry.size(), entry.compressed_size());
     if size > most || size / MAX_RATIO > packed {
-        return Err(Trouble::Refused(format!("{path} has {size} bytes, compressed to {packed}, which no assembly has")));
+        return Err(Trouble::Refused(format!("{path} claims {size} bytes, compressed to {packed}: no assembly compresses that well")));
     }
     let mut piece = vec![0; 64 << 10];
     let mut done = 0u64;
@@ -148,14 +150,14 @@ pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File)
         crate::base::cancel::check();
         let read = match entry.read(&mut piece) {
             Ok(0) if done == size => return Ok(Some(done)),
-            Ok(0) => return Err(Trouble::Refused(format!("{path} has {done} bytes, not the {size} of its header"))),
+            Ok(0) => return Err(Trouble::Refused(format!("{path} unpacks to {done} bytes, but its header says {size}"))),
             Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(refused(ZipError::Io(e))),
         };
         done = done.saturating_add(crate::base::len64(read));
         if done > size {
-            return Err(Trouble::Refused(format!("{path} has more than the {size} bytes of its header")));
+            return Err(Trouble::Refused(format!("{path} unpacks to more than the {size} bytes that its header says")));
         }
         to.write_all(piece.get(..read).unwrap_or_default()).map_err(Trouble::Disk)?;
     }
