@@ -307,7 +307,7 @@ impl<'r> ExceptionReader<'r> {
         };
         let is = format!("{at} is an object of type {}", self.namer.name_or_address(mt));
         Error::Nothing(match self.is_exception(mt) {
-            true => format!("{is}, which is not a type that was asked for"),
+            true => format!("{is}, which is not one of the requested types"),
             false => format!("{is}, not an exception; `gcdump object {at}` shows it"),
         })
     }

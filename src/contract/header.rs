@@ -245,7 +245,7 @@ impl Tree<'_> {
                 }
                 Err(e) => {
                     let file = (self.copies.file)(child).filter(|_| matches!(e, HeaderError::JsonAbsent(_)));
-                    note(child, file.map_or_else(|| e.to_string(), |name| format!("{e}; it is in {name} (--modules)")));
+                    note(child, file.map_or_else(|| e.to_string(), |name| format!("{e}; --modules PATH with {name} supplies it")));
                     self.met.insert(child, Some(e.to_string()));
                 }
             }

@@ -131,8 +131,7 @@ fn without_exports(program: &UnreadProgram) -> String {
     let id = program.build_id.as_deref().map(|id| format!(" (build id {})", hex(id))).unwrap_or_default();
     let refused: String = program.refused.iter().map(|why| format!("; {why}")).collect();
     format!(
-        "the runtime is in {}{id}, of which the dump does not have the part that leads to it; specify the folder with that file with \
-         --modules{refused}",
+        "the dump does not have the part of {}{id} that leads to the runtime{refused}",
         program.path
     )
 }
@@ -212,7 +211,7 @@ impl<'a> Opener<'a> {
         if matches!(vm.source, LayoutSource::Overlay | LayoutSource::OverlayJson)
             && let Some(o) = vm.overlay.filter(|o| o.given)
         {
-            self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
+            self.notes.add(NoteKind::OverlayUsed, None, format!("the layouts of the runtime's structures come from the given overlay {}", o.section.name));
         }
         vm.descriptor.forget_initial(|at| self.memory.is_initial(at));
         let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor, self.notes);

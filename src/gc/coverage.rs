@@ -14,7 +14,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
         }
         for gap in &walk.gaps {
             let (kind, what) = match gap.kind {
-                GapKind::InAllocation => (NoteKind::InAllocation, "belong to an object in allocation"),
+                GapKind::InAllocation => (NoteKind::InAllocation, "belong to an object that was being allocated"),
                 GapKind::Corrupt => (NoteKind::Invalid, "do not hold objects and were skipped"),
                 GapKind::Absent => continue,
             };

@@ -60,8 +60,8 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("eeheap -loader", Exit::Partial, "module - 331 59,154,432 59,154,432 47.0 % 634,504 - 4,116,480"),
     ("gcheapstat", Exit::Ok, "0 gen0 1 49,392 200,704 4,194,304 5.1 %"),
     ("heapstat -inclUnrooted", Exit::Usage, "gcdump: heapstat -inclUnrooted: gcdump unreachable counts what no root holds"),
-    ("analyzeoom", Exit::Ok, "Heap 0: none recorded"),
-    ("ao", Exit::Ok, "Heap 0: none recorded"),
+    ("analyzeoom", Exit::Ok, "Heap 0: no failed allocation recorded"),
+    ("ao", Exit::Ok, "Heap 0: no failed allocation recorded"),
     (
         "gchandles",
         Exit::Ok,
@@ -85,8 +85,8 @@ const LINES: &[(&str, Exit, &str)] = &[
     ("name2ee Lab.dll Lab.Dog", Exit::Ok, "Name Lab.Dog"),
     ("name2ee *!Lab.Dog", Exit::Ok, "Name Lab.Dog"),
     ("dumpclass 0x7f3d474d3420", Exit::Ok, "0x7f3d474d3420 EEClass of Lab.Node, method table 0x7f3d4750b4e8"),
-    ("dumpmodule 0x7f3d4750b6a0", Exit::Negative, "gcdump: no module fits 0x7f3d4750b6a0"),
-    ("dumpassembly 0x56412ef31560", Exit::Negative, "gcdump: no module fits 0x56412ef31560"),
+    ("dumpmodule 0x7f3d4750b6a0", Exit::Negative, "gcdump: no module matches 0x7f3d4750b6a0"),
+    ("dumpassembly 0x56412ef31560", Exit::Negative, "gcdump: no module matches 0x56412ef31560"),
     (
         "clrmodules",
         Exit::Partial,

@@ -116,7 +116,7 @@ impl<'g> Roots<'g> {
         if kinds.is(AsyncType::DelayPromise) {
             let due = self.delay.and_then(|(timer, due)| library.u32(library.reference(node.address, timer)?, due));
             let label = match due {
-                Some(NEVER) => "Task.Delay without end".into(),
+                Some(NEVER) => "Task.Delay that never ends".into(),
                 Some(ms) => format!("Task.Delay of {}", duration(ms)),
                 None => "Task.Delay".into(),
             };
@@ -124,7 +124,7 @@ impl<'g> Roots<'g> {
         }
         if kinds.is(AsyncType::SemaphoreWaiter) {
             let Some(owner) = self.owners.by_waiter.get(&node.address).copied() else {
-                return own(AsyncRootKind::Semaphore, "a semaphore that is not known");
+                return own(AsyncRootKind::Semaphore, "an unknown semaphore");
             };
             let count = self.owners.semaphore.and_then(|s| library.i32(owner, s.count));
             let count = count.map_or_else(String::new, |n| format!(" with count {n}"));
@@ -155,7 +155,7 @@ impl<'g> Roots<'g> {
         if bits & flags::PROMISE != 0 || self.tasks.action(node.address).is_none() {
             return (AsyncRootKind::Promise, node.address, name);
         }
-        own(AsyncRootKind::Unknown, if bits & flags::CONTINUATION != 0 { "the continuation of nothing" } else { "not started" })
+        own(AsyncRootKind::Unknown, if bits & flags::CONTINUATION != 0 { "a continuation of an unknown task" } else { "not started" })
     }
 
     fn source(&mut self, object: Addr, mt: Addr, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {

@@ -132,7 +132,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     gaps.note(&notes);
     if total == 0 && !(query.threads.is_empty() && query.methods.is_empty()) {
         let what = if query.methods.is_empty() {
-            "no managed thread has one of these ids and a stack"
+            "no managed thread with one of these ids has a stack"
         } else {
             "no thread has such a method on its stack"
         };

@@ -379,7 +379,7 @@ impl Reader {
                 // Shared folders contain files of other programs as well.
                 _ if file.place().is_shared() => {}
                 Ok(_) => {
-                    let why = "the dump cannot prove that it is the same file; use it anyway with --modules FOLDER";
+                    let why = "the dump cannot prove that the file matches; --modules PATH with it uses it anyway";
                     module.rejected.push((path, why.into()));
                 }
                 Err(why) => module.rejected.push((path, why)),

@@ -119,7 +119,7 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
     let scanned = |c: &RootCoverageModel| c.kind.is_of_stacks() && c.coverage == CoverageKind::Conservative;
     if coverage.iter().any(scanned) {
         let reasons = coverage.iter().filter(|c| scanned(c)).filter_map(|c| c.reason.as_deref());
-        let reason = reasons.max_by_key(|r| r.len()).unwrap_or("some of their roots may be stale");
+        let reason = reasons.max_by_key(|r| r.len()).unwrap_or("some roots may be stale");
         // The notes of a partial answer contain the reasons.
         let shown = if to.complete { reason } else { reason.split("; ").next().unwrap_or(reason) };
         to.line(format!("stacks: {shown}"));

@@ -23,7 +23,7 @@ impl Roots {
     pub(crate) fn listed(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
         let roots = notes.take(Roots::collect(heap, namer, options));
         roots.stack_notes(options.stacks).into_iter().for_each(|of_stacks| notes.extend(of_stacks));
-        roots.note_doubts(options.stacks, "the roots include words on stacks that may be stale", notes);
+        roots.note_doubts(options.stacks, "the roots include stack words that may be stale", notes);
         roots
     }
 

@@ -72,7 +72,7 @@ pub(super) fn frame_roots(
         doubts.add(Missing::Stacks, *at, format!("{reason}{times}"));
         reasons.push(reason.clone());
     }
-    let words = (reader.words > 0).then(|| "arguments of calls that the runtime prepares are roots if they point to an object".to_string());
+    let words = (reader.words > 0).then(|| "arguments of calls that the runtime was preparing are conservative roots".to_string());
     let cover = |kind: RootKind| {
         let missing = reader.scans.lacks.missing(kind);
         if !missing.is_empty() {
