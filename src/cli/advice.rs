@@ -42,9 +42,9 @@ fn of_error(e: &Error) -> Option<String> {
 fn of_runtime(e: &RuntimeError) -> Option<String> {
     match e {
         RuntimeError::Cut { why, .. } | RuntimeError::Damaged { why, .. } | RuntimeError::Bounded { why } => of_runtime(why),
-        RuntimeError::NativeAot { in_file: true, .. }
-        | RuntimeError::Unread { .. }
-        | RuntimeError::NoRuntime { program: Some(_), .. } => Some("--modules PATH with the program's file supplies it".into()),
+        RuntimeError::NativeAot { in_file: true, .. } | RuntimeError::Unread { .. } | RuntimeError::NoRuntime { program: Some(_), .. } => {
+            Some("--modules PATH with the program's file supplies it".into())
+        }
         RuntimeError::Unsupported { undescribed: true, .. } => Some("--modules PATH with its files supplies it".into()),
         RuntimeError::Unsupported { .. } => Some("--overlay FILE adds an overlay".into()),
         _ => None,

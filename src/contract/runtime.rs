@@ -130,10 +130,7 @@ fn nothing(dump: &DumpFile, memory: &Memory, program: Option<String>) -> Runtime
 fn without_exports(program: &UnreadProgram) -> String {
     let id = program.build_id.as_deref().map(|id| format!(" (build id {})", hex(id))).unwrap_or_default();
     let refused: String = program.refused.iter().map(|why| format!("; {why}")).collect();
-    format!(
-        "the dump does not have the part of {}{id} that leads to the runtime{refused}",
-        program.path
-    )
+    format!("the dump does not have the part of {}{id} that leads to the runtime{refused}", program.path)
 }
 
 /// The errors of runtimes that were seen but cannot be read.
@@ -211,7 +208,11 @@ impl<'a> Opener<'a> {
         if matches!(vm.source, LayoutSource::Overlay | LayoutSource::OverlayJson)
             && let Some(o) = vm.overlay.filter(|o| o.given)
         {
-            self.notes.add(NoteKind::OverlayUsed, None, format!("the layouts of the runtime's structures come from the given overlay {}", o.section.name));
+            self.notes.add(
+                NoteKind::OverlayUsed,
+                None,
+                format!("the layouts of the runtime's structures come from the given overlay {}", o.section.name),
+            );
         }
         vm.descriptor.forget_initial(|at| self.memory.is_initial(at));
         let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor, self.notes);

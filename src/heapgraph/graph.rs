@@ -12,7 +12,7 @@ use crate::model::Sum;
 
 /// Error: the graph would exceed the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the graph of {} needs about {} of memory, and {} are allowed", plural((*objects).into(), "object"), in_units(*needed), in_units(*allowed)")]
+#[error("the graph of {} needs about {} of memory, and {} are allowed", plural((*objects).into(), "object"), in_units(*needed), in_units(*allowed))]
 pub struct MemoryLimit {
     /// Number of objects.
     pub objects: u32,

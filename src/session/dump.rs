@@ -307,7 +307,10 @@ fn others(index: usize, all: &[Description]) -> Option<String> {
         1 => "other",
         _ => "others",
     };
-    Some(format!("this answer is about {mine}, one of {} runtimes in the process; --runtime {numbers} selects the {other} ({names})", all.len()))
+    Some(format!(
+        "this answer is about {mine}, one of {} runtimes in the process; --runtime {numbers} selects the {other} ({names})",
+        all.len()
+    ))
 }
 
 /// Hides the container's thread names, and arguments in its process name. The command line remains, because readers search it for module

@@ -294,7 +294,9 @@ impl Lack {
     /// The reason as text, with the module of the code.
     pub(crate) fn reason(&self, module: Option<&str>) -> String {
         let of = |what: &str, e: &StackError| match module {
-            Some(module) if matches!(e, StackError::Read(_)) => format!("{what} in {module}: {e}; --modules PATH with its file supplies this memory"),
+            Some(module) if matches!(e, StackError::Read(_)) => {
+                format!("{what} in {module}: {e}; --modules PATH with its file supplies this memory")
+            }
             Some(module) => format!("{what} in {module}: {e}"),
             None => format!("{what}: {e}"),
         };

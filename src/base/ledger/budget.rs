@@ -105,7 +105,10 @@ impl Budget {
     /// Adds a note for each limit that was reached. `what` is the activity, and begins the note: `reading tasks`.
     pub fn note(&self, what: &str, notes: &Collector) {
         for (part, of) in [
-            (&self.steps, "steps: tables and lists in the dump are longer, or lead to the same place more often, than in a genuine dump; the rest is left out"),
+            (
+                &self.steps,
+                "steps: tables and lists in the dump are longer, or lead to the same place more often, than in a genuine dump; the rest is left out",
+            ),
             (&self.bytes, "bytes read: the dump maps the same bytes at more addresses than a genuine dump; the rest is left out"),
             (&self.memory, "bytes of memory, which depends on the size of the dump and on --max-memory; the rest is left out"),
         ] {

@@ -304,7 +304,11 @@ impl Export {
 
 /// Adds to the error `e` the options that help if the graph is too large for the format.
 fn smaller(e: io::Error) -> io::Error {
-    if e.kind() == io::ErrorKind::InvalidInput { io::Error::new(e.kind(), format!("{e} with --under ADDR or --min-retained BYTES")) } else { e }
+    if e.kind() == io::ErrorKind::InvalidInput {
+        io::Error::new(e.kind(), format!("{e} with --under ADDR or --min-retained BYTES"))
+    } else {
+        e
+    }
 }
 
 /// Returns the dump's name with another extension: `crash.dmp.zst` becomes `crash.heapsnapshot`.
