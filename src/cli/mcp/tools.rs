@@ -196,7 +196,7 @@ pub(super) const TOOLS: &[Tool] = &[
         name: "strings",
         title: "Strings and what they waste",
         does: Does::Command("strings"),
-        when: "For the memory that strings take, and how much of it equal ones.",
+        when: "For the memory that strings take, and how much of it duplicates take.",
         arguments: &["sort", "longest", "like", "min-count", "max-chars", "top", "type"],
         rows: &[rows("top")],
         instead: "ask for fewer rows with top, or for fewer characters with max_chars",

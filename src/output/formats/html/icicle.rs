@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::text::{Escaped, percent, short};
 use crate::base::share;
 use crate::model::{DiffReport, Icicle, IcicleBox};
-use crate::output::{bytes, count};
+use crate::output::{bytes, plural};
 
 /// Height of a row in pixels; must match the stylesheet.
 const ROW: u32 = 22;
@@ -76,9 +76,10 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
         // Users can look up the address with the command that the page shows.
         let example = of.example.filter(|_| of.type_name.is_some()).map(|at| format!("; one of them: {at} (gcdump path {at})"));
         let about = format!(
-            "{name}: {objects}{} objects retain {} bytes ({}){}",
-            count(of.count),
-            count(of.retained),
+            "{name}: {objects}{} {} {} ({}){}",
+            plural(of.count, "object"),
+            if of.count == 1 { "retains" } else { "retain" },
+            bytes(of.retained),
             percent(part(of.retained)),
             example.unwrap_or_default()
         );
