@@ -298,7 +298,7 @@ fn an_array_with_unread_elements_is_reported() {
     let of = answer["statics"].as_array().unwrap().iter().find(|s| s["name"] == "<Instances>k__BackingField").unwrap();
     let length = number(&of["object"]) + 8;
     assert!(whole.u32(length) > 0);
-    assert_eq!(whole.check("a long array of queues", &[(length, 100_000, 4)], "only the first 4096 elements", &["timers"]), 1);
+    assert_eq!(whole.check("a long array of queues", &[(length, 100_000, 4)], "only the first 4,096 elements", &["timers"]), 1);
 }
 
 #[test]

@@ -267,7 +267,7 @@ fn invalid_responses_are_refused_and_leave_nothing() {
             Box::new(|_, _, to| {
                 let _ = write!(to, "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\nConnection: close\r\n\r\n");
             }),
-            "more than 536870912 bytes",
+            "more than 512.0 MiB",
         ),
         (
             "a body without end",

@@ -139,8 +139,8 @@ impl Disjoint {
     pub fn note(&self, what: &str, notes: &Collector) {
         if self.0.met() {
             let text = format!(
-                "{what} ended at the limit of {} words or entries, which would fill the dump: it maps the same bytes at many addresses",
-                self.0.total
+                "{what} ended at the limit of {} words or entries, which would fill the dump: it maps the same bytes at many addresses; the rest is left out",
+                thousands(self.0.total)
             );
             notes.add(NoteKind::LimitHit, None, text);
         }

@@ -10,6 +10,7 @@ use zip::result::ZipError;
 
 use super::http::{Client, Trouble, is_own};
 use super::store::Store;
+use crate::base::thousands;
 use crate::cli::write::Draft;
 
 /// Maximum size of a package in bytes: those of the runtime have 70 MB.
@@ -142,7 +143,11 @@ pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File)
     };
     let (size, packed) = (entry.size(), entry.compressed_size());
     if size > most || size / MAX_RATIO > packed {
-        return Err(Trouble::Refused(format!("{path} claims {size} bytes, compressed to {packed}: no assembly compresses that well")));
+        return Err(Trouble::Refused(format!(
+            "{path} claims {} bytes, compressed to {}: no assembly compresses that well",
+            thousands(size),
+            thousands(packed)
+        )));
     }
     let mut piece = vec![0; 64 << 10];
     let mut done = 0u64;
@@ -150,14 +155,20 @@ pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File)
         crate::base::cancel::check();
         let read = match entry.read(&mut piece) {
             Ok(0) if done == size => return Ok(Some(done)),
-            Ok(0) => return Err(Trouble::Refused(format!("{path} unpacks to {done} bytes, but its header says {size}"))),
+            Ok(0) => {
+                return Err(Trouble::Refused(format!(
+                    "{path} unpacks to {} bytes, but its header says {}",
+                    thousands(done),
+                    thousands(size)
+                )));
+            }
             Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(refused(ZipError::Io(e))),
         };
         done = done.saturating_add(crate::base::len64(read));
         if done > size {
-            return Err(Trouble::Refused(format!("{path} unpacks to more than the {size} bytes that its header says")));
+            return Err(Trouble::Refused(format!("{path} unpacks to more than the {} bytes that its header says", thousands(size))));
         }
         to.write_all(piece.get(..read).unwrap_or_default()).map_err(Trouble::Disk)?;
     }

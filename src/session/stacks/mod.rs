@@ -10,7 +10,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::{Namer, Runtime};
 use crate::base::missed::{Carried, Kept, tried};
-use crate::base::{Addr, AddrRange, Collector, NoteKind, len64, plural};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, in_units, len64, plural};
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::dump::{DumpFacts, OsThread, ThreadStacks};
@@ -168,7 +168,7 @@ impl Runtime {
             let native = thread.os_id.and_then(|id| stacks.thread(id));
             let Some(range) = native.and_then(|n| self.stack_in_use(&stacks, thread, n)) else { return (index, thread, None) };
             if range.len() > most {
-                let what = format!("only {most} bytes of the stack of the thread at {} are searched", thread.address);
+                let what = format!("only {} of the stack of the thread at {} are searched", in_units(most), thread.address);
                 notes.add(NoteKind::LimitHit, range.start, what);
             }
             let range = AddrRange::new(range.start, range.start.plus(range.len().min(most)));
