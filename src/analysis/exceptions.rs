@@ -431,7 +431,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
     if reader.objects.as_ref().is_some_and(Exceptions::are_undecided) {
-        notes.add(Missing::Metadata, None, "types without names may be exceptions: their objects are not listed");
+        notes.add(Missing::Metadata, None, "types without names may be exceptions; their objects are not listed");
     }
     let types = heap.filter(&query.types, &namer, &notes);
     let object = query.object.map(|at| containing(heap, &namer, at, &notes).map_or(at, |found| found.address));

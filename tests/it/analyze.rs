@@ -382,7 +382,7 @@ fn a_stack_overflow_names_its_recursion() -> Tested {
         let cycle = "Cases.NativeCrash.Recurse → Cases.NativeCrash.Middle";
         let title = text(crash, "title");
         assert!(title.starts_with(&format!("Stack overflow on thread {thread}: {cycle}, about ")), "{title}");
-        assert!(title.ends_with(&format!(" times, begun by {by}")), "{title}");
+        assert!(title.ends_with(&format!(" times, started by {by}")), "{title}");
         assert_eq!(text(crash, "type"), "System.StackOverflowException");
         let shown = run(&["info", "--no-local-files", path.to_str().unwrap()]).out;
         assert!(shown.contains("SIGABRT (SI_USER), stack overflow in thread "), "{shown}");

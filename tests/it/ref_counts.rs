@@ -96,7 +96,7 @@ fn a_referenced_wrapper_is_a_root_and_one_without_references_is_weak() {
             };
             assert_eq!((&root["kind"], &root["flags"]), (&json!(kind), &flags), "{case}");
             let expected = match strong {
-                None => ("conservative".into(), Some("whether the object is kept alive is unknown for 1 of 9 handles".into())),
+                None => ("conservative".into(), Some("whether 1 of 9 handles keep their objects alive is unknown".into())),
                 _ => ("complete".into(), None),
             };
             assert_eq!(coverage(&roots, "ref-counted-handle"), expected, "{case}");

@@ -40,7 +40,7 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
         Complaint::Memory => (ProblemId::Suspects, &["memory"]),
     };
     if let Some(skipped) = report.skipped.iter().find(|s| s.id == main && !s.reason.contains("--no-graph")) {
-        return (format!("not known: {}", skipped.reason), all);
+        return (format!("unknown: {}", skipped.reason), all);
     }
     let only = &answers.query.only;
     if !only.is_empty() && !only.contains(&main) {

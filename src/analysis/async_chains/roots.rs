@@ -81,7 +81,7 @@ impl<'g> Roots<'g> {
             _ if node.awaits => (AsyncRootKind::Unknown, "awaits a task that has completed"),
             (_, Some(0..)) => (AsyncRootKind::Abandoned, "nothing can complete it"),
             (_, Some(_)) => (AsyncRootKind::Unknown, "runs, but is on no thread's stack"),
-            (_, None) => (AsyncRootKind::Unknown, "its state is not known"),
+            (_, None) => (AsyncRootKind::Unknown, "its state is unknown"),
         };
         (kind, node.address, label.into())
     }
@@ -94,7 +94,7 @@ impl<'g> Roots<'g> {
         } else if node.awaits {
             (AsyncRootKind::Unknown, "awaits a task that has completed")
         } else {
-            (AsyncRootKind::Unknown, "what it awaits is not known")
+            (AsyncRootKind::Unknown, "what it awaits is unknown")
         };
         (kind, task, label.into())
     }

@@ -140,7 +140,7 @@ impl Inspector<'_> {
         let open = |from, to| !holders.are_statics(graph, from, to);
         let found = graph.edges.paths_to_roots(allocator, (rooted, |id| holders.rank(id)), open, 1);
         let Some(path) = found.paths.first() else {
-            return "has no objects of its types on the heap, and no root leads to it: a collection can free it".into();
+            return "has no objects of its types on the heap, and no root reaches it: a collection can free it".into();
         };
         let before: Vec<Addr> = path.iter().rev().skip(1).map(|id| graph.address(*id)).collect();
         let reflection = |object: &&Addr| self.type_of(**object).is_some_and(|n| n.starts_with(TYPE_OBJECT) || n.starts_with(REFLECTION));

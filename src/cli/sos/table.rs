@@ -136,7 +136,7 @@ pub const COMMANDS: &[Sos] = &[
     ),
     refused(&["pathto"], "paths between two objects are not searched; gcdump path ADDR shows what holds one"),
     command(&["notreachableinrange"], &["unreachable", "--objects"], &[flag(&["-nofinalizer"], Always)]),
-    refused(&["ephrefs", "ephtoloh"], "gcdump objects --refs --generation gen2 lists references with the object that each leads to"),
+    refused(&["ephrefs", "ephtoloh"], "gcdump objects --refs --generation gen2 lists references and their targets"),
     refused(&["findroots"], "only a live process stops in a collection; gcdump path ADDR shows what holds an object"),
     refused(&["gchandleleaks", "gctonative", "findpointersin"], "native memory is not searched; gcdump handles lists every handle"),
     refused(&["dumpgcdata", "dgc"], "gcdump heap --detail shows what the GC keeps of its collections"),

@@ -382,7 +382,7 @@ impl Values {
     /// Raw bytes of a value of unknown layout.
     pub(super) fn raw(&self, place: &Place) -> Option<Decoded> {
         let Some(bytes) = place.bytes.filter(|n| *n > 0) else {
-            return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout not known>"));
+            return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout unknown>"));
         };
         if self.memory.hides_contents() {
             return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, Memory::HIDDEN));

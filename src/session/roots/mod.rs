@@ -269,7 +269,7 @@ fn handle_roots(
 fn undecided(kind: RootKind, unknown: u64, all: u64) -> String {
     match kind {
         RootKind::CrossReferenceHandle => format!("the collector of the other runtime decides about {}", plural(unknown, "handle")),
-        _ => format!("whether the object is kept alive is unknown for {unknown} of {}", plural(all, "handle")),
+        _ => format!("whether {unknown} of {} keep their objects alive is unknown", plural(all, "handle")),
     }
 }
 

@@ -216,8 +216,7 @@ fn note_limits(walked: &[ThreadStack<'_>], notes: &Collector) {
     let cut: Vec<&ThreadStack<'_>> = walked.iter().filter(|stack| stack.walk.is_cut()).collect();
     if let Some(first) = cut.first() {
         let text = format!(
-            "walking {} ended at a limit of frames, reads or memory, which grow with the size of the dump: the stacks need more than \
-             those of a genuine dump",
+            "walking {} ended at its limit of frames, reads or memory: the stacks need more than those of a genuine dump of this size",
             plural(len64(cut.len()), "stack")
         );
         notes.add(NoteKind::LimitHit, first.thread.address, text);

@@ -56,14 +56,14 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
     let all = icicle.totals.reachable_bytes;
     let changes: Option<FxHashMap<&str, i64>> = diff.map(|d| d.rows.iter().map(|r| (r.key.as_str(), r.bytes_change)).collect());
     let rows = icicle.boxes.iter().map(|b| b.depth).max().unwrap_or(0).saturating_add(1);
-    writeln!(to, "<p class=\"zoom\" aria-live=\"polite\">{} reachable; a box is as wide as what it retains.</p>", bytes(all))?;
+    writeln!(to, "<p class=\"zoom\" aria-live=\"polite\">{} reachable; the width of a box shows what it retains.</p>", bytes(all))?;
     writeln!(to, "<div class=\"icicle\" style=\"height:{}px\">", rows.saturating_mul(ROW))?;
     for Placed { of, from } in place(&icicle.boxes) {
         let part = |n: u64| share(n, all).unwrap_or(0.0);
         let name = match (&of.type_name, &of.root, of.depth) {
             (Some(name), ..) => short(name.shown()),
             (None, Some(root), _) => root.replace('-', " ").into(),
-            (None, None, 0) => "all that is reachable".into(),
+            (None, None, 0) => "all reachable objects".into(),
             (None, None, _) => "smaller ones".into(),
         };
         let class = match (&of.type_name, &changes) {
