@@ -41,7 +41,11 @@ fn of_error(e: &Error) -> Option<String> {
 
 fn of_runtime(e: &RuntimeError) -> Option<String> {
     match e {
-        RuntimeError::Cut { why, .. } | RuntimeError::Damaged { why, .. } | RuntimeError::Bounded { why } => of_runtime(why),
+        RuntimeError::Cut { why, .. } | RuntimeError::Damaged { why, .. } | RuntimeError::Bounded { why } => match &**why {
+            // The runtime may be in the part of the dump that is missing.
+            RuntimeError::Unread { .. } | RuntimeError::NoRuntime { .. } => None,
+            why => of_runtime(why),
+        },
         RuntimeError::NativeAot { in_file: true, .. } | RuntimeError::Unread { .. } | RuntimeError::NoRuntime { program: Some(_), .. } => {
             Some("--modules PATH with the program's file supplies it".into())
         }

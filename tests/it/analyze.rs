@@ -309,7 +309,7 @@ fn synthetic_processes_are_analyzed() {
             // The process has no fields from which locks could be read.
             let skipped = answer["data"]["skipped"].as_array().unwrap();
             let why = skipped.iter().find(|s| s["id"] == "deadlock").map(|s| text(s, "reason").to_string());
-            let because = if moving { "a collection moved objects" } else { "FieldDesc" };
+            let because = if moving { "a collection was moving objects" } else { "FieldDesc" };
             assert!(why.is_some_and(|why| why.contains(because)), "{shape:?}: {skipped:?}");
         }
     }

@@ -11,7 +11,7 @@ use super::answers::{Answers, Skip};
 use crate::model::{GcPhase, LastCollection, Problem, ProblemId, ProblemSeverity};
 
 /// The reason why findings about objects are left out.
-pub(super) const DOUBTED: &str = "a collection moved objects";
+pub(super) const DOUBTED: &str = "a collection was moving objects";
 
 /// Whether a collection was moving objects.
 pub(super) fn moving(answers: &Answers<'_>) -> bool {

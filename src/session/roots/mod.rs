@@ -285,7 +285,10 @@ fn finalizer_roots(gc: &Gc, notes: &Collector, roots: &mut Roots) {
             origin: Origin::Finalizer(entry.state),
         });
     }
-    let reason = |n: usize| format!("the finalization queues of {n} of {} heaps are not completely in the dump", queues.len());
+    let reason = |n: usize| match queues.len() {
+        0 => "no finalization queue was found".into(),
+        all => format!("the finalization queues of {n} of {all} heaps are not completely in the dump"),
+    };
     match queues.len().saturating_sub(complete) {
         0 if !queues.is_empty() => roots.cover(RootKind::FinalizerReady, CoverageKind::Complete, None),
         n if complete == 0 && roots.roots.iter().all(|r| r.kind != RootKind::FinalizerReady) => {
