@@ -198,7 +198,7 @@ const LACKING: &[(&[&str], &str)] = &[
         &["regex", "regexp", "grep"],
         "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?",
     ),
-    (&["pid", "process", "p"], "gcdump reads dumps; dotnet-dump collect -p PID writes one"),
+    (&["pid", "process", "p"], "gcdump reads dumps, not running processes; dotnet-dump collect -p PID writes a dump"),
 ];
 
 /// Returns why the command `sub` rejects the unknown option `arg`: the alternative, or the commands that have it.

@@ -69,7 +69,7 @@ impl Flag {
             FlagTo::Words(words) | FlagTo::Command(words) => format!("`{}`", words.join(" ")),
             FlagTo::Value(option, _) => format!("`{option}`"),
             FlagTo::Counts => "counts only".into(),
-            FlagTo::Always => "always so".into(),
+            FlagTo::Always => "always on".into(),
             FlagTo::Refused(why) => format!("refused: {why}"),
         }
     }

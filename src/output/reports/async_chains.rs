@@ -241,11 +241,11 @@ impl Report for AsyncReport {
         let statuses: Vec<String> = self.statuses.iter().map(|s| format!("{} {}", count(s.count), s.status)).collect();
         to.line(format!("{}: {}", plural(t.tasks, "task"), statuses.join(", ")));
         to.line(format!(
-            "{} pending, {} of them suspended in an await; the objects that they wait for confirm this of {}{}",
+            "{} pending, {} of them suspended in an await; the awaited object confirms this for {}{}",
             plural(t.methods, "asynchronous method"),
             count(t.suspended),
             count(t.confirmed),
-            if t.contradicted > 0 { format!(", and contradict it of {}", count(t.contradicted)) } else { String::new() }
+            if t.contradicted > 0 { format!(", and contradicts it for {}", count(t.contradicted)) } else { String::new() }
         ));
         for (n, what) in [
             (t.abandoned, "abandoned (--root abandoned)"),
