@@ -113,7 +113,7 @@ fn habits_run_the_obvious_command() {
 
 /// Lines that are refused, or answered by "none", with a part of the output.
 const REFUSED: &[(&str, Exit, &str)] = &[
-    ("ps D", Exit::Usage, "dotnet-dump collect -p PID writes one"),
+    ("ps D", Exit::Usage, "dotnet-dump collect -p PID writes a dump"),
     ("find String D", Exit::Usage, "gcdump strings --like '*TEXT*' finds strings"),
     ("u D", Exit::Usage, "gcdump where IP names the method"),
     ("threadstate D", Exit::Usage, "gcdump threads names the flags"),
