@@ -228,6 +228,7 @@ pub(super) fn words(page: &PageModel) -> String {
     let PageModel { list, skipped, listed, total } = page;
     let last = skipped.saturating_add(*listed);
     let named = LISTS.iter().find(|(name, _)| name == list).map_or(list.as_str(), |(_, words)| words);
+    let named = if *total == 1 { named.strip_suffix('s').unwrap_or(named) } else { named };
     let of = format!("of {} {named}", count(*total));
     match listed {
         0 if *total == 0 => format!("no {named}"),

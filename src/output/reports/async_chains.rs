@@ -225,7 +225,7 @@ impl Report for AsyncReport {
                     }
                 }));
                 if let Some(more) = chain.frames.len().checked_sub(MAX_FRAMES).filter(|n| *n > 0) {
-                    to.line(format!("  … {more} more frames (see --json)"));
+                    to.line(format!("  … {} (--json lists all)", plural(crate::base::len64(more), "more frame")));
                 }
             }
         }

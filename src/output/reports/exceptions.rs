@@ -74,7 +74,7 @@ fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
     }
     match frames.len().saturating_sub(MAX_FRAMES) {
         0 => {}
-        more => to.line(format!("   … {more} more frames (see --json)")),
+        more => to.line(format!("   … {} (--json lists all)", plural(len64(more), "more frame"))),
     }
 }
 

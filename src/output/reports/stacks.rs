@@ -321,7 +321,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
         to.table(Table::new(shown, frame_columns()));
     }
     if more > 0 {
-        to.line(format!("  … {} (see --json)", plural(more, "more frame")));
+        to.line(format!("  … {} (--json lists all)", plural(more, "more frame")));
     }
     for gap in gaps(t) {
         to.line(format!("  not precise: {}", gap.reason));
