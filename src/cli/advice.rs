@@ -33,7 +33,7 @@ fn of_error(e: &Error) -> Option<String> {
         Error::Room(_) => Some("set TMPDIR to a folder with room for it, or allow more memory with --max-memory".into()),
         Error::NoObject(at) | Error::NotIn(at, _) => Some(format!("`gcdump where {at}` says what is there")),
         Error::NoRoot(at) => Some(format!("`gcdump path {at}` lists the roots that hold it")),
-        Error::NoValueType(_, at) => Some(format!("`gcdump object {at}` shows an object")),
+        Error::NoValueType(_, at) => Some(format!("`gcdump object {at}` shows the object there")),
         Error::Unknown(e, _) => of_error(e),
         _ => None,
     }

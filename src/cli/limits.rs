@@ -11,7 +11,7 @@ use crate::base::in_units;
 /// Reports on `err` that `--timeout` expired.
 pub fn out_of_time(config: &Config, err: &mut dyn Write) -> Exit {
     let after = config.timeout.unwrap_or_default();
-    let _ = writeln!(err, "gcdump: timed out after {after:?} (--timeout)");
+    let _ = writeln!(err, "gcdump: timed out after {after:?}; --timeout TIME allows more");
     Exit::Timeout
 }
 

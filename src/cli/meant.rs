@@ -192,7 +192,7 @@ const LACKING: &[(&[&str], &str)] = &[
     (&["exclude", "not", "except"], "gcdump objects and stat leave types out with --where 'not type ~ \"System.*\"'"),
     (
         &["reverse", "desc", "descending", "asc", "ascending"],
-        "--sort COLUMN lists amounts descending, all else ascending; COLUMN:asc and COLUMN:desc turn it",
+        "--sort COLUMN lists amounts descending, all else ascending; COLUMN:asc or COLUMN:desc reverses the order",
     ),
     (
         &["regex", "regexp", "grep"],

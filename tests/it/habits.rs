@@ -121,7 +121,7 @@ const REFUSED: &[(&str, Exit, &str)] = &[
     ("stacks --thread D", Exit::Usage, "stacks: --thread needs a value: stacks --thread ID dumps/"),
     ("exceptions 0x7f31 D", Exit::Negative, "there is no object at 0x7f31"),
     ("stat --type lab.* D", Exit::Negative, "ignoring case, it matches Lab."),
-    ("stat --type Lab\\..* D", Exit::Negative, "a regular expression is written /Lab\\..*/, and matches Lab."),
+    ("stat --type Lab\\..* D", Exit::Negative, "as a regular expression, /Lab\\..*/, it matches Lab."),
     ("stat --type /(/ D", Exit::Usage, "is not a regular expression"),
     ("stat --type sbyte D", Exit::Negative, "no type matches 'sbyte' (System.SByte)"),
     ("type Lab.Nodes D", Exit::Negative, "did you mean Lab.Node"),

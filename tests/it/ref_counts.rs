@@ -192,7 +192,7 @@ fn handles_of_the_java_bridge_are_a_separate_kind_of_root() {
         assert!(rows(&roots, "roots").iter().all(|r| r["flags"] == json!(["ref-counted"])), "{roots}");
         let (kind, reason) = coverage(&roots, "cross-reference-handle");
         assert_eq!(kind, "conservative");
-        assert!(reason.unwrap().starts_with("the collector of the other runtime decides about "));
+        assert!(reason.unwrap().starts_with("the collector of the other runtime decides whether "));
         let (_, roots) = ask(file.path(), &["roots", "--kind", "ref-counted"]);
         assert!(rows(&roots, "roots").iter().all(|r| r["label"] == "ref-counted handle"), "{roots}");
     }

@@ -268,7 +268,9 @@ fn handle_roots(
 /// Why handles of this kind may not be roots: for `unknown` of `all` handles, it is unknown whether they keep their objects alive.
 fn undecided(kind: RootKind, unknown: u64, all: u64) -> String {
     match kind {
-        RootKind::CrossReferenceHandle => format!("the collector of the other runtime decides about {}", plural(unknown, "handle")),
+        RootKind::CrossReferenceHandle => {
+            format!("the collector of the other runtime decides whether {} keep objects alive", plural(unknown, "handle"))
+        }
         _ => format!("whether {unknown} of {} keep their objects alive is unknown", plural(all, "handle")),
     }
 }

@@ -168,7 +168,7 @@ impl Runtime {
             let native = thread.os_id.and_then(|id| stacks.thread(id));
             let Some(range) = native.and_then(|n| self.stack_in_use(&stacks, thread, n)) else { return (index, thread, None) };
             if range.len() > most {
-                let what = format!("only {} of the stack of the thread at {} are searched", in_units(most), thread.address);
+                let what = format!("only {} of the stack of the thread at {} are scanned", in_units(most), thread.address);
                 notes.add(NoteKind::LimitHit, range.start, what);
             }
             let range = AddrRange::new(range.start, range.start.plus(range.len().min(most)));
@@ -176,7 +176,7 @@ impl Runtime {
                 notes.add(
                     NoteKind::Invalid,
                     range.start,
-                    "the stacks of the threads have more bytes than the dump, so not all are searched",
+                    "the stacks of the threads have more bytes than the dump, so not all are scanned",
                 );
                 return (index, thread, None);
             };
