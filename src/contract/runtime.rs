@@ -388,8 +388,8 @@ impl<'a> Opener<'a> {
             self.notes.add(
                 Missing::Layouts,
                 None,
-                "no overlay could be confirmed for this runtime: only data published by the GC can be read; the runtime files \
-                 (--modules PATH) would help",
+                "no overlay could be confirmed for this runtime: only data published by the GC can be read; \
+                 --modules PATH with the files of the runtime may supply the rest",
             );
             return Ok(Vm {
                 descriptor: Descriptor::default(),

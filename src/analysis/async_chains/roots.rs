@@ -51,7 +51,7 @@ impl<'g> Roots<'g> {
         let events = graph.nodes.iter().filter(|n| n.kind == NodeKind::Thread);
         let blocked = events.filter_map(|n| threads.get(&n.address)).flatten().copied().collect();
         let types = tasks.library().types();
-        let bind = |kind: AsyncType, field: &'static str| noted(types.field_at(tasks.table(kind)?, field), "timers of tasks", notes);
+        let bind = |kind: AsyncType, field: &'static str| noted(types.field_at(tasks.table(kind)?, field), "task timers", notes);
         let timer = || bind(AsyncType::DelayPromise, "_timer").zip(bind(AsyncType::Timer, "_dueTime"));
         let periodic = || bind(AsyncType::PeriodicTimer, "_owner");
         Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default() }
@@ -75,7 +75,7 @@ impl<'g> Roots<'g> {
         let threads = self.threads.get(&node.address);
         let blocked = threads.is_some_and(|ids| ids.iter().any(|id| self.blocked.contains(id)));
         let (kind, label) = match (self.graph.queued.contains(&node.address), node.state) {
-            (true, _) => (AsyncRootKind::Queue, "ready, in a queue of the thread pool"),
+            (true, _) => (AsyncRootKind::Queue, "ready, in a thread pool queue"),
             _ if blocked => (AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result"),
             _ if threads.is_some() => (AsyncRootKind::Running, "runs on a thread"),
             _ if node.awaits => (AsyncRootKind::Unknown, "awaits a task that has completed"),
@@ -90,7 +90,7 @@ impl<'g> Roots<'g> {
     fn suspended(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
         let task = node.task.unwrap_or(node.address);
         let (kind, label) = if self.graph.queued.contains(&task) {
-            (AsyncRootKind::Queue, "ready, in a queue of the thread pool")
+            (AsyncRootKind::Queue, "ready, in a thread pool queue")
         } else if node.awaits {
             (AsyncRootKind::Unknown, "awaits a task that has completed")
         } else {
@@ -137,7 +137,7 @@ impl<'g> Roots<'g> {
             }
         }
         if self.graph.queued.contains(&node.address) {
-            return own(AsyncRootKind::Queue, "ready, in a queue of the thread pool");
+            return own(AsyncRootKind::Queue, "ready, in a thread pool queue");
         }
         if bits & flags::DELEGATE != 0 {
             let threads = self.threads.get(&node.address);
@@ -149,7 +149,7 @@ impl<'g> Roots<'g> {
             };
         }
         if bits & flags::STARTED != 0 {
-            return own(AsyncRootKind::Unknown, "scheduled, but not in a queue of the thread pool");
+            return own(AsyncRootKind::Unknown, "scheduled, but not in a thread pool queue");
         }
         let name = names.type_name(node.method_table).map_or_else(|| "a task".into(), |name| name.display());
         if bits & flags::PROMISE != 0 || self.tasks.action(node.address).is_none() {

@@ -257,7 +257,7 @@ impl Reader<'_> {
     fn authority(&self, object: Addr) -> Option<String> {
         let types = self.library.types();
         let mt = self.library.method_table(object)?;
-        let field = |names| noted(types.field_at(mt, names), "servers of connection pools", self.notes);
+        let field = |names| noted(types.field_at(mt, names), "connection pool servers", self.notes);
         let host = self.library.string(object, field("<IdnHost>k__BackingField|IdnHost|_idnHost")?)?;
         let port = self.library.i32(object, field("<Port>k__BackingField|Port|_port")?)?;
         Some(format!("{host}:{port}"))
