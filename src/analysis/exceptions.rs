@@ -177,7 +177,7 @@ impl<'r> ExceptionReader<'r> {
             self.notes.add(
                 NoteKind::Invalid,
                 address,
-                format!("the object at {address}, which a thread has as its exception, is not an exception"),
+                format!("a thread names the object at {address} as its exception, but that object is not an exception"),
             );
         }
         model
@@ -209,7 +209,7 @@ impl<'r> ExceptionReader<'r> {
         // A repeated or too deeply nested exception is listed without its inner exceptions.
         if !first || depth > MAX_DEPTH || seen.len() > self.limits.inner_exceptions {
             if first || depth > MAX_DEPTH {
-                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
+                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions; the rest are left out");
             }
             return out;
         }
@@ -226,7 +226,7 @@ impl<'r> ExceptionReader<'r> {
         out.inner = read.inner.map(|a| Box::new(self.model_of(a, seen, below)));
         for inner in read.inners.iter().filter(|a| Some(**a) != read.inner) {
             if seen.len() > self.limits.inner_exceptions {
-                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
+                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions; the rest are left out");
                 break;
             }
             out.inners.push(self.model_of(*inner, seen, below));

@@ -158,7 +158,7 @@ fn a_generation_without_segments_is_reported() {
             for g in if regions { 0..5 } else { 2..5 } {
                 let what = format!("generation {g} of the heap at {heap:#x}");
                 let commands = ["segments", "stat", "heap"];
-                assert_eq!(whole.check(&what, &[(first + g * size, 0, whole.p())], "no first segment of", &commands), 3, "{what}");
+                assert_eq!(whole.check(&what, &[(first + g * size, 0, whole.p())], "the first segments of", &commands), 3, "{what}");
                 heads += 1;
             }
             let at = item(&whole, heap, "EphemeralHeapSegment");

@@ -100,7 +100,7 @@ fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
         Ok(answer) => drop(notes.take(answer)),
         // No thread has a stack.
         Err(Error::Nothing(_)) => {}
-        Err(e) => notes.add(Missing::Async, None, format!("what the threads of the pool run is unknown: {e}")),
+        Err(e) => notes.add(Missing::Async, None, format!("what the thread pool threads run is unknown: {e}")),
     }
     for worker in workers.iter_mut().filter(|w| w.blocked_by.is_none()) {
         let (method, display) = worker.os_id.and_then(|id| methods.remove(&id)).unzip();
@@ -299,7 +299,7 @@ impl<'h> Reader<'h> {
             None => match locks(self.heap, &LocksQuery::default()) {
                 Ok(answer) => self.notes.take(answer).waits.into(),
                 Err(e) => {
-                    self.notes.add(Missing::Async, None, format!("what blocks the threads of the pool is unknown: {e}"));
+                    self.notes.add(Missing::Async, None, format!("what blocks the thread pool threads is unknown: {e}"));
                     Cow::default()
                 }
             },

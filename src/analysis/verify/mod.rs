@@ -246,7 +246,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     }
     gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [
-        (VerifyCheck::Objects, absent.uncertain, "objects after memory that is not in the dump, so that their starts are uncertain"),
+        (VerifyCheck::Objects, absent.uncertain, "objects whose starts are uncertain, after memory that is not in the dump"),
         (VerifyCheck::SyncBlocks, sync_entries, "entries of the sync table that are not in the dump"),
         (VerifyCheck::Cards, absent.cards, "cards that are not in the dump"),
         (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump"),

@@ -44,7 +44,9 @@ fn gc_line(gc: &GcModel) -> String {
 /// Describes whether a collection was in progress.
 fn running_line(gc: &GcModel) -> String {
     let running = match gc.phase {
-        Some(GcPhase::Moving) => "YES, COMPACTING OR SWEEPING: objects may be half moved, so answers about them may be wrong",
+        Some(GcPhase::Moving) => {
+            "YES, COMPACTING OR SWEEPING: objects may be half moved, so answers about them may be wrong; take another dump"
+        }
         Some(GcPhase::Marking) => "yes, a blocking collection that was marking, or about to begin or to end",
         Some(GcPhase::Background) => "yes, a background collection",
         Some(GcPhase::Suspending) => "no, but threads were being suspended",
