@@ -82,8 +82,7 @@ fn methods_that_wait_for_one_promise_are_a_finding() {
     assert_eq!((exit, findings(&answer).len()), (Exit::Ok, 1));
     assert_eq!((text(finding, "id"), text(finding, "severity"), &finding["count"]), ("async-waits", "info", &json!(120)));
     assert_eq!(text(finding, "method"), "Lab.Waits.Leaf");
-    let title =
-        "120 asynchronous methods wait for one TaskCompletionSource in Lab.Waits.Never: 40 chains of up to 3 methods, innermost Lab.Waits.Leaf";
+    let title = "120 asynchronous methods wait for one TaskCompletionSource in Lab.Waits.Never: 40 chains of up to 3 methods, innermost Lab.Waits.Leaf";
     assert!(text(finding, "title").starts_with(title), "{finding}");
     assert_eq!(answer["data"]["triage"][1]["found"], 0);
     assert_eq!(first(&path, &["--min-waits", "41"]), Value::Null);
