@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
-use crate::base::{Answer, Count, Missing, Notes, total};
+use crate::base::{Answer, Count, Missing, Notes, in_units, total};
 use crate::contract::ContractError;
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel, ThreadStackModel};
 use crate::session::{Error, Runtime};
@@ -103,8 +103,9 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
         answer => answer?,
     };
     let files: Vec<String> = modules.into_iter().collect();
-    let reason = (!files.is_empty())
-        .then(|| format!("{gapped} of {} stacks are not exact without the files of {} (--modules)", answer.data, files.join(", ")));
+    let reason = (!files.is_empty()).then(|| {
+        format!("{gapped} of {} stacks are not exact without the files of {}; --modules PATH supplies them", answer.data, files.join(", "))
+    });
     *imprecise = (!files.is_empty()).then_some(Imprecise { stacks: gapped, total: answer.data, files });
     Ok(Outcome { reason, ..Outcome::of(answer, |total| frames || *total == 0) })
 }
@@ -115,7 +116,8 @@ fn objects(runtime: &Runtime) -> Result<Outcome, Error> {
     let sum = |f: fn(&SegmentModel) -> u64| total(heap.segments().iter().map(f));
     let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
     let mut notes = heap.begin().into_notes();
-    let lacking = (captured < allocated).then(|| format!("{captured} of {allocated} object bytes are in the dump"));
+    let lacking =
+        (captured < allocated).then(|| format!("only {} of {} of objects are in the dump", in_units(captured), in_units(allocated)));
     // If the list of segments is cut off, the note about it explains more than these numbers.
     let reason = if notes.complete() { lacking.clone() } else { None };
     if allocated <= MAX_WALK {

@@ -178,7 +178,7 @@ impl<'r> ExceptionReader<'r> {
             self.notes.add(
                 NoteKind::Invalid,
                 address,
-                format!("the object at {address}, which a thread has as its exception, is not an exception"),
+                format!("a thread names the object at {address} as its exception, but that object is not an exception"),
             );
         }
         model
@@ -210,7 +210,7 @@ impl<'r> ExceptionReader<'r> {
         // A repeated or too deeply nested exception is listed without its inner exceptions.
         if !first || depth > MAX_DEPTH || seen.len() > self.limits.inner_exceptions {
             if first || depth > MAX_DEPTH {
-                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
+                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions; the rest are left out");
             }
             return out;
         }
@@ -227,7 +227,7 @@ impl<'r> ExceptionReader<'r> {
         out.inner = read.inner.map(|a| Box::new(self.model_of(a, seen, below)));
         for inner in read.inners.iter().filter(|a| Some(**a) != read.inner) {
             if seen.len() > self.limits.inner_exceptions {
-                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
+                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions; the rest are left out");
                 break;
             }
             out.inners.push(self.model_of(*inner, seen, below));
@@ -308,7 +308,7 @@ impl<'r> ExceptionReader<'r> {
         };
         let is = format!("{at} is an object of type {}", self.namer.name_or_address(mt));
         Error::Nothing(match self.is_exception(mt) {
-            true => format!("{is}, which is not a type that was asked for"),
+            true => format!("{is}, which is not one of the requested types"),
             false => format!("{is}, not an exception; `gcdump object {at}` shows it"),
         })
     }
@@ -432,7 +432,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
     if reader.objects.as_ref().is_some_and(Exceptions::are_undecided) {
-        notes.add(Missing::Metadata, None, "types without names may be exceptions: their objects are not listed");
+        notes.add(Missing::Metadata, None, "types without names may be exceptions; their objects are not listed");
     }
     let types = heap.filter(&query.types, &namer, &notes);
     let object = query.object.map(|at| containing(heap, &namer, at, &notes).map_or(at, |found| found.address));

@@ -62,7 +62,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
             notes.extend(reader.losses());
             runtime.note_thread_ids(&notes);
         }
-        Err(e @ ContractError::Unusable { .. }) => notes.add(Missing::Threads, None, format!("the finalizer's thread cannot be read: {e}")),
+        Err(e @ ContractError::Unusable { .. }) => notes.add(Missing::Threads, None, format!("the finalizer thread cannot be read: {e}")),
         // The answer does not depend on the finalizer thread.
         Err(_) => {}
     }

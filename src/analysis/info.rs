@@ -79,7 +79,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         .map(|a| a.command.as_str())
         .collect();
     if !lacking.is_empty() {
-        notes.add(Missing::Answer, None, format!("not answered in full: {}", lacking.join(", ")));
+        notes.add(Missing::Answer, None, format!("commands not answered in full: {}", lacking.join(", ")));
     }
     let found = Found { gc: probe.gc.is_some(), segments: &probe.segments, whole: probe.segments_whole };
     let (kind, kind_evidence, writer) = kind(dump.file(), dump.memory(), runtime.as_ref().ok().map(Runtime::description), &found);

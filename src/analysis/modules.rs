@@ -100,7 +100,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     list.retain(|m| query.wants(m));
     if list.is_empty() && (query.at.is_some() || !query.names.is_empty()) {
         let what = query.at.map_or_else(|| query.names.join(", "), |at| at.to_string());
-        return Err(Error::Nothing(format!("no module fits {what}")).given(&notes.into_notes()));
+        return Err(Error::Nothing(format!("no module matches {what}")).given(&notes.into_notes()));
     }
     let mut unidentified = list.iter().filter_map(|m| m.base).filter(|base| unidentified.contains(base));
     if let Some(first) = unidentified.next() {

@@ -10,7 +10,7 @@ pub(in crate::analysis) use holders::held_by;
 
 use super::on_graph::OnGraph;
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Collector, Count, IndexVec, len64, share, thousands, top_or_all};
+use crate::base::{Addr, Answer, Collector, Count, IndexVec, in_units, len64, share, thousands, top_or_all};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{
@@ -313,22 +313,22 @@ impl<'g> Retained<'g> {
             let object = self.model(namer, id);
             let held = roots.first().map_or_else(|| held_by(&object.type_name, &holders), |r| r.label.clone());
             let mut text = format!(
-                "One {} at {}, held by {held}, retains {} bytes ({:.1} %).",
+                "One {} at {}, held by {held}, retains {} ({:.1} %).",
                 object.type_name,
                 object.address,
-                thousands(object.retained),
+                in_units(object.retained),
                 object.share * 100.0
             );
             let accumulation = (point != id).then(|| self.model(namer, point));
-            let location = accumulation.as_ref().map_or_else(|| "it".to_string(), |a| format!("{} at {}", a.type_name, a.address));
+            let location = accumulation.as_ref().map_or_else(|| "It".to_string(), |a| format!("{} at {}", a.type_name, a.address));
             if let Some(elements) = &elements {
                 text.push_str(&format!(" {} at {} has {}.", elements.type_name, elements.address, elements.words()));
             } else if let Some(largest) = below.first() {
                 text.push_str(&format!(
-                    " In {location}: {} × {} with {} bytes.",
+                    " {location} holds {} × {} with {}.",
                     thousands(largest.count),
                     largest.type_name,
-                    thousands(largest.retained)
+                    in_units(largest.retained)
                 ));
             }
             out.push(Suspect {
@@ -365,20 +365,20 @@ impl<'g> Retained<'g> {
             if let Some(outer) = types.iter().find(is_within).and_then(|(_, at)| out.get_mut(*at)) {
                 let below = BelowType { type_name: t.type_name, count: t.count, retained: t.retained };
                 outer.text.push_str(&format!(
-                    " In them: {} × {} with {} bytes.",
+                    " They hold {} × {} with {}.",
                     thousands(below.count),
                     below.type_name,
-                    thousands(below.retained)
+                    in_units(below.retained)
                 ));
                 outer.below.push(below);
                 continue;
             }
             types.extend(index.map(|t| (t, out.len())));
             let text = format!(
-                "{} objects of {} retain {} bytes together ({:.1} %).",
+                "{} objects of {} retain {} together ({:.1} %).",
                 thousands(t.count),
                 t.type_name,
-                thousands(t.retained),
+                in_units(t.retained),
                 t.share * 100.0
             );
             out.push(Suspect {

@@ -111,7 +111,7 @@ impl<'h> CardReader<'h> {
         }
         self.of.set_bytes = self.of.set.saturating_mul(step);
         if self.absent > 0 {
-            let text = format!("{} cards are not in the dump: the numbers of cards are too small", self.absent);
+            let text = format!("{} cards are not in the dump, so the numbers of cards are too small", self.absent);
             notes.add(Missing::Heap, None, text);
         }
         self.budget.note("counting the cards", notes);

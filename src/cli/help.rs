@@ -89,7 +89,7 @@ given for; one from any other place is not.
 ";
 
 const EXIT_CODES: &str = "  0   complete answer
-  1   negative answer: no object is of the type that was asked for, the heap is corrupt, a rule is broken
+  1   negative answer: no object is of the requested type, the heap is corrupt, a rule is broken
   2   usage error, or more memory needed than --max-memory allows, or more threads (mcp) than the system starts
   3   no readable dump
   4   no supported .NET runtime in it

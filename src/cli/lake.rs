@@ -85,7 +85,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     check_named(out)?;
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
-        return Err(UsageError(format!("{} is not a folder; tables are written to a folder", out.display())).into());
+        return Err(UsageError(format!("{} is not a folder; name a folder for the tables", out.display())).into());
     }
     if !force {
         return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
@@ -138,7 +138,7 @@ impl Lake<'_> {
         check_named(self.root)?;
         match self.root.metadata() {
             Ok(metadata) if !metadata.is_dir() => {
-                Err(UsageError(format!("{} is not a folder; tables are written to a folder", self.root.display())).into())
+                Err(UsageError(format!("{} is not a folder; name a folder for the tables", self.root.display())).into())
             }
             _ => Ok(()),
         }

@@ -6,11 +6,12 @@ use std::sync::LazyLock;
 
 use super::args::Config;
 use super::exit::Exit;
+use crate::base::in_units;
 
 /// Reports on `err` that `--timeout` expired.
 pub fn out_of_time(config: &Config, err: &mut dyn Write) -> Exit {
     let after = config.timeout.unwrap_or_default();
-    let _ = writeln!(err, "gcdump: timed out after {after:?} (--timeout)");
+    let _ = writeln!(err, "gcdump: timed out after {after:?}; --timeout TIME allows more");
     Exit::Timeout
 }
 
@@ -53,6 +54,6 @@ fn own_status() -> Option<String> {
 /// Reports on `err` that `--max-memory` is exceeded.
 pub fn out_of_memory(config: &Config, err: &mut dyn Write) -> Exit {
     let allowed = config.max_memory.unwrap_or_default();
-    let _ = writeln!(err, "gcdump: more than {allowed} bytes of memory are needed (--max-memory)");
+    let _ = writeln!(err, "gcdump: more than {} of memory is needed; --max-memory BYTES allows more", in_units(allowed));
     Exit::Usage
 }

@@ -192,13 +192,13 @@ const LACKING: &[(&[&str], &str)] = &[
     (&["exclude", "not", "except"], "gcdump objects and stat leave types out with --where 'not type ~ \"System.*\"'"),
     (
         &["reverse", "desc", "descending", "asc", "ascending"],
-        "--sort COLUMN lists amounts descending, all else ascending; COLUMN:asc and COLUMN:desc turn it",
+        "--sort COLUMN lists amounts descending, all else ascending; COLUMN:asc or COLUMN:desc reverses the order",
     ),
     (
         &["regex", "regexp", "grep"],
         "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?",
     ),
-    (&["pid", "process", "p"], "gcdump reads dumps; dotnet-dump collect -p PID writes one"),
+    (&["pid", "process", "p"], "gcdump reads dumps, not running processes; dotnet-dump collect -p PID writes a dump"),
 ];
 
 /// Returns the error for the unknown option `arg` of the command `sub`, with an alternative or the commands that have the option.

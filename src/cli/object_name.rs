@@ -71,7 +71,11 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
             return Err(UsageError(format!("standard input lists more than {MOST} objects")).into());
         }
     }
-    if all.is_empty() { Err(UsageError("standard input lists no objects: one address on each line".into()).into()) } else { Ok(all) }
+    if all.is_empty() {
+        Err(UsageError("standard input lists no objects: expected one address on each line".into()).into())
+    } else {
+        Ok(all)
+    }
 }
 
 /// Parses an address or a name.

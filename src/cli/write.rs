@@ -91,7 +91,7 @@ pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
     }
     // Renaming the temporary file would replace the device or pipe.
     if out.metadata().is_ok_and(|m| !m.is_file()) {
-        return Err(UsageError(format!("{} is a device or a pipe; this is written to a file", out.display())).into());
+        return Err(UsageError(format!("{} is a device or a pipe; name a file", out.display())).into());
     }
     if out.exists() && is_same(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
         return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());

@@ -391,7 +391,7 @@ impl Threads {
         let counted = self.store.get(&self.memory, store, data::ThreadStore::ThreadCount);
         match counted.filter(|n| usize::try_from(*n) != Ok(out.len())) {
             Some(n) => {
-                let what = format!("the thread list has {} threads, but the runtime counts {n}", out.len());
+                let what = format!("the thread list has {}, but the runtime counts {n}", plural(len64(out.len()), "thread"));
                 notes.add(NoteKind::Invalid, store, what);
             }
             // A runtime that has run managed code has at least one thread, and the finalizer thread.

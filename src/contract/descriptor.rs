@@ -97,7 +97,7 @@ pub enum ContractError {
         what: &'static str,
     },
     /// Mono has no such structures, or they are not read.
-    #[error("gcdump reads types, objects, handles and roots of Mono, but not what the contract {contract} describes")]
+    #[error("of Mono, gcdump reads types, objects, handles and roots, but not the contract {contract}")]
     Mono {
         /// Name of the contract.
         contract: String,

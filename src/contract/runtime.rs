@@ -131,11 +131,7 @@ fn nothing(dump: &DumpFile, memory: &Memory, program: Option<String>) -> Runtime
 fn without_exports(program: &UnreadProgram) -> String {
     let id = program.build_id.as_deref().map(|id| format!(" (build id {})", hex(id))).unwrap_or_default();
     let refused: String = program.refused.iter().map(|why| format!("; {why}")).collect();
-    format!(
-        "the runtime is in {}{id}, of which the dump does not have the part that leads to it; specify the folder with that file with \
-         --modules{refused}",
-        program.path
-    )
+    format!("the dump does not have the part of {}{id} that leads to the runtime{refused}", program.path)
 }
 
 /// The errors of runtimes that were seen but cannot be read.
@@ -214,7 +210,11 @@ impl<'a> Opener<'a> {
         if matches!(vm.source, LayoutSource::Overlay | LayoutSource::OverlayJson)
             && let Some(o) = vm.overlay.filter(|o| o.given)
         {
-            self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
+            self.notes.add(
+                NoteKind::OverlayUsed,
+                None,
+                format!("the layouts of the runtime's structures come from the given overlay {}", o.section.name),
+            );
         }
         vm.descriptor.forget_initial(|at| self.memory.is_initial(at));
         let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor, self.notes);
@@ -390,8 +390,8 @@ impl<'a> Opener<'a> {
             self.notes.add(
                 Missing::Layouts,
                 None,
-                "no overlay could be confirmed for this runtime: only data published by the GC can be read; the runtime files \
-                 (--modules PATH) would help",
+                "no overlay could be confirmed for this runtime: only data published by the GC can be read; \
+                 --modules PATH with the files of the runtime may supply the rest",
             );
             return Ok(Vm {
                 descriptor: Descriptor::default(),

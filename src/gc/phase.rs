@@ -44,7 +44,7 @@ impl Gc {
                 NoteKind::GcMoving,
                 None,
                 "a garbage collection was compacting or sweeping the heap when the dump was taken: objects may be half moved, so \
-                 answers about them may be wrong",
+                 answers about them may be wrong; take another dump",
             ),
             Some(GcPhase::Marking) => {
                 let which = newest.map_or_else(String::new, |n| format!(" (GC #{n})"));
@@ -60,8 +60,8 @@ impl Gc {
             Some(GcPhase::Background) => notes.add(
                 NoteKind::GcInProgress,
                 None,
-                "a background garbage collection was running when the dump was taken: the heap can be walked, but dead objects are \
-                 included",
+                "a background garbage collection was running when the dump was taken: the heap can be walked, but includes garbage \
+                 that is not swept yet",
             ),
             Some(GcPhase::Suspending | GcPhase::None) | None => {}
         }

@@ -104,7 +104,7 @@ impl Reading<'_> {
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
         let Ok(info) = card_table_info(&self.descriptor) else { return };
         let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
-        let Some(mut at) = self.needed("bookkeeping", self.memory.ptr(start)) else { return };
+        let Some(mut at) = self.needed("GC bookkeeping", self.memory.ptr(start)) else { return };
         let info_bytes = self.descriptor.number("CardTableInfoSize").unwrap_or(0);
         let mut seen = HashSet::new();
         while !at.is_null() {
@@ -112,8 +112,8 @@ impl Reading<'_> {
                 self.notes.add(NoteKind::LimitHit, at, "the list of bookkeeping regions has a cycle or exceeds its limit");
                 return;
             }
-            let recount = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::Recount));
-            let size = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::Size));
+            let recount = self.needed("GC bookkeeping", info.read(&self.memory, at, CardTableInfo::Recount));
+            let size = self.needed("GC bookkeeping", info.read(&self.memory, at, CardTableInfo::Size));
             let (Some(recount), Some(size)) = (recount, size) else { return };
             if recount != 0 && size != 0 {
                 out.push(RegionModel {
@@ -126,7 +126,7 @@ impl Reading<'_> {
                     segment: None,
                 });
             }
-            let Some(next) = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::NextCardTable)) else { return };
+            let Some(next) = self.needed("GC bookkeeping", info.read(&self.memory, at, CardTableInfo::NextCardTable)) else { return };
             // The structure is at the start of a page; it is larger than the size that .NET 11 publishes.
             let page = next.align_down(PAGE);
             let is_header = |size: u64| (info_bytes..=LARGEST_HEADER).contains(&size);

@@ -159,7 +159,7 @@ impl Reading<'_> {
             }
         }
         if let Some(at) = lost_at {
-            self.notes.add(NoteKind::Invalid, at, format!("heap {}: no first segment of {}", heap.index, lost.join(", ")));
+            self.notes.add(NoteKind::Invalid, at, format!("heap {}: the first segments of {} were not found", heap.index, lost.join(", ")));
         }
         out
     }

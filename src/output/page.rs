@@ -218,7 +218,7 @@ const LISTS: &[(&str, &str)] = &[
     ("moved", "moved ranges"),
     ("outgoing", "outgoing references"),
     ("statics", "static fields"),
-    ("survivors", "types of survivors"),
+    ("survivors", "types of surviving objects"),
     ("surviving", "ranges that stayed"),
     ("tree", "trees"),
     ("unexplained", "unexplained ranges"),
@@ -229,6 +229,7 @@ pub(super) fn words(page: &PageModel) -> String {
     let PageModel { list, skipped, listed, total } = page;
     let last = skipped.saturating_add(*listed);
     let named = LISTS.iter().find(|(name, _)| name == list).map_or(list.as_str(), |(_, words)| words);
+    let named = if *total == 1 { named.strip_suffix('s').unwrap_or(named) } else { named };
     let of = format!("of {} {named}", count(*total));
     match listed {
         0 if *total == 0 => format!("no {named}"),

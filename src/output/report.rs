@@ -177,7 +177,7 @@ impl<'r> Sections<'r> {
     /// Returns a suffix for the statement that something does not exist. If the answer is incomplete, it limits the statement to the contents of the
     /// dump.
     pub fn within(&self) -> &'static str {
-        if self.complete { "" } else { " in what the dump has" }
+        if self.complete { "" } else { " in the captured memory" }
     }
 
     /// Adds the title of the following sections.
@@ -241,6 +241,7 @@ impl<'r> Sections<'r> {
     /// Adds a line about rows beyond the `shown` ones, if there are any.
     pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
         if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0 && !self.paged) {
+            let what = if more == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };
             self.line(format!("… {} more {what} (--top 0 lists all)", count(more)));
         }
     }

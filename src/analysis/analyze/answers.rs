@@ -267,7 +267,7 @@ impl<'a> Answers<'a> {
         self.needs_graph()?;
         let heap = self.heap()?;
         let query = RetainedQuery { view: RetainedView::Suspects(share), ..RetainedQuery::default() };
-        self.asked("suspects are not inspected", cell, || retained(heap, &query))
+        self.asked("leak suspects are not inspected", cell, || retained(heap, &query))
     }
 
     pub(in crate::analysis) fn threads(&self) -> Result<&ThreadsReport, Skip> {

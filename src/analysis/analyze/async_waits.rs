@@ -61,7 +61,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
         (false, n) => counted(n, what),
     };
     let holder = likely_holder(answers, crowd).map(|holder| format!("; {holder}")).unwrap_or_default();
-    let from = crowd.first.innermost.as_ref().map(|m| format!(" from {m} outwards")).unwrap_or_default();
+    let from = crowd.first.innermost.as_ref().map(|m| format!(", innermost {m}")).unwrap_or_default();
     let object = root.object.map(|at| format!(" {at}")).unwrap_or_default();
     let object = root.type_name.as_ref().map(|name| format!("; {name}{object}")).unwrap_or_default();
     let title = format!(
@@ -130,7 +130,7 @@ fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
         row.root.is_none() && row.label.shown() == method.shown() && (root.kind != AsyncRootKind::Semaphore)
     };
     let (root, _) = rows(answers).find(past)?;
-    Some(format!("likely taken by another {method}, which {}", root.clause(answers)))
+    Some(format!("likely taken by another call of {method}, which {}", root.clause(answers)))
 }
 
 impl Root<'_> {
@@ -138,7 +138,7 @@ impl Root<'_> {
     pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
         let Some(what) = awaited(self.kind) else {
             return match self.kind {
-                AsyncRootKind::Queue => "is ready and waits for a thread of the pool".into(),
+                AsyncRootKind::Queue => "is ready and waits for a thread of the thread pool".into(),
                 AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
                 AsyncRootKind::Abandoned => "nothing can complete".into(),
                 _ => format!("waits for {}", self.label),

@@ -33,7 +33,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         }
         let connections = pools.iter().fold(0u64, |n, pool| n.saturating_add(pool.connections));
         let title = format!(
-            "{} for {server}, with {}: as many handlers of HttpClient were made",
+            "{} for {server}, with {}: each HttpClient handler makes its own pool; share one handler or HttpClient",
             counted(count, "connection pool"),
             plural_or(connections, "connection", "no connection"),
         );

@@ -8,6 +8,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};
+use crate::base::be;
 use crate::model::{GcPhase, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -24,8 +25,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(Vec::new());
     }
     let first = report.findings.first().filter(|_| errors > 0);
-    let detail = first.map(|first| format!("; {}, the first: {}", counted(errors, "error"), one_line(&first.message))).unwrap_or_default();
-    let title = format!("{} of the heap are neither objects nor free space: it is corrupt{detail}", counted(skipped, "byte"));
+    let lost = (skipped > 0).then(|| format!("{} of it {} neither objects nor free space", counted(skipped, "byte"), be(skipped)));
+    let found = first.map(|first| format!("{}, the first: {}", counted(errors, "error"), one_line(&first.message)));
+    let title = format!("The heap is corrupt: {}", lost.into_iter().chain(found).collect::<Vec<_>>().join("; "));
     Ok(vec![Problem {
         count: Some(errors),
         bytes: Some(skipped),

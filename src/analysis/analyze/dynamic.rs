@@ -32,7 +32,11 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     list.iter().for_each(|m| patterns.entry(pattern(m.name.as_deref().unwrap_or("?"))).or_default().bump());
     let mut patterns: Vec<(String, u64)> = patterns.into_iter().collect();
     patterns.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let more = if patterns.len() > NAMED { format!(" and {} other names", patterns.len().saturating_sub(NAMED)) } else { String::new() };
+    let more = if patterns.len() > NAMED {
+        format!(" and {}", counted(len64(patterns.len().saturating_sub(NAMED)), "other name"))
+    } else {
+        String::new()
+    };
     let named = listed(patterns.iter().take(NAMED).map(|(name, n)| format!("{} × {name}", thousands(*n))));
     let contexts: BTreeSet<_> = list.iter().filter_map(|m| m.load_context).collect();
     let within = if contexts.is_empty() { String::new() } else { format!(", in {}", counted(len64(contexts.len()), "load context")) };
@@ -40,7 +44,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let from: Vec<String> =
         makers(patterns.iter().map(|(name, _)| name.as_str())).chain(emitter(answers)).chain(holder(answers, list)).collect();
     let from = from.into_iter().map(|clause| format!("; {clause}")).collect::<String>();
-    let title = format!("{} without a file: {named}{more}{within}; {} can be unloaded{from}", assemblies(count), thousands(collectible));
+    let title = format!("{} made at run time: {named}{more}{within}; {} can be unloaded{from}", assemblies(count), thousands(collectible));
     Ok(vec![Problem { count: Some(count), ..answers.finding(ProblemId::DynamicAssemblies, ProblemSeverity::Warning, title, &["modules"]) }])
 }
 
@@ -51,11 +55,14 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
 const MAKERS: [(&str, &str); 4] = [
     (
         "Microsoft.GeneratedCode",
-        "XmlSerializer names its assemblies so: each constructor but those with a type, or a type and a namespace, makes one",
+        "XmlSerializer makes assemblies with this name, one in each call of a constructor that takes more than a type and a namespace; reuse the serializers",
     ),
-    ("ProxyBuilder", "DispatchProxy names its assembly so"),
-    ("DynamicProxyGenAssembly", "proxies of Castle are in assemblies of this name: each ProxyGenerator makes one"),
-    ("ℛ*", "C# scripts are compiled to assemblies of such names: each run of a text makes one"),
+    ("ProxyBuilder", "DispatchProxy makes an assembly with this name"),
+    (
+        "DynamicProxyGenAssembly",
+        "Castle DynamicProxy makes assemblies with this name, one for each ProxyGenerator; share one ProxyGenerator",
+    ),
+    ("ℛ*", "C# scripting makes assemblies with such names, one for each evaluation of a script; compile a script once and run it often"),
 ];
 
 fn makers<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = String> {
@@ -72,7 +79,7 @@ fn emitter(answers: &Answers<'_>) -> Option<String> {
     let found = paths(heap, &query).ok()?.data;
     let roots = found.paths.iter().flat_map(|path| &path.roots).filter(|root| root.kind == RootKind::Stack);
     let method = roots.filter_map(|root| root.method()).find(|method| method.contains('('))?;
-    Some(format!("{method} has made one of them"))
+    Some(format!("{method} made one of them"))
 }
 
 /// Names the field that holds most objects in a sample of the objects whose types are in these assemblies.

@@ -16,7 +16,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let detail = row.detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
         let retained = row.object.and_then(|object| retained(answers, object));
         let (bytes, share) = retained.unzip();
-        let retains = retained.map(|(bytes, share)| format!("; it retains {} ({} of what is reachable)", in_units(bytes), percent(share)));
+        let retains = retained.map(|(bytes, share)| format!("; it retains {} ({} of the reachable heap)", in_units(bytes), percent(share)));
         let title = format!("An event keeps {} alive{detail}{}", counted(held, "object"), retains.unwrap_or_default());
         Problem {
             count: Some(held),

@@ -24,9 +24,11 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     let of_pins = |p: &PinnedTypeModel| share(p.free_bytes_before, free).unwrap_or(0.0);
     let pinned = report.pinned.first().filter(|p| of_pins(p) >= PINNED);
     let why = match pinned {
-        Some(p) => format!("{} in front of {} pinned {}", percent(of_pins(p)), thousands(p.count), p.type_name),
-        None if most.is_some_and(|g| g.generation == Generation::Loh) => "large objects are not moved unless asked for".into(),
-        None => "little of it in front of pinned objects".into(),
+        Some(p) => format!("{} of it before {} pinned {}", percent(of_pins(p)), thousands(p.count), p.type_name),
+        None if most.is_some_and(|g| g.generation == Generation::Loh) => {
+            "the GC does not compact the LOH by default; GCSettings.LargeObjectHeapCompactionMode asks for it".into()
+        }
+        None => "little of it before pinned objects".into(),
     };
     let title = format!("{} ({} of the heap) are free between objects{within}; {why}", in_units(free), percent(part));
     Ok(vec![Problem {

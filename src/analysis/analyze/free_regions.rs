@@ -27,7 +27,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     }
     let ranges = total(of(MemoryKind::GcFree).map(|k| k.ranges));
     let title = format!(
-        "{} are committed in free regions ({} of what the GC has committed, {} in use): the GC returns them over time, or all at once in \
+        "{} are committed in free regions ({} of the memory that the GC has committed, {} in use): the GC returns them over time, or all at once in \
          GC.Collect(2, GCCollectionMode.Aggressive); DOTNET_GCConserveMemory makes it keep less",
         in_units(free),
         percent(part),

@@ -62,13 +62,13 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
 /// Describes the objects that the next collection does not free: one clause for each reason that applies to at least `least` bytes.
 fn delayed(dead: &Dead, least: u64) -> String {
     [
-        (dead.unfinalized, "of it survive the next collection, as finalizers have to run first"),
-        (dead.ready, "more are held only by objects whose finalizers are about to run"),
-        (dead.pinned, "more are held only by pinned handles"),
+        (dead.unfinalized, "of it, ", "survive the next collection, because their finalizers have to run first"),
+        (dead.ready, "besides, ", "are held only by objects whose finalizers are about to run"),
+        (dead.pinned, "besides, ", "are held only by pinned handles"),
     ]
     .into_iter()
-    .filter(|(sum, _)| sum.bytes >= least)
-    .map(|(sum, what)| format!("; {} in {} {what}", in_units(sum.bytes), counted(sum.count, "object")))
+    .filter(|(sum, ..)| sum.bytes >= least)
+    .map(|(sum, of, what)| format!("; {of}{} in {} {what}", in_units(sum.bytes), counted(sum.count, "object")))
     .collect()
 }
 
@@ -85,7 +85,7 @@ fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
             0 => format!("{g} was never collected"),
             index => format!("{g} was last collected by GC #{index}"),
         };
-        Some(format!("; {last}, its budget is {budget}"))
+        Some(format!("; {last}, and its allocation budget is {budget}"))
     });
     let latest = known.process.last.as_ref().map(|last| format!("; the last collection was GC #{}", last.index));
     clauses.chain(latest).collect()

@@ -62,7 +62,7 @@ fn measured(answers: &Answers<'_>, m: &DiffMeasure) -> Option<Problem> {
 }
 
 fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, (share, steady): (Option<f64>, bool)) -> Problem {
-    let share_text = share.map(|share| format!(" ({} of what the heap held before)", percent(share))).unwrap_or_default();
+    let share_text = share.map(|share| format!(" ({} of the earlier heap)", percent(share))).unwrap_or_default();
     let course = if steady { ", more in each dump" } else { "" };
     let title = format!("{}{share_text}{course}", holder.text);
     let container = holder.path.last();

@@ -75,6 +75,11 @@ pub(super) fn one_line(text: &str) -> String {
     words
 }
 
+/// Counts things that wait: `1 thread waits`, `2 threads wait`.
+pub(super) fn how_many_wait(n: u64, what: &str) -> String {
+    format!("{} wait{}", counted(n, what), if n == 1 { "s" } else { "" })
+}
+
 /// Counts things: `3 dogs`, or `none` for 0.
 pub(super) fn plural_or(n: u64, what: &str, none: &str) -> String {
     if n == 0 { none.into() } else { counted(n, what) }

@@ -56,7 +56,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
         .collect();
     let others = if others.is_empty() { String::new() } else { format!("; besides {}", others.join(", ")) };
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join("; ")) };
-    let title = format!("{} of native memory beside {} of GC heap{parts}{others}", in_units(native), in_units(heap));
+    let title = format!("{} of native memory in addition to {} of GC heap{parts}{others}", in_units(native), in_units(heap));
     Ok(vec![Problem {
         bytes: Some(native),
         share: share(native, report.totals.accessible_bytes),

@@ -59,9 +59,9 @@ fn merged(answers: &Answers<'_>, first: &Suspect, all: &[&Suspect]) -> Problem {
     let method = first.roots.first().and_then(RootModel::method).unwrap_or("a method");
     let objects: Vec<String> = all.iter().filter_map(|s| s.address).take(OBJECTS).map(|object| object.to_string()).collect();
     let more = if all.len() > objects.len() { ", …" } else { "" };
-    let below = first.below.first().map(|b| format!(", in the first {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
+    let below = first.below.first().map(|b| format!(", the first holds {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
     let title = format!(
-        "{} objects of {}, each held by a frame of {method} ({}{more}), retain {} ({} of what is reachable){below}",
+        "{} objects of {}, each held by a frame of {method} ({}{more}), retain {} ({} of the reachable heap){below}",
         thousands(len64(all.len())),
         first.type_name,
         objects.join(", "),
@@ -88,7 +88,7 @@ fn severity(answers: &Answers<'_>, s: &Suspect) -> ProblemSeverity {
 }
 
 fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
-    let retained = format!("{} ({} of what is reachable)", in_units(s.retained), percent(s.share));
+    let retained = format!("{} ({} of the reachable heap)", in_units(s.retained), percent(s.share));
     let nodes = || s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name));
     let below = s.elements.as_ref().map(|e| format!(": {}", e.words())).or_else(nodes).unwrap_or_default();
     let found = match (s.kind, s.address) {
@@ -100,7 +100,7 @@ fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
         }
         _ => {
             let within: Vec<String> = s.below.iter().map(|b| format!("{} × {}", thousands(b.count), b.type_name)).collect();
-            let within = if within.is_empty() { String::new() } else { format!("; in them {}", within.join(", ")) };
+            let within = if within.is_empty() { String::new() } else { format!("; they hold {}", within.join(", ")) };
             let title = format!("{} objects of {} retain {retained} together{within}", thousands(s.count), s.type_name);
             let command = ["path", "--type", &s.method_table.to_string()];
             answers.finding(ProblemId::Suspects, ProblemSeverity::Info, title, &command)

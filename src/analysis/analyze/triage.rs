@@ -40,7 +40,7 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
         Complaint::Memory => (ProblemId::Suspects, &["memory"]),
     };
     if let Some(skipped) = report.skipped.iter().find(|s| s.id == main && !s.reason.contains("--no-graph")) {
-        return (format!("not known: {}", skipped.reason), all);
+        return (format!("unknown: {}", skipped.reason), all);
     }
     let only = &answers.query.only;
     if !only.is_empty() && !only.contains(&main) {
@@ -63,7 +63,7 @@ fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, 
     if let Some(finding) = found(ProblemId::Exceptions) {
         let name = finding.type_name.as_ref().map_or("exceptions", Name::shown).rsplit('.').next().unwrap_or_default();
         let count = thousands(finding.count.unwrap_or_default());
-        return (format!("no crash; {count} × {name}"), &["exceptions", "--stat"]);
+        return (format!("no crash recorded; {count} × {name}"), &["exceptions", "--stat"]);
     }
     let threads = got(&answers.threads).map(|t| t.threads.as_slice()).unwrap_or_default();
     let thrown = threads.iter().filter(|t| t.exception.as_ref().is_some_and(|e| e.current)).count();
@@ -75,7 +75,7 @@ fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, 
 }
 
 fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
-    const NONE: &str = "no deadlock or queue";
+    const NONE: &str = "no deadlock or lock queue";
     let pending = got(&answers.chains).map_or(0, |c| c.totals.methods);
     let waits = got(&answers.locks).map(|l| l.waits.as_slice()).unwrap_or_default();
     let runs = |t: &&ThreadPlace| t.in_method && t.own.is_some() && !waits.iter().any(|w| w.managed_id == t.managed_id);
@@ -90,10 +90,11 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
     let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
     match (out, pending, len64(waits.len())) {
         (0, 0, 0) if answers.runtime.descriptor().is_native_aot() => (NONE.into(), &["threads"]),
-        (0, 0, 0) if heap => (format!("{NONE}, no blocked thread"), &["stacks", "--merge"]),
+        (0, 0, 0) if heap => ("no deadlock, lock queue or blocked thread".into(), &["stacks", "--merge"]),
         (0, 0, 0) => (NONE.into(), &["stacks", "--merge"]),
         (0, 0, n) => (format!("{NONE}; {}", counted(n, "blocked thread")), &["locks"]),
-        (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
+        (0, 1, _) => (format!("{NONE}; 1 async method waits"), &["async"]),
+        (0, n, _) => (format!("{NONE}; {} async methods wait", thousands(n)), &["async"]),
         (n, ..) => (format!("{}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
     }
 }

@@ -46,7 +46,11 @@ fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &m
     while let Some(waiter) = at {
         // A waiter is on only one list, so this list is damaged.
         if out.insert(waiter, owner).is_some() {
-            notes.add(NoteKind::LimitHit, waiter, "the list of waiters of a semaphore has a cycle, or leads to another semaphore");
+            notes.add(
+                NoteKind::LimitHit,
+                waiter,
+                "the list of waiters of a semaphore has a cycle, or includes waiters of another semaphore",
+            );
             return;
         }
         at = library.reference(waiter, next);

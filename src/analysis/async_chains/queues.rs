@@ -11,7 +11,7 @@ pub(super) fn queued(tasks: &Tasks, queues: &[(Addr, Addr)], notes: &Collector) 
     let mut items = Vec::new();
     for (object, mt) in queues {
         if tasks.kinds(*mt).is(AsyncType::LocalQueue) {
-            let own = noted(tasks.queued_locally(*object, *mt, notes), "local queues of the thread pool", notes).flatten();
+            let own = noted(tasks.queued_locally(*object, *mt, notes), "local thread pool queues", notes).flatten();
             items.extend(own.into_iter().flatten());
         } else {
             let shared = tasks.shared_queues(*object, notes).into_iter();

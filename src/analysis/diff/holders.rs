@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::key::{Key, UNKNOWN};
-use crate::base::{Collector, Index, IndexVec, Name, change, growth, len64, thousands, total};
+use crate::base::{Collector, Index, IndexVec, Name, change, growth, in_units, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
@@ -350,8 +350,8 @@ impl<'s, 'h> Comparison<'s, 'h> {
         let mut text = way(&place.root, &place.path);
         let what = element.as_ref().or_else(|| gained.first().map(|g| &g.type_name));
         match what.map(|name| (name, count_of(name))).filter(|(_, n)| *n > 0) {
-            Some((name, n)) => text.push_str(&format!(" grew by {} {name}, {} bytes", digits(n), digits(change))),
-            None => text.push_str(&format!(" grew by {} bytes", digits(change))),
+            Some((name, n)) => text.push_str(&format!(" grew by {} {name}, {}", digits(n), in_units(change.unsigned_abs()))),
+            None => text.push_str(&format!(" grew by {}", in_units(change.unsigned_abs()))),
         }
         GrowingHolder {
             root: place.root,

@@ -174,7 +174,7 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
     };
     let mut notes = Notes::new();
     if let Some(what) = first.heap.heap().zip(last.heap.heap()).and_then(|(before, after)| tried(|| in_wrong_order(before, after))) {
-        notes.add(NoteKind::Order, None, format!("{what}: the first dump was taken last"));
+        notes.add(NoteKind::Order, None, format!("{what}: the first dump was taken last; name it second"));
     }
     for rule in &query.rules {
         // A rule with a misspelt type name would never fail.

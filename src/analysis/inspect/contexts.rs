@@ -13,7 +13,7 @@ use super::{Findings, Inspector, row};
 use crate::analysis::on_graph::OnGraph;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, Count, Missing};
+use crate::base::{Addr, Count, Missing, plural};
 use crate::clr::binders::Binders;
 use crate::clr::library::{fields_of, noted};
 use crate::gc::{ObjectId, ObjectType};
@@ -96,7 +96,7 @@ impl Inspector<'_> {
             let binder = library.word(context, f.native).map(Addr);
             if let Some(Held { method_table, count, first }) = binder.and_then(|binder| held.get(&binder)) {
                 let first = format!("{} at {first}", self.name(*method_table).unwrap_or_else(|| "".into()));
-                return Some(format!("\"{name}\" is held by {count} objects of its types: {first}"));
+                return Some(format!("\"{name}\" is held by {} of its types: {first}", plural(*count, "object")));
             }
             Some(match binder.and_then(|binder| others.get(&binder)) {
                 Some(holder) => format!("\"{name}\" {holder}"),
@@ -140,7 +140,7 @@ impl Inspector<'_> {
         let open = |from, to| !holders.are_statics(graph, from, to);
         let found = graph.edges.paths_to_roots(allocator, (rooted, |id| holders.rank(id)), open, 1);
         let Some(path) = found.paths.first() else {
-            return "has no objects of its types on the heap, and no root leads to it: a collection can free it".into();
+            return "has no objects of its types on the heap, and no root reaches it: a collection can free it".into();
         };
         let before: Vec<Addr> = path.iter().rev().skip(1).map(|id| graph.address(*id)).collect();
         let reflection = |object: &&Addr| self.type_of(**object).is_some_and(|n| n.starts_with(TYPE_OBJECT) || n.starts_with(REFLECTION));

@@ -40,19 +40,19 @@ impl Default for InspectQuery {
 fn rule(id: InspectionId) -> &'static str {
     match id {
         InspectionId::EqualStrings => "strings with the same text: all but one are waste; interned and frozen strings count as well",
-        InspectionId::EqualArrays => "arrays of plain values with the same contents, without those of zeros: all but one are waste",
+        InspectionId::EqualArrays => "arrays of plain values with the same contents, except arrays of zeros: all but one are waste",
         InspectionId::ZeroArrays => "arrays of plain values of at least 1 KiB, all zero; spares of array pools look the same",
-        InspectionId::ZeroTails => "arrays of plain values of at least 1 KiB of which more than half, from the end, is zero",
+        InspectionId::ZeroTails => "arrays of plain values of at least 1 KiB whose second half, and more, is all zero",
         InspectionId::SparseArrays => {
-            "arrays of at least 100 references of which less than a quarter are set, without pinned ones (statics) and \
-                                       those of collections"
+            "arrays of at least 100 references, less than a quarter of them set; pinned arrays (statics) and arrays of \
+             collections are left out"
         }
-        InspectionId::EmptyCollections => "collections without an element, with the arrays that they keep",
-        InspectionId::OversizedCollections => "collections with room for at least 100 elements of which less than a quarter is used",
+        InspectionId::EmptyCollections => "collections without elements; their bytes include the arrays that they keep",
+        InspectionId::OversizedCollections => "collections with a capacity of at least 100 elements, less than a quarter of it used",
         InspectionId::BoxedValues => "boxed values, by type",
         InspectionId::EventLeaks => {
-            "delegates with at least two parts in a field or static; a target is held only here if nothing but garbage and these \
-                                     parts refers to it, and nothing but this list to the part; stacks do not count"
+            "delegates with at least two targets in a field or static field, such as events: the targets that only the delegate keeps alive; \
+             references from garbage and from stacks are ignored"
         }
         InspectionId::Undisposed => {
             "objects registered for finalization whose finalizer was not suppressed, by type; many types need no Dispose"
@@ -63,7 +63,7 @@ fn rule(id: InspectionId) -> &'static str {
             "collectible load contexts that were asked to unload, with what holds them: objects of their types, or else Type and \
                                        reflection objects, delegates, and threads in their code"
         }
-        InspectionId::Registrations => "cancellation sources with at least 100 registrations: on a source that lives long they are a leak",
+        InspectionId::Registrations => "cancellation sources with at least 100 registrations: on a long-lived source they are a leak",
     }
 }
 

@@ -125,7 +125,7 @@ impl<'h> Holders<'h> {
         let unknown = match (are_all, unidentified) {
             (false, _) => Some("the thread list is incomplete".to_string()),
             (true, 0) => None,
-            (true, n) => Some(format!("the {} of {} not known", if n == 1 { "id" } else { "ids" }, threads_are(n))),
+            (true, n) => Some(format!("the {} of {} unknown", if n == 1 { "id" } else { "ids" }, threads_are(n))),
         };
         Holders { library, types, found, primitives, threads, notes, by_id: (managed, os), unknown, highest }
     }

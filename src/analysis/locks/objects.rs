@@ -2,7 +2,7 @@
 
 use crate::base::hash::Map;
 use crate::base::missed::contradiction;
-use crate::base::{Addr, Collector, IndexVec, NoteKind};
+use crate::base::{Addr, Collector, IndexVec, NoteKind, plural};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::type_names::TypeNames;
@@ -206,8 +206,10 @@ pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Opti
         }
     }
     if let (Some((object, count)), Some(end)) = (past, sync_end) {
-        let what =
-            format!("the headers of {count} objects, the first at {object}, name sync blocks past the end of the table, which is {end}");
+        let what = format!(
+            "the headers of {}, the first at {object}, name sync blocks past the end of the table, which is {end}",
+            plural(count, "object")
+        );
         notes.add(NoteKind::Invalid, object, what);
     }
     found.sort_unstable_by_key(|(segment, address, _)| (*segment, *address));

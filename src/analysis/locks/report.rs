@@ -87,7 +87,7 @@ impl Reporter<'_> {
         let readers = held.filter(|_| writes).map_or(&[][..], |h| h.readers.as_slice());
         let all = self.library.afford(len64(readers.len()).saturating_mul(STEPS_OF_AN_OWNER));
         if !all {
-            self.notes.add(NoteKind::LimitHit, None, "threads wait for locks with too many readers to list all of them for each thread");
+            self.notes.add(NoteKind::LimitHit, None, "some locks that threads wait for have too many readers to list them for each thread");
         }
         let owners = owner.iter().chain(readers.iter().filter(|_| all));
         ThreadWait {

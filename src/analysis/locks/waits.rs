@@ -222,7 +222,7 @@ impl Waits<'_> {
                 // The library notes that the budget is used up.
                 None if !self.library.afford(0) => break,
                 None if self.blocking.has_queues() => {
-                    notes.add(Missing::Locks, *address, "the threads that wait in a sync block cannot be read");
+                    notes.add(Missing::Locks, *address, "the threads that wait for a monitor cannot be read from its sync block");
                 }
                 None => {}
             }

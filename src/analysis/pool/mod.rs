@@ -101,7 +101,7 @@ fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
         Ok(answer) => drop(notes.take(answer)),
         // None of the threads has a stack.
         Err(Error::Nothing(_)) => {}
-        Err(e) => notes.add(Missing::Async, None, format!("what the threads of the pool run is unknown: {e}")),
+        Err(e) => notes.add(Missing::Async, None, format!("what the thread pool threads run is unknown: {e}")),
     }
     for worker in workers.iter_mut().filter(|w| w.blocked_by.is_none()) {
         let (method, display) = worker.os_id.and_then(|id| methods.remove(&id)).unzip();
@@ -225,12 +225,12 @@ impl<'h> Reader<'h> {
         out.kind = PoolKind::Portable;
         let (library, types) = (self.library, self.library.types());
         let Some(mt) = library.method_table(instance) else { return out };
-        let Some(fields) = noted(PoolFields::bind(types, mt), "counters of the thread pool", self.notes) else { return out };
+        let Some(fields) = noted(PoolFields::bind(types, mt), "thread pool counters", self.notes) else { return out };
         out.min = library.u16(instance, fields.min).map(u32::from);
         out.max = library.u16(instance, fields.max).map(u32::from);
         out.cpu_percent = fields.cpu.and_then(|f| library.u32(instance, f));
         out.blocked = fields.blocked.and_then(|f| library.u16(instance, f)).map(u32::from);
-        if let Some(counts) = noted(self.counts(fields.separated), "counters of the thread pool", self.notes) {
+        if let Some(counts) = noted(self.counts(fields.separated), "thread pool counters", self.notes) {
             let word = library.u64(instance, counts);
             let part = |n: u32| word.and_then(|w| u32::try_from(w >> n.saturating_mul(COUNT_BITS) & 0xffff).ok());
             (out.working, out.existing, out.goal) = (part(0), part(1), part(2));
@@ -258,7 +258,7 @@ impl<'h> Reader<'h> {
         let mut fields: Option<Option<LocalsFields>> = None;
         let mut out = Vec::new();
         for (object, mt) in found.iter().filter(|(_, mt)| self.types.of(*mt).is(PoolType::Locals)) {
-            let bind = || noted(LocalsFields::bind(self.library.types(), *mt), "threads of the thread pool", self.notes);
+            let bind = || noted(LocalsFields::bind(self.library.types(), *mt), "thread pool threads", self.notes);
             let Some(fields) = *fields.get_or_insert_with(bind) else { return out };
             let thread = self.library.reference(*object, fields.thread).and_then(|t| by_object.get(&t).copied());
             // The `ThreadPoolWorkQueueThreadLocals` of an ended thread remain on the heap until the next collection.
@@ -270,7 +270,7 @@ impl<'h> Reader<'h> {
 
     fn global_queues(&mut self, report: &mut PoolReport) {
         let Some(table) = self.types.table(PoolType::ThreadPool) else { return };
-        let found = noted(self.library.static_object(table, "s_workQueue"), "queues of the thread pool", self.notes);
+        let found = noted(self.library.static_object(table, "s_workQueue"), "thread pool queues", self.notes);
         let Some(queue) = found.flatten() else { return };
         for (name, object) in self.tasks.shared_queues(queue, self.notes) {
             let Some(items) = self.tasks.queued(object, self.notes) else { continue };
@@ -283,7 +283,7 @@ impl<'h> Reader<'h> {
         let threads: Map<Addr, &Thread> = owners.iter().filter_map(|(queue, thread)| Some(((*queue)?, *thread))).collect();
         for (queue, mt) in found.iter().filter(|(_, mt)| self.types.of(*mt).is(PoolType::LocalQueue)) {
             let items = self.tasks.queued_locally(*queue, *mt, self.notes);
-            let Some(items) = noted(items, "local queues of the thread pool", self.notes) else { return };
+            let Some(items) = noted(items, "local thread pool queues", self.notes) else { return };
             let items = items.unwrap_or_default();
             let managed_id = threads.get(queue).and_then(|t| t.id);
             if !items.is_empty() {
@@ -300,7 +300,7 @@ impl<'h> Reader<'h> {
             None => match locks(self.heap, &LocksQuery::default()) {
                 Ok(answer) => self.notes.take(answer).waits.into(),
                 Err(e) => {
-                    self.notes.add(Missing::Async, None, format!("what blocks the threads of the pool is unknown: {e}"));
+                    self.notes.add(Missing::Async, None, format!("what blocks the thread pool threads is unknown: {e}"));
                     Cow::default()
                 }
             },

@@ -328,7 +328,7 @@ impl Reader<'_> {
         let mut seen = Set::default();
         while let Some(node) = at {
             if !seen.insert(node) {
-                self.notes.add(NoteKind::LimitHit, node, "the list of threads that wait has a cycle");
+                self.notes.add(NoteKind::LimitHit, node, "the list of waiting threads has a cycle");
                 break;
             }
             let Some(mt) = library.method_table(node) else { break };
@@ -391,7 +391,7 @@ impl Reader<'_> {
             let (mut seen, mut methods) = (Set::default(), Map::<(Name, Name), u64>::default());
             while let Some(node) = at.filter(|_| library.afford(STEPS_OF_A_CALLBACK)) {
                 if seen.len() >= MOST || !seen.insert(node) {
-                    self.notes.add(NoteKind::LimitHit, node, "a list of callbacks of cancellation has a cycle or exceeds its limit");
+                    self.notes.add(NoteKind::LimitHit, node, "a list of cancellation callbacks has a cycle or exceeds its limit");
                     break;
                 }
                 let fields = match nodes {

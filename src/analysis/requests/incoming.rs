@@ -6,7 +6,7 @@ use super::reader::Reader;
 use crate::analysis::async_chains::{Inner, inner_chains};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, Missing, plural};
+use crate::base::{Addr, Collector, Missing, be, plural};
 use crate::bcl::Library;
 use crate::bcl::net::EndPoints;
 use crate::clr::fields::{Definition, Types};
@@ -157,7 +157,7 @@ impl Reader<'_> {
             }
         }
         if unread.0 > 0 {
-            let text = format!("incoming requests: whether {} in use cannot be read", plural(unread.0, "HttpContext"));
+            let text = format!("incoming requests: whether {} {} in use cannot be read", plural(unread.0, "HttpContext"), be(unread.0));
             notes.add(Missing::Async, unread.1, text);
         }
         if open.is_empty() {

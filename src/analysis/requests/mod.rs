@@ -124,13 +124,13 @@ pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsRep
             let is = |object: &Addr| garbage.as_ref().is_none_or(|garbage| !garbage.contains(object));
             found.into_iter().filter(|(object, _)| is(object)).collect()
         };
-        let busy = noted(reader.connections(&live(connections)), "connections of HTTP", &notes).unwrap_or_default();
-        let (pools, queued) = noted(reader.pools(&live(pools), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
-        let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
+        let busy = noted(reader.connections(&live(connections)), "HTTP connections", &notes).unwrap_or_default();
+        let (pools, queued) = noted(reader.pools(&live(pools), &busy), "HTTP connection pools", &notes).unwrap_or_default();
+        let answered = noted(reader.answered(&of(NetType::Response)), "HTTP responses", &notes).unwrap_or_default();
         let messages = of(NetType::Request);
         all.grow(len64(messages.len()));
         let outgoing = reader.requests(&messages, &busy, &queued, &answered, &boxes);
-        report.requests.extend(noted(outgoing, "requests of HTTP", &notes).unwrap_or_default());
+        report.requests.extend(noted(outgoing, "HTTP requests", &notes).unwrap_or_default());
         report.pools = pools;
         report.sockets = sockets::sockets(library, &sockets, &notes);
         for socket in &mut report.sockets {
@@ -259,7 +259,7 @@ impl Reader<'_> {
     fn authority(&self, object: Addr) -> Option<String> {
         let types = self.library.types();
         let mt = self.library.method_table(object)?;
-        let field = |names| noted(types.field_at(mt, names), "servers of connection pools", self.notes);
+        let field = |names| noted(types.field_at(mt, names), "connection pool servers", self.notes);
         let host = self.library.string(object, field("<IdnHost>k__BackingField|IdnHost|_idnHost")?)?;
         let port = self.library.i32(object, field("<Port>k__BackingField|Port|_port")?)?;
         Some(format!("{host}:{port}"))
@@ -300,7 +300,7 @@ impl Reader<'_> {
             let mut text = |field: FieldAt, names_of: &'static str| {
                 let part = self.library.reference(*object, field)?;
                 let mt = self.library.method_table(part)?;
-                let bind = || noted(self.library.types().field_at(mt, names_of), "requests of HTTP", self.notes);
+                let bind = || noted(self.library.types().field_at(mt, names_of), "HTTP requests", self.notes);
                 let name = (*names.entry(mt).or_insert_with(bind))?;
                 self.library.string(part, name)
             };

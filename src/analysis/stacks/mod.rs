@@ -132,7 +132,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     gaps.note(&notes);
     if total == 0 && !(query.threads.is_empty() && query.methods.is_empty()) {
         let what = if query.methods.is_empty() {
-            "no managed thread has one of these ids and a stack"
+            "no managed thread with one of these ids has a stack"
         } else {
             "no thread has such a method on its stack"
         };
@@ -418,7 +418,7 @@ impl<'r> Reporter<'r> {
     fn slot(&self, slot: &FrameSlot, frame_register: Option<u8>) -> Option<StackRootModel> {
         let (address, location) = (slot.location.address(), slot.location.text(self.runtime.file().facts.arch, frame_register));
         let Some(value) = slot.value else {
-            let what = format!("what the stack holds at {location} is not in the dump");
+            let what = format!("the contents of {location} are not in the dump");
             self.notes.add(Missing::Stacks, address, what);
             return Some(self.root(location, address, None, (slot.interior, slot.pinned, true)));
         };

@@ -13,7 +13,7 @@ const SHARE: u64 = 10;
 /// The recursion on a stack.
 #[derive(Debug)]
 pub(crate) struct Recursion {
-    /// `Lab.Recurse → Lab.Other, about 12,400 times, begun by Lab.Program.Main(System.String[])`.
+    /// `Lab.Recurse → Lab.Other, about 12,400 times, started by Lab.Program.Main(System.String[])`.
     pub(crate) text: String,
     /// Number of repetitions of the cycle, or the number of frames if they have no cycle.
     pub(crate) times: u64,
@@ -50,7 +50,7 @@ pub(crate) fn recursion(stack: &ThreadStackModel) -> Option<Recursion> {
 
 /// Returns the end of the text: the method that began the recursion.
 fn begun(by: Option<&StackFrameModel>) -> String {
-    by.map(|f| format!(", begun by {}", label(f))).unwrap_or_default()
+    by.map(|f| format!(", started by {}", label(f))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -86,12 +86,12 @@ mod tests {
         let is = |names: &str, expected: &str| assert_eq!(text(names, false).as_deref(), Some(expected));
         assert_eq!(text("", false), None);
         is("mg", "g, about 2 frames");
-        is(&format!("mg{}rx", "ro".repeat(1200)), "r → o, about 1,200 times, begun by g");
+        is(&format!("mg{}rx", "ro".repeat(1200)), "r → o, about 1,200 times, started by g");
         is(&"r".repeat(50), "r, about 50 times");
         // Recursion over a tree: no cycle, but few methods.
         let walk: String = (0..3000u32).map(|i| if i.wrapping_mul(2_654_435_761) >> 31 == 0 { 'l' } else { 'r' }).collect();
         let found = text(&format!("mg{walk}x"), false).unwrap();
-        assert!(found.starts_with("about 3,003 frames, most of them: ") && found.ends_with(" times, begun by g"), "{found}");
-        assert_eq!(text(&format!("mg{}", "r".repeat(30)), true).as_deref(), Some("r, at least 30 times, begun by g"));
+        assert!(found.starts_with("about 3,003 frames, most of them: ") && found.ends_with(" times, started by g"), "{found}");
+        assert_eq!(text(&format!("mg{}", "r".repeat(30)), true).as_deref(), Some("r, at least 30 times, started by g"));
     }
 }

@@ -6,7 +6,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, Collector, total};
+use crate::base::{Addr, Collector, thousands, total};
 use crate::memory::hex;
 use crate::model::NamedCount;
 use crate::session::{Error, Heap, Runtime};
@@ -155,5 +155,7 @@ fn allocated_less(old: &Runtime, new: &Runtime) -> Option<String> {
         .filter(|(_, was, is)| is < was)
         .collect();
     less.sort_unstable();
-    less.first().map(|(thread, was, is)| format!("what the thread at {thread} allocated falls from {was} to {is} bytes"))
+    less.first().map(|(thread, was, is)| {
+        format!("what the thread at {thread} allocated falls from {} to {} bytes", thousands(*was), thousands(*is))
+    })
 }

@@ -1,7 +1,7 @@
 //! Messages of findings.
 
 use super::sink::{Detail, Found};
-use crate::base::{Addr, Name};
+use crate::base::{Addr, Name, plural};
 use crate::gc::Walker;
 use crate::model::{FindingId, FindingModel};
 use crate::session::Namer;
@@ -42,8 +42,10 @@ fn message(f: &Found, type_name: Option<&Name>) -> String {
         FindingId::ObjectBadMethodTable => {
             let why = match f.detail {
                 Detail::Ends(end) => format!("an object of that type would end at {end}, which does not match what follows"),
-                Detail::Gap(_, Some(before)) => format!("{number} bytes hold no object, or the length of the one at {before} is wrong"),
-                _ => format!("{number} bytes hold no object"),
+                Detail::Gap(_, Some(before)) => {
+                    format!("{} without an object follow, or the length of the object at {before} is wrong", plural(number, "byte"))
+                }
+                _ => format!("{} without an object follow", plural(number, "byte")),
             };
             format!("{object} has {related} where its method table should be; {why}")
         }

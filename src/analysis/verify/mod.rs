@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Missing, NoteKind, top_or_all, total};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Missing, NoteKind, be, plural, thousands, top_or_all, total};
 use crate::clr::header::Headers;
 use crate::gc::{Gc, MAX_GAPS, ObjectStarts, SegmentIndex, Walker, coverage, note_walks};
 use crate::model::{
@@ -104,7 +104,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let lacking = sum(|s| s.allocated_bytes).saturating_sub(sum(|s| s.captured_bytes));
         let inside = lacking.saturating_sub(coverage.absent_bytes);
         if inside > 0 {
-            let what = format!("{inside} bytes inside of objects are not in the dump");
+            let what = format!("{} inside of objects {} not in the dump", plural(inside, "byte"), be(inside));
             notes.add(Missing::Objects, None, what.clone());
             unavailable.add(VerifyCheck::References, what);
         }
@@ -241,18 +241,18 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     notes.take(entries.finalizers(gc));
     let sync_entries = entries.sync_blocks(notes);
     if sync_entries > 0 {
-        notes.add(Missing::Locks, None, format!("{sync_entries} entries of the sync table are not in the dump"));
+        notes.add(Missing::Locks, None, format!("entries of the sync table that are not in the dump: {}", thousands(sync_entries)));
     }
     gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [
-        (VerifyCheck::Objects, absent.uncertain, "objects follow memory that is not in the dump, so that their starts are uncertain"),
-        (VerifyCheck::SyncBlocks, sync_entries, "entries of the sync table are not in the dump"),
-        (VerifyCheck::Cards, absent.cards, "cards are not in the dump"),
-        (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump were not checked"),
-        (VerifyCheck::References, absent.layouts, "objects have a type whose references are unknown"),
+        (VerifyCheck::Objects, absent.uncertain, "objects whose starts are uncertain, after memory that is not in the dump"),
+        (VerifyCheck::SyncBlocks, sync_entries, "entries of the sync table that are not in the dump"),
+        (VerifyCheck::Cards, absent.cards, "cards that are not in the dump"),
+        (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump"),
+        (VerifyCheck::References, absent.layouts, "objects of types whose references are unknown"),
     ];
     for (check, n, why) in left_out.into_iter().filter(|(_, n, _)| *n > 0) {
-        unavailable.add(check, format!("{n} {why}"));
+        unavailable.add(check, format!("{why}: {}", thousands(n)));
     }
     for (index, walk) in &tools.map.walks.iter().filter(|(_, w)| w.gaps.len() >= MAX_GAPS).collect::<Vec<_>>() {
         let segment = tools.map.heap.segment(*index).map_or(walk.segment, |s| s.address);

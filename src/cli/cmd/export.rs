@@ -107,7 +107,7 @@ impl Command for Export {
         example("export gcdump DUMP OUT", "for PerfView, Visual Studio and dotnet-gcdump report"),
         example("export parquet DUMP OUT", "a folder of tables: duckdb -c \"select * from 'OUT/types.parquet'\""),
         example("export csv --tables objects --fields _stringLength DUMP OUT", "objects with the values of chosen fields as columns"),
-        example("export heapsnapshot --min-retained 1M DUMP OUT", "what a browser opens of a large heap"),
+        example("export heapsnapshot --min-retained 1M DUMP OUT", "the part of a large heap that a browser can open"),
     ];
     const NAMES_OUTPUT: bool = true;
     type Report = ExportReport;
@@ -304,7 +304,11 @@ impl Export {
 
 /// Adds to the error `e` the options that help if the graph is too large for the format.
 fn smaller(e: io::Error) -> io::Error {
-    if e.kind() == io::ErrorKind::InvalidInput { io::Error::new(e.kind(), format!("{e}: --under and --min-retained")) } else { e }
+    if e.kind() == io::ErrorKind::InvalidInput {
+        io::Error::new(e.kind(), format!("{e} with --under ADDR or --min-retained BYTES"))
+    } else {
+        e
+    }
 }
 
 /// Returns the dump's name with another extension: `crash.dmp.zst` becomes `crash.heapsnapshot`.

@@ -37,7 +37,7 @@ impl Command for Index {
     const NAME: &'static str = "index";
     const GROUP: Group = Group::Tools;
     const EXAMPLES: &'static [Example] =
-        &[example("index DUMP -o OUT", "for a dump that is asked often; without -o, DUMP.gcindex, where all commands look for it")];
+        &[example("index DUMP -o OUT", "for a dump that you query often; without -o, DUMP.gcindex, where all commands look for it")];
     const NAMES_OUTPUT: bool = true;
     type Report = IndexReport;
 

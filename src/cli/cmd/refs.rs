@@ -82,7 +82,7 @@ impl Command for Refs {
     const NAME: &'static str = "refs";
     const GROUP: Group = Group::Holders;
     const EXAMPLES: &'static [Example] = &[
-        example("refs ADDR DUMP", "what points at this object, and at what it points"),
+        example("refs ADDR DUMP", "what points at this object, and what it points at"),
         example("refs --in --retained ADDR DUMP", "which objects point at it, with what they retain"),
         example("refs --type Lab.Dog --in DUMP", "which fields of which types point at objects of this type"),
         example("refs --young DUMP", "which older objects point at younger ones, and how many cards are set"),

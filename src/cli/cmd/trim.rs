@@ -109,7 +109,7 @@ impl Command for Trim {
             let lacking = report.modules.iter().filter(|m| m.needed_for.iter().any(|need| *need != ModuleNeed::Runtime)).count();
             if lacking > 0 {
                 let what = format!(
-                    "the copy does not have what answers need of {}: gcdump modules --needed lists what was not found, or cannot be verified",
+                    "the copy does not have the memory of {} that answers need: gcdump modules --needed lists files that were not found or cannot be verified",
                     plural(len64(lacking), "module")
                 );
                 notes.add(Missing::File, None, what);

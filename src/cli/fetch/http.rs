@@ -11,7 +11,7 @@ use ureq::http::{Response, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-use crate::base::{Progress, cancel};
+use crate::base::{Progress, cancel, in_units};
 
 /// Maximum number of redirects followed.
 const REDIRECTS: u32 = 5;
@@ -134,7 +134,7 @@ impl<'p> Client<'p> {
             match ended {
                 None => return Ok(done),
                 Some(why) if tries >= TRIES || done == begun => {
-                    let cut = format!("cut off after {done} bytes: {why}");
+                    let cut = format!("cut off after {}: {why}", in_units(done));
                     return Err(Trouble::Failed(if tries > 1 { format!("{cut}, on attempt {tries}") } else { cut }));
                 }
                 Some(_) => {}
@@ -165,7 +165,10 @@ impl<'p> Client<'p> {
                 return Err(too_large(most));
             }
             let Some(left) = self.left.get().checked_sub(crate::base::len64(read)) else {
-                return Err(Trouble::Refused(format!("all files together have more than {} bytes (--max-download)", self.most)));
+                return Err(Trouble::Refused(format!(
+                    "all files together have more than {}; --max-download BYTES allows more",
+                    in_units(self.most)
+                )));
             };
             self.left.set(left);
             to.write_all(bytes).map_err(Trouble::Disk)?;
@@ -224,7 +227,7 @@ impl std::fmt::Debug for Answer {
 }
 
 fn too_large(most: u64) -> Trouble {
-    Trouble::Refused(format!("it has more than {most} bytes"))
+    Trouble::Refused(format!("it has more than {}", in_units(most)))
 }
 
 fn is_late(deadline: Option<Instant>) -> bool {

@@ -128,7 +128,7 @@ impl<'f> Fetcher<'f> {
             return Ok(file.model(FetchOutcome::NotAsked, vec![why.into()]));
         };
         let Some(name) = plain_name(&file.name) else {
-            return Ok(file.model(FetchOutcome::NotAsked, vec!["its name is not a file name".into()]));
+            return Ok(file.model(FetchOutcome::NotAsked, vec!["its name cannot be the name of a file".into()]));
         };
         let mut found = Outcome::default();
         for url in self.urls(file, id, name) {
@@ -309,7 +309,7 @@ impl Outcome {
         let mut reasons = self.reasons;
         if !self.asked {
             let why = "public sources are asked for files of the framework only; --symbol-server URL names another source";
-            reasons.push(if file.is_framework { "none of the given sources can be asked for it".into() } else { why.into() });
+            reasons.push(if file.is_framework { "no given source has files of this kind".into() } else { why.into() });
         }
         file.model(outcome, reasons)
     }

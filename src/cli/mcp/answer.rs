@@ -231,7 +231,7 @@ fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
         });
     }
     if let Some(start) = data.get("next_start").and_then(Value::as_u64) {
-        notes.push(format!("More follow: the same with start = {start}."));
+        notes.push(format!("More rows follow: repeat the call with start = {start}."));
     } else if let (Some(rows), false) = (line.most_rows(), tool.rows.is_empty()) {
         let cut = lists(data).into_iter().filter(|(_, length)| *length >= rows).map(|(name, _)| name).collect::<Vec<_>>();
         let options = tool.rows.iter().map(|rows| format!("{} (at most {})", rows.option, rows.most)).collect::<Vec<_>>();

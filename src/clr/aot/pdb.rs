@@ -158,7 +158,8 @@ impl File {
         // Prefer the age in the DBI header. Tools that modify the PDB increment the age in the information stream.
         let age = debug.age().unwrap_or(information.age);
         let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
-        let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules PATH) identifies its PDB")?;
+        let wanted =
+            wanted.ok_or("neither the dump nor a file of the module identifies its PDB; --modules PATH with the module supplies its id")?;
         if id != wanted {
             return Err(format!("its id is {}; the module's is {}", hex(&id), hex(wanted)));
         }

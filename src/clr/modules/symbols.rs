@@ -121,7 +121,7 @@ pub(super) fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, 
     let len = len64(bytes.len());
     let pdb = Pdb::open(Source::File { bytes, offset: 0, len }).map_err(|_| "it is not a portable PDB")?;
     let Some(named) = named else {
-        return Err("neither the dump nor a file of the module (--modules PATH) identifies its PDB".into());
+        return Err("neither the dump nor a file of the module identifies its PDB; --modules PATH with the module supplies its id".into());
     };
     if pdb.id() != named.id {
         return Err(format!("its id is {}; the module's is {}", hex(&pdb.id()), hex(&named.id)));

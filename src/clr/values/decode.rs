@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::enums::Enums;
 use super::plain::{self, Text};
 use super::{ArrayShape, ValueLimits};
-use crate::base::{Addr, CorElementType, Name, utf16};
+use crate::base::{Addr, CorElementType, Name, thousands, utf16};
 use crate::clr::fields::{Definition, Field, Types};
 use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::clr::render::TYPE_DESC;
@@ -310,8 +310,9 @@ impl Values {
         } else if info.is_array
             && let Some(shape) = self.array(&info, object)
         {
-            let lengths: Vec<String> = shape.dimensions.iter().map(|d| d.length.to_string()).collect();
-            out.text.text = format!("{} ({} elements)", out.text.text, lengths.join("×"));
+            let lengths: Vec<String> = shape.dimensions.iter().map(|d| thousands(d.length.into())).collect();
+            let elements = if lengths == ["1"] { "element" } else { "elements" };
+            out.text.text = format!("{} ({} {elements})", out.text.text, lengths.join("×"));
         } else if let Some(text) = self.texts.as_ref().and_then(|t| t.text(mt, object)) {
             out.text.text = format!("{} {}", out.text.text, text);
         }
@@ -382,7 +383,7 @@ impl Values {
     /// Raw bytes of a value of unknown layout.
     pub(super) fn raw(&self, place: &Place) -> Option<Decoded> {
         let Some(bytes) = place.bytes.filter(|n| *n > 0) else {
-            return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout not known>"));
+            return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout unknown>"));
         };
         if self.memory.hides_contents() {
             return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, Memory::HIDDEN));

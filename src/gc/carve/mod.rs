@@ -17,7 +17,9 @@ use std::sync::Arc;
 
 use super::walk::Walker;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural, thousands, total};
+use crate::base::{
+    Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, in_units, len64, plural, thousands, total,
+};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{CarvedModel, Generation, SegmentModel};
@@ -70,7 +72,7 @@ pub struct Searched {
 /// Returns a note that the GC's data `what` is unknown because the heap was carved.
 pub(super) fn lacks(code: Missing, what: &str) -> Notes {
     let mut notes = Notes::new();
-    notes.add(code, None, format!("{what} are not known: the heap was carved out of memory"));
+    notes.add(code, None, format!("{what} are unknown: the heap was carved out of memory"));
     notes
 }
 
@@ -126,16 +128,16 @@ impl Carved {
         let LeftOut { runs, objects, .. } = self.left_out;
         let left_out = match runs {
             0 => String::new(),
-            _ => format!("; {} in {} that nothing leads to left out", plural(objects, "object"), plural(runs, "range")),
+            _ => format!("; left out are {} in {} that no reference points to", plural(objects, "object"), plural(runs, "range")),
         };
         let references = match self.references {
             0 => String::new(),
-            all => format!(", {} of {} lead to objects", thousands(self.hits), plural(all, "reference")),
+            all => format!(", {} of {} point to objects", thousands(self.hits), plural(all, "reference")),
         };
         let what = format!(
-            "the heap was carved out of memory, since {}: {} in {}{references}{left_out}",
+            "the heap was carved out of memory, because {}: {} in {}{references}{left_out}",
             self.why,
-            plural(self.bytes(), "byte"),
+            in_units(self.bytes()),
             plural(len64(self.ranges.len()), "range"),
         );
         notes.add(Missing::Heap, None, what);

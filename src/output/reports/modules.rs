@@ -87,13 +87,13 @@ impl Report for ModulesReport {
         let listed = if self.shown.is_none() { format!(", {assemblies} of them managed") } else { String::new() };
         to.line(format!("{}{listed}", plural(self.total, "module")));
         if self.needed == 0 {
-            to.line("no file is needed: the dump has what answers read of them");
+            to.line("no module file is needed: the dump has everything that answers read from modules");
         } else {
             let (files, found) = (plural(self.needed, "file"), self.needed.saturating_sub(self.needed_not_found));
-            to.line(format!("{files} needed for what the dump does not have, {found} of them found"));
+            to.line(format!("{files} needed for memory that the dump does not have, {found} of them found"));
         }
         if self.needed_not_found > 0 && self.fetched.is_none() {
-            to.line("gcdump modules --fetch downloads the others; gcdump help files says where files are looked for");
+            to.line("gcdump modules --fetch downloads the others; gcdump help files says where gcdump looks for files");
         }
         let Some(fetched) = &self.fetched else { return };
         to.gap_if(!fetched.is_empty());

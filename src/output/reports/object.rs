@@ -261,7 +261,7 @@ impl Report for ObjectReport {
             to.table(Table::new(delegate.parts.iter(), part_columns()));
             let shown = number(&delegate.parts);
             if shown < delegate.part_count {
-                to.line(format!("Showing {} of {} parts (--items N)", count(shown), count(delegate.part_count)));
+                to.line(format!("Showing {} of {} parts (--items N shows more)", count(shown), count(delegate.part_count)));
             }
         }
         if let Some(c) = self.collection.as_ref().filter(|c| !c.items.is_empty()) {
@@ -269,7 +269,7 @@ impl Report for ObjectReport {
             to.table(Table::new(c.items.iter(), item_columns(c.items.iter().any(|i| i.key.is_some()))));
             let shown = number(&c.items);
             if shown < c.count {
-                to.line(format!("Showing {} of {} elements (--items N)", count(shown), count(c.count)));
+                to.line(format!("Showing {} of {} elements (--items N shows more)", count(shown), count(c.count)));
             }
         }
         for part in &self.truncated {

@@ -185,7 +185,7 @@ fn source(file: Option<&str>, line: Option<u32>) -> String {
 
 fn root(r: &StackRootModel) -> String {
     let object = r.object.map_or_else(|| "not in the dump".into(), |o| o.to_string());
-    let marks = [(r.interior, "interior"), (r.pinned, "pinned"), (!r.precise, "may be none")];
+    let marks = [(r.interior, "interior"), (r.pinned, "pinned"), (!r.precise, "conservative")];
     let marks: Vec<&str> = marks.into_iter().filter(|m| m.0).map(|m| m.1).collect();
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
     format!("        {:<16} {object} {}{marks}", r.location, r.type_name.as_ref().map_or("?", Name::shown))
@@ -214,7 +214,7 @@ fn local_lines(locals: &[ArgumentModel]) -> Vec<String> {
     };
     let (left_out, shown): (Vec<&ArgumentModel>, Vec<&ArgumentModel>) = locals.iter().partition(|a| a.value.is_none() && unnamed(a));
     let title = (!locals.is_empty()).then(|| "      locals".to_string());
-    let more = (!left_out.is_empty()).then(|| format!("        {} with neither a name nor a value", left_out.len()));
+    let more = (!left_out.is_empty()).then(|| format!("        {} without a name and a value", left_out.len()));
     title.into_iter().chain(shown.into_iter().map(argument)).chain(more).collect()
 }
 
@@ -251,7 +251,7 @@ fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
         to.line(format!("  in the P/Invoke {method}"));
     }
     if !f.at_fault && !f.frames.is_empty() {
-        to.line("  where it was raised is not in the dump; frames from the handler of the signal:");
+        to.line("  the registers at the fault are not in the dump; frames from the signal handler on:");
     }
     if !f.frames.is_empty() {
         to.table(Table::new(&f.frames, native_columns()));
@@ -321,7 +321,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
         to.table(Table::new(shown, frame_columns()));
     }
     if more > 0 {
-        to.line(format!("  … {} (see --json)", plural(more, "more frame")));
+        to.line(format!("  … {} (--json lists all)", plural(more, "more frame")));
     }
     for gap in gaps(t) {
         to.line(format!("  not precise: {}", gap.reason));
