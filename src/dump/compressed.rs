@@ -1,4 +1,4 @@
-//! Decompresses dumps into an unlinked temporary file, or into a file of a cache, which is then mapped.
+//! Decompresses dumps into an unlinked temporary file or into a file of a cache, and maps the result.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -23,7 +23,7 @@ pub trait Cache: Debug + Send + Sync {
 pub enum Found {
     /// The file with the decompressed dump.
     Kept(File),
-    /// The cache does not have the dump yet. It will keep the draft once the decompressed dump has been written to it.
+    /// The cache does not have the dump yet. The caller writes the decompressed dump into this draft, and the cache keeps the draft.
     New(Box<dyn Draft>),
     /// The cache does not have the dump and will not keep it.
     None,
@@ -49,7 +49,7 @@ pub trait Draft: Debug {
 
 /// Size of the buffer for decompressed data, in bytes. When a decoder fails, the output that is still in this buffer is lost.
 const BUFFER: usize = 128 << 10;
-/// Maximum number of compressed bytes that a decoder is given at once. Reported offsets of damage are exact to this number.
+/// Maximum number of compressed bytes that a decoder is given at once. A reported offset of damage may be wrong by this number of bytes.
 const INPUT: usize = 64 << 10;
 
 /// The largest window that libzstd accepts: 2 GiB on 64-bit hosts, as `zstd --long=31` writes.
@@ -166,8 +166,8 @@ fn unpack(
         return Ok(first);
     }
     drop(first);
-    // The second attempt accepts any window, because a small dump may declare a large one. The decoder needs no more memory for the window
-    // than for the decompressed data, so limiting that data limits the memory.
+    // The second attempt accepts any window, because a small dump may declare a large window. The decoder needs no more memory for the window
+    // than for the decompressed data, so a limit on the decompressed data limits the memory.
     let whole = Decoding { limit: window.min(limit), window_log: WINDOW_LOG_MAX, ..small }.run();
     whole.map_err(|e| match e {
         DumpError::DecompressedTooLarge { path, .. } if window < limit => DumpError::WindowTooLarge { path, limit: window },

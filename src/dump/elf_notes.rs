@@ -95,8 +95,9 @@ pub(super) struct RawNote<'a> {
     pub(super) core: bool,
 }
 
-/// Alignment in bytes of the notes of a segment and of their descriptions: 4, also in 64-bit cores, or 8 if `segment`, the segment's
-/// `p_align`, is 8 (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). Some writers align only the segment to 8, not its notes.
+/// Alignment in bytes of the notes and descriptions in a segment. The alignment is 4, also in 64-bit cores, or 8 if `segment`, the segment's
+/// `p_align`, is 8 (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). Some writers align the segment to 8 but the notes to 4, so 8 is
+/// used only if at least as many notes are readable as with 4.
 pub(super) fn note_alignment(data: &Fields<'_>, segment: u64) -> u64 {
     // The owner name of each note ends with a NUL, which is usually missing if the alignment is wrong.
     let readable = |align: u64| raw_notes(data, align).take_while(|n| n.owner.last() == Some(&0) && n.desc_len <= data.len()).count();
@@ -256,7 +257,7 @@ fn auxv(desc: Fields<'_>, shape: Shape, out: &mut CoreNotes) {
     }
 }
 
-/// Decodes `siginfo_t`: signal, errno, code, then fields that depend on them.
+/// Decodes `siginfo_t`: signal, errno, code, then fields that depend on the signal and code.
 fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     const SI_KERNEL: u32 = 0x80;
     let (Some(signal), Some(code)) = (desc.u32(0), desc.u32(8)) else { return };
@@ -320,8 +321,8 @@ impl CoreNotes {
 
     /// The signal that ended the process, if any.
     ///
-    /// Measured: createdump records `pr_cursig` and NT_SIGINFO only if a signal started it; in a dump on request, `pr_cursig` is 0 and
-    /// NT_SIGINFO is absent or has signal 0. The kernel records the signal in every thread, the receiving thread first. gcore leaves
+    /// Measured: createdump records `pr_cursig` and NT_SIGINFO only if a signal started createdump. In a dump on request, `pr_cursig` is 0 and
+    /// NT_SIGINFO is absent or has signal 0. The kernel records the signal in every thread and writes the receiving thread first. gcore leaves
     /// `pr_cursig` 0 and writes an NT_SIGINFO per thread with the SIGSTOP that gdb sent, which is not a crash.
     pub(super) fn crash(&self) -> Option<Crash> {
         let first = self.threads.iter().find(|t| ends_process(t.signal));
@@ -356,7 +357,7 @@ fn ends_process(signal: u32) -> bool {
 }
 
 impl Crash {
-    /// Name of `si_code`, the cause of the signal (`siginfo.h` of Linux); `None` if the dump does not record it, or for other values.
+    /// Name of `si_code`, the cause of the signal (`siginfo.h` of Linux); `None` if the dump does not record a code, or if its name is unknown.
     pub(crate) fn signal_code_name(&self) -> Option<&'static str> {
         let code = self.signal_code?;
         let names: &[&'static str] = match self.code {

@@ -11,7 +11,7 @@ use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use super::files::regular;
 
-/// The largest page size in bytes of the supported hosts, of which every page size is a divisor.
+/// The largest page size in bytes of the supported hosts. It is a multiple of every other page size, so multiples of it are page boundaries.
 #[cfg(unix)]
 const RELEASED_PAGE: u64 = 64 << 10;
 
@@ -49,7 +49,7 @@ impl Bytes {
         Ok(Bytes::Mapped(map))
     }
 
-    /// Maps the `len` bytes at `offset` of the file at `path`. `None` if they run past its end.
+    /// Maps the `len` bytes at `offset` of the file at `path`. `None` if the bytes run past the end of the file.
     ///
     /// # Errors
     /// Fails as [`Bytes::map_path`] does.

@@ -7,7 +7,7 @@ use crate::base::hash::Map;
 use crate::base::{Endian, Limits, utf16};
 
 /// Maximum total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB. Without this limit, many entries of
-/// a hostile file could refer to one long string and multiply it.
+/// a hostile file could refer to one long string, which would be copied for each entry.
 const MAX_STRINGS: u64 = 64 << 20;
 
 /// Reads strings within a budget.
@@ -24,8 +24,8 @@ impl Strings {
         Strings { each: limits.string_bytes, left: MAX_STRINGS.min(file.len()) }
     }
 
-    /// The length-prefixed UTF-16 string at `offset` of the file, up to a NUL. The limits and the end of the file cut it. Unpaired surrogates
-    /// are escaped: see [`utf16`].
+    /// The length-prefixed UTF-16 string at `offset` of the file, up to a NUL. The string is cut at the limits and at the end of the file.
+    /// Unpaired surrogates are escaped: see [`utf16`].
     fn read(&mut self, file: Fields<'_>, offset: u64) -> Option<String> {
         let declared = u64::from(file.u32(offset)?);
         let bytes = file.clamped(offset.saturating_add(4), declared.min(self.each).min(self.left));

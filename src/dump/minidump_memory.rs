@@ -78,7 +78,7 @@ fn add(reading: &Reading<'_>, memory: &mut MemoryLists, start: u64, len: u64, of
     }
 }
 
-/// Number of ranges that overlap a range with a lower or equal start. They are kept: `Memory::new` resolves overlaps.
+/// Number of ranges that overlap a range with a lower or equal start. Overlapping ranges are kept, because `Memory::new` resolves overlaps.
 fn overlaps(ranges: &[CapturedRange]) -> usize {
     let mut spans: Vec<(u64, u64)> = ranges.iter().map(|r| (r.start.0, r.start.plus(r.len).0)).collect();
     spans.sort_unstable();

@@ -454,7 +454,7 @@ impl Memory {
     }
 
     /// Reads the runtime pointer at `address`, to follow it. `None` if the pointer is absent from the dump, null, or not a valid address.
-    /// An invalid pointer is reported here, because failed reads through it are not.
+    /// Reports an invalid pointer, because later reads at an address that cannot be mapped are not reported as missing memory.
     pub(crate) fn link(&self, address: Addr) -> Option<Addr> {
         self.link_or_null(address).filter(|to| !to.is_null())
     }

@@ -155,7 +155,7 @@ fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegis
             let value = Fields::new(desc, shape.endian).word(at, shape.ptr);
             match value.is_some_and(|value| address(value) || has_no_text(value)) {
                 true => blank_but(desc, &[(0, 4), (code, 4), (at, word)]),
-                // The code is zeroed as well: readers would otherwise report the zeroed address as the fault address 0.
+                // The code is zeroed as well, because readers would otherwise report the zeroed address as the fault address 0.
                 false => blank_but(desc, &[(0, 4)]),
             }
         }
