@@ -27,7 +27,7 @@ pub(crate) mod tag {
 
 /// The Unix epoch in ticks of 100 ns since the year 1.
 pub(crate) const EPOCH: i64 = 621_355_968_000_000_000;
-/// Prefix of the collection log in a file that gcdump wrote and that lacks objects, references or roots. The reason follows the prefix.
+/// Prefix of the collection log in a file that gcdump wrote although objects, references or roots were missing. The reason follows the prefix.
 pub(crate) const PARTIAL: &str = "partial: ";
 /// Maximum number of characters of the reason that are kept.
 const MAX_REASON: usize = 1024;

@@ -131,7 +131,7 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
     fn decide(&self, roots: impl Iterator<Item = u32>) -> (Vec<u32>, Vec<u32>) {
         let graph = self.edges.graph();
         let mut left = (graph.edges() / FORWARD_SHARE).max(FORWARD_LEAST);
-        // Nodes visited so far, except those visited from leading and undecided roots: none of them leads to a reached node.
+        // The nodes visited from roots that are neither leading nor undecided. No such node leads to a node that the backward search reached.
         let mut seen = BitSet::new(graph.nodes());
         let (mut leading, mut undecided) = (Vec::new(), Vec::new());
         // `met` has the nodes visited from one root. `way` is the search stack: each node with the number of its edges that were followed.
@@ -182,13 +182,13 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
     }
 }
 
-/// Forward searches follow at most this fraction of the graph's edges (1/64), which takes a few milliseconds. A backward search takes
-/// hundreds.
+/// Forward searches follow at most this fraction of the graph's edges (1/64), which takes a few milliseconds. A backward search takes hundreds of
+/// milliseconds.
 const FORWARD_SHARE: u32 = 64;
 /// Minimum number of edges that forward searches may follow, for small graphs.
 const FORWARD_LEAST: u32 = if cfg!(test) { 12 } else { 1 << 14 };
 
-/// The `roots` that reach `target` along edges for which `open` returns true, and paths from the best of them by `rank`, at most `limit`.
+/// The `roots` that reach `target` along edges for which `open` returns true, and at most `limit` paths, from the roots with the best ranks.
 ///
 /// Searches backwards and continues past roots, so a path may begin at one root and pass through another. Each node is visited once, so paths
 /// may share their last nodes.
@@ -258,7 +258,7 @@ pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u
 pub struct Closure {
     /// The number of nodes.
     pub nodes: u64,
-    /// The sum of their sizes, saturating.
+    /// The sum of the nodes' sizes, saturating.
     pub size: u64,
 }
 

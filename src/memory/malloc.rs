@@ -163,8 +163,8 @@ impl MallocHeap {
         };
         let mut found = MallocUse { used: Sum::default(), free: Sum::default(), left_bytes: 0 };
         let (mut at, mut head) = (first, blocks.head(first)?);
-        // If the accessible part is larger than the heap, zeros follow the top chunk. The zeros lack `PREV_INUSE`, so the top chunk is counted as
-        // free. At most a page of zeros is accepted and counted in `left_bytes`.
+        // If the accessible part is larger than the heap, zeros follow the top chunk. `PREV_INUSE` is not set in the zeros, so the top chunk is
+        // counted as free. At most a page of zeros is accepted and counted in `left_bytes`.
         loop {
             let size = head & !FLAGS;
             let next = at.plus(size);

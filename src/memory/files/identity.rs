@@ -11,7 +11,7 @@ use crate::memory::pe::PeHeaders;
 
 /// Valid lengths in bytes of a build ID. SHA-1 has 20, MD5 and UUID 16, and lld's `fast` style 8.
 const BUILD_ID: std::ops::RangeInclusive<usize> = 8..=64;
-/// What the key of a portable PDB has in place of the age.
+/// The text that replaces the age in the key of a portable PDB.
 const PORTABLE: &str = "ffffffff";
 
 /// The identity of a file.

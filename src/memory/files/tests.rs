@@ -40,7 +40,7 @@ fn a_matching_file_fills_read_only_pages_and_unmodified_writable_ones() {
     assert!(inside > 8, "{inside}");
 }
 
-/// If the dump lacks the headers of an image, the relocated pointers in RELRO show whether a file is the right one.
+/// If the dump does not have the headers of an image, the relocated pointers in RELRO show whether a file is the right one.
 #[test]
 fn contents_prove_a_file_without_headers_in_the_dump() {
     let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
