@@ -22,7 +22,7 @@ mod tests {
 
     use super::*;
 
-    /// Sequences of keys: addresses, then two whose keys collide with fixed hash constants.
+    /// Three sequences of keys. The first consists of addresses. The keys of the other two collide if the hash constants are fixed.
     const CHOSEN: [fn(u64) -> u64; 3] =
         [|i| 0x7f00_0000_0000 + 8 * i, |i| i << 43, |i| (7 << 31 | i << 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)];
 

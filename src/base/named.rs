@@ -37,7 +37,7 @@ use std::fmt;
 /// }
 /// ```
 ///
-/// They have one more value, `Unknown(n)`, printed and serialized as `unknown-77`, so that an unknown number is neither lost nor mistaken
+/// Open enums have one more value, `Unknown(n)`, printed and serialized as `unknown-77`, so that an unknown number is neither lost nor mistaken
 /// for another. Open enums occur only in answers, so they have no `ALL`, `FromStr` or `ValueEnum`. The `name()` of `Unknown` is `unknown`.
 macro_rules! named_enum {
     (

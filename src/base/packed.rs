@@ -43,8 +43,8 @@ macro_rules! small {
 }
 small!(u8, u16);
 
-/// 64-bit numbers, each stored as a small integer if it fits. The other numbers are in a separate array, in order; the position of one
-/// there is the number of large numbers before it.
+/// 64-bit numbers, each stored as a small integer if it fits. The large numbers are in a separate array, in the same order. So the position of a
+/// large number in that array is the number of large numbers before it.
 #[derive(Clone)]
 pub(crate) struct Packed<S: Small> {
     small: Array<S>,

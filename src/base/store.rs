@@ -3,8 +3,8 @@
 //! The disk may fill up at any time, but most code that builds the heap graph does not return errors. So code that runs out of room unwinds
 //! like [cancelled work](super::cancel), up to the call of [`caught`] that requested the answer.
 //!
-//! No crate is used, because a [`Buffer`] is either a vector or a mapped temporary file, so that each algorithm of `src/graph` is written
-//! once.
+//! No crate is used, because a [`Buffer`] must be able to be either a vector or a mapped temporary file. Each algorithm of `src/graph` is then
+//! written only once.
 
 use std::fmt;
 use std::io;
@@ -195,8 +195,8 @@ impl<T: Pod> Buffer<T> {
         self.make_room(more, self.len() / 2);
     }
 
-    /// Reserves room for `more` items. If the buffer has to move or a file has to grow, reserves room for `beyond` further items, since
-    /// each move costs time.
+    /// Reserves room for `more` items. If the buffer has to move or a file has to grow, reserves room for `beyond` further items, because each
+    /// move costs time.
     fn make_room(&mut self, more: usize, beyond: usize) {
         let needed = self.len().saturating_add(more);
         let room = needed.saturating_add(beyond);

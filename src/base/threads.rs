@@ -64,7 +64,8 @@ fn waiting(
 
 /// Starts `work` on a thread of `scope`, with a stack of `stack` bytes.
 ///
-/// # Errors The thread was not started. The caller has to do the work itself, or skip it.
+/// # Errors
+/// The thread was not started. The caller has to do the work itself, or skip it.
 pub(crate) fn start<'s, T: Send + 's>(
     scope: &'s Scope<'s, '_>,
     stack: Option<usize>,
@@ -76,14 +77,15 @@ pub(crate) fn start<'s, T: Send + 's>(
 
 /// Starts `work` on a detached thread called `name`.
 ///
-/// # Errors The thread was not started.
+/// # Errors
+/// The thread was not started.
 #[cfg(feature = "cli")]
 pub(crate) fn start_apart(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     allowed()?;
     Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
-/// Fails if the calling thread is the pool: other threads could not use it.
+/// Fails if the pool consists of the thread that made it, because other threads could not use such a pool.
 fn allowed() -> io::Result<()> {
     if ALONE.load(Ordering::Relaxed) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }

@@ -79,7 +79,8 @@ pub(crate) struct Holders {
     held: FxHashMap<ObjectId, Held>,
     /// For each object, the addresses of the static fields that refer to it, ascending, without duplicates.
     statics: FxHashMap<ObjectId, Vec<Addr>>,
-    /// For each static field, the object that contains it. For a static field outside of the heap, the last object before the field's address.
+    /// For each static field in a heap segment, the last object that starts at or before the field's address. The field is usually inside this
+    /// object; [`Holders::are_statics`] checks whether it is.
     containers: FxHashSet<ObjectId>,
 }
 

@@ -81,18 +81,18 @@ impl Budget {
         Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory) }
     }
 
-    /// Charges `n` steps: entries of tables and lists that are visited one by one. Returns whether they were left. After the first refusal,
-    /// all requests are refused, so that all searches end.
+    /// Charges `n` steps: entries of tables and lists that are visited one by one. Returns false if fewer steps are left. After the first
+    /// refusal, all requests are refused, so that all searches end.
     pub fn steps(&self, n: u64) -> bool {
         !self.steps.met() && self.steps.take(n)
     }
 
-    /// Charges `n` bytes to scan. Returns whether they were left. After the first refusal, all requests are refused.
+    /// Charges `n` bytes to scan. Returns false if fewer bytes are left. After the first refusal, all requests are refused.
     pub fn bytes(&self, n: u64) -> bool {
         !self.bytes.met() && self.bytes.take(n)
     }
 
-    /// Charges `n` bytes of this process's memory. Returns whether they were left. After a refusal, a smaller request may still succeed.
+    /// Charges `n` bytes of this process's memory. Returns false if fewer bytes are left. After a refusal, a smaller request may still succeed.
     pub fn memory(&self, n: u64) -> bool {
         self.memory.take(n)
     }
@@ -127,7 +127,7 @@ impl Disjoint {
         Disjoint(Allowance::new(dump_bytes.checked_div(entry_bytes).unwrap_or(0)))
     }
 
-    /// Charges `n` entries. Returns whether they were left. After the first refusal, all requests are refused.
+    /// Charges `n` entries. Returns false if fewer entries are left. After the first refusal, all requests are refused.
     pub fn take(&self, n: u64) -> bool {
         !self.0.met() && self.0.take(n)
     }

@@ -21,7 +21,7 @@ thread_local! {
 
 /// Steps of a loop between two checks; a power of two.
 const STEPS: u32 = 1 << 16;
-/// Ticks between two checks. They are fewer than [`STEPS`], because the work between two reads may take long.
+/// Ticks between two checks. The number is smaller than [`STEPS`], because the work between two reads may take long.
 const TICKS: u32 = 1 << 10;
 
 /// A handle that cancels work. Clones cancel the same work.
@@ -99,7 +99,7 @@ impl Cancel {
 
 /// Runs `work` and returns its value, or the reason of type `R` with which it called [`raise`]. Other panics continue to unwind.
 pub(in crate::base) fn caught<T, R: 'static>(work: impl FnOnce() -> T) -> Result<T, R> {
-    // Unwind safety: caches contain only complete values, since a value is stored after it is computed.
+    // Unwind safety: caches contain only complete values, because a value is stored after it is computed.
     catch_unwind(AssertUnwindSafe(work)).map_err(|thrown| match thrown.downcast::<R>() {
         Ok(reason) => *reason,
         Err(panic) => resume_unwind(panic),

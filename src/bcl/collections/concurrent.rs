@@ -137,8 +137,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// The work items in the local queue of a thread of the thread pool at `queue`, whose type is at `mt`. Slots whose item was taken are
-    /// null and omitted.
+    /// The work items in the `WorkStealingQueue` at `queue`, the local queue of a thread of the thread pool. `mt` is the method table of the
+    /// queue. Slots whose item was taken are null, and are left out.
     pub(crate) fn work_stealing_queue(&self, queue: Addr, mt: Addr, afford: &dyn Fn(u64) -> bool) -> Read<Vec<Addr>> {
         let fields = self.layouts().local.of(self.types(), mt)?;
         let array = there!(self.array_of(queue, fields.array));

@@ -93,7 +93,7 @@ pub(crate) struct Collections<'l> {
 }
 
 impl<'l> Collections<'l> {
-    /// Charges `n` steps: nodes that are visited, or elements that are read. Returns whether they were left.
+    /// Charges `n` steps: nodes that are visited, or elements that are read. Returns false if fewer steps are left.
     fn afford(&self, n: u64) -> bool {
         self.library.afford(n)
     }
