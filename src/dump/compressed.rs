@@ -56,7 +56,7 @@ const INPUT: usize = 64 << 10;
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
 /// The window that every decoder accepts by default, 128 MiB: all compression levels without `--long` need less.
 const WINDOW: u64 = 128 << 20;
-/// The largest window of the compression levels without `--ultra`. It is accepted whatever the memory limit.
+/// The largest window of the compression levels without `--ultra`. This window is accepted even if the memory limit is lower.
 const SMALL_WINDOW: u64 = 8 << 20;
 /// Bytes of window allowed for each compressed byte. Without this limit, a frame of a few bytes could require the largest window.
 const WINDOW_FACTOR: u64 = 16;
@@ -92,7 +92,7 @@ pub(super) enum DamageKind {
 }
 
 impl Damage {
-    /// Damage that the decoder found at byte `at` of the file, after it had written `written` bytes.
+    /// Damage that the decoder found at byte `at` of the file, after the decoder had returned `written` bytes.
     fn new(source: io::Error, format: Compression, at: u64, written: u64) -> Damage {
         let (name, cause, at_text) = (format.name(), source.to_string(), thousands(at));
         // These error names come from zstd and flate2.
@@ -266,7 +266,7 @@ pub(crate) fn sniff_inside(compressed: impl Read, format: Compression) -> Option
     Some(sniff(&first, len64(first.len())))
 }
 
-/// The decompressed size that the first zstd frame declares, so that an oversized dump is refused before it fills the disk.
+/// The decompressed size that the first zstd frame declares. Used to refuse an oversized dump before it fills the disk.
 fn declared_size(compressed: &[u8], format: Compression) -> Option<u64> {
     match format {
         Compression::Zstd => zstd::zstd_safe::get_frame_content_size(compressed).ok().flatten(),

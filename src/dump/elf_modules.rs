@@ -4,8 +4,8 @@ use super::{FileMapping, Module};
 use crate::base::Limits;
 use crate::base::hash::Map;
 
-/// Maximum gap in bytes between two mappings of one image. PE sections are mapped 64 KiB apart, ELF segments up to 2 MiB (the alignment of old
-/// linkers). Mappings farther apart are separate copies, or parts of a bundle that its host maps one by one.
+/// Maximum gap in bytes between two mappings of one image. PE sections are mapped 64 KiB apart, and ELF segments up to 2 MiB apart (the alignment
+/// of old linkers). Mappings with a larger gap are separate copies, or parts of a single-file program that the host maps one by one.
 const MAX_GAP: u64 = 4 << 20;
 
 /// Maximum distance in bytes from the headers of a PE image to its first section in loaded layout: coreclr on Linux aligns sections to

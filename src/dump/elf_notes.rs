@@ -150,8 +150,8 @@ pub(super) const SIGNAL_OF_THREAD: u64 = 12;
 pub(super) const NAME_BYTES: u64 = 16;
 /// Type of the last entry of the auxiliary vector (`elf.h`).
 pub(super) const AT_NULL: u64 = 0;
-/// Types of the auxiliary vector entries that gcdump uses: AT_PHDR, AT_BASE, AT_ENTRY, AT_EXECFN and AT_SYSINFO_EHDR. A redacted copy keeps
-/// only these.
+/// Types of the auxiliary vector entries that a redacted copy keeps: AT_PHDR, AT_BASE, AT_ENTRY, AT_EXECFN and AT_SYSINFO_EHDR. AT_RANDOM, which
+/// gcdump also reads, is not kept.
 pub(super) const AUXV_READ: [u64; 5] = [3, 7, 9, 31, 33];
 
 /// Offset of the 32-bit thread ID in `struct elf_prstatus`.
@@ -193,8 +193,8 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let registers_at = registers_at(shape);
     let word = shape.ptr.bytes();
     let register = |index: u64| desc.word(registers_at + index * word, shape.ptr);
-    // Indices of the instruction pointer and the stack pointer in the kernel's `user_regs_struct`, and the names of its first registers.
-    // The order of registers on other architectures is unverified, so those registers are left out.
+    // Indices of the instruction pointer and the stack pointer in the kernel's `user_regs_struct`, and the names of the first registers in this
+    // structure. The order of registers on other architectures is unverified, so their registers are left out.
     let (ip, sp, names): (u64, u64, &[&'static str]) = match arch {
         Arch::X64 => (16, 19, &registers::ELF_X64),
         Arch::Arm64 => (32, 31, &registers::ARM64),

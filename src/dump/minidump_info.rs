@@ -85,7 +85,8 @@ fn version(signature: Option<u32>, high: Option<u32>, low: Option<u32>) -> Optio
     Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]), u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])])
 }
 
-/// The build ID from a CodeView record. `RSDS`: GUID and age of the PDB, 20 bytes verbatim. `BpEL`: GNU build ID (ELF).
+/// The build ID from a CodeView record. A record with the signature `RSDS` contains the GUID and age of the PDB (20 bytes, verbatim). A record
+/// with the signature `BpEL` contains a GNU build ID (ELF).
 fn build_id(file: Fields<'_>, len: u32, at: u32) -> Option<Vec<u8>> {
     const MAX_BUILD_ID: u64 = 64;
     let record = Fields::new(file.slice(u64::from(at), u64::from(len))?, file.endian);

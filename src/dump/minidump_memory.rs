@@ -140,7 +140,7 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> Regions {
         let committed = state == COMMITTED;
         let region = MappedRegion {
             range: AddrRange::new(start, start.plus(size)),
-            // The protection is one bit, from PAGE_READONLY (2) to PAGE_EXECUTE_WRITECOPY (0x80). It is undefined for reserved regions.
+            // The protection is one bit, from PAGE_READONLY (2) to PAGE_EXECUTE_WRITECOPY (0x80). Reserved regions have no defined protection.
             read: committed && protection & 0xee != 0,
             write: committed && protection & 0xcc != 0,
             execute: committed && protection & 0xf0 != 0,

@@ -82,7 +82,7 @@ pub struct DumpFile {
     /// Regions of reserved but not committed addresses, from the memory info list of a minidump. ELF cores list such regions in `regions`,
     /// without any permission.
     pub reserved: Vec<MappedRegion>,
-    /// Loaded images: the module list of a minidump, or derived from NT_FILE in an ELF core.
+    /// Loaded images, from the module list of a minidump, or derived from the NT_FILE note of an ELF core.
     pub modules: Vec<Module>,
     /// File mappings (NT_FILE). Empty for minidumps.
     pub files: Vec<FileMapping>,
@@ -322,6 +322,6 @@ pub struct Crash {
     pub signal_code: Option<i32>,
     /// The thread's registers when the exception was raised (minidump).
     pub state: Option<Box<OsThread>>,
-    /// Exception parameters (minidump). For a CLR exception, the first is the HRESULT and the last the runtime's base.
+    /// Exception parameters (minidump). For a CLR exception, the first parameter is the HRESULT, and the last is the load address of the runtime.
     pub parameters: Vec<u64>,
 }

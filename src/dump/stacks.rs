@@ -106,7 +106,7 @@ impl<'d> ThreadStacks<'d> {
     }
 }
 
-/// The last of the ranges `sorted` by start that starts at or below `address`, if it contains the address.
+/// The range in `sorted` with the highest start at or below `address`, if the range contains the address.
 fn at(sorted: &[AddrRange], address: Addr) -> Option<AddrRange> {
     let last = sorted.partition_point(|r| r.start <= address).checked_sub(1)?;
     sorted.get(last).copied().filter(|r| r.contains(address))

@@ -123,7 +123,7 @@ fn build_id(memory: &Memory, notes: AddrRange) -> Option<Vec<u8>> {
     None
 }
 
-/// The `PT_LOAD` segments of an image. The part from the file is named by its permissions, the rest is `bss`.
+/// The parts of the `PT_LOAD` segments of an image. The part of a segment that is in the file is named by the permissions, the rest `bss`.
 pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
     let mut out = Vec::new();
     for s in segments(memory, image.base).unwrap_or_default().into_iter().filter(|s| s.kind == PT_LOAD) {
@@ -230,8 +230,8 @@ impl Tables {
         self.symbols.element(index, size)
     }
 
-    /// The value of a symbol and the address of its name. `Some(None)` if the image imports the symbol or it is thread-local; `None` if the
-    /// symbol table entry is absent from the dump.
+    /// The value of a symbol and the address of its name. `Some(None)` if the image imports the symbol, or if the symbol is thread-local; `None`
+    /// if the symbol table entry is absent from the dump.
     fn defined(&self, memory: &Memory, index: u64) -> Option<Option<(u64, Addr)>> {
         let at = self.symbol(memory.shape(), index);
         let name = self.strings.plus(u64::from(memory.u32(at).ok()?));

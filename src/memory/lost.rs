@@ -45,7 +45,7 @@ impl Memory {
         missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
     }
 
-    /// The lowest captured address, and the end of the highest one.
+    /// The lowest captured address, and the end of the highest captured range.
     pub(crate) fn bounds(&self) -> (u64, u64) {
         (self.pieces.first().map_or(0, |p| p.start), self.pieces.last().map_or(0, |p| p.end))
     }

@@ -24,7 +24,7 @@ const BRK: u64 = 1 << 30;
 const NEAR: usize = 64;
 /// Size and alignment in bytes of a heap of a thread arena (`HEAP_MAX_SIZE`).
 const HEAP: u64 = 64 << 20;
-/// Size in bytes of `heap_info`: since glibc 2.35, and before. The arena follows it.
+/// Size in bytes of `heap_info` since glibc 2.35, and in earlier versions. In the first heap of an arena, the arena follows `heap_info`.
 const INFO: [u64; 2] = [0x30, 0x20];
 /// Maximum size in bytes of `heap_info` and the arena before the first block.
 const ARENA: u64 = 0x1000;
@@ -208,7 +208,7 @@ impl Blocks<'_> {
         })
     }
 
-    /// Whether `first` is the start of a chain of valid blocks: [`SURE`] of them, or as many as reach exactly to `end`.
+    /// Whether `first` is the start of a chain of valid blocks. The chain has [`SURE`] blocks, or fewer if the last block ends exactly at `end`.
     fn is_start(&mut self, first: Addr, end: Addr) -> bool {
         let mut at = first;
         for _ in 0..SURE {

@@ -54,7 +54,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     out.u16(0);
 
     program_header(&mut out, shape, PT_NOTE, 0, notes_at, AddrRange::default(), notes.at())?;
-    // Sorted, so that a binary search finds the region that contains a range.
+    // The regions are sorted, so that a binary search finds the region that contains a range.
     let mut regions: Vec<&MappedRegion> = dump.regions.iter().collect();
     regions.sort_by_key(|r| r.range.start);
     for range in &placed {

@@ -9,7 +9,7 @@ use crate::base::{Addr, Shape, len64};
 use crate::dump::Bytes;
 use crate::memory::pe::PeHeaders;
 
-/// Valid lengths in bytes of a build ID. SHA-1 has 20, MD5 and UUID 16, and lld's `fast` style 8.
+/// Valid lengths in bytes of a build ID. Build IDs of the style SHA-1 have 20 bytes, MD5 and UUID have 16, and lld's `fast` has 8.
 const BUILD_ID: std::ops::RangeInclusive<usize> = 8..=64;
 /// The text that replaces the age in the key of a portable PDB.
 const PORTABLE: &str = "ffffffff";

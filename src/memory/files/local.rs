@@ -45,7 +45,7 @@ pub struct LocalFiles {
 #[derive(Debug)]
 struct Version {
     place: FilePlace,
-    /// The folder of the version. In an installation, it contains the files; in a package, they are in `runtimes` below it.
+    /// The folder of the version. The folder of an installation contains the files. In a package, the files are in `runtimes` below this folder.
     folder: PathBuf,
     version: String,
     /// Runtime identifier of a package, such as `linux-x64`; `None` in an installation.
