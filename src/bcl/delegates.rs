@@ -215,8 +215,8 @@ impl Delegates {
         exact.or_else(|| methods.name(names, desc))
     }
 
-    /// The name of the method of a call. Its `MethodDesc` is `desc`. In NativeAOT programs, `desc` is not needed, and the name has no
-    /// parameters.
+    /// The name of the method of a call. `desc` is the `MethodDesc` of the method. In NativeAOT programs, `desc` is not needed, and the name has
+    /// no parameters.
     fn method_name(&self, call: &Call, desc: Option<Addr>) -> Option<Name> {
         match self.types.names().native_aot() {
             Some(program) => program.method_at(call.entry),
@@ -224,7 +224,7 @@ impl Delegates {
         }
     }
 
-    /// The name of the method of a call. Its exact form has no parameters: `Lab.Program.<Main>b__0`.
+    /// The name of the method of a call. The exact form of the name has no parameters: `Lab.Program.<Main>b__0`.
     pub(crate) fn called(&self, call: &Call) -> Option<Name> {
         let name = self.method_name(call, self.desc(call))?;
         Some(Name::shown_as(parameters_of(&name).0, Some(name.to_string())))

@@ -16,9 +16,11 @@ pub struct Bfs {
 
 impl Bfs {
     /// Visits all nodes that the first group of sources reaches, then the other nodes that the second group reaches, and so on, until `meet`
-    /// returns false. `meet` is called once for each node, nearest first, sources included, with the search so far, which already has the path
-    /// to that node. The path to a node is a shortest one from the first group that reaches it; of equally long paths, the one from the
-    /// earliest source of the group.
+    /// returns false. `meet` is called once for each node, nearest first, sources included. Its first argument is the search so far, which
+    /// already has the path to the node.
+    ///
+    /// The path to a node is a shortest path from the first group that reaches the node; of equally long paths, the one from the earliest source
+    /// of the group.
     pub fn in_turn(graph: &Csr, groups: &[impl AsRef<[u32]>], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
         let mut search = Self { before: Buffer::zeroed(graph.store(), graph.nodes() as usize) };
         let (mut level, mut next) = (Vec::new(), Vec::new());
@@ -143,10 +145,10 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
                 met.push(root);
                 way.push((root, 0));
             }
-            // At most a quarter of the remaining edges, so that some are left for other roots.
+            // The search from one root follows at most a quarter of the remaining edges, so that some are left for other roots.
             let most = left / 4;
             let (mut followed, mut leads) = (0u32, false);
-            // Depth first, because widely shared nodes are found at the first leaves.
+            // The search is depth-first, because it then finds widely shared nodes at the first leaves.
             while let Some((node, next)) = way.last_mut() {
                 if leads || followed >= most {
                     break;
@@ -239,7 +241,8 @@ pub fn reachable(graph: &Csr, roots: &[u32]) -> BitSet {
 /// Like [`reachable`], but only along edges for which `open` returns true.
 pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u32, u32) -> bool) -> BitSet {
     let mut seen = BitSet::new(graph.nodes());
-    // Breadth first: the memory reads of one level do not depend on each other, which is three times as fast as a depth-first search.
+    // The search is breadth-first, because the memory reads of one level do not depend on each other. This is three times as fast as a
+    // depth-first search.
     let mut level: Vec<u32> = starts.into_iter().filter(|start| seen.set(*start)).collect();
     let mut next = Vec::new();
     while !level.is_empty() {

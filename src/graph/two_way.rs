@@ -67,8 +67,8 @@ impl TwoWay {
         if let Some(reversed) = self.reversed.get() {
             return reversed;
         }
-        // Not within `get_or_init`, which would deadlock: while this thread waits for rayon's pool, it may run a task that also needs the
-        // reversed graph.
+        // The graph is not reversed within `get_or_init`, because this could deadlock: while this thread waits for rayon's pool, it may run a
+        // task that also needs the reversed graph.
         let reversed = self.graph.reversed();
         self.reversed.get_or_init(|| reversed)
     }

@@ -68,7 +68,7 @@ impl RawRoot {
 
 /// Summary of the roots of an object.
 struct Held {
-    /// Rank of the best root, which is the lowest one.
+    /// Rank of the best root: the lowest rank of all roots.
     rank: Rank,
     /// Number of roots.
     count: u64,
@@ -170,7 +170,7 @@ impl HeapGraph {
             }
         }
         for places in holders.statics.values_mut() {
-            // A location may have two names.
+            // A static field may have two names, so its address may occur twice.
             places.sort_unstable();
             places.dedup();
         }

@@ -71,7 +71,7 @@ impl Collections<'_> {
             let (head, tail, mask) = (there!(number(fields.head)), there!(number(fields.tail)), there!(number(fields.mask)));
             let shape = there!(self.array_of(segment, fields.slots));
             let frozen = there!(self.library.u8(segment, fields.frozen)) != 0;
-            // When a segment is frozen, twice its number of slots is added to its tail.
+            // When the program freezes a segment, it adds twice the number of slots to the tail.
             let added = if frozen { u32::try_from(shape.length.saturating_mul(2)).unwrap_or(0) } else { 0 };
             // Head and tail are counters that wrap around.
             let count = u64::from(tail.wrapping_sub(added).wrapping_sub(head)).min(shape.length);

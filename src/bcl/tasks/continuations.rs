@@ -106,7 +106,7 @@ impl Tasks {
         self.library.i32(object, self.continuations?.state?)
     }
 
-    /// Address of the `ResumeInfo` of the continuation at `object`, which identifies its suspension point.
+    /// Address of the `ResumeInfo` of the continuation at `object`. The `ResumeInfo` identifies the suspension point.
     pub(crate) fn resume_info(&self, object: Addr) -> Option<Addr> {
         self.library.reference(object, self.continuations?.info?)
     }

@@ -173,7 +173,7 @@ impl Tasks {
             let what = "tasks: the definition of System.Threading.Tasks.Task is not in the dump";
             notes.add(Missing::Async, None, what);
         }
-        // If the class has no method table, the process has never used it.
+        // If the class `Task` has no method table, the process has never used tasks, and there is nothing to bind.
         if let Some(table) = out.kinds.table(AsyncType::Task) {
             let field = |names: &'static str, what: &str| noted(out.library.types().field_at(table, names), what, notes);
             field("m_action", "delegates of tasks");
@@ -255,7 +255,7 @@ impl Tasks {
     pub(crate) fn plan_of(&self, object: Addr) -> Option<Arc<Plan>> {
         let method_table = self.library.method_table(object)?;
         let known = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(&method_table).map(|plan| Arc::clone(plan.get()));
-        // Check the method table first, so that the cache has no plans for invalid words.
+        // The method table is checked first, so that the cache has no plans for invalid words.
         let valid = || self.library.types().names().method_tables().is_valid(method_table) == Ok(true);
         known.or_else(|| valid().then(|| self.plan(method_table)))
     }
@@ -347,7 +347,7 @@ impl Tasks {
         }
     }
 
-    /// Adds the waiter of the continuation at `object` or, if it is a list, the waiters of all continuations in it.
+    /// Adds the waiter of the continuation at `object` or, if the object is a list, the waiters of all continuations in the list.
     pub(crate) fn resolve_all(&self, object: Addr, out: &mut Vec<Waiter>) {
         let Some(plan) = self.plan_of(object) else { return };
         if plan.list.is_some() {

@@ -52,8 +52,8 @@ impl Dominators {
     /// more than one incoming edge; the immediate dominator of a node with one predecessor is that predecessor. The depth-first search uses one
     /// thread. The other steps use all threads, except those that must visit the nodes in order.
     ///
-    /// Besides the graph, this needs at most 14 bytes per node at a time, about 30 per edge outside of the spanning tree, 4 per thread and node
-    /// on the longest path of the search, and 12 per node on that path with edges left to follow.
+    /// Besides the graph, the computation needs at most 14 bytes per node at a time and about 30 bytes per edge outside of the spanning tree. For
+    /// each node on the longest path of the search, it needs 4 bytes per thread, and 12 bytes more if the node has edges left to follow.
     pub fn compute(graph: &Csr, groups: &[&[u32]]) -> Self {
         let Searched { number, parent, others } = Searched::run(graph, groups);
         let idom = semi::immediate(parent, others);

@@ -117,7 +117,7 @@ impl Joins {
             while let Some(target) = rest.next_of(node) {
                 let join = joins.before(target);
                 let common = path.partition_point(|on| *on <= target).checked_sub(1).and_then(|i| path.get(i)).copied().unwrap_or(0);
-                // If the source is an ancestor of the join, it is the common ancestor.
+                // If the source is an ancestor of the join, the source is the common ancestor.
                 offer(join, common.min(node));
                 // Joins on the path below the common ancestor may have a smaller semidominator.
                 if let Some(last) = joins_on_path.last().filter(|last| at(nodes, **last) > target) {

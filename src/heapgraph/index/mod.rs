@@ -237,7 +237,7 @@ impl HeapIndex {
         Answer::new(TypeSums::of(sums, places.collect(), walks.collect()), self.kept.sums_notes.notes())
     }
 
-    /// The references of the graph; `None` if the edges in `extra` differ from those when the index was created.
+    /// The references of the graph; `None` if the edges in `extra` are not the same as when the index was created.
     pub(crate) fn graph(&self, extra: &Extra) -> Option<References> {
         let has = |table| self.types.as_slice().binary_search_by_key(&table, |ty| ty.method_table).is_ok();
         if self.kept.links != kept::links(extra.all(has)) {

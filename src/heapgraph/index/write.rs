@@ -13,8 +13,8 @@ use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex, Wal
 use crate::graph::Rows;
 use crate::model::{SegmentModel, Stacks};
 
-/// The types of objects in the order of their method tables. This order makes all index files of a heap equal. The type indices of a walk depend on
-/// the threads of the walk and on earlier queries.
+/// The types of objects in the order of their method tables. With this order, all index files of a heap are equal. The type indices of a walk, in
+/// contrast, depend on the threads of the walk and on earlier queries.
 struct Ordered {
     /// Types in the order of the index.
     types: Vec<std::sync::Arc<ObjectType>>,
