@@ -58,8 +58,8 @@ fn namespace(method: &str) -> &str {
     type_name.get(..outer(type_name)).unwrap_or_default()
 }
 
-/// Lists the namespaces of `methods`, each cut to its first two parts, in order of first occurrence, and at most three: `System.Threading
-/// and System.Net`.
+/// Lists the namespaces of `methods` in order of first occurrence: `System.Threading and System.Net`. Each is cut to its first two parts,
+/// and at most three are listed.
 pub(crate) fn families<'m>(methods: impl IntoIterator<Item = &'m str>) -> String {
     joined(methods.into_iter().map(namespace))
 }

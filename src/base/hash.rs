@@ -1,8 +1,8 @@
 //! Hash tables for keys that come from a dump: addresses, names.
 //!
 //! With a fixed hash function, a forged dump can contain keys that all collide: 100,000 such words in 1.6 MB took half a minute. These
-//! tables use `foldhash` with seeds that differ for each process and each table. The iteration order differs, too, so use them only for
-//! look-ups, or sort.
+//! tables use `foldhash` with seeds that differ for each process and each table. The iteration order differs, too, so use these tables
+//! only for look-ups, or sort the items.
 
 use std::collections::{HashMap, HashSet};
 

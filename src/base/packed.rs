@@ -200,7 +200,7 @@ impl<S: Small> Packing<S> {
     }
 }
 
-/// A view of a [`Packing`] for writing. It holds the slice of small numbers, which is costly to obtain for each write.
+/// A view of a [`Packing`] for writing. It holds the slice of small numbers, because obtaining the slice for each write is costly.
 pub(crate) struct Slots<'p, S: Small> {
     small: &'p mut [S],
     large: &'p mut Buffer<Large>,

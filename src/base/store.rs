@@ -62,7 +62,7 @@ pub trait Region: fmt::Debug + Send + Sync {
     /// The bytes, mutably.
     fn bytes_mut(&mut self) -> &mut [u8];
 
-    /// Grows the file to `bytes` bytes; new bytes are zero. The space must be allocated, so that writing to it later cannot fail.
+    /// Grows the file to `bytes` bytes; new bytes are zero. The space must be allocated, so that later writes to the file cannot fail.
     ///
     /// # Errors
     /// [`NoRoom`]; the previous contents may be lost.

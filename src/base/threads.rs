@@ -18,8 +18,8 @@ fn usual() -> usize {
     asked.filter(|n| *n > 0).unwrap_or_else(|| available_parallelism().map_or(1, usize::from))
 }
 
-/// Makes rayon's global pool, with `threads` threads or the usual number. If not all of them start, the pool consists of the calling
-/// thread; rayon itself would panic at the first parallel loop. Only the first call has an effect, and an existing pool is kept.
+/// Makes rayon's global pool, with `threads` threads or the usual number. If not all threads start, the pool consists of the calling
+/// thread, because rayon's own pool would panic at the first parallel loop. Only the first call has an effect, and an existing pool is kept.
 #[cfg(feature = "cli")]
 pub(crate) fn make_pool(threads: Option<usize>) {
     static MADE: Once = Once::new();

@@ -41,8 +41,8 @@ const NAMED_ELEMENTS: u64 = 1000;
 /// Maximum number of characters of a string's contents.
 const CONTENT_CHARS: u32 = 1000;
 
-/// Node ids below this number belong to the root and the groups. Objects have odd ids above it, as in V8's snapshots, and the sum of the objects
-/// omitted below an object has the next even id.
+/// Node ids below this number belong to the root and the groups. Objects have odd ids above this number, as in V8's snapshots, and the sum of
+/// the objects omitted below an object has the next even id.
 const FIRST_ID: u64 = 1 << 12;
 
 /// Options of the format.

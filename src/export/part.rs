@@ -46,7 +46,7 @@ pub enum GroupKind {
     Roots(RootKind),
     /// Objects that are never freed.
     Frozen,
-    /// Objects without a dominator that roots hold only through other objects, which may be omitted.
+    /// Objects that have no dominator and that roots hold only through other objects. Those other objects may be omitted.
     Through,
     /// Unreachable objects.
     Unreachable,
@@ -84,7 +84,7 @@ pub struct Rest {
     pub sum: Sum,
 }
 
-/// How an object holds another.
+/// How an object holds another object.
 #[derive(Clone, Debug)]
 pub enum Via {
     /// A reference; `None` if the dump does not have the name of its field.
@@ -124,12 +124,12 @@ pub struct Part<'h> {
     pub rests: Vec<Rest>,
     /// The exported objects.
     pub sum: Sum,
-    /// Number of references between these objects.
+    /// Number of references between exported objects.
     pub references: u64,
     notes: Collector,
     /// Number of each object among the exported ones, or [`LEFT_OUT`].
     numbers: IndexVec<ObjectId, u32>,
-    /// Pairs of dominator and object, for kept objects that their dominator does not refer to directly; sorted.
+    /// Sorted pairs of a kept object and its dominator, dominator first, where the dominator does not refer to the object directly.
     through: Vec<(Option<ObjectId>, ObjectId)>,
 }
 

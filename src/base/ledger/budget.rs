@@ -8,8 +8,8 @@ use crate::base::{Collector, NoteKind};
 /// Limits on steps, bytes and memory. All searches of one opening share a budget, so that many short searches cost no more than a long one.
 /// Other budgets are shared by all types, modules or lists of an answer.
 ///
-/// The limits grow with the size of the dump. Their fixed part is fifty times what opening any dump of the corpus takes, so only a forged
-/// dump should reach it. A search that reaches a limit ends with the results so far, and [`Budget::note`] adds a note.
+/// The limits grow with the size of the dump. The fixed part of a limit is fifty times what opening any dump of the corpus takes, so only a
+/// forged dump should reach a limit. A search that reaches a limit ends with the results so far, and [`Budget::note`] adds a note.
 #[derive(Debug)]
 pub struct Budget {
     steps: Allowance,
@@ -52,7 +52,7 @@ const BYTES: u64 = 1 << 30;
 const MEMORY: u64 = 64 << 20;
 /// Fixed part of the memory for the types, or the modules, of an answer, in bytes.
 const MEMORY_OF_TYPES: u64 = 32 << 20;
-/// Lower bound in bytes of the memory limit. With less, a dump cannot be opened.
+/// Lower bound in bytes of the memory limit. With less memory, a dump cannot be opened.
 const FIXED_MEMORY: u64 = 4 << 20;
 
 impl Budget {

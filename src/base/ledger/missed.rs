@@ -51,8 +51,8 @@ pub(crate) struct Missed {
 #[derive(Debug, Default)]
 struct ScopeLosses {
     missed: Missed,
-    /// IDs of the sets added so far. They make repeated reports cheap: a kept value with failed reads may be used for each of a million
-    /// objects.
+    /// IDs of the sets added so far. A set that is already added is skipped, because a kept value with failed reads may be used for each of
+    /// a million objects.
     of: BTreeSet<u64>,
 }
 

@@ -58,7 +58,7 @@ impl Feed {
         if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Finishes the file, unless a writer thread does.
+    /// Finishes the file, unless a writer thread finishes it.
     fn finish(self) -> io::Result<()> {
         match self.to {
             To::Thread { .. } => Ok(()),

@@ -1,4 +1,5 @@
-//! The columns that `--fields` adds to the table `objects`. They have the same values as `gcdump objects --fields`, with types.
+//! The columns that `--fields` adds to the table `objects`. These columns have the same values as in
+//! `gcdump objects --fields`, with types.
 
 use std::ops::ControlFlow;
 
