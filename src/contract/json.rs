@@ -29,7 +29,7 @@ pub struct RawDescriptor {
     pub sub_descriptors: Vec<(String, u64)>,
     /// Unusable types, fields, globals and contracts, with the reason. They are in no other list.
     pub unusable: Vec<(DescriptorItem, String)>,
-    /// Errors outside such items: in the version, a whole section or a sub-descriptor.
+    /// Errors that belong to no item: in the version, a whole section or a sub-descriptor.
     pub irregular: Vec<String>,
 }
 
@@ -169,7 +169,7 @@ fn entries<T>(section: Option<Pairs<T>>, name: &str, out: &mut RawDescriptor) ->
     }
 }
 
-/// The fields of the type `name`. Of two fields with the same name, neither is used.
+/// The fields of the type `name`. A field that is defined more than once is unusable.
 fn type_of(name: &str, fields: Vec<(String, Value)>, unusable: &mut Vec<(DescriptorItem, String)>) -> RawType {
     let mut raw = RawType::default();
     let mut by_name: IndexMap<String, Result<(u64, Option<String>), String>> = IndexMap::new();
@@ -223,7 +223,7 @@ pub fn number(text: &str) -> Option<u64> {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    // `from_str_radix` accepts a sign, so that "--1" and "0x-1" would pass.
+    // The parsers below accept a plus sign, so "-+1" and "0x+1" would pass without these checks.
     if !digits.bytes().next()?.is_ascii_digit() {
         return None;
     }

@@ -189,7 +189,7 @@ impl Value {
         }
     }
 
-    /// The index in `[IDX]`.
+    /// The slot number, if the value is `[IDX]`.
     pub(super) fn slot(&self) -> Option<u64> {
         match self {
             Value::List(items) => match items.as_slice() {
