@@ -120,7 +120,7 @@ impl Config {
         if self.json { Format::Json } else { self.format }
     }
 
-    /// Returns these options; those for which `given` is false come from `base`.
+    /// Returns these options. Options for which `given` is false come from `base`.
     pub(super) fn over(self, base: &Config, given: impl Fn(&str) -> bool) -> Config {
         fn of<T: Clone>(given: bool, own: T, base: &T) -> T {
             if given { own } else { base.clone() }

@@ -38,7 +38,7 @@ impl From<OsString> for CacheArg {
     }
 }
 
-/// Prefix of draft files, as for other output files.
+/// Prefix of draft files, the same as for other output files.
 const DRAFT: &str = ".gcdump-";
 /// Extension of stamp files.
 const STAMP: &str = "stamp";

@@ -90,7 +90,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     if !force {
         return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
     }
-    // Another process may move the folder away at any time.
+    // Another process may move the folder away at any time, so entries may disappear during these checks.
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
@@ -174,7 +174,7 @@ impl Lake<'_> {
             let Some(to) = sink(self.tables.format, *table, columns(*table), file)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,
-                // An empty table: the data set has all tables of each dump.
+                // The other tables are empty. They are written because the data set has all tables of each dump.
                 _ => to.finish()?,
             }
         }

@@ -49,7 +49,7 @@ pub(super) fn spelled(args: &[OsString], root: &Clap, sub: &Clap) -> Vec<OsStrin
     out
 }
 
-/// Returns the option `text` in the spelling of `sub`; `None` if it is unchanged or unknown.
+/// Returns the option `text` in the spelling of `sub`; `None` if the option is unchanged or unknown.
 fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> {
     if option(text, root, Some(sub)).is_some() {
         return None;
@@ -81,7 +81,7 @@ fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> 
 /// Determines whether a bare word may be the value of an option.
 type Fits = fn(&str) -> bool;
 
-/// Options to which a bare word may belong. The first one that the command has and whose check accepts the word is used.
+/// Options to which a bare word may belong. The first option that the command has and whose check accepts the word is used.
 const OPTIONS: &[(&str, Fits, Form)] = &[
     ("object", is_address, Form::Same),
     ("at", is_address, Form::Same),
@@ -105,8 +105,8 @@ fn is_id(text: &str) -> bool {
     text.parse::<u64>().is_ok() || (text.starts_with("0x") && address(text).is_ok())
 }
 
-/// Adds missing options to `args` of the command `sub`: for bare words, and `--since` for an earlier dump. `dump` was typed before the command;
-/// `has_dump` is true if the dump may be omitted.
+/// Adds the options that are missing from `args` of the command `sub`: the options that bare words belong to, and `--since` before an earlier dump.
+/// `dump` was typed before the command; `has_dump` is true if the dump may be omitted.
 ///
 /// # Errors
 /// Fails on words that fit no option, on too many dumps, and on options without a value.

@@ -28,7 +28,7 @@ pub(super) enum ObjectName {
 #[derive(Clone, Debug)]
 pub(super) struct ObjectNames(pub(super) Vec<ObjectName>);
 
-/// Separates several objects in one argument: no name contains it.
+/// Separates several objects in one argument. Names do not contain this separator.
 const SEPARATOR: &str = "\n";
 
 /// Maximum numbers of objects and bytes to read from standard input.
@@ -89,7 +89,7 @@ pub(super) fn object_name(text: &str) -> Result<ObjectName, String> {
     })
 }
 
-/// Splits the arguments of `command` into objects and a dump. With `has_types`, there is only a dump.
+/// Splits the arguments of `command` into objects and a dump. With `has_types`, the only argument is a dump.
 ///
 /// # Errors
 /// Returns [`UsageError`] for any other arguments.

@@ -56,8 +56,8 @@ pub(super) fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
 }
 
-/// Expands `pattern` unless it is an existing path: `*` and `?` match parts of names as in a shell. A shell does not expand quoted patterns,
-/// and Windows expands none.
+/// Expands `pattern` unless it is an existing path: `*` and `?` match parts of names as in a shell. This is needed because shells do not expand
+/// quoted patterns, and shells of Windows do not expand any.
 fn expanded(pattern: &Path) -> Vec<PathBuf> {
     let has_wildcards = |part: &std::ffi::OsStr| part.to_str().is_some_and(|p| p.contains(['*', '?']));
     if pattern.exists() || !pattern.iter().any(has_wildcards) {
@@ -98,7 +98,7 @@ pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Whether a file has the extension of a dump. It is not skipped if its contents do not match: opening it then reports an error.
+/// Whether a file has the extension of a dump. Such a file is not skipped if its contents do not match: opening it then reports an error.
 fn is_named_dump(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|e| ["dmp", "mdmp", "core"].iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
@@ -130,7 +130,8 @@ pub(super) fn is_dump(path: &Path) -> bool {
     regular(path).ok().and_then(|file| opened_dump(&file, path)).is_some()
 }
 
-/// Returns whether an open file is a compressed dump (`true`) or an uncompressed one (`false`); `None` if it is not a dump. `path` is its name.
+/// Returns whether an open file is a compressed dump (`true`) or an uncompressed dump (`false`); `None` if it is not a dump. `path` is the name of
+/// the file.
 pub(super) fn opened_dump(mut file: &File, path: &Path) -> Option<bool> {
     let kind = kind_of(file)?;
     let compression = match kind {

@@ -111,8 +111,8 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
     Some((first, None))
 }
 
-/// Checks whether the word at this position is a command, and only its options and perhaps the dump precede it. If so, returns the position of the
-/// dump, if present.
+/// Checks whether the word at this position is a command that only its options and perhaps the dump precede. If so, returns the position of the dump,
+/// if present.
 fn led(args: &[OsString], at: usize, root: &Clap) -> Option<Option<usize>> {
     let sub = match known(args.get(at)?, root)? {
         Known::Help => None,
@@ -168,7 +168,7 @@ fn known(name: &OsStr, root: &Clap) -> Option<Known> {
     if sos::bare(name) == "help" {
         return Some(Known::Help);
     }
-    // SOS commands of the same name as a gcdump command accept SOS flags.
+    // SOS commands are found first: an SOS command of the same name as a gcdump command accepts SOS flags.
     if let Some(sos) = sos::find(name) {
         return Some(Known::Sos(sos));
     }
@@ -236,7 +236,7 @@ fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsStr
     args
 }
 
-/// Reports a missing address or type name: clap would take the dump for it.
+/// Reports a missing address or type name, because clap would take the dump for the missing argument.
 fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError> {
     let asks_help = args.iter().take_while(|a| *a != "--").any(|a| ["-h", "--help"].iter().any(|help| a == help));
     let words: Vec<&OsString> = arguments(args, root, Some(sub)).into_iter().filter_map(|i| args.get(i)).collect();
@@ -249,7 +249,7 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
             Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS {dump}")))
         }
         (Some("name"), []) => Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE DUMP"))),
-        // Type names contain dots: the argument may be a type if no such file exists.
+        // Type names contain dots, so the argument is taken for the dump only if such a file exists.
         (Some("name"), [dump]) if Path::new(dump).is_file() => {
             let dump = dump.to_string_lossy();
             Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE {dump}")))

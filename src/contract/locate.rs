@@ -205,7 +205,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             notes.add(Missing::Modules, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
-    // A truncated dump lacks the runtime's variables, because they follow the heap. The rest of the dump may confirm the layouts of an overlay.
+    // In a truncated dump, the runtime's variables are missing first, because they follow the heap. The rest of the dump may confirm the layouts.
     if let Some(module) = seen.headless.first().filter(|_| memory.is_cut() && sites.is_empty() && seen.native_aot.is_empty()) {
         let (image, descriptor) = (None, None);
         sites.push(Site {
@@ -243,8 +243,8 @@ impl<'d> Unread<'d> {
         self.maps.get_or_init(|| {
             let mut files: Vec<Addr> = dump.files.iter().map(|f| f.range.start).collect();
             files.sort_unstable();
-            // Minidumps without a list of regions do not record which ranges are writable. All captured ranges are used, because such a minidump has
-            // no read-only memory of an image whose headers it lacks.
+            // Minidumps without a list of regions do not record which ranges are writable. All captured ranges are used, because read-only memory of
+            // an image is not in such a minidump if the headers of the image are not.
             let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
             let writable = || dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
             (files, ranges::union(if dump.regions.is_empty() { captured() } else { writable() }, 0))
@@ -293,9 +293,9 @@ fn program(
     (search, notes): (&FileSearch, &Collector),
     found: Result<DebugHeader, DebugHeaderError>,
 ) {
-    // Heap dumps by createdump lack some data pages. The file supplies these pages, because compilers put constants there too. Readers of data that
-    // the process may have changed check the origin of a page (`Memory::is_from_dump`). The descriptor omits variables of the runtime in pages that
-    // are not from the dump.
+    // Heap dumps by createdump do not have all data pages. The file supplies the missing pages, because compilers put constants there too. Readers of
+    // data that the process may have changed check the origin of a page (`Memory::is_from_dump`). The descriptor omits variables of the runtime in
+    // pages that are not from the dump.
     let filled = top_up(unread, memory, module, search, notes, true);
     // The header may be readable now that the file has filled in pages.
     let again = |e| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).unwrap_or(Err(e));

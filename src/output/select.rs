@@ -13,7 +13,7 @@ pub(super) fn has_columns(format: Format) -> bool {
 /// Checks that each of `names` is a column of one of these lists.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] if one is not, or if the format has no columns.
+/// [`io::ErrorKind::Unsupported`] if a name is not a column, or if the format has no columns.
 pub(super) fn check<'h>(names: &[String], format: Format, lists: impl Iterator<Item = &'h Heading>) -> io::Result<()> {
     if names.is_empty() {
         return Ok(());

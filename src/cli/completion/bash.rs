@@ -64,7 +64,7 @@ impl Word {
 
 impl Cursor {
     /// Parses `line`, which ends at the cursor and is followed by `rest`. bash replaces the suffix `replaced` of the line. Returns `None` if nothing
-    /// can be offered: the word continues after the cursor, its text is unknown, or it is not part of a simple command.
+    /// can be offered: the last word continues after the cursor, its text is unknown, or the word is not part of a simple command.
     fn of(line: &str, rest: &str, replaced: &str) -> Option<Cursor> {
         let at = line.strip_suffix(replaced)?.len();
         let (mut words, mut word, mut quote, mut begins) = (Vec::new(), Word::default(), None, 0);

@@ -27,7 +27,7 @@ const MAX_TEXT: u64 = 1 << 20;
 /// Reasons why a file was not downloaded.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The server does not have it.
+    /// The server does not have the file.
     Absent,
     /// The response of the server is not accepted.
     Refused(String),
@@ -81,7 +81,7 @@ impl<'p> Client<'p> {
         self.down.borrow().contains(&server(url))
     }
 
-    /// Downloads `url` into the empty file `to`, of at most `most` bytes. Returns its size.
+    /// Downloads `url` into the empty file `to`. At most `most` bytes are accepted. Returns the size of the file.
     pub(super) fn get(&self, url: &str, most: u64, to: &mut &File, what: &str) -> Result<u64, Trouble> {
         let deadline = Instant::now().checked_add(self.each);
         if let Some(progress) = self.progress {
@@ -240,7 +240,7 @@ fn server(url: &str) -> String {
 /// Whether a URL refers to this machine.
 ///
 /// # Errors
-/// The reason why the URL is refused: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
+/// The reason why the URL is refused: plain HTTP to another machine, a scheme other than http and https, or a user name in the URL.
 pub(super) fn is_own(url: &str) -> Result<bool, String> {
     let uri: Uri = url.parse().map_err(|e| format!("{url} is not an address: {e}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);

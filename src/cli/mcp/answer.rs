@@ -26,7 +26,7 @@ use crate::base::Cancel;
 use crate::memory::Memory;
 use crate::session::Dump;
 
-/// Maximum size of a command's output in bytes. If it is exceeded, the command runs again with fewer rows.
+/// Maximum size of a command's output in bytes. If the output is larger, the command runs again with fewer rows.
 const LARGEST: usize = 4_000_000;
 /// Maximum number of remarks of a command to repeat, and maximum characters of each.
 const REMARKS: usize = 5;
@@ -165,7 +165,7 @@ impl Worker {
             Ok(Ended::Interrupted) => return Ran::Cancelled,
             Ok(Ended::TimedOut) => out_of_time(&config, &mut err),
             Ok(Ended::TooMuch) => {
-                // The results cached in the open dumps may occupy most of the memory.
+                // The dumps are closed, because the results cached in them may occupy most of the memory.
                 self.dumps.close();
                 out_of_memory(&config, &mut err)
             }
@@ -173,7 +173,7 @@ impl Worker {
             Err(e) => return Ran::Refused(e.to_string()),
         };
         let remarks = String::from_utf8_lossy(&err).trim_end().to_string();
-        // A command that was stopped may have printed part of its answer.
+        // A command that was stopped may have printed part of its answer. Output is used only with the exit code of a complete document.
         match String::from_utf8(out.0) {
             Ok(text) if matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial | Exit::NoRuntime) && !text.is_empty() => {
                 Ran::Document { text, exit, remarks, next: next.get().copied() }
@@ -251,7 +251,7 @@ fn lists(data: &Value) -> Vec<(&str, u64)> {
     let length = |value: &Value| value.as_array().map(|list| u64::try_from(list.len()).unwrap_or(u64::MAX));
     let outer = fields(data);
     let inner = outer.iter().flat_map(|(_, value)| fields(value));
-    // The list `coverage` has a fixed length.
+    // The list `coverage` is left out, because it has a fixed length.
     let is_rows = |name: &str| name != "coverage";
     outer.iter().copied().chain(inner).filter(|(name, _)| is_rows(name)).filter_map(|(name, value)| Some((name, length(value)?))).collect()
 }

@@ -1,4 +1,4 @@
-//! The dumps that the server may read, and those that it keeps open.
+//! The dumps that the server may read, and the dumps that it keeps open.
 
 use std::collections::VecDeque;
 use std::path::{Component, Path, PathBuf};
@@ -131,7 +131,7 @@ impl Dumps {
         let places = self.roots.iter().map(|root| root.join(path));
         let mut outside = path.is_absolute() || path.components().any(|c| c == Component::ParentDir);
         for place in own.chain(places) {
-            // Links are resolved first, and the target is checked; from there on no link is followed.
+            // Links are resolved first, and the target is checked. After the check, links are not followed.
             match place.canonicalize() {
                 Ok(found) if self.may_read(&found) => match self.opened(&found) {
                     Ok(found) => return Ok(found),
@@ -271,7 +271,7 @@ struct Seen {
     compressed: bool,
 }
 
-/// Checks that `path` is a regular file: pipes and devices have no end.
+/// Checks that `path` is a regular file, because pipes and devices have no end.
 fn regular(path: &Path) -> Result<PathBuf, UsageError> {
     match path.metadata() {
         Ok(m) if m.is_file() => Ok(path.into()),

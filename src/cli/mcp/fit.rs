@@ -52,7 +52,7 @@ struct Cuts {
 impl Cuts {
     fn list(&mut self, path: &str, kept: usize, of: usize) {
         match self.lists.iter_mut().find(|(known, _, _)| known == path) {
-            // Lists within the elements of another list share a path.
+            // Lists within the elements of another list share a path, so their numbers are added.
             Some((_, all, total)) => {
                 *all = all.saturating_add(kept);
                 *total = total.saturating_add(of);

@@ -78,7 +78,7 @@ impl Kind {
                 return known.ok_or_else(|| format!("'{}' is not one of {}", cut(text), words.join(", ")));
             }
             (Kind::Text | Kind::Address | Kind::WholeOrText, Value::String(text)) => return Ok(text.clone()),
-            // JSON has no hexadecimal numbers.
+            // JSON does not have hexadecimal numbers, so an address may also be a decimal number.
             (Kind::Address, Value::Number(n)) if n.is_u64() => return Ok(format!("{:#x}", n.as_u64().unwrap_or_default())),
             (Kind::Text | Kind::Whole | Kind::WholeOrText, Value::Number(n)) if n.is_u64() => return Ok(n.to_string()),
             (Kind::Number, Value::Number(n)) => return Ok(n.to_string()),

@@ -1,7 +1,7 @@
 //! Suggested follow-up calls after an answer, each in the form in which an assistant sends it.
 //!
-//! Some answers contain command lines that show more of a finding. For the others, `found` determines which tool explains the result.
-//! Following the first suggestion repeatedly never leads back to an earlier call.
+//! Some answers contain command lines that show more of a finding. For other answers, `found` determines which tool explains the result. Following
+//! the first suggestion repeatedly never leads back to an earlier call.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -153,7 +153,7 @@ fn found(tool: &str, asked: &Map<String, Value>, document: &Value, data: &Value)
         "exceptions" if asked.contains_key("object") => at("object", "address", asked.get("object").and_then(Value::as_str)),
         "exceptions" => at("exceptions", "object", text("/groups/0/example")),
         "async" if !asked.contains_key("object") => {
-            // Most servers always wait for the next request or for a timer.
+            // Most servers always wait for the next request or for a timer, so other waits are suggested first.
             let is_idle = |root: &&Value| root.get("kind").and_then(Value::as_str).is_some_and(|kind| IDLE.contains(&kind));
             let roots = || list("/chains").iter().filter_map(|chain| chain.get("root"));
             let root = roots().find(|root| !is_idle(root)).or_else(|| roots().next());

@@ -18,11 +18,11 @@ use super::{list, more, prompts, resources};
 use crate::base::Cancel;
 use crate::base::threads::start_apart;
 
-/// Protocol versions with a handshake, oldest first. For the features that this server uses, they differ only in batches.
+/// Protocol versions with a handshake, oldest first. In the features that this server uses, the versions differ only in batches.
 const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The version with batches.
 const BATCHES: &str = "2025-03-26";
-/// The version without a handshake: each request names it.
+/// The version without a handshake: each request names its version.
 const STATELESS: &str = "2026-07-28";
 /// The field of a request that names its protocol version.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -38,7 +38,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 const READ: usize = 16;
 /// Maximum number of requests in a batch.
 const BATCH: usize = 32;
-/// Maximum total size of the answers to a batch in bytes. They are kept in memory until the last one.
+/// Maximum total size of the answers to a batch in bytes. All answers are kept in memory until the last answer of the batch.
 const BATCH_BYTES: usize = 1_000_000;
 
 /// An event for the server loop.
@@ -80,7 +80,7 @@ impl Form {
             (Form::Contents(uri), Ok(_)) => ("contents", resources::contents(uri, answer.text())),
             (_, Err(why)) => return Err(Failure::new(NO_RESOURCE, why)),
         };
-        // Dumps may appear and be replaced at any time.
+        // Clients must not cache the result (0 ms), because dumps may appear and be replaced at any time.
         Ok(listed(name, value, from, 0))
     }
 }
@@ -91,7 +91,7 @@ struct Running {
     from: From,
     form: Form,
     cancel: Cancel,
-    /// Whether the client cancelled the call. Time and memory limits also cancel calls, but those get an answer.
+    /// Whether the client cancelled the call. Time and memory limits also cancel calls, but such calls get an answer.
     given_up: bool,
     started: Instant,
     /// The client's token for progress reports.
@@ -106,7 +106,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Adds the answer to the request with this id, or an error if it does not fit.
+    /// Adds the answer to the request with this id, or an error if the answer does not fit.
     fn add(&mut self, id: &Value, response: &Value) {
         let mut answer = response.to_string();
         if self.text.len().saturating_add(answer.len()) > BATCH_BYTES {
@@ -228,7 +228,7 @@ impl Server<'_, '_> {
         self.complete(number)
     }
 
-    /// Writes the answers to a batch once it is complete.
+    /// Writes the answers to a batch once the batch is complete.
     fn complete(&mut self, batch: u64) -> Result<()> {
         if self.running.values().any(|call| call.from.batch == Some(batch)) {
             return Ok(());
@@ -399,7 +399,7 @@ impl Server<'_, '_> {
         from.batch.map_or(Ok(()), |batch| self.complete(batch))
     }
 
-    /// Sends the time since the start of each call whose client requested progress reports. Some clients time out without them.
+    /// Sends the time since the start of each call whose client requested progress reports. Some clients time out without such reports.
     fn progress(&mut self) -> Result<()> {
         let reports = self.running.values().filter_map(|call| {
             let seconds = call.started.elapsed().as_secs();

@@ -109,7 +109,7 @@ pub(super) struct Tail {
     pub(super) open: bool,
 }
 
-/// Parses the end of a line that is being typed, by the rules of [`split`]; but all text after `|` is taken for the program.
+/// Parses the end of a line that is being typed, by the rules of [`split`], except that all text after `|` belongs to the program.
 pub(super) fn tail(line: &str) -> Tail {
     let (mut words, mut place, mut quote, mut escaped) = (Vec::new(), Place::Command, None, false);
     // Start of the word and its text, once it has begun.
@@ -257,8 +257,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Parses a variable after its `$`. Names of the runtime may contain `$`, so it is literal unless `_` or a number
-    /// follows.
+    /// Parses a variable after its `$`. Names of the runtime may contain `$`, so a `$` is literal unless `_` or a number follows.
     fn variable(&mut self, word: &mut Word) {
         if self.rest.next_if_eq(&'_').is_some() {
             return word.parts.push(Part::Looked);
@@ -275,8 +274,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Parses the command line for the system's shell, up to a `;` outside quotes and parentheses. Returns it, and
-    /// whether there was a `;`.
+    /// Parses the command line for the system's shell, up to a `;` outside quotes and parentheses. Returns the command line, and whether there was a
+    /// `;`.
     fn program(&mut self) -> Result<(String, bool), String> {
         let (mut text, mut quote, mut depth, mut more) = (String::new(), None, 0u32, false);
         while let Some(c) = self.rest.next() {

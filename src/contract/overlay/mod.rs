@@ -74,7 +74,7 @@ pub struct DacTableOrder {
     pub index: BTreeMap<String, u64>,
 }
 
-/// Order of the two tables in a NativeAOT program's debug header, for dumps that lack the names in these tables.
+/// Order of the two tables in a NativeAOT program's debug header, for dumps that do not contain the names in these tables.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DebugHeaderOrder {
     /// Major version of the header.
@@ -259,7 +259,7 @@ pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
 }
 
 /// Fields of .NET's own types in NativeAOT programs. The overlay of .NET 9 has all known fields. The other overlays have only the differences from a
-/// neighbor (.NET 8 and 10 from 9, 11 from 10). The fields are guesses until a method table confirms them. There are none for 32-bit targets.
+/// neighbor (.NET 8 and 10 from 9, 11 from 10). The fields are guesses until a method table confirms them. Empty for 32-bit targets.
 pub fn aot_library(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     AOT_LIBRARY_64.iter().filter(move |_| ptr == PtrSize::Eight).filter_map(Bundled::get)
 }

@@ -9,7 +9,7 @@ use crate::output::sanitize;
 
 pub(super) struct Junit;
 
-/// Escapes `text` for an attribute or element. XML forbids control characters, even escaped ones.
+/// Escapes `text` for an attribute or element. XML forbids control characters even as character references, so `sanitize` replaces them.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for (i, line) in text.split('\n').enumerate() {

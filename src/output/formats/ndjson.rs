@@ -1,4 +1,4 @@
-//! One JSON record per line, kind first: header, rows, footer.
+//! One JSON record per line: header, rows, footer. The kind of the record comes first.
 
 use std::io::{self, Write};
 

@@ -64,7 +64,7 @@ fn context_line(c: &AllocContextModel, server: bool) -> String {
     format!("{owner}: {range}{soh}{uoh}")
 }
 
-/// Summarizes all allocation contexts: a process may have thousands of threads.
+/// Summarizes all allocation contexts in one line, because a process may have thousands of threads.
 fn contexts_line(contexts: &[AllocContextModel]) -> String {
     let free = total(contexts.iter().map(|c| c.limit.since(c.pointer).unwrap_or(0)));
     let of = |n: fn(&AllocContextModel) -> Option<u64>, what: &str| {
@@ -132,7 +132,7 @@ fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
         .keep(4)
 }
 
-/// The scale of a map; its rows are separate records.
+/// The scale of a map. The rows of the map are separate records.
 #[derive(Clone, Serialize)]
 struct Scale {
     cell_bytes: u64,
