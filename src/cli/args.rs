@@ -279,13 +279,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times() {
+    fn durations_are_parsed() {
         assert_eq!(["30", "30s", "500ms", "2m", "1h"].map(|t| duration(t).unwrap().as_millis()), [30_000, 30_000, 500, 120_000, 3_600_000]);
         assert!(["", "0", "s", "5d", "-1s", "99999999999999999h"].iter().all(|t| duration(t).is_err()));
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_are_parsed() {
         assert_eq!((size("4096"), size("64K"), size("2GiB")), (Ok(4096), Ok(65536), Ok(2 << 30)));
         assert!(size("x").is_err() && size("99999999T").is_err() && size("5Q").is_err());
     }

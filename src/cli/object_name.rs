@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn several_words_are_one_argument() {
+    fn several_words_are_joined_into_one_argument() {
         let words = ["0x7f10", "Lab.Program.Keep", "-"].map(OsString::from);
         let joined = one_argument(&words);
         let parsed = object_names(&joined.to_string_lossy()).map(|names| names.0);

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards_are_those_of_a_shell() {
+    fn wildcards_expand_as_in_a_shell() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["a/1.dmp", "a/2.dmp", "b/1.dmp", "b/x[1].dmp", "b/.hidden.dmp", "notes.txt"] {
             let path = dir.path().join(name);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_dump_is_taken_and_several_are_listed() {
+    fn the_only_dump_is_chosen_and_several_dumps_are_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let missing = pick(None, None, dir.path()).err().unwrap();
         assert!(missing.0.contains("no dump in the current folder"));

@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dump_of_an_unfinished_line_is_the_argument_in_its_place() {
+    fn the_dump_of_an_unfinished_line_is_found_by_its_position() {
         for (typed, dump) in [
             ("stat x.dmp --type", Some("x.dmp")),
             ("x.dmp stat --type", Some("x.dmp")),

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_of_a_global() {
+    fn all_forms_of_globals_are_parsed() {
         let literal = |number, text: Option<&str>| RawValue::Literal { number, text: text.map(Into::into) };
         assert_eq!(global("5").value, literal(Some(5), None));
         assert_eq!(global("-1").value, literal(Some(u64::MAX), None));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn types_versions_and_sub_descriptors() {
+    fn types_versions_and_sub_descriptors_are_parsed() {
         let d = parse(
             br#"{"version":"2","unknown":{"a":[1,2,3]},"types":{"T":{"!":16,"A":0,"B":["0x8","pointer"]}},
             "contracts":{"GC":"c1","Thread":1},"subDescriptors":{"GC":[[7],"pointer"],"Old":[8],"Direct":9}}"#,
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_that_are_not_dictionaries_leave_the_others_intact() {
+    fn a_section_that_is_not_a_dictionary_does_not_affect_other_sections() {
         let d = parse(br#"{"version":[],"baseline":7,"types":5,"globals":[1],"contracts":{"GC":1},"subDescriptors":null}"#).unwrap();
         assert_eq!((d.contracts.len(), d.irregular.len(), d.baseline.as_str()), (1, 4, "not a text"));
         assert_eq!(parse(br#"{"types":{"A":{}},"types":{"B":{}}}"#).unwrap().types[0].0, "B");

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn three_failures_are_three_messages() {
+    fn each_kind_of_failure_has_its_error() {
         assert_eq!(GC.require(&with("GC", "c1")), Ok(()));
         assert_eq!(GC.require(&with("GC", "1")), Ok(()));
         assert!(matches!(GC.require(&with("X", "1")), Err(ContractError::NotAdvertised { .. })));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_absence_is_permitted() {
+    fn permit_accepts_an_absent_contract_but_no_unknown_version() {
         assert_eq!(GC.permit(&Descriptor::default()), Ok(()));
         assert_eq!(GC.permit(&with("GC", "c1")), Ok(()));
         assert!(GC.permit(&with("GC", "c99")).is_err());

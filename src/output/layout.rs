@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_given_to_the_narrowest_first() {
+    fn the_narrowest_column_is_widened_first() {
         let all = columns::<()>().text("a", 10, |()| "").text("b", 10, |()| "").text("c", 20, |()| "");
         let heading = Heading { columns: all.list(), ..Heading::default() };
         let widths = |cells: &[usize], room| {

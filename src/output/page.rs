@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_sort_by_their_cells_and_pages_add_up_to_the_list() {
+    fn rows_are_sorted_by_cells_and_pages_add_up_to_the_list() {
         assert_eq!(ages("age", 0, 0).0, [9, 2, 2, 1]);
         assert_eq!(ages("age:asc", 0, 0).0, [1, 2, 2, 9]);
         assert_eq!(ages("born", 0, 0).0, [2, 2, 9, 1], "what is unknown is last");
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_name_columns() {
+    fn conditions_select_rows_by_columns() {
         let of = |text: &str| {
             let (mut rows, columns) = cats();
             let mut paging = Paging { filter: Some(text.parse().unwrap()), ..Paging::new(None, 0, 1) };
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_say_which_rows_they_have() {
+    fn pages_describe_their_rows() {
         let said = |skip, top| ages("age", skip, top).1.unwrap().iter().map(words).collect::<String>();
         assert_eq!(said(1, 2), "rows 2 to 3 of 4 cats");
         assert_eq!(said(3, 2), "row 4 of 4 cats");

@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_nested_types_and_compiler_generated_names() {
+    fn methods_nested_types_and_compiler_generated_names_are_shortened() {
         for (columns, name, short) in [
             (40, "Lab.Deep.Program+<RunAsync>d__12.MoveNext()", "Lab…Program+<RunAsync>d__12.MoveNext()"),
             (40, "System.Threading.Tasks.Task.InnerInvoke(System.Threading.Thread)", "System…Task.InnerInvoke(Thread)"),
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_fits() {
+    fn any_text_is_shortened_to_the_width() {
         let texts = [
             "System.Collections.Generic.Dictionary<System.String, System.Collections.Generic.List<Lab.Program+Entry>>",
             "<<<<>>>((..++..)",

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_a_line() {
+    fn the_words_up_to_the_cursor_are_parsed() {
         let at = |line: &str, replaced: &str| Cursor::of(line, "", replaced).map(|c| (c.words.join("|"), c.stays, c.quoted));
         let is = |words: &str, stays: &str, quoted| Some((words.into(), stays.into(), quoted));
         assert_eq!(at("gcdump stat ", ""), is("gcdump|stat|", "", false));

@@ -175,14 +175,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_fish() {
+    fn words_that_fish_passes_are_parsed() {
         for (typed, word) in [("'A B", "A B"), ("\"A", "A"), (r"A\ B", "A B"), (r"'it\'s", "it's"), (r"'a\b", r"a\b"), ("a'b'c", "abc")] {
             assert_eq!(fish_word(typed), word, "{typed}");
         }
     }
 
     #[test]
-    fn names_in_powershell() {
+    fn names_are_quoted_for_powershell() {
         let name = |name| in_powershell(name, false);
         assert_eq!(name("Lab.Node").as_deref(), Some("Lab.Node"));
         assert_eq!(name("A;b").as_deref(), Some("'A;b'"));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_of_the_protocols() {
+    fn candidates_have_the_separators_of_each_shell() {
         let offers = [Offer { value: r"a:b\c".into(), help: Some("h:1".into()) }, Offer { value: "d".into(), help: None }];
         assert_eq!(lines(&offers), "a:b\\c\nd\n");
         assert_eq!(with_help(&offers), "a:b\\c\th:1\nd\n");

@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_http_leads_to_this_machine_only() {
+    fn plain_http_is_allowed_to_this_machine_only() {
         for url in ["http://127.0.0.1:80/a", "http://localhost/", "http://[::1]:8/", "https://127.0.0.1/"] {
             assert_eq!(is_own(url), Ok(true), "{url}");
         }

@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_become_bytes() {
+    fn hexadecimal_digits_are_parsed() {
         assert_eq!(bytes_of("00ff10"), Some(vec![0, 255, 16]));
         assert_eq!(bytes_of("0g"), None);
         assert_eq!(folder_of("/app/a.dll"), "/app/");

@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn every_argument_of_a_tool_is_one_of_its_command() {
+    fn every_argument_of_a_tool_is_an_argument_of_its_command() {
         for tool in TOOLS.iter().chain(MORE) {
             let arguments = Arguments::of(tool);
             assert_eq!(arguments.schema(false)["examples"].as_array().map_or(0, Vec::len), tool.examples.len(), "{}", tool.name);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_become_command_lines() {
+    fn calls_are_translated_to_command_lines() {
         for (tool, values, wanted) in [
             ("stat", r#"{"by":"Generation","type":["A","-B"],"min_size":"1K","top":7}"#, "--by=generation --min-size=1K --top=7 -- [None]"),
             ("object", r#"{"address":"0x10","dump":"a.dmp"}"#, "--count=20 --items=20 -- 0x10 [Some(\"a.dmp\")]"),
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_quartered_until_there_is_one() {
+    fn row_limits_are_quartered_down_to_one() {
         let arguments = Arguments::of(tools::find("object").unwrap());
         let line = arguments.line(&serde_json::from_str(r#"{"address":"1","count":100}"#).unwrap()).unwrap();
         let mut seen = vec![line.rows.clone()];
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_named_as_arguments() {
+    fn options_in_texts_are_rewritten_as_arguments() {
         assert_eq!(options_written("with --min-count, --like or a--b"), "with min_count, like or ab");
     }
 }

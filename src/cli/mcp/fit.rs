@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_shortened_and_short_ones_kept() {
+    fn long_lists_are_shortened_and_short_lists_kept() {
         let frames: Vec<Value> = (0..50).map(|i| json!({ "method": format!("Lab.Program.Method{i}"), "file": null })).collect();
         let threads: Vec<Value> = (0..40).map(|i| json!({ "id": i, "frames": frames })).collect();
         let document = json!({ "complete": true, "total": 40, "few": [1, 2, 3], "threads": threads, "none": null });

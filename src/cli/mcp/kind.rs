@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_taken_in_other_forms() {
+    fn values_are_accepted_in_several_forms() {
         let words = Kind::Word(vec!["frozen-segments".into(), "type".into()]);
         for (kind, value, word) in [
             (Kind::Flag, json!("yes"), "true"),

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_are_calls() {
+    fn command_lines_are_converted_to_calls() {
         for (line, call) in [
             ("gcdump retained --suspects '/d/a b.dmp'", r#"Next: {"name":"retained","arguments":{"suspects":true}}"#),
             ("gcdump stacks '/d/a b.dmp'", r#"Next: {"name":"stacks","arguments":{}}"#),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_words_that_a_shell_takes() {
+    fn lines_are_split_into_words_as_in_a_shell() {
         assert_eq!(words(r#"a  'b c' "d'e" '' f'g'"#), ["a", "b c", "d'e", "", "fg"]);
         assert_eq!(words("").len(), 0);
     }

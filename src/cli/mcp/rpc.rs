@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded_and_longer_ones_skipped() {
+    fn lines_that_are_too_long_are_skipped() {
         let text = |s: &str| Line::Text(s.into());
         for buffer in [1, 2, 3, 64] {
             assert_eq!(all(b"one\n\n \r\ntwo", buffer), [text("one"), text("two")]);

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_options_and_values() {
+    fn commands_options_and_values_are_proposed() {
         assert_eq!(words("stat"), ["stat", "statics"]);
         assert!(words("dumph").contains(&"dumpheap".into()) && words("Q").len() == 2);
         assert_eq!(words("heap; stat --to"), ["--top"]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn types_addresses_and_files() {
+    fn types_addresses_and_files_are_proposed() {
         assert_eq!(words("stat --type lab.d"), ["Lab.Dog"]);
         assert_eq!(words("gcroot --type Entry"), ["Lab.Program+Entry"]);
         assert_eq!((words("stat --type 'lab.d"), words("stat --type --ou")), (vec!["Lab.Dog".into()], vec![]));

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_word_is_one_word_whatever_its_name() {
+    fn a_completed_name_is_parsed_as_one_word() {
         let completes = |line: &str, name: &str| completed_in_shell(line, name);
         assert_eq!(completes("stat --type Lab.N", "Lab.Node").as_deref(), Some("stat --type Lab.Node"));
         assert_eq!(completes("stat --type 'Lab.N", "Lab.Node").as_deref(), Some("stat --type 'Lab.Node'"));

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_types_and_the_last_object() {
+    fn variables_refer_to_rows_types_and_the_last_object() {
         let mut v = Variables::default();
         let word = |part| Word { parts: vec![part], quoted: false };
         assert!(v.text(&word(Part::Row(1)), false).unwrap_err().contains("no table"));

@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_quotes() {
+    fn lines_are_split_into_words_without_quotes() {
         assert_eq!(words("stat --type 'A<B, C>' \"x y\"z "), ["stat", "--type", "A<B, C>", "x yz"]);
         assert_eq!(words("a '' # a comment; with | all"), ["a", ""]);
         assert_eq!(
@@ -343,13 +343,13 @@ mod tests {
     }
 
     #[test]
-    fn variables() {
+    fn variables_are_parsed() {
         assert_eq!(words("path $1 $_ x$12y '$1' \"$2\" $cctor $"), ["path", "<1>", "<_>", "x<12>y", "$1", "<2>", "$cctor", "$"]);
         assert_eq!(words("a $99999999999999999999999")[1], format!("<{}>", usize::MAX));
     }
 
     #[test]
-    fn the_word_being_typed() {
+    fn the_word_being_typed_is_found() {
         let seen = |line: &str| {
             let t = tail(line);
             (t.words.join(" "), t.place, t.word, t.open)
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn several_commands_and_where_they_print() {
+    fn commands_of_a_line_are_split_with_their_destinations() {
         assert_eq!(shown("stat; path $1 ;").len(), 2);
         let piped = shown("stat | grep 'a;b' | (head; tail) ; heap");
         assert_eq!(piped[0].1, To::Program("grep 'a;b' | (head; tail)".into()));

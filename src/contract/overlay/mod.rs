@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bundled_overlay_parses_and_says_what_it_is_for() {
+    fn every_bundled_overlay_parses_and_names_its_target() {
         let of_programs = AOT_64.iter().chain(&AOT_32).chain(&AOT_LIBRARY_64);
         for bundled in
             RUNTIMES.iter().chain(&TEXTS).chain(&MONO).chain(&OLD).chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]).chain(of_programs)
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fitting_overlays_are_offered() {
+    fn only_overlays_for_the_target_are_listed() {
         let names = |os, arch| bundled(os, arch).map(|o| o.section.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names(Os::Linux, Arch::X64), ["net10.0-linux-x64", "net9.0-linux-x64", "net8.0-linux-x64"]);
         assert_eq!(names(Os::Windows, Arch::Arm64), ["net10.0-win-arm64"]);

@@ -520,7 +520,7 @@ mod tests {
     }
 
     #[test]
-    fn streamed_rows_equal_those_of_the_library() {
+    fn streamed_rows_equal_rows_drawn_by_comfy_table() {
         let texts = ["a", "", "数据 ", "e\u{301}", " both ", "two\nlines", "\u{1b}[2J"];
         assert_eq!(rows(&texts, true), rows(&texts, false));
         assert!(rows(&texts, true).starts_with("     1  a              1\n     0                 0\n     3  数据           7\n"), "{}", rows(&texts, true));

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_of_a_tree_are_kept() {
+    fn folds_end_at_branches_of_a_tree() {
         let row = |depth: u32, label: &str, count: u64| AsyncRow {
             depth,
             count,
