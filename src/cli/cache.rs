@@ -1,7 +1,7 @@
 //! The cache of decompressed dumps (`--cache`).
 //!
-//! An entry is a file named after the BLAKE3 hash of the compressed dump, so that no other dump can be mistaken for it, not even a forged
-//! one. A stamp file next to it has the length and times of the entry and a hash of samples. Changing an entry changes its times, so a change is
+//! An entry is a file named after the BLAKE3 hash of the compressed dump, so that another dump, even a forged one, cannot be mistaken for this dump.
+//! A stamp file next to the entry has the length and times of the entry and a hash of samples. Changing an entry changes its times, so a change is
 //! detected without reading the whole entry, which would take as long as decompressing. The modification time of the stamp file is the time of the
 //! last use.
 

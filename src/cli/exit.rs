@@ -36,7 +36,8 @@ impl Exit {
         }
     }
 
-    /// Returns the worse of two exit codes: the first one that is an error or partial, else negative, else success.
+    /// Returns the worse of two exit codes: the first code that is an error or partial. If there is no such code: negative if a code is negative,
+    /// else success.
     pub(super) const fn worse(self, other: Exit) -> Exit {
         match (self, other) {
             (Exit::Ok, other) => other,

@@ -28,7 +28,7 @@ const FULL: usize = 1 << 16;
 pub(super) enum Ended {
     /// The command finished.
     Done(Exit),
-    /// The `Cancel` handle stopped it.
+    /// The `Cancel` handle stopped the command.
     Interrupted,
     /// `--timeout` expired.
     TimedOut,
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Runs a command that never finishes until `stop` cancels it after its first output. Returns how it ended and its output.
+    /// Runs a command that never finishes until `stop` cancels it after its first output. Returns how the command ended, and its output.
     fn endless(cancel: &Cancel, stop: Option<&Cancel>, config: &Config) -> (Ended, String) {
         let (mut out, mut err) = (Printed { text: Vec::new(), stop }, Vec::new());
         let mut streams = Streams::piped(&mut out, &mut err);

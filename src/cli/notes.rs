@@ -1,4 +1,4 @@
-//! Notes on an answer, for people. JSON and NDJSON list all of them as `warnings`.
+//! Notes on an answer, for people. JSON and NDJSON list all notes as `warnings`.
 
 use std::collections::HashMap;
 use std::io;

@@ -73,7 +73,7 @@ impl Cli {
         let Some(run) = self.command.run else {
             return Err(UsageError(format!("{} cannot be run on a dump that is already open", self.command.name)).into());
         };
-        // Converts `NoRoom` (no space for temporary files) to an error. Analyses do this themselves, but exports allocate arrays outside of them.
+        // Converts `NoRoom` (no space for temporary files) to an error. Analyses do this themselves, but exports allocate arrays outside of analyses.
         caught(|| run(&self.matches, &self.config, dumps, streams)).map_err(Error::from)?
     }
 }

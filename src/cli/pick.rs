@@ -81,7 +81,7 @@ fn expanded(pattern: &Path) -> Vec<PathBuf> {
     if found.is_empty() { vec![pattern.to_path_buf()] } else { found }
 }
 
-/// Returns the dumps among `paths` and in the folders among them, each once. A file named explicitly is taken as a dump.
+/// Returns the dumps among `paths` and the dumps in folders among `paths`, each dump once. A file named explicitly is taken as a dump.
 pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     let mut out = Vec::new();
     for path in paths.iter().flat_map(|path| expanded(path)) {

@@ -23,7 +23,7 @@ pub(super) enum Ordered {
     Help(&'static str),
 }
 
-/// Reorders `args`, the first of which is the program. `has_dump` is true if a command may omit the dump.
+/// Reorders `args`. The first word is the program. `has_dump` is true if a command may omit the dump.
 ///
 /// # Errors
 /// Fails on commands that do not exist, and on SOS commands without a counterpart.
@@ -151,7 +151,7 @@ pub(super) fn dump_of(args: &[OsString], root: &Clap) -> Option<OsString> {
     let (place, leads) = place_of_dump(sub)?;
     let rest = dump_in_place(rest, None, root, sub);
     let places = arguments(&rest, root, Some(sub));
-    // If other arguments follow the dump, it has a fixed position once all arguments before it are present. Otherwise it is last.
+    // If other arguments follow the dump, the dump has a fixed position once all arguments before it are present. Otherwise the dump is last.
     let at = if leads { places.get(place) } else { places.last() };
     at.and_then(|i| rest.get(*i)).filter(|word| is_dump_for(sub, word)).cloned()
 }

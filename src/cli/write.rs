@@ -40,7 +40,7 @@ impl Unfinished {
         for inside in self.inside.iter().rev() {
             let _ = fs::remove_file(inside).or_else(|_| fs::remove_dir(inside));
         }
-        // Removes what `inside` does not list: folders that were moved into this one.
+        // Removes what `inside` does not list: folders that were moved into this folder.
         remove_folder(&self.path, DEPTH);
         let _ = self.around.map(fs::remove_dir);
     }
@@ -156,7 +156,7 @@ impl Draft {
     }
 }
 
-/// A folder for unfinished files, next to their destination. Dropping it removes everything left in it.
+/// A folder for unfinished files, next to their destination. Dropping the `Workshop` removes the folder with everything left in it.
 pub(super) struct Workshop(PathBuf);
 
 impl Drop for Workshop {

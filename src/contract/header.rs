@@ -21,7 +21,7 @@ pub fn magic(memory: &Memory) -> [u8; 8] {
     }
 }
 
-/// Header of a descriptor. It locates the JSON and the pointer data. Both may be absent.
+/// Header of a descriptor. The header locates the JSON and the pointer data, which may both be absent from the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Address of the header.
@@ -42,7 +42,7 @@ pub enum HeaderError {
     /// A part of the header is not in the dump.
     #[error("descriptor header: {0}")]
     Read(#[from] ReadError),
-    /// Not a descriptor, or one for another kind of target.
+    /// Not a descriptor, or a descriptor for another kind of target.
     #[error("no descriptor for a target of this pointer size and byte order at {address}")]
     NotADescriptor {
         /// Address of the expected descriptor.

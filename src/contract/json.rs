@@ -1,4 +1,4 @@
-//! Parser for the compact JSON of data contract descriptors. It does not access memory.
+//! Parser for the compact JSON of data contract descriptors. The parser does not access memory.
 //!
 //! Source: `docs/internals/descriptors.md#json`, and both generations of the reference parser (dotnet/runtime). Versions 0 (.NET 9, 10), 1
 //! (previews of 11) and 2 (.NET 11) do not differ in the parts that are read.

@@ -251,7 +251,7 @@ impl<'d> Unread<'d> {
         })
     }
 
-    /// The image of `module`, if the process has written to a part of it that is in the dump.
+    /// The image of `module`, if a part of the image that the process has written to is in the dump.
     fn image(&self, memory: &Memory, module: &Module) -> Option<Image> {
         let format = if self.dump.facts.container == Container::ElfCore { ImageFormat::Elf } else { ImageFormat::Pe };
         let (files, written) = self.maps();
@@ -314,7 +314,7 @@ fn program(
     }
 }
 
-/// Whether the limit on the number of runtimes allows another one. Adds a note if not.
+/// Whether the limit on the number of runtimes allows another runtime. If not, adds a note.
 fn has_room(sites: &[Site], limits: &Limits, notes: &Collector) -> bool {
     let room = sites.len() < limits.runtimes;
     if !room {

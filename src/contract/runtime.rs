@@ -33,7 +33,7 @@ pub use error::RuntimeError;
 /// Options for opening runtimes.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Overlays given by the user, tried before the bundled ones.
+    /// Overlays given by the user, tried before the bundled overlays.
     pub overlays: Vec<Overlay>,
     /// Where to look for module files.
     pub search: FileSearch,
@@ -576,7 +576,7 @@ fn describe(check: &Check) -> String {
 
 /// The oldest release whose GC matches the bundled layouts.
 const OLDEST_MAJOR: u32 = 8;
-/// Releases that need an overlay; later ones have a full descriptor.
+/// Releases that need an overlay. Later releases have a full descriptor.
 const SUPPORTED_BY_OVERLAY: [&str; 3] = ["8.0", "9.0", "10.0"];
 
 /// Whether `version` is older than the oldest supported release.

@@ -1,4 +1,4 @@
-//! Synthesizes the GC part of a descriptor, for runtimes without one (.NET 8, 9, 10).
+//! Synthesizes the GC part of a descriptor, for runtimes whose descriptor has no GC part (.NET 8, 9, 10).
 //!
 //! Source: `docs/internals/descriptors.md#gcdacvars`. All data comes from `GcDacVars` and the arrays it points to, read with the layouts of a bundled
 //! overlay (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing releases (10.0.9 and 10.0.12 differ), so the offsets are
@@ -85,7 +85,7 @@ pub fn synthesize(
     Ok(())
 }
 
-/// Publishes the scalars of `GcDacVars` and every non-null pointer in it; returns the pointers.
+/// Publishes the scalars and the non-null pointers of `GcDacVars`. Returns the pointers.
 fn publish_vars(
     descriptor: &mut Descriptor,
     memory: &Memory,
@@ -223,8 +223,8 @@ impl HandleTables {
         if !server {
             return found;
         }
-        // With server GC, a bad slot may be followed by valid ones. The reader of handles reports the bad slot. Memory after the array rarely passes
-        // this check.
+        // With server GC, valid slots may follow a bad slot. The reader of handles reports the bad slot. Memory after the array rarely passes this
+        // check.
         let proven = |array: Addr, i: u64| {
             let table = table(array, i).filter(|t| !seen.contains(t) && memory.afford_steps(STEPS_OF_A_TABLE));
             table.is_some_and(|t| owns_its_segment(memory, gc, found.types, t) == Some(true))

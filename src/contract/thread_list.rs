@@ -29,8 +29,8 @@ pub(crate) enum ThreadLinks {
 
 impl ThreadLinks {
     /// Determines the kind of the links in the list that begins with `first`, for threads that have their link at offset `link`. If the runtime's
-    /// table of ids is in the dump, it decides: the table contains each thread at the index of its id. Otherwise the kind is used whose list has as
-    /// many threads as the store counts. If neither is in the dump, the descriptor decides: only an `SList` has a second word.
+    /// table of ids is in the dump, the table decides, because it contains each thread at the index of its id. Otherwise, the kind is used whose list
+    /// has as many threads as the store counts. If neither decides, the descriptor does: only an `SList` has a second word.
     pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: u64) -> ThreadLinks {
         let (to_threads, to_links) = (ThreadLinks::ToThreads { link }, ThreadLinks::ToLinks { link });
         if d.is_native_aot() {

@@ -6,7 +6,7 @@ use crate::base::Addr;
 data! {
     /// `Thread` (threads.h), the native part of a managed thread.
     Thread {
-        /// The next thread; null in the last one.
+        /// The next thread; null in the last thread.
         LinkNext: Addr,
         /// The managed id.
         Id: u32,

@@ -51,7 +51,7 @@ impl Heap {
         self.objects_within(self.walker().segment_indices(), None)
     }
 
-    /// The objects of one of [`Heap::segments`], by address. None if `segment` is not a segment of this heap.
+    /// The objects of one of [`Heap::segments`], by address. The iterator is empty if `segment` is not a segment of this heap.
     ///
     /// ```
     /// use rayon::prelude::*;

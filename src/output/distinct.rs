@@ -23,7 +23,7 @@ pub(super) struct Shortened {
 /// The names of a column.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Texts at full width, each with the exact names that it abbreviates.
+    /// Texts at full width, each with the exact names that the text abbreviates.
     texts: BTreeMap<String, BTreeSet<String>>,
 }
 

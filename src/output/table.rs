@@ -30,7 +30,7 @@ pub enum Readers {
     People,
     /// CSV only.
     Machines,
-    /// No format shows the column. If no shown column contains an address, `$1` and so on refer to the address in this column.
+    /// No format shows the column, but `$1` and so on may refer to the address in it.
     Links,
 }
 
@@ -467,7 +467,7 @@ impl Heading {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
 
-    /// Returns the first visible address in a row, or the address in a hidden link column.
+    /// Returns the first address of a row, in the visible columns and the link columns.
     pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
         let mut links =
             self.columns.iter().enumerate().filter(|(_, c)| matches!(c.readers, Readers::All | Readers::People | Readers::Links));

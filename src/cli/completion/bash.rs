@@ -4,8 +4,8 @@
 //! cursor.
 //!
 //! Outside quotes, all characters except letters, digits and a few signs are escaped with a backslash. Thus bash interprets neither an inserted word
-//! nor an inserted common prefix of several candidates. Inside quotes, only names that need no escaping are offered: bash would close the quotes
-//! after an escaped name, and might then interpret the text after the cursor.
+//! nor an inserted common prefix of several candidates. Inside quotes, only names that need no escaping are offered, because bash would close the
+//! quotes after an escaped name, and might then interpret the text after the cursor.
 
 use std::ffi::OsString;
 

@@ -114,7 +114,7 @@ fn line(value: &str, separator: &str, help: Option<&str>) -> String {
     }
 }
 
-/// Parses the words that fish passes: the last one is as typed, perhaps with an opening quote or escapes.
+/// Parses the words that fish passes. The last word is as typed, perhaps with an opening quote or escapes.
 pub(super) fn fish_words(mut given: Vec<OsString>) -> Vec<OsString> {
     if let Some(typed) = given.last_mut()
         && let Some(text) = typed.to_str()

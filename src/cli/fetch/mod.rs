@@ -48,7 +48,7 @@ pub(super) struct Sources {
     pub(super) each: Duration,
     /// Whether the portable PDBs of the listed modules are downloaded too.
     pub(super) pdbs: bool,
-    /// Whether the files of all modules are downloaded, rather than only those that analyses need.
+    /// Whether the files of all modules are downloaded, rather than only the files that analyses need.
     pub(super) all: bool,
 }
 
@@ -98,7 +98,7 @@ impl<'f> Fetcher<'f> {
         Fetcher { sources, client, store, packages: Packages::default(), facts, shape, tried: BTreeSet::new() }
     }
 
-    /// Downloads the files that `report` lists as needed and not found, except those already tried. Returns the result of each.
+    /// Downloads the files that `report` lists as needed and not found, except files already tried. Returns the result for each file.
     ///
     /// # Errors
     /// If the cache cannot be written.

@@ -15,7 +15,7 @@ use super::rpc::cut;
 use crate::heapgraph::{IndexUse, OpenIndex, beside};
 use crate::session::{Dump, OpenOptions};
 
-/// Maximum number of dumps kept open, each with its graph if it was built.
+/// Maximum number of dumps kept open, each with its graph if the graph was built.
 const OPEN: usize = 4;
 /// Maximum number of dumps to list.
 const LISTED: usize = 200;
@@ -138,7 +138,7 @@ impl Dumps {
                     Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
                         return Err(UsageError(format!("{} is not a regular file", cut(&found.display().to_string()))));
                     }
-                    // A link has appeared since, or the file was removed.
+                    // A link has appeared since the check, or the file was removed.
                     Err(e) if e.kind() == io::ErrorKind::NotADirectory => outside = true,
                     Err(e) if e.kind() == io::ErrorKind::NotFound => outside = false,
                     Err(e) => return Err(cannot(&found, e)),

@@ -137,7 +137,7 @@ pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Se
     let (send, events) = mpsc::sync_channel(READ);
     let (calls, waiting) = mpsc::channel::<Call>();
     let lines: SyncSender<Event> = send.clone();
-    // The process does not wait for these threads: at its end, one may be blocked reading and the other may still compute.
+    // The process does not wait for these threads: when it ends, the reading thread may be blocked, and the working thread may still compute.
     let reading = move || {
         let read = rpc::lines(input, |line| lines.send(Event::Line(line)).is_ok());
         if let Err(e) = read {
@@ -307,7 +307,7 @@ impl Server<'_, '_> {
     fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, Failure> {
         let asked = params.get("protocolVersion").and_then(Value::as_str);
         let asked = asked.ok_or_else(|| Failure::new(NO_PARAMS, "initialize: protocolVersion must be a string"))?;
-        // For an unknown version, the latest known one is offered; the client decides.
+        // For an unknown version, the latest known version is offered. The client decides whether it accepts this version.
         let version = HANDSHAKE.into_iter().find(|v| *v == asked).or(HANDSHAKE.last().copied());
         self.version = version;
         Ok(json!({

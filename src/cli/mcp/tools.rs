@@ -329,7 +329,7 @@ pub(super) fn find(name: &str) -> Option<&'static Tool> {
     all().find(|tool| tool.name == name).or_else(|| all().find(|tool| tool.name == spelled))
 }
 
-/// Returns the message about a tool that does not exist, with the most similar one.
+/// Returns the message about a tool that does not exist, with the most similar name of a tool.
 pub(super) fn no_tool(name: &str) -> String {
     if let Some((_, why)) = WITHOUT.iter().find(|(command, _)| *command == name) {
         return format!("there is no tool {name}: {why}");

@@ -136,8 +136,8 @@ impl<'c> Session<'c> {
         heap.type_names(TYPES)
     }
 
-    /// Writes an index next to the dump for the next shell, unless one exists or the graph is small. A failure is only reported on `streams`, because
-    /// the index was not requested.
+    /// Writes an index next to the dump for the next shell, unless an index exists or the graph is small. A failure is only reported on `streams`,
+    /// because the index was not requested.
     ///
     /// # Errors
     /// Errors of writing to `streams`.
@@ -316,7 +316,7 @@ impl Session<'_> {
         }
         cli.config = cli.config.clone().over(self.config, given);
         let mut named = (cli.command.dumps)(&cli.matches)?;
-        // A comparing command that omits its first dump compares the open dump with the named ones.
+        // A command that compares dumps may omit its first dump. It then compares the open dump with the named dumps.
         if !named.is_empty() && commands::leaves_out_dump(entry, &cli.matches) {
             named.insert(0, self.opening.path.clone());
         }

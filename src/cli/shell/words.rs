@@ -31,7 +31,7 @@ impl Word {
         self.parts.is_empty() && !self.quoted
     }
 
-    /// Returns the word, if it has no variables.
+    /// Returns the text of the word, if the word contains no variables.
     pub(super) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
@@ -112,7 +112,7 @@ pub(super) struct Tail {
 /// Parses the end of a line that is being typed, by the rules of [`split`], except that all text after `|` belongs to the program.
 pub(super) fn tail(line: &str) -> Tail {
     let (mut words, mut place, mut quote, mut escaped) = (Vec::new(), Place::Command, None, false);
-    // Start of the word and its text, once it has begun.
+    // Start and text of the current word, once the word has begun.
     let mut word: Option<(usize, String)> = None;
     for (at, c) in line.char_indices() {
         let begins = word.is_none();

@@ -1,5 +1,6 @@
 //! Translates command lines of SOS (`!DumpHeap -stat -type Lab`) to gcdump. [`COMMANDS`] defines the translation of each command and flag. Anything
-//! without a counterpart is refused with a sentence that gives the alternative. A flag has no effect only if it describes the default behavior.
+//! without a counterpart is refused with a sentence that gives the alternative. A flag is accepted without effect only if it describes the default
+//! behavior.
 
 mod habits;
 mod table;

@@ -1,4 +1,4 @@
-//! Tests with handmade debug headers, of every pointer size and byte order, and with malformed ones.
+//! Tests with handmade debug headers, of every pointer size and byte order, and with malformed debug headers.
 
 use super::header::{DebugHeader, DebugHeaderError, Tables};
 use super::*;

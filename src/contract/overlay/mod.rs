@@ -1,4 +1,4 @@
-//! Overlays: descriptors for runtimes without one, or whose descriptor is not in the dump.
+//! Overlays: descriptors for runtimes that have no descriptor, or whose descriptor is not in the dump.
 //!
 //! An overlay is a descriptor in the runtime's compact JSON plus an `"overlay"` section that identifies its target (see `docs/overlays.md`). Bundled
 //! overlays are in `data/`; `--overlay FILE` adds more. The name of an overlay does not prove that the overlay matches; self-checks against the dump
@@ -140,7 +140,7 @@ impl Bundled {
         Bundled { text, parsed: OnceLock::new() }
     }
 
-    /// The parsed overlay. Never `None`: a test parses all of them.
+    /// The parsed overlay. Never `None`, because a test parses all overlays.
     fn get(&self) -> Option<&Overlay> {
         self.parsed.get_or_init(|| Overlay::parse(self.text.as_bytes(), false).ok()).as_ref()
     }

@@ -8,7 +8,8 @@ use crate::dump::Module;
 use crate::memory::{Image, hex};
 
 impl<'a> Opener<'a> {
-    /// The module whose data contains `address`. The list of modules ends a module at its last file-backed page, so `address` may be after it.
+    /// The module whose data contains `address`. In the list of modules, a module ends at its last file-backed page, so `address` may be after its
+    /// end.
     pub(super) fn module_around(&self, address: Addr) -> Option<&'a Module> {
         self.dump.modules.iter().filter(|m| m.base <= address).max_by_key(|m| m.base)
     }

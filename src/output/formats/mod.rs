@@ -101,7 +101,7 @@ pub struct Out<'w> {
     pub tables: u64,
     /// Whether a list was streamed.
     pub streamed: bool,
-    /// Titles of columns that a streamed list omitted, to be reported after it.
+    /// Titles of columns that a streamed list omitted, to be reported after the list.
     pub hidden: Vec<String>,
     /// The open elements of an HTML page.
     pub(super) page: html::Page,

@@ -52,7 +52,7 @@ impl Writer for Ndjson {
         }
         let start = to.len();
         row.json(to)?;
-        // Replaces the opening brace of the row, since the object is already open.
+        // Replaces the opening brace of the row, because the object is already open.
         if let Some(brace) = to.get_mut(start) {
             *brace = b',';
         }

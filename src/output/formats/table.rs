@@ -147,7 +147,7 @@ fn columns(layout: &Layout) -> Vec<(Align, usize, usize)> {
     all
 }
 
-/// Appends a row of finished cells without trailing spaces. Cells wider than their column widen it.
+/// Appends a row of finished cells without trailing spaces. A cell that is wider than its column widens the column.
 fn draw(layout: &Layout, cells: Vec<String>, to: &mut Vec<u8>) -> io::Result<()> {
     let mut table = comfy_table::Table::new();
     table.load_style(NOTHING).add_row(cells);
