@@ -223,7 +223,8 @@ impl<'n> Parsed<'n> {
             forms.extend((namespace > 1).then_some(Form { head: Some(1), depth, last, ..bare }));
             forms.push(Form { depth, last, ..bare });
         }
-        // The shortest form omits the type of a method. There is no such form for a name with a nested type. Remarks are cut before the type is
+        // The shortest form omits the type of a method. A name with a nested type does not have this form. Remarks are cut before the type is
+        // omitted.
         // omitted.
         let name = self.main.and_then(|(main, ..)| self.nodes.get(main));
         let nested = matches!(name, Some(Node::Name(name)) if name.contains('+'));

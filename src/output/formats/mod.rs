@@ -156,8 +156,8 @@ impl<'w> Out<'w> {
     }
 }
 
-/// A format. An answer is printed as `begin`, a `section` for each of its sections, `end`. For a streamed list, `list` and a `row` for each row
-/// follow `begin`.
+/// A format. To print an answer, `begin` is called, then `section` for each of its sections, then `end`. For a streamed list, `list` and a `row` for
+/// each row follow `begin`.
 pub trait Writer: Sync {
     /// Begins the answer.
     ///
