@@ -205,7 +205,8 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             notes.add(Missing::Modules, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
-    // In a truncated dump, the runtime's variables are missing first, because they follow the heap. The rest of the dump may confirm the layouts.
+    // In a truncated dump, the runtime's variables may be missing, because they follow the heap. The module is kept as a candidate, because the
+    // rest of the dump may confirm the layouts of an overlay.
     if let Some(module) = seen.headless.first().filter(|_| memory.is_cut() && sites.is_empty() && seen.native_aot.is_empty()) {
         let (image, descriptor) = (None, None);
         sites.push(Site {

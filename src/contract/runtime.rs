@@ -563,7 +563,7 @@ impl<'a> Opener<'a> {
         let entries = self.site.dac_table.and_then(|t| t.entries);
         facts.extend(entries.map(|n| format!("g_dacTable with {n} entries")));
         facts.push(details);
-        // The kernel may have left out the JSON, and no bundled copy of the JSON matches.
+        // The JSON may be missing because the kernel left it out. In this case, no bundled copy of the JSON matches either.
         let undescribed = self.site.descriptor.is_some_and(|at| self.lacks_text(at));
         RuntimeError::Unsupported { path: self.path(), undescribed, left_out, details: facts.join("; ") }
     }
