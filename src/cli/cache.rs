@@ -171,10 +171,10 @@ impl New {
             permissions.set_readonly(true);
             file.set_permissions(permissions)?;
         }
-        // Windows updates the modification time lazily unless it is set explicitly.
+        // Sets the modification time, because Windows otherwise updates it lazily.
         #[cfg(not(unix))]
         file.set_modified(SystemTime::now())?;
-        // Another process may have written the entry first: its file and stamp are kept.
+        // If another process has written the entry first, the file and the stamp of that process are kept.
         draft.finish(false)?;
         let text = stamp_of(&mut file)?;
         let stamp = Draft::of(&folder.stamp(&name), false)?;

@@ -120,7 +120,7 @@ pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, forc
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shop = Workshop::beside(parent).with_context(|| format!("cannot write {}", out.display()))?;
     let filled = fill(of, tables, (&shop, NEW, out), |table| plain(table, tables.format.name()))?;
-    // The folder may have appeared since the command began.
+    // The folder is checked again, because it may have appeared since the command began.
     check_folder(out, force)?;
     shop.put(&shop.path().join(NEW), out, force).with_context(|| format!("writing {}", out.display()))?;
     Ok(filled)

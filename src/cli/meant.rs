@@ -41,7 +41,7 @@ pub(super) fn spelled(args: &[OsString], root: &Clap, sub: &Clap) -> Vec<OsStrin
         }
         let words = if text.starts_with('-') { option_spelled(text, root, sub) } else { None };
         let words = words.unwrap_or_else(|| vec![arg.clone()]);
-        // The value of an option may look like an option.
+        // The value of an option is copied unchanged, because it may look like an option.
         let has_value = words.len() == 1 && words.first().and_then(|w| option(w.to_str()?, root, Some(sub))).is_some_and(takes_next);
         out.extend(words);
         out.extend(args.by_ref().take(usize::from(has_value)).cloned());
@@ -58,7 +58,7 @@ fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> 
         return Some(Vec::new());
     }
     let long = text.trim_start_matches('-');
-    // A single letter is a short option.
+    // A single letter is a short option, which has only one spelling.
     if long.len() < 2 || !long.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return None;
     }
@@ -148,7 +148,7 @@ pub(super) fn meant(
     }
     let (files, mut words): (Vec<usize>, Vec<usize>) =
         arguments(&args, root, Some(sub)).into_iter().partition(|i| args.get(*i).is_some_and(|a| is_path(a)));
-    // If no argument is a file, the last word names a dump that does not exist. Opening it reports the error.
+    // If no argument is a file, the last word names a dump that does not exist. Opening this dump reports the error.
     if files.is_empty() && dump.is_none() && !has_dump {
         words.pop();
     }

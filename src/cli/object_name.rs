@@ -50,7 +50,7 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
     let mut all = Vec::new();
     for line in BufReader::new(input.take(MOST_BYTES)).lines() {
         let line = line.context("reading objects from standard input")?;
-        // In a JSON record, only the field `address` is the object: other fields may contain addresses of other things.
+        // In a JSON record, only the field `address` is the object, because other fields may contain addresses of other things.
         if line.trim_start().starts_with('{') {
             let record: serde_json::Value = serde_json::from_str(&line).context("reading objects from standard input")?;
             all.extend(record.get("address").and_then(serde_json::Value::as_str).and_then(|at| address(at).ok()).map(ObjectName::At));

@@ -66,7 +66,7 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
     if command == "help" {
         return Ok(Ordered::Help("sos"));
     }
-    // There is only one simulation, so its name may be omitted.
+    // `collect` is the only simulation, so its name may be omitted.
     if command == "simulate"
         && let Some(at) = rest.iter().position(|a| a == "collect")
     {
@@ -102,7 +102,7 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
     if known(&first, root).is_some() {
         args.remove(at);
     } else if is_path(&first) {
-        // gcdump crash.dmp stat, gcdump *.dmp
+        // For example, gcdump crash.dmp stat, or gcdump *.dmp.
         let is_command = |i: &usize| args.get(*i).is_some_and(|word| known(word, root).is_some() || !is_path(word));
         let name = places.next().filter(is_command);
         let name = name.map_or_else(|| "info".into(), |i| args.remove(i));
@@ -179,7 +179,7 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let name = name.to_string_lossy();
     let wanted = sos::bare(&name);
     let own = root.get_subcommands().map(Clap::get_name);
-    // Minimum length of compared names: almost every word of two letters is similar to some word of three.
+    // Minimum length of compared names. It excludes words of two letters, because almost every one is similar to some word of three.
     const FEWEST: usize = 3;
     let all: BTreeSet<&str> =
         own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();

@@ -130,7 +130,7 @@ impl Draft {
             permit(&mut builder, &place);
         }
         fs::metadata(folder)?;
-        // While the lock is held, a signal cannot end the process: `remove_unfinished` waits until the file is listed.
+        // While the lock is held, a signal cannot end the process, because `remove_unfinished` waits until the file is listed.
         let mut all = unfinished();
         let file = builder.tempfile_in(folder).map_err(reason)?;
         all.push(Unfinished { path: file.path().to_path_buf(), inside: Vec::new(), around: None });
@@ -172,7 +172,7 @@ impl Workshop {
     /// Creates a workshop in `parent`.
     pub(super) fn beside(parent: &Path) -> io::Result<Workshop> {
         fs::metadata(parent)?;
-        // While the lock is held, a signal cannot end the process: `remove_unfinished` waits until the folder is listed.
+        // While the lock is held, a signal cannot end the process, because `remove_unfinished` waits until the folder is listed.
         let mut all = unfinished();
         let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(reason)?;
         let path = folder.keep();

@@ -116,7 +116,7 @@ pub fn parse(text: &[u8]) -> Result<RawDescriptor, JsonError> {
     let text = std::str::from_utf8(text).map_err(|_| JsonError::NotText)?;
     let file: File = match serde_json::from_str(text) {
         Ok(file) => file,
-        // Strict parsing is the common case: the runtime never writes comments or trailing commas.
+        // Strict parsing comes first, because the runtime never writes comments or trailing commas.
         Err(first) => serde_json::from_str(&strict(text)).map_err(|_| JsonError::Malformed(first.to_string()))?,
     };
     let mut out = RawDescriptor::default();

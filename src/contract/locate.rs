@@ -128,7 +128,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             None => seen.headless.push(module.clone()),
         }
     }
-    // The JSON of the GC's descriptor may be in the file only.
+    // The JSON of the GC's descriptor may be in the file only, so the files of GC libraries fill in missing pages.
     for module in dump.modules.iter().filter(|m| is_gc_name(m)) {
         top_up(&unread, memory, module, search, notes, false);
     }

@@ -79,7 +79,7 @@ impl Key {
             (Key::Part(a), Key::Part(b)) => b.total_cmp(a),
             (Key::Least(a), Key::Least(b)) => a.cmp(b),
             (Key::Text(a), Key::Text(b)) => a.cmp(b),
-            // All cells of a column are of the same kind.
+            // This does not occur, because all cells of a column are of the same kind.
             _ => Ordering::Equal,
         }
     }

@@ -24,7 +24,7 @@ fn fitting(text: &str, columns: usize) -> usize {
         }
         end = at.saturating_add(c.len_utf8());
     }
-    // A sequence of characters may be wider than the sum of its characters.
+    // A sequence of characters may be wider than the sum of its characters, so characters are removed until it fits.
     while width(text.get(..end).unwrap_or_default()) > columns {
         end = text.get(..end).and_then(|t| t.char_indices().next_back()).map_or(0, |(at, _)| at);
     }
@@ -119,7 +119,7 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Ve
             lines.push(line(&cut(rest, room)));
             break;
         }
-        // At least one character, to guarantee progress.
+        // Each line takes at least one character, to guarantee progress.
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let mut end = fitting(rest, room).max(first);
         let blank = |text: &str| text.chars().all(|c| c == ' ');

@@ -105,7 +105,7 @@ impl Command for Trim {
         if self.with_modules {
             let query = ModulesQuery { runtime: at.config.runtime, needed: true, ..ModulesQuery::default() };
             let report = modules(&dump, &query)?;
-            // Modules that are needed only for the data of the runtime are not counted: the copy contains what their files supply.
+            // Modules that are needed only for the data of the runtime are not counted, because the copy contains what their files supply.
             let lacking = report.modules.iter().filter(|m| m.needed_for.iter().any(|need| *need != ModuleNeed::Runtime)).count();
             if lacking > 0 {
                 let what = format!(

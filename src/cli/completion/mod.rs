@@ -70,7 +70,7 @@ pub fn complete(args: impl IntoIterator<Item = OsString>) -> bool {
     let shell = shell.and_then(|name| Shell::from_str(name.to_str()?, false).ok());
     let asked = shell.and_then(|shell| asked(shell, args.collect()));
     if let Some(asked) = asked {
-        // A failure to write is ignored: the shell no longer reads the answer.
+        // A failure to write is ignored, because the shell no longer reads the answer.
         let _ = std::io::stdout().write_all(answer(asked).as_bytes());
     }
     true

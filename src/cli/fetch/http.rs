@@ -119,7 +119,7 @@ impl<'p> Client<'p> {
                     return Err(Trouble::Refused(format!("it continues at the wrong offset ({range:?}, not {done})")));
                 }
             } else {
-                // The response has the whole file from its beginning.
+                // The response has the whole file from its beginning, so the download starts anew.
                 done = 0;
                 to.set_len(0).and_then(|()| to.seek(SeekFrom::Start(0))).map_err(Trouble::Disk)?;
             }

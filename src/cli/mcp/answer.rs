@@ -120,7 +120,7 @@ impl Worker {
                 },
             }
         };
-        // Streamed lists have a row per line. Strings in JSON never contain an unescaped line break.
+        // Streamed lists have a line for each row. The line breaks can be removed, because strings in JSON never contain an unescaped line break.
         let text = text.replace('\n', "");
         let document: Value = match serde_json::from_str(&text) {
             Ok(document) => document,
@@ -205,7 +205,7 @@ impl Worker {
     /// Returns the command line of a call, and its open dumps.
     fn opened(&mut self, tool: &Tool, name: &str, line: &Line) -> Result<(Cli, Vec<Dump>)> {
         let files = line.dumps.iter().map(|given| self.dumps.find(given.as_deref())).collect::<Result<Vec<_>, _>>()?;
-        // Comparing commands require the names of the dumps.
+        // Commands that compare dumps require the names of the dumps.
         let named = files.iter().filter(|_| matches!(tool.does, Does::Compares(_))).map(|found| found.path.clone().into_os_string());
         let words = line.words(name, &named.collect::<Vec<OsString>>());
         let mut cli = Cli::of(&words).map_err(|e| UsageError(in_one_line(&e)))?;

@@ -151,7 +151,7 @@ impl Arguments {
         let argument = |arg: &Arg, listed: bool| {
             let name = long(arg);
             Argument {
-                // The command `path` takes the address and the dump as one argument.
+                // The commands `path` and `refs` take the address and the dump as one argument, `what`. A tool has a separate argument for the dump.
                 name: if name == "what" { "address".into() } else { written(name) },
                 kind: if is_object(name) { Kind::Address } else { Kind::of(arg) },
                 list: matches!(arg.get_action(), ArgAction::Append) && !OF_ONE.contains(&name),
@@ -434,7 +434,7 @@ impl Argument {
             if self.arg.get_long().is_some() {
                 line.options.extend(words.iter().map(|word| self.with(word)));
             }
-            // JSON arguments come in any order: the earlier dump is placed first, the list of later dumps last.
+            // The earlier dump is placed first and the list of later dumps last, because JSON arguments come in any order.
             let later = self.list;
             let at = if later { line.dumps.len() } else { 0 };
             line.dumps.splice(at..at, words.into_iter().map(Some));

@@ -249,7 +249,7 @@ impl Dumps {
                 }
                 left = left.saturating_sub(1);
                 let path = entry.path();
-                // Links to folders are not followed: they may form cycles.
+                // Links to folders are not followed, because they may form cycles.
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() && depth < DEPTH => folders.push_back((path, depth.saturating_add(1))),
                     Ok(kind) if kind.is_dir() => complete = false,

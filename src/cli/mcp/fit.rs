@@ -188,7 +188,7 @@ mod tests {
             let lacks = fitted.lacks.unwrap();
             assert!(lacks.contains(&format!("threads: {} of 40", kept.len())) && lacks.contains("threads[].frames: "), "{lacks}");
         }
-        // Nulls are removed first.
+        // Nulls are removed before lists and texts are shortened.
         let nulls: Map<String, Value> = (0..100).map(|i| (format!("field{i}"), Value::Null)).chain([("a".into(), 1.into())]).collect();
         let fitted = of(&nulls.into(), 500);
         assert_eq!((fitted.text.as_str(), fitted.lacks.as_deref()), (r#"{"a":1}"#, Some("fields that are null")));

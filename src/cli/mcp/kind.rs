@@ -71,7 +71,7 @@ impl Kind {
                 return Err(format!("expected at most {LONGEST} bytes, not {}", text.len()));
             }
             (Kind::Word(words), Value::String(text)) => {
-                // The sort direction follows its column.
+                // The direction of a sort order may follow the column, after a colon.
                 let (text, direction) = text.split_once(':').map_or((text.as_str(), None), |(word, rest)| (word, Some(rest)));
                 let known = words.iter().find(|word| plain(word) == plain(text));
                 let known = known.map(|word| direction.map_or_else(|| word.clone(), |direction| format!("{word}:{direction}")));

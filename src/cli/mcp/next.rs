@@ -37,7 +37,7 @@ impl Call {
         let tool = find(words.first()?)?;
         let entry = tool.entry()?;
         let line = std::iter::once("gcdump".into()).chain(words.iter().map(OsString::from));
-        // Comparing commands require dumps; other commands can omit them.
+        // Parsing fails for a command that compares dumps, because its dumps are required. Other commands can omit the dump.
         let cli = Cli::of(&line.collect::<Vec<_>>()).ok()?;
         let arguments = Arguments::of(tool);
         let values = arguments.of_matches(&entry.command(), &cli.matches)?;

@@ -366,7 +366,7 @@ impl Server<'_, '_> {
         let directly = |answer: Answer| form.result(answer, from).map(Some);
         let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
         let is_help = tool.does == Does::Help;
-        // Wrong arguments are reported in the result, which the assistant sees. Only the host sees protocol errors.
+        // Wrong arguments are reported in the result, because the assistant sees the result, but only the host sees protocol errors.
         let (tool, arguments) = match more::resolved(tool, arguments) {
             Ok(resolved) => resolved,
             Err(why) => return directly(Answer::refused(&why)),

@@ -78,7 +78,7 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
     let command = entry.command();
     let places: Vec<String> = command.get_positionals().map(value_name).collect();
     let dump = places.iter().position(|name| ["BEFORE", "IN", "DUMP"].contains(&name.as_str()));
-    // A dump that is the last argument may be omitted.
+    // A dump that is the last argument may be omitted, so the word for the open dump is not added.
     if let Some(place) = dump.filter(|place| place.saturating_add(1) < places.len()) {
         let compares = places.iter().any(|name| ["BEFORE", "AFTER"].contains(&name.as_str()));
         args.insert(if compares { args.len() } else { place.saturating_add(2).min(args.len()) }, OPEN.into());

@@ -244,7 +244,7 @@ impl<'c> Session<'c> {
             let text = self.variables.text(word, by_type && !is_value).map_err(UsageError)?;
             let option = arguments.as_ref().and_then(|c| commands::option(c, &text));
             is_value = option.is_some_and(takes_next) && !text.contains('=') || (text.starts_with('-') && option.is_none());
-            // A quoted `.` is a file.
+            // A quoted `.` names a file, not the open dump.
             args.push(if text == OPEN && word.quoted { "./.".into() } else { text.into() });
         }
         // Reports an unknown command here, before `ordered` takes the word for the value of an option or for a file.

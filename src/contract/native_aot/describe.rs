@@ -125,7 +125,7 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     }
     let ptr = memory.shape().ptr;
     let agrees = |o: &&Overlay| o.section.debug_header.is_none() && o.section.runtime.is_some() && agree(descriptor, o);
-    // The layouts of objects, strings and arrays are the same in every release.
+    // Any overlay can supply the layouts of objects, strings and arrays, because they are the same in every release.
     let release = overlay::native_aot(ptr).find(agrees);
     let Some(o) = release.or_else(|| overlay::native_aot(ptr).next()) else { return };
     let origin = add_origin(descriptor, o);

@@ -112,7 +112,7 @@ fn globals_near(memory: &Memory, image: &Image, types: Addr, end: Addr) -> Optio
     let before = places.filter_map(|i| types.minus(i * word));
     after.chain(before).find(|at| {
         let pairs = len64((0..MAX_GLOBALS).take_while(|i| inside(at.plus(i * pair))).count());
-        // One of the globals is the base address of the module.
+        // One of the globals must be the base address of the module.
         let names_base = || (0..pairs).any(|i| memory.ptr(at.plus(i * pair + word)) == Ok(image.base));
         (MIN_GLOBALS..MAX_GLOBALS).contains(&pairs) && memory.ptr(at.plus(pairs * pair)).is_ok_and(Addr::is_null) && names_base()
     })

@@ -215,7 +215,7 @@ impl Rows {
     fn release<'o>(&self, releases: &[&'o Overlay], major: Option<u16>) -> Option<&'o DebugHeaderOrder> {
         let of_version = |o: &&DebugHeaderOrder| major.is_none_or(|n| o.major == n);
         let can_be = |o: &&'o Overlay| Some((*o, o.section.debug_header.as_ref().filter(of_version)?)).filter(|(_, o)| self.in_order(o));
-        // `max_by_key` returns the last maximum, so the iteration is reversed.
+        // `max_by_key` returns the last maximum. The iteration is reversed, so that the first of several equal releases is used.
         releases.iter().rev().filter_map(can_be).max_by_key(|(overlay, order)| self.agreeing(overlay, order)).map(|(_, order)| order)
     }
 

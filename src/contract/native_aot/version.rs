@@ -44,7 +44,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
             let from = start.plus(len64(at));
             Some(AddrRange::new(from, from.plus(len64(plain.len()).saturating_add(8))))
         })?;
-        // Only these two reads are recorded, not the search itself.
+        // Only these two ranges are recorded as read, because a trimmed dump does not need the rest of the searched memory.
         [place, file_version].into_iter().for_each(|range| memory.touch(range));
         Some(version)
     })

@@ -227,7 +227,7 @@ impl Report for HeapReport {
             to.gap();
         }
         to.lines(self.heaps.iter().flat_map(part_lines));
-        // Only server GC heaps have an address.
+        // Heaps have an address only with server GC.
         let server = self.heaps.iter().any(|h| h.address.is_some());
         if self.heaps.iter().any(|h| h.detail.is_some()) {
             to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));
