@@ -30,7 +30,7 @@ pub enum Readers {
     People,
     /// CSV only.
     Machines,
-    /// Not shown: the address that `$1` and so on refer to, if no shown column contains one.
+    /// No format shows the column, but `$1` and so on may refer to the address in it.
     Links,
 }
 
@@ -63,7 +63,7 @@ impl Column {
         self.readers != Readers::Links
     }
 
-    /// Whether `name` is its name as options spell it: `Object-Type` for `object_type`.
+    /// Whether `name` is the column's name as options spell it: `Object-Type` for `object_type`.
     pub(super) fn is_named(&self, name: &str) -> bool {
         let plain = |c: char| if c == '-' { '_' } else { c.to_ascii_lowercase() };
         self.name.chars().map(plain).eq(name.chars().map(plain))
@@ -82,7 +82,7 @@ pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names
 /// Widths of a bar in columns; 0 for no bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
-    /// Minimum width: other columns are dropped to make room for it. 0 if the bar itself is dropped when it does not fit.
+    /// Minimum width: other columns are dropped to make room for the bar. 0 if the bar itself is dropped when it does not fit.
     pub least: u16,
     /// Maximum width.
     pub most: u16,
@@ -91,7 +91,7 @@ pub struct Bar {
 impl Bar {
     /// A bar next to a share.
     pub const USUAL: Bar = Bar { least: 0, most: 10 };
-    /// A block below the block of the parent row, within its bounds.
+    /// A block below the block of the parent row, within the bounds of that block.
     pub const BLOCK: Bar = Bar { least: 10, most: 48 };
 }
 
@@ -131,7 +131,7 @@ impl Fill {
     }
 }
 
-/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. Bars are coarser than the rounding error.
+/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. The rounding error does not show, because bars are coarser.
 fn part(n: u64, whole: u64) -> f64 {
     share(n, whole).unwrap_or(0.0)
 }
@@ -139,11 +139,11 @@ fn part(n: u64, whole: u64) -> f64 {
 /// Reads the contents of a bar from a row.
 type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
 
-/// A column, and how to read it from a row of type `T`.
+/// A column, and how to read its cells from a row of type `T`.
 struct Source<'r, T> {
     column: Column,
     cell: Accessor<'r, T>,
-    /// Contents of the bar next to it; `None` if the bar shows the share in the cell.
+    /// Contents of the bar next to the cell; `None` if the bar shows the share in the cell.
     fill: Option<Filler<'r, T>>,
 }
 
@@ -285,7 +285,7 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| c.bar = Bar::USUAL)
     }
 
-    /// Shows blocks next to the last column on terminals: the block of a child row is below that of its parent.
+    /// Shows blocks next to the last column on terminals: the block of a child row is below the block of its parent.
     #[must_use]
     pub fn blocks(self, block: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
         self.bar(block).last(|c| c.bar = Bar::BLOCK)
@@ -481,7 +481,7 @@ where
 /// Header of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Heading {
-    /// Record kind of the rows in NDJSON; `None` if they are not part of it.
+    /// Record kind of the rows in NDJSON; `None` if NDJSON does not include the rows.
     pub record: Option<&'static str>,
     /// Name of the list in JSON, for streamed lists.
     pub list: &'static str,
@@ -501,7 +501,7 @@ impl Heading {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
 
-    /// Returns the first visible address in a row, or the address in a hidden link column.
+    /// Returns the first address of a row, in the visible columns and the link columns.
     pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
         let mut links =
             self.columns.iter().enumerate().filter(|(_, c)| matches!(c.readers, Readers::All | Readers::People | Readers::Links));
@@ -558,14 +558,14 @@ impl<'r> Table<'r> {
         table
     }
 
-    /// Sets whether CSV includes its rows.
+    /// Sets whether CSV includes the rows of the table.
     #[must_use]
     pub fn csv(mut self, csv: bool) -> Table<'r> {
         self.heading.csv = csv;
         self
     }
 
-    /// Sets whether tables, HTML and Markdown include it.
+    /// Sets whether tables, HTML and Markdown include the table.
     #[must_use]
     pub fn shown(mut self, shown: bool) -> Table<'r> {
         self.heading.shown = shown;

@@ -81,7 +81,7 @@ impl Packages {
         Ok((url, found))
     }
 
-    /// Returns the base URL of the packages of a feed: the feed's own URL, or the one in its index.
+    /// Returns the base URL of the packages of a feed: the feed's own URL, or the URL in the feed's index.
     fn base(&mut self, feed: &str, client: &Client<'_>) -> Result<String, Trouble> {
         if !feed.ends_with("/index.json") {
             return Ok(feed.into());

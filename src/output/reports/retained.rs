@@ -83,7 +83,7 @@ fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
         .keep(9)
 }
 
-/// Adds the columns of the best root, for CSV only: tables print roots as lines.
+/// Adds the columns of the best root. They are for CSV only, because tables print roots as lines.
 fn root_columns<'r, T: 'r>(before: Columns<'r, T>, roots: fn(&T) -> &[RootModel]) -> Columns<'r, T> {
     before
         .text_or_none("root_kind", 20, move |row| roots(row).first().map(|r| r.kind.name()))
@@ -110,7 +110,8 @@ fn suspect_columns<'r>() -> Columns<'r, Suspect> {
         .only(Readers::Machines)
 }
 
-/// Adds the root coverage: one line for all complete kinds, then a line per other kind; stacks and registers share one.
+/// Adds the root coverage: one line for all complete kinds, then a line for each other kind. Stacks and registers with conservative coverage share a
+/// line.
 pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCoverageModel]) {
     let complete: Vec<&str> = coverage.iter().filter(|c| c.coverage == CoverageKind::Complete).map(|c| c.kind.name()).collect();
     if !complete.is_empty() {
@@ -120,7 +121,7 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
     if coverage.iter().any(scanned) {
         let reasons = coverage.iter().filter(|c| scanned(c)).filter_map(|c| c.reason.as_deref());
         let reason = reasons.max_by_key(|r| r.len()).unwrap_or("some roots may be stale");
-        // The notes of a partial answer contain the reasons.
+        // The notes of a partial answer contain all reasons, so the line has only the first reason.
         let shown = if to.complete { reason } else { reason.split("; ").next().unwrap_or(reason) };
         to.line(format!("stacks: {shown}"));
     }
