@@ -1,8 +1,8 @@
-//! The registers of a frame, and the stack slots of those that a callee saved.
+//! The registers of a frame, and the stack slots in which callees saved them.
 
 use crate::base::{Addr, Arch, Os};
 
-/// Number of registers stored for each architecture; more than x64 has.
+/// Number of registers stored for each architecture. x64 uses only 16 of them.
 const COUNT: usize = 32;
 
 /// A general-purpose register of a frame.

@@ -33,7 +33,7 @@ pub(crate) struct FrameState<'a> {
     pub(crate) caller_sp: Addr,
     /// The operating system, which determines the registers that calls preserve.
     pub(crate) os: Os,
-    /// Whether to report untracked slots: not in a filter funclet, since the rest of the method reports them.
+    /// Whether to report untracked slots. False for a filter funclet, because the frame of the method reports them.
     pub(crate) untracked: bool,
 }
 
@@ -66,9 +66,9 @@ pub(crate) struct FrameSlot {
     /// The reference, never 0. `None` if it is unknown: the register is unknown, or the stack slot has no known address or is not in
     /// the dump.
     pub(crate) value: Option<u64>,
-    /// Whether it may point into an object, or outside the heap.
+    /// Whether the reference may point into an object, or outside the heap.
     pub(crate) interior: bool,
-    /// Whether it pins the object.
+    /// Whether the reference pins the object.
     pub(crate) pinned: bool,
 }
 
@@ -115,7 +115,7 @@ impl GcInfo {
         Ok(roots)
     }
 
-    /// Whether the info describes the live slots at `offset`. A thread that no collection has stopped may be at an offset that it does not
+    /// Whether the info describes the live slots at `offset`. A thread that no collection has stopped may be at an offset that the info does not
     /// describe.
     pub(crate) fn describes(&self, offset: u32, kind: FrameKind) -> bool {
         let encoding = &self.encoding;

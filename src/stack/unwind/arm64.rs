@@ -189,7 +189,8 @@ struct Function {
     epilogue: Option<(u64, Sequence)>,
 }
 
-/// Length of a function in instructions. The function table has only the starts of functions, and padding may follow a function.
+/// Length of a function in instructions, from its unwind information. The function table does not have it: it has only the starts of functions,
+/// and padding may follow a function.
 pub(super) fn instructions(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Result<u64, UnwindError> {
     match entry.unwind & 3 {
         0 => Ok(Header::read(bytes, base.plus(entry.unwind.into()))?.len),
@@ -426,7 +427,7 @@ impl Frame<'_> {
                 for (i, number) in (0u64..).zip(numbers.clone()) {
                     self.restore(number, start.element(i, 8))?;
                 }
-                // After the last integer register, the pairs continue with floating-point registers.
+                // After the last integer register, the pairs continue with floating-point registers, which are not restored.
                 let extended = std::mem::take(&mut self.extended);
                 let more = numbers.end..=numbers.end.saturating_add(extended.saturating_mul(2)).saturating_sub(1).min(LAST_PRESERVED);
                 for (i, number) in (2u64..).zip(more) {
