@@ -17,8 +17,8 @@ pub struct Field {
     pub token: Token,
     /// Kind of storage.
     pub storage: Storage,
-    /// Offset in bytes: of an instance field from the start of the object, of others from the base of their storage. In NativeAOT programs
-    /// and in Mono, the offset of a static field is its address.
+    /// Offset in bytes. For an instance field, it is relative to the start of the object; for other fields, it is relative to the base of their
+    /// storage. In NativeAOT programs and in Mono, the offset of a static field is its address.
     pub offset: u64,
     /// Element type as stored by the runtime: `Class` for all references, the underlying type for enums.
     pub element: CorElementType,

@@ -1,7 +1,7 @@
 //! Fields in NativeAOT programs, which have no field descriptors.
 //!
-//! Fields have names if debug information is available. They also have names if the type is in gcdump's table of library types, and its
-//! references in the table agree with those of the GC. All other references are named by their offset: `+0x10`.
+//! Fields have names if debug information is available. They also have names if the type is in gcdump's table of library types, and the references
+//! in that table agree with the GCDesc of the type. All other references are named by their offset: `+0x10`.
 //!
 //! Source: `docs/internals/native-aot.md#fields`.
 
@@ -149,7 +149,7 @@ impl Types {
                 (CorElementType::ValueType, name, table)
             }
             FieldKind::Reference(mangled) => {
-                // The declared type may have no method table, unlike the type of the object.
+                // The declared type may have no method table, for example if it has no instances. Its mangled name is not shown.
                 let (name, table) = named(mangled);
                 (CorElementType::Class, if table.is_some() { name } else { OBJECT.into() }, None)
             }

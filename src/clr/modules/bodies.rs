@@ -18,7 +18,7 @@ const LOCALS: u64 = 8;
 const EDITABLE: u32 = 8;
 
 impl Modules {
-    /// The row in StandAloneSig with the types of a method's locals; 0 without locals. The IL body is at `rva` in the module at
+    /// The row in StandAloneSig with the types of a method's locals; 0 if the method has no locals. The IL body is at `rva` in the module at
     /// `address`, in the dump or in the module's file.
     pub(crate) fn local_signature(&self, address: Addr, rva: u32) -> Option<u32> {
         self.reader.local_signature(address, rva)
