@@ -20,7 +20,7 @@ enum Way {
     /// At the offset in the descriptor.
     Described,
     At(u64),
-    /// The word at the first offset points to a structure. The binder is at the second offset in it.
+    /// The word at the first offset points to a structure. The binder is at the second offset, in this structure.
     Through(u64, u64),
 }
 

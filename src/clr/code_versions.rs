@@ -236,8 +236,8 @@ impl CodeVersions {
         }
     }
 
-    /// The element for the address `key` in the hash table at `hash`; `is` decides whether an element is for `key`. The outer `None` means that the
-    /// table is invalid, the inner `None` that it has no such element.
+    /// The element for the address `key` in the hash table at `hash`; `is` decides whether an element is for `key`. The outer `None` means that
+    /// the table is invalid. The inner `None` means that the table has no such element.
     ///
     /// The table has open addressing, with a step derived from the same hash (`shash.h`); 0 is a free slot, 1 a deleted element.
     fn look_up(&self, hash: Addr, key: Addr, is: impl Fn(Addr) -> Result<bool, ReadError>) -> Result<Option<Option<Addr>>, ReadError> {

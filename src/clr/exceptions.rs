@@ -172,8 +172,8 @@ impl Exceptions {
         *self.derived.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(is).get()
     }
 
-    /// Whether the GCDesc of the type at `mt` has references at the offsets of the layout. The layout of NativeAOT programs is a guess,
-    /// because they do not publish it.
+    /// Whether the GCDesc of the type at `mt` has references at the offsets of the layout. For NativeAOT programs, which do not publish the
+    /// layout, the layout is a guess.
     fn fits(&self, names: &TypeNames, mt: Addr) -> bool {
         if !self.exception.has(Layout::_corDbgStackTrace) {
             return true;
@@ -249,8 +249,8 @@ impl Exceptions {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
-    /// The frames of a NativeAOT program's exception, and whether some are missing. `array` has the code addresses; their number is at
-    /// `count`. The addresses are return addresses; a null address follows the last frame of an earlier throw.
+    /// The frames of a NativeAOT program's exception, and whether frames are missing. `array` has the code addresses, and the word at `count`
+    /// their number. The addresses are return addresses. A null address follows the last frame of an earlier throw.
     fn addresses(&self, array: Addr, count: Addr) -> (Vec<StackFrame>, bool) {
         let read = || {
             let wanted = u64::from(self.memory.u32(count).ok()?);

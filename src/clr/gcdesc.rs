@@ -171,7 +171,7 @@ impl GcDesc {
                 // The last series that begins before `from` may reach into the range.
                 let first = if from == 0 { 0 } else { list.partition_point(|series| series.start <= from).saturating_sub(1) };
                 // Each slot is visited once, even if series overlap. In a corrupt list, thousands of series may overlap in a large array, because all
-                // of them grow with the array.
+                // series grow with the array.
                 let mut next = from;
                 for series in list.iter().skip(first).take_while(|series| series.start < to) {
                     // The object bounds both ends: a series beyond it is corrupt.
@@ -344,7 +344,7 @@ mod tests {
         );
     }
 
-    /// `trim --redact` had this case: the array claims gigabytes, and only a root refers to it.
+    /// Regression test for `trim --redact`: an array claims gigabytes, and only a root refers to the array.
     #[test]
     fn only_captured_parts_are_visited() {
         let memory = crate::memory::tests::memory_of(vec![0; 64], &[(0x1000, 32, 0), (1 << 40, 32, 32)], crate::base::Shape::LE64);

@@ -34,7 +34,7 @@ enum Parameters {
     All,
     /// All parameters, but not an empty `()`, because lambdas are not called by name.
     Some,
-    /// No parameters, because the parameters of `MoveNext` are not those of the method.
+    /// No parameters, because the parameters of `MoveNext` are not the parameters of the method.
     None,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn kickoff(machine: &str, is_shared: impl FnOnce() -> bool) -> Option
 pub(crate) struct Boxed<'n> {
     /// Type of the state machine.
     pub(crate) machine: &'n str,
-    /// Whether the box has a finalizer, which it has while events of the task library are traced.
+    /// Whether the box has a finalizer. Boxes have a finalizer while events of the task library are traced.
     is_finalizable: bool,
 }
 

@@ -349,8 +349,8 @@ impl Headers {
         }
     }
 
-    /// Reports contradictions between the words of a sync block. The runtime sets owner and recursion count after it takes the lock, and
-    /// clears them before it releases the lock.
+    /// Reports contradictions between the words of a sync block. The runtime sets the owner and the recursion count after it takes the lock, and
+    /// clears both before it releases the lock.
     fn check_block(&self, block: &SyncBlockModel) {
         let (Some(at), Some(l)) = (block.address, self.table.as_ref().and_then(|t| t.block.as_ref())) else { return };
         let field = |field| tried(|| l.get(&self.memory, at, field));

@@ -220,7 +220,7 @@ impl Loader {
                 let module = self.module_of(a, assembly);
                 whole &= module.is_some();
                 out.modules.extend(module.filter(|module| seen.insert(*module)));
-                // Only the last items may still be loading, so a loading item before this one is a fault.
+                // Only the last items may still be loading, so a loading item before a loaded item is a fault.
                 if let Some(at) = loading.take() {
                     self.fault(NoteKind::Invalid, at, WITHOUT_MODULE);
                     whole = false;
@@ -322,7 +322,7 @@ impl Loader {
     }
 
     /// Method tables of the loaded types that `modules` define, including open generic types. `keep` rejects invalid entries early, because
-    /// forged modules may share millions of them.
+    /// forged modules may share millions of invalid entries.
     ///
     /// `rows` gives the number of types that a module defines. The runtime allocates the whole type table of a module before it loads the
     /// module's first type (`Module::AllocateMaps`), except in a dynamic module.

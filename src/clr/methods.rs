@@ -286,7 +286,7 @@ impl Methods {
         })
     }
 
-    /// Reads a MethodDesc. It is valid only if it is in a chunk that belongs to a type.
+    /// Reads a MethodDesc. A MethodDesc is valid only if it is in a chunk that belongs to a type.
     fn read(&self, names: &TypeNames, address: Addr) -> Option<Desc> {
         let m = &self.memory;
         if address.is_null() || !address.is_aligned(m.ptr_bytes()) {

@@ -42,7 +42,7 @@ struct Listed {
     map: Bound<SHash>,
     entry: Bound<ManagedObjectComWrapperMapEntry>,
     entry_bytes: u64,
-    /// Mask that yields the start of a block from the address of an interface in it. The first word of the block is the address of the
+    /// Mask that yields the start of a block from the address of an interface in the block. The first word of the block is the address of the
     /// wrapper.
     mask: u64,
 }

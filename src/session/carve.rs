@@ -36,7 +36,8 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, stacks, why, collector }
 }
 
-/// The file of the standalone GC that the process was started with, with its version if the dump has it. `None` if it was not loaded.
+/// The file of the standalone GC with which the process was started, and the file's version if the dump has the version. `None` if the
+/// standalone GC was not loaded.
 fn standalone(runtime: &Runtime) -> Option<String> {
     const SETTINGS: [&str; 4] = ["DOTNET_GCName", "DOTNET_GCPath", "COMPlus_GCName", "COMPlus_GCPath"];
     let started = tried(|| Startup::of(runtime.file(), runtime.memory()))?;

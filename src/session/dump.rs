@@ -17,7 +17,7 @@ use crate::model::Carve;
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// Descriptor overlays for runtimes that gcdump does not support, tried before the bundled ones.
+    /// Descriptor overlays for runtimes that gcdump does not support. They are tried before the bundled overlays.
     #[doc(hidden)]
     pub overlays: Vec<Overlay>,
     /// Where to search for module files and PDBs on this machine.
@@ -53,9 +53,9 @@ impl OpenOptions {
         OpenOptions::default()
     }
 
-    /// Searches this folder for module files by name. If the path is a file, that file is used as a module file; if it is a single-file program, its
-    /// bundled files are used. Module files supply code and metadata that are missing from the dump, and thereby type names. Only files that match
-    /// the dump are used.
+    /// Searches this folder for module files by name. If the path is a file, this file is used as a module file. If the file is a single-file
+    /// program, its bundled files are used. Module files supply code and metadata that are missing from the dump, and thereby type names. Only
+    /// files that match the dump are used.
     #[must_use]
     pub fn modules(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.modules.push(folder.into());
@@ -198,7 +198,7 @@ impl Dump {
             // While reads are recorded, answers must read the dump itself.
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
-        // The damage of a dump, or that it is truncated, is reported first, because advice that applies to complete dumps would be misleading.
+        // If the dump is damaged or truncated, this is reported first, because advice that applies to complete dumps would be misleading.
         let (missing, damage) = (process.file.facts.truncated_bytes, process.file.facts.damage.clone());
         let found = found.map_err(|why| match (Box::new(why), damage) {
             (why, Some(damage)) if *why != RuntimeError::Snapshot => RuntimeError::Damaged { damage, why },

@@ -163,7 +163,7 @@ impl Heap {
         self.inner.parts.walker.notes.complete()
     }
 
-    /// The note that the dump was taken without the heap, if it was.
+    /// The note that the dump was taken without the heap; `None` if the dump was taken with the heap.
     pub(crate) fn no_heap(&self) -> Option<&Note> {
         self.inner.parts.walker.notes.iter().find(|n| n.kind == NoteKind::NoHeap)
     }

@@ -61,7 +61,7 @@ struct LineCache {
     bounds: Map<Addr, Option<Arc<Bounds>>>,
     files: Map<(Addr, u32), Option<Name>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
-    /// Number of failed look-ups of an IL offset, for a line or for locals, and the reason for the first one.
+    /// Number of failed look-ups of an IL offset, for a line or for locals, and the reason for the first failure.
     lost: u64,
     why: Option<StackError>,
     /// Number of addresses whose offset in the code cannot be determined, and the reason for the first one.

@@ -84,7 +84,7 @@ pub struct Namer {
     budget: Budget,
     /// Whether the dump is truncated.
     cut: bool,
-    /// Modules added by [`Namer::include`], such as those that named roots while the graph was built.
+    /// Modules added by [`Namer::include`], such as modules that named roots while the graph was built.
     more: Mutex<Vec<Arc<Module>>>,
 }
 

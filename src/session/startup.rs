@@ -1,9 +1,10 @@
 //! The arguments and the environment that a process was started with.
 //!
-//! Linux stores both on the main thread's stack (`create_elf_tables`, fs/binfmt_elf.c). From lower to higher addresses: the number of arguments;
-//! a pointer to each argument, and a null; a pointer to each environment variable, and a null; the auxiliary vector; the strings; the path of the
-//! program. The core's copy of the auxiliary vector contains the address of that path. With it, the vector on the stack is found, and from the
-//! vector all other parts, backwards. The values are the initial ones: the C library moves the environment when the program changes it.
+//! Linux stores both on the main thread's stack (`create_elf_tables`, fs/binfmt_elf.c). From lower to higher addresses, the stack contains the
+//! number of arguments; a pointer to each argument, and a null; a pointer to each environment variable, and a null; the auxiliary vector; the
+//! strings; the path of the program. The core has a copy of the auxiliary vector, which contains the address of the path. With this address, the
+//! vector on the stack is found. The other parts are found from the vector, backwards. The environment does not include changes that the program
+//! made, because the C library moves the environment when the program changes it.
 //!
 //! Windows stores both in the process parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), to which every TEB leads. The process parameters
 //! include changes that the program made.

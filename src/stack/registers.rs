@@ -15,7 +15,7 @@ pub(crate) struct Saved {
     pub(crate) place: Option<Addr>,
 }
 
-/// The registers of a frame: those of the thread for the innermost frame, restored ones for its callers.
+/// The registers of a frame. The innermost frame has the registers of the thread, and its callers have restored registers.
 ///
 /// Registers are numbered as in unwind and GC info. x64: rax rcx rdx rbx rsp rbp rsi rdi r8 to r15. arm64: x0 to x28, fp (29), lr (30),
 /// sp (31).

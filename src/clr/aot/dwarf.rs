@@ -25,7 +25,7 @@ const READS_OF_A_BYTE: u64 = 16;
 /// Maximum size of a unit's abbreviation table, in bytes. Real tables have some hundred bytes; a parsed table takes eight times its size.
 const MAX_ABBREVIATIONS: usize = 1 << 20;
 
-/// Reads the debug information of a module's file. `None` if it was read completely and does not describe managed code.
+/// Reads the debug information of a module's file. `None` if the debug information was read completely and does not describe managed code.
 pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<DebugTypes> {
     // Line programs and unit names are not read. In a forged file, many units may refer to the same line program, and each unit would parse it
     // again.

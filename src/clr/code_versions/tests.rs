@@ -130,7 +130,8 @@ fn call_counting_is_found_after_collisions() {
     assert_eq!(image.counting(DISABLED).is_counting_disabled(), Some(true));
     assert_eq!(image.counting(1).is_counting_disabled(), Some(false));
     assert_eq!(image.counting(5).is_counting_disabled(), None, "no such stage");
-    // The method is not in the table, the table is null but has a size, the table does not exist, or it is not in the dump.
+    // In the next four checks, the method is not in the table, the table is null but has a size, the table does not exist, and the table is not
+    // in the dump.
     assert_eq!(image.word(INFOS[1] + 8, DESC + 8).is_counting_disabled(), Some(false));
     image.word(MANAGER, 0);
     assert_eq!(image.is_counting_disabled(), None);

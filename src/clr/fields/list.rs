@@ -24,7 +24,7 @@ pub struct Field {
     pub element: CorElementType,
     /// Name of the field's type. Generic parameters of the declaring type are replaced with the arguments.
     pub type_name: String,
-    /// Method table of the field's type, for value types; `None` for references, or if it was not found.
+    /// Method table of the field's type, for value types; `None` for references, or if the method table was not found.
     pub method_table: Option<Addr>,
     /// Definition of the field's type, for value types; known for some types without a method table.
     pub(crate) definition: Option<Definition>,

@@ -60,7 +60,7 @@ impl Types {
         let tables = self.names().method_tables();
         let (mono, info) = (tables.mono()?, tables.read(vtable).ok()?);
         let fields = mono.static_fields(&self.memory, info.class_or_canonical)?;
-        // The reference may be within a structure, so the field is the last one that begins at or before `offset`.
+        // The reference may be within a structure, so the field is the last field that begins at or before `offset`.
         let field = fields.iter().filter(|f| f.offset <= offset).max_by_key(|f| f.offset)?;
         let module = self.names().module(tables.module(&info).ok()?);
         module.metadata.as_ref()?.field(field.row).map(|row| row.name)

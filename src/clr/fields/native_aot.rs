@@ -57,7 +57,7 @@ impl Types {
         let references = GcDesc::offsets(&self.memory, info, LISTED);
         let known = fields.len();
         for offset in references {
-            // Skip offsets where a field starts, and those inside a structure.
+            // Offsets where a field starts and offsets inside a structure are skipped.
             let before = fields.get(..known).unwrap_or_default().iter().rfind(|f| f.offset <= offset);
             if !before.is_some_and(|f| f.offset == offset || f.is_structure()) {
                 fields.push(self.by_offset(info, offset));
@@ -149,7 +149,7 @@ impl Types {
                 (CorElementType::ValueType, name, table)
             }
             FieldKind::Reference(mangled) => {
-                // The declared type may have no method table, for example if it has no instances. Its mangled name is not shown.
+                // The declared type may have no method table, for example if the type has no instances. The mangled name of such a type is not shown.
                 let (name, table) = named(mangled);
                 (CorElementType::Class, if table.is_some() { name } else { OBJECT.into() }, None)
             }

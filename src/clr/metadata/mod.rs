@@ -219,7 +219,7 @@ impl Metadata {
         rows.filter_map(|row| Some((self.cell(NESTED_CLASS, row, 0)?, self.cell(NESTED_CLASS, row, 1)?)))
     }
 
-    /// Number of generic parameters of type `rid`, including those of enclosing types.
+    /// Number of generic parameters of type `rid`, including the generic parameters of enclosing types.
     pub fn generic_params(&self, rid: u32) -> u32 {
         const MOST: u32 = 65_535;
         let Some(owner) = rid.checked_mul(2) else { return 0 };

@@ -125,8 +125,8 @@ impl MethodTables {
         if mt.is_null() || !mt.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
-        // These method tables are in the runtime's globals, so they need no validation. It could fail, too: the method table of free objects has
-        // no EEClass, and a mini dump contains the method table of strings but not its EEClass.
+        // These method tables are in the runtime's globals, so they need no validation. Validation could even fail, because the method table of
+        // free objects has no EEClass, and a mini dump contains the method table of strings but not its EEClass.
         if [self.free, self.string, self.object].contains(&Some(mt)) {
             return Ok(true);
         }

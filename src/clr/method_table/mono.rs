@@ -374,7 +374,7 @@ impl Mono {
         self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == 0)
     }
 
-    /// The static fields that a class declares; their offsets are relative to the start of its static fields.
+    /// The static fields that a class declares. The offsets of the fields are relative to the start of the class's static fields.
     pub(crate) fn static_fields(&self, memory: &Memory, class: Addr) -> Option<Vec<MonoField>> {
         self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == STATIC)
     }

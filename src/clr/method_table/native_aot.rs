@@ -161,7 +161,7 @@ impl NativeAot {
     /// Element type, as in metadata, of the values of a primitive or an enum.
     pub(super) fn value_type(flags: u32) -> Option<CorElementType> {
         match element(flags) {
-            // From `void` to `ulong`, the values are those of metadata.
+            // From `void` to `ulong`, the values are the same as in metadata.
             n @ 1..=0xb => CorElementType::of(u8::try_from(n).ok()?),
             0xc => Some(CorElementType::I),
             0xd => Some(CorElementType::U),
@@ -223,8 +223,8 @@ impl NativeAot {
             return Ok((definition, vec![list]));
         }
         let plausible = |a: Addr| a.is_aligned(memory.ptr_bytes()) && table.read(memory, a, MethodTable::Flags).is_ok();
-        // The list has relative addresses or full pointers. A full pointer that is read as a relative address yields an arbitrary address, so the
-        // list has relative addresses if the first one leads to a valid method table.
+        // The list has relative addresses or full pointers. A full pointer that is read as a relative address yields an arbitrary address. The list
+        // therefore has relative addresses if the first element, read as a relative address, leads to a valid method table.
         let near = tried(|| relative(memory, list).is_ok_and(|a| plausible(a) && self.is_valid(memory, a).unwrap_or(false)));
         let arguments = (0..u64::from(count)).map(|i| match near {
             true => relative(memory, list.element(i, 4)),

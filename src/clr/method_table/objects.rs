@@ -48,7 +48,7 @@ impl MethodTables {
         self.mono()?.bounds(&self.memory, info, array)
     }
 
-    /// Offsets of the references in objects of this type; `Unknown` if they have more runs than `afford` allows.
+    /// Offsets of the references in objects of this type; `Unknown` if the offsets have more runs than `afford` allows.
     pub(crate) fn gc_desc(&self, info: &MethodTableInfo, afford: impl FnOnce(u64) -> bool) -> GcDesc {
         match &self.flavor {
             Flavor::Mono(m) => m.gc_desc(&self.memory, info, afford),

@@ -156,7 +156,8 @@ impl Values {
         finish(name, type_name, None, None, Some(place.address), decoded)
     }
 
-    /// The value in a register. `place` gives the type; its address is ignored. `None` for structures, which are only read from memory.
+    /// The value in a register. `place` gives the type, and the address in `place` is ignored. `None` for structures, which are only read from
+    /// memory.
     pub fn in_register(&self, name: String, type_name: String, place: &Place, register: u64) -> Option<FieldValue> {
         let decoded = if place.element.is_reference() {
             self.reference_to(Addr(register))

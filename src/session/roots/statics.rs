@@ -15,7 +15,7 @@ use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 use crate::session::statics::StaticSpot;
 use crate::session::{Namer, Runtime, StaticsReader};
 
-/// Adds a root for every reference in a static field, including those in structures.
+/// Adds a root for every reference in a static field, including references in structures.
 pub(super) fn static_roots(
     runtime: &Runtime,
     namer: &Namer,

@@ -210,8 +210,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the last thrown exception of the crashed thread is the preallocated stack overflow exception. Only the runtime can set that exception;
-    /// it does so before it ends the process.
+    /// Whether the last thrown exception of the crashed thread is the preallocated stack overflow exception. Only the runtime can set this
+    /// exception, and sets it before it ends the process.
     fn names_overflow(&self, crash: &Crash) -> Option<bool> {
         let runtime = self.runtime?;
         let id = u64::from(crash.thread?);

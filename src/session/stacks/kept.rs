@@ -12,8 +12,8 @@ use crate::stack::walked::Walk;
 pub(super) enum Way {
     /// From the thread's registers.
     Walk {
-        /// The used part of the stack, if it is in the dump. It ends before the next higher stack pointer of another thread. `None` for a thread on
-        /// its signal stack.
+        /// The used part of the stack, if this part is in the dump. The used part ends before the next higher stack pointer of another thread.
+        /// `None` for a thread on its signal stack.
         stack: Option<AddrRange>,
         /// For a thread on its signal stack: the used part of its original stack.
         own: Option<AddrRange>,

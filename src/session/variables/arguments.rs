@@ -313,7 +313,8 @@ impl<'r> ArgumentReader<'r> {
                 }
             }
             Held::Stack(s) => slot(s).map(in_memory),
-            // A variable has its address in a register or slot if it is a structure that is passed by reference to a copy. Other types have no copy.
+            // If the register or slot contains the address of the variable, the variable is a structure that is passed by reference to a copy. Other
+            // types have no copy.
             Held::AtRegister(_) | Held::AtStack(_) if element != CorElementType::ValueType => Err(NoValue::Parts),
             Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
             Held::AtStack(s) => {

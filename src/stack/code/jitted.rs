@@ -101,7 +101,8 @@ impl Jitted {
         }
         let entry = self.functions.entry(bytes, table, low)?;
         let at = |rva: u32| base.plus(u64::from(rva));
-        // An entry without an end (arm64) extends to the next entry. The end of the last entry is not looked up; its range ends directly after `ip`.
+        // An entry without an end (arm64) extends to the next entry. The end of the last entry is not looked up, and its range ends directly after
+        // `ip`.
         let next = || self.functions.begin(bytes, table, low.saturating_add(1)).map(at);
         let end = match entry.end {
             Some(end) => at(end),

@@ -139,7 +139,7 @@ impl ReadyToRun {
         Ok(None)
     }
 
-    /// Whether `ip` is in a thunk that resolves the target of a call when it is first made. Thunks are not managed code.
+    /// Whether `ip` is in a thunk that resolves the target of a call when the call is first made. Thunks are not managed code.
     fn is_thunk(&self, bytes: &CodeBytes, info: Addr, base: Addr, ip: Addr) -> bool {
         // If the range of the thunks is not in the dump, the function table decides, because thunks are not in the function table.
         let within = || {
@@ -154,7 +154,7 @@ impl ReadyToRun {
     }
 }
 
-/// RVA and size of a section of the image with the ReadyToRun header at `header`; `None` if it has no section of this kind.
+/// RVA and size of a section of the image with the ReadyToRun header at `header`; `None` if the image has no section of this kind.
 pub(in crate::stack) fn section(bytes: &CodeBytes, header: Addr, kind: u32) -> Result<Option<(u32, u32)>, ReadError> {
     let count = bytes.u32(header.plus(12))?.min(MAX_SECTIONS);
     for i in 0..u64::from(count) {

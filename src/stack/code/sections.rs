@@ -16,7 +16,7 @@ const RANGE_LIST: u32 = 4;
 
 /// Shift of an address for its index in a table of each level. An entry of the last level covers 128 KiB, and the map covers 57 address bits.
 const LEVEL_SHIFTS: [u32; 5] = [49, 41, 33, 25, 17];
-/// Flag in a pointer of the map: the section that it leads to is collectible.
+/// Flag in a pointer of the map: the section to which the pointer leads is collectible.
 const COLLECTIBLE: u64 = 1;
 /// Maximum number of fragments in the list of an entry. Each fragment covers a part of the entry's 128 KiB.
 const MAX_FRAGMENTS: usize = 1 << 13;

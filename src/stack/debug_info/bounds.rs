@@ -153,7 +153,7 @@ impl Bounds {
     }
 }
 
-/// Reads bits, the lowest ones first.
+/// Reads bits, lowest bits first.
 struct Bits<'b> {
     bytes: &'b [u8],
     at: usize,

@@ -86,7 +86,8 @@ struct Parts {
 }
 
 impl DebugInfo {
-    /// The contract that describes debug info. Releases before .NET 11 do not advertise it; their overlays have the format in `DebugInfoVersion`.
+    /// The contract that describes debug info. Releases before .NET 11 do not advertise this contract, but their overlays have the format in
+    /// `DebugInfoVersion`.
     pub(crate) const CONTRACT: Contract = Contract::optional("DebugInfo", &["1", "2"]);
 
     /// Binds to a runtime.

@@ -13,8 +13,8 @@ const LEFT: u32 = 1;
 /// Flag of a node with a right subtree.
 const RIGHT: u32 = 2;
 
-/// The unsigned integer at `at`, and the address after it; `None` for an invalid encoding. The number of trailing ones in the first byte
-/// determines the length.
+/// The unsigned integer at `at`, and the address after the integer; `None` for an invalid encoding. The number of trailing 1 bits in the
+/// first byte determines the length.
 pub(super) fn unsigned(bytes: &CodeBytes, at: Addr) -> Result<Option<(u32, Addr)>, ReadError> {
     let first = bytes.u8(at)?;
     let extra = first.trailing_ones();

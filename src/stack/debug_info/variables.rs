@@ -45,7 +45,7 @@ pub(crate) enum Held {
     Stack(Slot),
     /// In memory at the address in a stack slot.
     AtStack(Slot),
-    /// In two registers, the low part in the first one.
+    /// In two registers. The first register contains the low part.
     Two(u8, u8),
     /// In several parts, or relative to an unknown base.
     Elsewhere,

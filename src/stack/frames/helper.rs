@@ -1,7 +1,7 @@
 //! `HelperMethodFrame` (.NET 8 and 9): a call from managed code to a native helper of the runtime.
 //!
-//! The frame has the registers of the helper, not those of its managed caller. The runtime adds the caller's registers (`MachineState`) when
-//! it needs them. Until then, only unwinding the helper's native frames yields the caller's registers.
+//! The frame has the registers of the helper, but not the registers of the helper's managed caller. The runtime adds the caller's registers
+//! (`MachineState`) when it needs them. Until then, only unwinding the helper's native frames yields the caller's registers.
 
 use super::{Caller, FrameReader, Left, Protected, Slots};
 use crate::base::Addr;

@@ -95,9 +95,9 @@ pub(crate) enum Left {
     Call,
     /// By an exception that the runtime throws.
     Exception,
-    /// By a hardware fault: the instruction pointer is that of the faulting instruction.
+    /// By a hardware fault. The instruction pointer is the address of the faulting instruction.
     Fault,
-    /// By being stopped at an arbitrary instruction, where it will continue.
+    /// By being stopped at an arbitrary instruction. Execution will continue at this instruction.
     Stopped,
     /// By a call of native code without an explicit frame: a JIT helper. Such a call need not be a safepoint.
     Helper,

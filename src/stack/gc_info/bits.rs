@@ -107,7 +107,8 @@ impl<'a> Bits<'a> {
         self.chunk.get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight))
     }
 
-    /// Refills the chunk, and returns the `count` (at most 8) bytes at `byte` and possibly later ones, which may be missing from the dump.
+    /// Refills the chunk, and returns the `count` (at most 8) bytes at `byte`. The result may contain later bytes too, but they are not required,
+    /// because they may be missing from the dump.
     #[cold]
     fn gather(&mut self, byte: u64, count: u64) -> Result<u64, GcInfoError> {
         let first = self.refill(byte)?;

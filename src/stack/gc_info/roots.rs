@@ -9,7 +9,7 @@ use crate::stack::{CodeBytes, Registers, Saved};
 /// How a frame was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// The thread was stopped at the instruction pointer, where execution continues. The registers are those of the thread or of a
+    /// The thread was stopped at the instruction pointer, where execution continues. The registers are the registers of the thread or of a
     /// `ResumableFrame`.
     Leaf,
     /// The instruction pointer is a return address.
@@ -44,7 +44,7 @@ pub enum Location {
     Register {
         /// Number of the register.
         number: u8,
-        /// The stack slot where a callee saved it; `None` if it is still in the thread's register.
+        /// The stack slot where a callee saved the register; `None` if the value is still in the thread's register.
         place: Option<Addr>,
     },
     /// On the stack.
@@ -63,8 +63,8 @@ pub enum Location {
 pub(crate) struct FrameSlot {
     /// Location of the reference.
     pub(crate) location: Location,
-    /// The reference, never 0. `None` if it is unknown: the register is unknown, or the stack slot has no known address or is not in
-    /// the dump.
+    /// The reference, never 0. `None` if the reference is unknown because the register is unknown, or because the stack slot has no known
+    /// address or is not in the dump.
     pub(crate) value: Option<u64>,
     /// Whether the reference may point into an object, or outside the heap.
     pub(crate) interior: bool,
@@ -81,7 +81,7 @@ struct Reported {
 }
 
 impl GcInfo {
-    /// Calls `each` for the slots of `frame` that hold references, without those that hold null.
+    /// Calls `each` for the slots of `frame` that hold references, without the slots that hold null.
     ///
     /// # Errors
     /// Fails if the offset is not in the method, and if the part with the live slots is missing or invalid. Values that cannot be read

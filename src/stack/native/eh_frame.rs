@@ -244,8 +244,8 @@ impl Section {
     /// The rules for `pc`, the return address register, and whether the frame is a signal frame.
     fn row<'c>(&self, context: &'c mut UnwindContext<usize>, pc: Addr) -> Result<(&'c UnwindTableRow<usize>, Register, bool), UnwindError> {
         let malformed = |_| UnwindError::invalid(self.at, "malformed CFI");
-        // With this base, `gimli` computes wrong addresses from relative addresses in the CIE, and right ones from those in the FDE. The wrong ones
-        // do no harm: only the pointer to the personality routine is relative, and it is not used.
+        // With this base, `gimli` computes right addresses from relative addresses in the FDE, but wrong addresses from relative addresses in the
+        // CIE. The wrong addresses do no harm, because only the CIE's pointer to the personality routine is relative, and this pointer is not used.
         let start = self.at.minus(len64(self.fde)).ok_or(UnwindError::invalid(self.at, "unwind information at the start of memory"))?;
         let frames = EhFrame::new(&self.bytes, LittleEndian);
         let bases = BaseAddresses::default().set_eh_frame(start.0);

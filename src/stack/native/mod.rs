@@ -54,8 +54,8 @@ impl Native {
 
     /// Unwinds one frame: returns the caller for `registers` inside the image. Registers that a callee does not preserve are unknown.
     ///
-    /// If `leaf`, the registers are those of the thread or of code that a signal interrupted. Otherwise the instruction pointer is a return
-    /// address, which may be past the end of the function that made the call.
+    /// If `leaf`, the registers are the registers of the thread or of code that a signal interrupted. Otherwise the instruction pointer is a
+    /// return address, which may be past the end of the function that made the call.
     ///
     /// # Errors
     /// [`UnwindError::Read`] if the image's tables or a part of the stack are absent. [`UnwindError::Invalid`] if the unwind information is missing

@@ -27,9 +27,9 @@ enum FromNative {
 }
 
 impl Walking<'_> {
-    /// The registers with which the walk starts if a thread in cooperative mode is in native code: those of the method that called the native
-    /// code, or that a signal interrupted. `None` if the walk starts with the thread's registers or an explicit frame; adds a gap if the method
-    /// is not found.
+    /// The registers with which the walk starts if a thread in cooperative mode is in native code. These are the registers of the method that
+    /// called the native code, or that a signal interrupted. `None` if the walk starts with the thread's registers or an explicit frame. Adds a
+    /// gap if the method is not found.
     pub(super) fn running(&mut self, start: &Start, next: Option<&ExplicitFrame>) -> Option<(Registers, Left)> {
         let registers = start.registers.as_ref().filter(|_| start.cooperative)?;
         if !matches!(self.find(registers.ip), Ok(None)) {

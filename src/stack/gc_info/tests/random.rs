@@ -6,7 +6,7 @@ use proptest::sample::{Index, subsequence};
 use super::writer::StackSlot;
 use super::*;
 
-/// Sorts slots as a compiler does: those with flags first, then the others, ascending.
+/// Sorts slots as a compiler does: slots with flags first, then slots without flags, each group in ascending order.
 fn sorted<T: Copy, K: Ord>(mut slots: Vec<T>, key: impl Fn(&T) -> (bool, K)) -> Vec<T> {
     slots.sort_by_key(key);
     slots

@@ -90,7 +90,7 @@ fn slots_inside_ranges_are_reported() {
             assert_eq!(ask(Leaf, offset), NOTHING);
             assert_eq!(ask(Exception, offset), NOTHING);
         }
-        // Up to version 3, the slots at a return address are those of the byte before it.
+        // Up to version 3, the slots at a return address are the slots at the byte before this address.
         let shift = u32::from(version < 4);
         assert_eq!(ask(Return, 9 + shift), NOTHING);
         assert_eq!(ask(Return, 10 + shift), ["[sp+24]", "[frame-8]"]);
@@ -115,7 +115,7 @@ fn methods_with_safe_points_and_ranges_report_both() {
         assert_eq!(ask(Leaf, 85), ["rbx", "[frame-8]"]);
         assert_eq!(ask(Return, 40), NOTHING, "no collection stops a method with ranges outside of them");
         assert_eq!(ask(Exception, 20), NOTHING);
-        // The length of the part for safe points is not stored if it has a table, so no decoder can find the part for the ranges.
+        // If the part for safe points has a table, its length is not stored. No decoder can then find the part for the ranges.
         let (info, bytes) = decode(&Method { table: true, ..method }).unwrap();
         assert_eq!(reported(&info, &bytes, 20, Return), ["rbx", "[sp+24]", "[frame-8]"]);
         let registers = registers(Arch::X64, Some(5));
