@@ -34,8 +34,8 @@ impl Memory {
         self.captured(page) < PAGE && self.in_dump(page).any(|r| !r.is_empty())
     }
 
-    /// Whether a complete dump of this kind would contain `range`, of which a part was not captured. The answer is yes if this dump is truncated,
-    /// states that it holds all memory, or has only a part of the first or last page of `range`.
+    /// Whether a complete dump of this kind would contain `range`. The caller has found that a part of `range` was not captured. The answer is yes
+    /// if this dump is truncated, states that it holds all memory, or has only a part of the first or last page of `range`.
     pub(crate) fn is_lost(&self, range: AddrRange) -> bool {
         self.cut || self.all || self.is_torn(range.start) || range.end.minus(1).is_some_and(|last| self.is_torn(last))
     }

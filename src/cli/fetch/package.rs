@@ -1,4 +1,5 @@
-//! NuGet packages with files of a runtime: downloaded once, and read in place. Nothing is extracted to paths from the archive.
+//! NuGet packages with files of a runtime: downloaded once, and read in place. The paths in an archive never determine
+//! where a file is written.
 
 use std::collections::BTreeMap;
 use std::fs::File;

@@ -29,8 +29,8 @@ impl Module {
         metadata.method_name(rid).is_some_and(|name| self.shares_name(metadata, of, &name))
     }
 
-    /// Whether several compiler-generated members have the source name of `name`, which the type in row `rid` declares. Also true if the
-    /// budget does not suffice to find out.
+    /// Whether other compiler-generated members have the same source name as the member `name`. The type in row `rid` declares this member. Also
+    /// true if the budget does not suffice to find out.
     fn shares_name(&self, metadata: &Metadata, rid: u32, name: &str) -> bool {
         let Some(part) = shared_part(name) else { return false };
         let mut of = rid;
