@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::Cell;
 pub use super::fit::Fit;
 use super::seen::Link;
+use super::short_strings::ShortStrings;
 use crate::base::{Addr, Name, share};
 use crate::clr::generated::field;
 
@@ -393,40 +394,6 @@ type Json<T> = fn(&T, &mut Vec<u8>) -> io::Result<()>;
 
 fn json<T: Serialize>(row: &T, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(serde_json::to_writer(ShortStrings(out), row)?)
-}
-
-/// A buffer for the many short strings that serde_json writes one by one. With musl, as in the published binaries, a call of `memcpy` for each took 28 %
-/// of the time of `objects`. Copies of a constant length need no call.
-struct ShortStrings<'v>(&'v mut Vec<u8>);
-
-impl io::Write for ShortStrings<'_> {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if bytes.len() > 64 {
-            self.0.extend_from_slice(bytes);
-            return Ok(bytes.len());
-        }
-        self.0.reserve(bytes.len());
-        let mut rest = bytes;
-        while let Some((part, after)) = rest.split_first_chunk::<8>() {
-            self.0.extend_from_slice(part);
-            rest = after;
-        }
-        if let Some((part, after)) = rest.split_first_chunk::<4>() {
-            self.0.extend_from_slice(part);
-            rest = after;
-        }
-        if let Some((part, after)) = rest.split_first_chunk::<2>() {
-            self.0.extend_from_slice(part);
-            rest = after;
-        }
-        self.0.extend(rest.first());
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 struct TableRow<'a, 'r, T> {
