@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::checks::Check;
-use super::count;
+use super::plural;
 use super::page::Paging;
 use super::table::{Table, columns};
 use crate::model::{DiffReport, Icicle, MapCell};
@@ -241,7 +241,7 @@ impl<'r> Sections<'r> {
     /// Adds a line about rows beyond the `shown` ones, if there are any.
     pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
         if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0 && !self.paged) {
-            self.line(format!("… {} more {what} (--top 0 lists all)", count(more)));
+            self.line(format!("… {} (--top 0 lists all)", plural(more, &format!("more {what}"))));
         }
     }
 

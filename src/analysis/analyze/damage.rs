@@ -8,6 +8,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};
+use crate::base::be;
 use crate::model::{GcPhase, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -25,7 +26,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     let first = report.findings.first().filter(|_| errors > 0);
     let detail = first.map(|first| format!("; {}, the first: {}", counted(errors, "error"), one_line(&first.message))).unwrap_or_default();
-    let title = format!("{} of the heap are neither objects nor free space: it is corrupt{detail}", counted(skipped, "byte"));
+    let title = match skipped {
+        0 => format!("The heap is corrupt{detail}"),
+        n => format!("{} of the heap {} neither objects nor free space: it is corrupt{detail}", counted(n, "byte"), be(n)),
+    };
     Ok(vec![Problem {
         count: Some(errors),
         bytes: Some(skipped),

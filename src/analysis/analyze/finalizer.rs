@@ -7,6 +7,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
+use crate::base::verb;
 use crate::model::{LocksReport, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -21,10 +22,10 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if let Some(wait) = locks.waits.iter().find(|w| id.is_some() && w.managed_id == id) {
         let (severity, queued) = match count {
             0 => (ProblemSeverity::Warning, "no object waits for finalization yet".into()),
-            n => (ProblemSeverity::Critical, format!("{} wait for finalization", counted(n, "object"))),
+            n => (ProblemSeverity::Critical, format!("{} {} for finalization", counted(n, "object"), verb(n, "wait"))),
         };
         let at = wait.method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
-        let lock = locks.locks.iter().find(|lock| Some(lock.object) == wait.object);
+        let lock = locks.locks.iter().find(|lock| Some(lock.object) == wait.object && lock.waiters.iter().any(|w| w.managed_id == id));
         let holder = lock.and_then(|lock| lock.owner.as_ref()?.managed_id);
         let held = holder.map(|id| format!(" that thread {id}{} holds", why(answers, locks, id))).unwrap_or_default();
         let title = format!("The finalizer thread is blocked{at} ({}{held}): {queued}", wait.kind);
@@ -40,7 +41,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     Ok(vec![finding(
         ProblemSeverity::Warning,
-        format!("{} wait for finalization: the finalizer thread is too slow for them", counted(count, "object")),
+        format!("{} {} for finalization: the finalizer thread is too slow", counted(count, "object"), verb(count, "wait")),
     )])
 }
 

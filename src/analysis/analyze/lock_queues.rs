@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed};
-use crate::base::{Addr, len64};
+use crate::base::{Addr, len64, verb};
 use crate::model::{LockModel, LocksReport, Problem, ProblemId, ProblemSeverity, WaitKind};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -33,7 +33,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         };
         let named = answers.places().ok().filter(|_| holders.len() == 1).and_then(|p| p.of(*first)?.name.as_ref());
         let named = named.map(|name| format!(" {name:?}")).unwrap_or_default();
-        let title = format!("{} wait for {}, held by thread {}{named}{why}", counted(count, "thread"), name(lock), listed(&holders));
+        let wait = verb(count, "wait");
+        let title = format!("{} {wait} for {}, held by thread {}{named}{why}", counted(count, "thread"), name(lock), listed(&holders));
         found.push(Problem {
             count: Some(count),
             object: Some(lock.object),

@@ -8,7 +8,7 @@
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed, one_line};
 use crate::analysis::answers::answers as ask;
-use crate::base::{Missing, len64};
+use crate::base::{Missing, be, len64};
 use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
 use crate::session::Heap;
 
@@ -19,7 +19,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let cut = facts.truncated_bytes;
     let mut parts: Vec<String> = facts.damage.iter().cloned().collect();
     if cut > 0 && parts.is_empty() {
-        parts.push(format!("the file is cut, {} are missing", counted(cut, "byte")));
+        parts.push(format!("the file is cut, {} {} missing", counted(cut, "byte"), be(cut)));
     }
     if !lacking.is_empty() {
         let names = listed(lacking.iter().map(|a| &a.command));

@@ -8,8 +8,8 @@
 use super::answers::{Answers, Skip};
 use super::line::counted;
 use super::lock_queues::{name, waiting};
-use crate::base::len64;
-use crate::model::{Problem, ProblemId, ProblemSeverity};
+use crate::base::{len64, verb};
+use crate::model::{LockModel, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.locks()?;
@@ -18,8 +18,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let threads = waiting(report, lock);
         let count = len64(threads.len());
         let severity = if count > 0 { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
-        let owner = lock.owner.as_ref().and_then(|o| o.managed_id).map(|id| format!(" {id}")).unwrap_or_default();
-        let title = format!("{} is held by thread{owner}, which has ended; {} for it", name(lock), wait(count));
+        let title = format!("{} is held by {}, which has ended; {} for it", name(lock), owner(lock), wait(count));
         Problem {
             count: Some(count),
             object: Some(lock.object),
@@ -31,6 +30,15 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found.collect())
 }
 
+/// Names the owner of a lock. A `Lock` of .NET 9 and 10 has the OS id of a thread that has ended.
+fn owner(lock: &LockModel) -> String {
+    match lock.owner.as_ref().map(|owner| (owner.managed_id, owner.os_id)) {
+        Some((Some(id), _)) => format!("thread {id}"),
+        Some((None, Some(os_id))) => format!("the thread with the OS id {os_id}"),
+        _ => "a thread".into(),
+    }
+}
+
 fn wait(n: u64) -> String {
-    format!("{} wait{}", counted(n, "thread"), if n == 1 { "s" } else { "" })
+    format!("{} {}", counted(n, "thread"), verb(n, "wait"))
 }

@@ -11,7 +11,7 @@ use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
 use super::line::counted;
 use super::requests::served;
-use crate::base::{Count, Name, len64, thousands};
+use crate::base::{Count, Name, be, len64, thousands};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -39,7 +39,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let on = on.map(|root| format!("; the innermost method {}", root.clause(answers)));
     let count = len64(blocked.len());
     let (at, on) = (at.unwrap_or_default(), on.unwrap_or_default());
-    let title = format!("{} are blocked until tasks are complete{at}{on}{}", counted(count, "thread"), served(answers, &ids));
+    let (of_threads, are) = (counted(count, "thread"), be(count));
+    let title = format!("{of_threads} {are} blocked until tasks are complete{at}{on}{}", served(answers, &ids));
     Ok(vec![Problem {
         count: Some(count),
         object: blocked.first().and_then(|w| w.object),

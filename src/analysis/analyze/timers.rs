@@ -9,7 +9,7 @@ use super::answers::{Answers, Skip};
 use super::events::{holder, retained};
 use super::line::counted;
 use crate::base::hash::Map;
-use crate::base::{Count, Name, thousands};
+use crate::base::{Count, Name, be, thousands};
 use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
 
 /// The prefix of the callback of a cancellation source with a timeout.
@@ -26,12 +26,16 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let most = callbacks.into_values().max_by_key(|(n, name)| (*n, name.shown()));
     let title = match most {
         Some((n, name)) if name.shown().starts_with(TIMEOUT) => format!(
-            "{} are not disposed of and have a timeout: each keeps a timer, and what is registered with it, until that is due ({} in all)",
+            "{} {} not disposed of and {} a timeout: each keeps a timer, and what is registered with it, until that is due ({} in all)",
             counted(n, "CancellationTokenSource"),
+            be(n),
+            if n == 1 { "has" } else { "have" },
             counted(report.active, "active timer")
         ),
-        Some((n, name)) => format!("{} are active, {} of them for {name}", counted(report.active, "timer"), thousands(n)),
-        None => format!("{} are active", counted(report.active, "timer")),
+        Some((n, name)) => {
+            format!("{} {} active, {} of them for {name}", counted(report.active, "timer"), be(report.active), thousands(n))
+        }
+        None => format!("{} {} active", counted(report.active, "timer"), be(report.active)),
     };
     Ok(vec![Problem {
         count: Some(report.active),

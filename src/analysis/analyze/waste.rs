@@ -22,7 +22,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
     if is_garbage(answers, wasted) {
         return Ok(Vec::new());
     }
-    let (severity, noun, what) = kind(id);
+    let (severity, noun, what) = kind(id, inspection.found == 1);
     let worst = inspection.rows.first();
     let most = worst.map(|row| format!("; worst: {}", row_text(id, row))).unwrap_or_default();
     let title = format!("{} {what}: {} ({} of the heap){most}", counted(inspection.found, noun), in_units(wasted), percent(part));
@@ -45,17 +45,20 @@ fn is_garbage(answers: &Answers<'_>, wasted: u64) -> bool {
     answers.query.graph && answers.retained().is_ok_and(|r| wasted > r.totals.reachable_bytes)
 }
 
-/// The severity, the counted noun, and the problem with it.
-fn kind(id: ProblemId) -> (ProblemSeverity, &'static str, &'static str) {
-    match id {
-        ProblemId::EqualStrings => (ProblemSeverity::Warning, "string", "have the text of others"),
-        ProblemId::SparseArrays => (ProblemSeverity::Warning, "array", "are mostly null"),
-        ProblemId::OversizedCollections => (ProblemSeverity::Warning, "collection", "have much more room than elements"),
-        ProblemId::EmptyCollections => (ProblemSeverity::Warning, "collection", "are empty"),
-        ProblemId::EqualArrays => (ProblemSeverity::Info, "array", "have equal contents"),
-        ProblemId::ZeroTails => (ProblemSeverity::Info, "array", "end in zeros"),
-        _ => (ProblemSeverity::Info, "array", "contain zeros only"),
-    }
+/// The severity, the counted noun, and the problem with `one` or several of it.
+fn kind(id: ProblemId, one: bool) -> (ProblemSeverity, &'static str, &'static str) {
+    let (severity, noun, [of_one, of_several]) = match id {
+        ProblemId::EqualStrings => (ProblemSeverity::Warning, "string", ["has the text of another", "have the text of others"]),
+        ProblemId::SparseArrays => (ProblemSeverity::Warning, "array", ["is mostly null", "are mostly null"]),
+        ProblemId::OversizedCollections => {
+            (ProblemSeverity::Warning, "collection", ["has much more room than elements", "have much more room than elements"])
+        }
+        ProblemId::EmptyCollections => (ProblemSeverity::Warning, "collection", ["is empty", "are empty"]),
+        ProblemId::EqualArrays => (ProblemSeverity::Info, "array", ["has the contents of another", "have equal contents"]),
+        ProblemId::ZeroTails => (ProblemSeverity::Info, "array", ["ends in zeros", "end in zeros"]),
+        _ => (ProblemSeverity::Info, "array", ["contains zeros only", "contain zeros only"]),
+    };
+    (severity, noun, if one { of_one } else { of_several })
 }
 
 fn row_text(id: ProblemId, row: &InspectionRow) -> String {

@@ -361,7 +361,7 @@ impl Operator {
             (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
             (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
             // A text may give the exact name of a type or its display name.
-            (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() => Ordering::Equal,
+            (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() || a.as_str() == b.shown() => Ordering::Equal,
             (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
             (Term::Bool(a), Term::Bool(b)) => a.cmp(b),
             (Term::Null, Term::Null) => Ordering::Equal,

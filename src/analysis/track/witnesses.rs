@@ -22,7 +22,8 @@ use crate::base::{Addr, Count, Index};
 pub(super) struct Witness {
     pub(super) old: Old,
     pub(super) new: New,
-    /// Whether the match is already known from a hash code, so that the vote cannot reject it.
+    /// Whether the match is already known from a hash code. It remains a match if the vote rejects it, but is no anchor then: a collection has moved
+    /// the object in another way than its neighbors.
     pub(super) known: bool,
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use super::walk::Walker;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural, thousands, total};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural, thousands, total, verb};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{CarvedModel, Generation, SegmentModel};
@@ -129,7 +129,7 @@ impl Carved {
         };
         let references = match self.references {
             0 => String::new(),
-            all => format!(", {} of {} lead to objects", thousands(self.hits), plural(all, "reference")),
+            all => format!(", {} of {} {} to objects", thousands(self.hits), plural(all, "reference"), verb(self.hits, "lead")),
         };
         let what = format!(
             "the heap was carved out of memory, since {}: {} in {}{references}{left_out}",

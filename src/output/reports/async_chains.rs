@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::folds::{self, Indent, Part};
-use crate::base::{Addr, Name};
+use crate::base::{Addr, Name, len64};
 use crate::model::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
 use crate::output::Paging;
 use crate::output::report::{Cluster, Graph, Report, Sections};
@@ -225,14 +225,14 @@ impl Report for AsyncReport {
                     }
                 }));
                 if let Some(more) = chain.frames.len().checked_sub(MAX_FRAMES).filter(|n| *n > 0) {
-                    to.line(format!("  … {more} more frames (see --json)"));
+                    to.line(format!("  … {} (see --json)", plural(len64(more), "more frame")));
                 }
             }
         }
         to.gap_if(tasks || !self.chains.is_empty());
         to.record("totals", self.totals);
         if let Some(shown) = self.shown.filter(|_| !to.paged) {
-            to.line(format!("{} roots shown; --top 0 shows all", count(shown)));
+            to.line(format!("{} shown; --top 0 shows all", plural(shown, "root")));
         }
         let t = &self.totals;
         if t.tasks == 0 && self.chains.is_empty() {

@@ -2,6 +2,7 @@ use super::number;
 use crate::base::{Name, len64};
 use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::output::Paging;
+use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -73,7 +74,7 @@ fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
     }
     match frames.len().saturating_sub(MAX_FRAMES) {
         0 => {}
-        more => to.line(format!("   … {more} more frames (see --json)")),
+        more => to.line(format!("   … {} (see --json)", plural(len64(more), "more frame"))),
     }
 }
 
@@ -130,7 +131,7 @@ impl Report for ExceptionsReport {
         if !some {
             return to.none("No exception objects found");
         }
-        to.not_listed(self.not_listed, if listed { "exceptions" } else { "groups" });
+        to.not_listed(self.not_listed, if listed { "exception" } else { "group" });
         to.gap();
         for e in exceptions.filter(|e| e.inner_exceptions.is_some()) {
             to.line(format!("{} ({})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));

@@ -1,5 +1,5 @@
 use super::retained::{root_coverage, root_line};
-use crate::base::in_units;
+use crate::base::{in_units, verb};
 use crate::model::{RefList, RefObject, RefRow, RefType, RefsReport};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
@@ -142,8 +142,9 @@ impl Report for RefsReport {
         self.incoming.iter().for_each(|of| list(to, of, true));
         if let Some(cards) = &self.cards {
             to.line(format!(
-                "{} set in older generations, which cover {}; {} to younger objects on them, {} elsewhere",
+                "{} set in older generations, which {} {}; {} to younger objects on them, {} elsewhere",
                 plural(cards.set, "card"),
+                verb(cards.set, "cover"),
                 in_units(cards.set_bytes),
                 plural(cards.references_on_set, "reference"),
                 cards.references_on_clear,

@@ -1,4 +1,4 @@
-use crate::base::{Name, is_of_framework};
+use crate::base::{Name, is_of_framework, verb};
 use crate::model::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::output::Paging;
 use crate::output::plural;
@@ -156,7 +156,7 @@ impl Report for RequestsReport {
         } else {
             to.table(outgoing)
         }
-        to.not_listed(self.not_listed, "requests");
+        to.not_listed(self.not_listed, "request");
         let pools = Table::records("connection-pool", &self.pools, pool_columns()).shown(!self.pools.is_empty());
         to.titled("Connection pools", !self.pools.is_empty(), pools);
         let peers = Table::records("peer", &self.peers, peer_columns()).shown(!self.peers.is_empty());
@@ -166,9 +166,9 @@ impl Report for RequestsReport {
         to.gap_if(!(self.requests.is_empty() && self.pools.is_empty() && self.sockets.is_empty()));
         for pool in self.pools.iter().filter(|p| p.is_full()) {
             let server = pool.server.as_deref().unwrap_or("?");
-            to.alarm(format!("All connections to {server} are busy; {} wait", plural(pool.queued, "request")));
+            to.alarm(format!("All connections to {server} are busy; {} {}", plural(pool.queued, "request"), verb(pool.queued, "wait")));
         }
         let all = crate::base::len64(self.requests.len()).saturating_add(self.not_listed.unwrap_or(0));
-        to.line(format!("{} in flight, {} others", plural(all, "request"), self.others));
+        to.line(format!("{} in flight, {}", plural(all, "request"), plural(self.others, "other")));
     }
 }
