@@ -117,7 +117,8 @@ impl<'h> CardReader<'h> {
             while at < segment.allocated && self.budget.steps(1) {
                 seen = seen.wrapping_add(1);
                 check_at(seen);
-                let young = segment.generation == Generation::Ephemeral && self.heap.generation_of(at.max(segment.start)).is_some_and(|g| age(g) == 0);
+                let young = segment.generation == Generation::Ephemeral
+                    && self.heap.generation_of(at.max(segment.start)).is_some_and(|g| age(g) == 0);
                 match self.cards.is_set(&mut self.window, segment.heap, at) {
                     _ if young => {}
                     Some(set) => self.of.set.grow(u64::from(set)),

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::checks::Check;
-use super::plural;
 use super::page::Paging;
+use super::plural;
 use super::table::{Table, columns};
 use crate::model::{DiffReport, Icicle, MapCell};
 

@@ -26,15 +26,19 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     let first = report.findings.first().filter(|_| errors > 0);
     let detail = first.map(|first| format!("; {}, the first: {}", counted(errors, "error"), one_line(&first.message))).unwrap_or_default();
-    let title = match skipped {
-        0 => format!("The heap is corrupt{detail}"),
-        n => format!("{} of the heap {} neither objects nor free space: it is corrupt{detail}", counted(n, "byte"), be(n)),
-    };
     Ok(vec![Problem {
         count: Some(errors),
         bytes: Some(skipped),
         object: first.and_then(|f| f.object),
         type_name: first.and_then(|f| f.type_name.clone()),
-        ..answers.finding(ProblemId::Damage, ProblemSeverity::Critical, title, &["verify"])
+        ..answers.finding(ProblemId::Damage, ProblemSeverity::Critical, title(skipped, &detail), &["verify"])
     }])
+}
+
+/// The title; `detail` has the number of errors and the first of them. Without skipped bytes, only these show the damage.
+pub(super) fn title(skipped: u64, detail: &str) -> String {
+    match skipped {
+        0 => format!("The heap is corrupt{detail}"),
+        n => format!("{} of the heap {} neither objects nor free space: it is corrupt{detail}", counted(n, "byte"), be(n)),
+    }
 }

@@ -99,7 +99,7 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
 }
 
 /// Returns a text about timers that were due long ago, and the command that lists them.
-fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
+pub(super) fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
     let report = got(&answers.timers)?;
     let is_late = |t: &&TimerModel| t.late && t.due_in_ms.is_some_and(|ms| ms <= -LATE_MS);
     let most = report.timers.iter().filter(is_late).filter_map(|t| t.due_in_ms).min()?;

@@ -498,6 +498,7 @@ mod tests {
                 Property::Type => Term::Text("Lab.Order".into()),
                 Property::Generation => Term::Named("gen2".into(), None),
                 Property::Length => Term::Null,
+                Property::Module => Term::Text(Name::shown_as("List`1[[X]]", Some("List<X>".into()))),
                 Property::Address => Term::Number(Number::Int(0x7f00_0000_1000)),
                 _ => return None,
             })
@@ -527,6 +528,8 @@ mod tests {
             ("size < 1.5K or type ~ 'Lab.*'", Some(true)),
             ("not (type = Lab.Order)", Some(false)),
             ("NOT type != Lab.Order AND Size <> 1", Some(true)),
+            // Either form of a name, on either side.
+            ("module = 'List<X>' and 'List<X>' = module and 'List`1[[X]]' = module", Some(true)),
             ("gen = 2", Some(true)),
             ("generation != gen0", Some(true)),
             ("gen ~ 'gen*'", Some(true)),

@@ -276,12 +276,7 @@ impl Reader<'_> {
     }
 
     /// Maps each request that was sent and is not in `answered` to the methods that wait for it.
-    fn waiting(
-        &self,
-        found: &[(Addr, Addr)],
-        answered: &Set<Addr>,
-        boxes: &[(Addr, Addr)],
-    ) -> Result<Map<Addr, Vec<Addr>>, NoSuchField> {
+    fn waiting(&self, found: &[(Addr, Addr)], answered: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Result<Map<Addr, Vec<Addr>>, NoSuchField> {
         let Some((_, mt)) = found.first() else { return Ok(Map::default()) };
         let fields = RequestFields::bind(self.library.types(), *mt)?;
         let sent = |object: Addr| fields.sent.is_none_or(|f| self.library.u32(object, f).is_none_or(|bits| bits & SENT != 0));

@@ -16,7 +16,9 @@ use std::sync::Arc;
 
 use super::walk::Walker;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural, thousands, total, verb};
+use crate::base::{
+    Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural, thousands, total, verb,
+};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{CarvedModel, Generation, SegmentModel};
