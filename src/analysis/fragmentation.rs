@@ -237,6 +237,11 @@ fn found(n: u64, whole: bool) -> Option<u64> {
 /// Scope of a row: heap, generation, segment.
 type Place = (Option<u64>, Generation, Option<Addr>);
 
+/// Returns the number of allocated bytes of a segment that were not walked.
+fn lost_of(segment: &SegmentModel, walk: Option<&WalkModel>) -> u64 {
+    walk.map_or(segment.allocated_bytes, |w| w.absent_bytes)
+}
+
 /// Returns the rows of a segment: one, or one for each generation in it.
 fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Generation) -> Sum) -> Vec<(Place, Counted)> {
     let more = (segment.committed.since(segment.allocated).unwrap_or(0), walk.map_or(0, |w| w.context_bytes));
@@ -244,7 +249,7 @@ fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Gener
         let place = (Some(segment.heap), generation, Some(segment.address));
         (place, Counted { allocated, lost, free: free(generation), unused, context })
     };
-    let lost = walk.map_or(segment.allocated_bytes, |w| w.absent_bytes);
+    let lost = lost_of(segment, walk);
     if segment.parts.is_empty() {
         return vec![row(segment.generation, segment.allocated_bytes, lost, more)];
     }
@@ -329,6 +334,8 @@ pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<F
         .collect();
     let mut all = Counted::default();
     rows.iter().for_each(|(_, counted)| all.merge(counted));
+    // Each part of a segment counts all of the segment's missing bytes.
+    all.lost = total(heap.walker().segments_enumerated().map(|(i, s)| lost_of(s, walks.get(&i).copied())));
     // If a list of segments is cut off, the size of the rest is unknown.
     let listed = heap.segments_whole();
     let if_listed = |n: Option<u64>| n.and_then(|n| found(n, listed));

@@ -13,6 +13,7 @@ use super::{
     stacks, stat, statics,
 };
 use crate::base::missed::Carried;
+use crate::base::store::caught;
 use crate::base::threads::start;
 use crate::base::{Addr, Answer, Collector, Missing, file_name, len64};
 use crate::heapgraph::Depends;
@@ -214,17 +215,21 @@ fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
 
 /// Returns the retained bytes of each type's reachable objects, by method table.
 fn retained_by_type(heap: &Heap, notes: &Collector) -> Result<FxHashMap<Addr, u64>, Error> {
-    let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Dominators))?;
-    let types = heap.dominators(on.stacks)?.by_type(on.graph);
-    let sums = on.graph.types.iter().zip(types.iter()).map(|(kind, of)| (kind.method_table, of.retained)).collect();
-    notes.take(on.finish(()));
-    Ok(sums)
+    caught(|| {
+        let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Dominators))?;
+        let types = heap.dominators(on.stacks)?.by_type(on.graph);
+        let sums = on.graph.types.iter().zip(types.iter()).map(|(kind, of)| (kind.method_table, of.retained)).collect();
+        notes.take(on.finish(()));
+        Ok(sums)
+    })?
 }
 
 fn icicle(heap: &Heap) -> Result<Answer<Icicle>, Error> {
-    let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Dominators))?;
-    let icicle = Retained::compute(heap, on.graph, Stacks::default())?.icicle(&on.namer);
-    Ok(on.finish(icicle))
+    caught(|| {
+        let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Dominators))?;
+        let icicle = Retained::compute(heap, on.graph, Stacks::default())?.icicle(&on.namer);
+        Ok(on.finish(icicle))
+    })?
 }
 
 /// Returns the suspects. The first `WITH_PATHS` of them have a path.

@@ -87,6 +87,7 @@ fn refs_of(heap: &dyn GraphSource, query: &RefsQuery) -> Result<Answer<RefsRepor
     let on = OnGraph::open(heap, false, query.stacks, query.retained.then_some(Depends::Dominators))?;
     let whole = query.young.then(|| heap.heap().ok_or_else(|| Error::Query("a snapshot does not have generations".into()))).transpose()?;
     let ages = whole.map(|heap| Ages::of(heap, on.graph));
+    ages.iter().for_each(|ages| ages.note(&on.notes));
     let (object, targets) = match query.object {
         None if query.types.is_empty() => (None, ages.iter().flat_map(|ages| ages.young(on.graph)).collect()),
         Some(at) => {

@@ -210,6 +210,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
         totals: all.totals(by_type.len()),
         coverage,
         shown: None,
+        not_listed: None,
         carved: heap.gc().carved_model(),
     };
     match by {
@@ -345,7 +346,7 @@ fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &C
     }
     let totals = GroupSums { objects: all, free: Sum::default() }.totals(by_type.len());
     let coverage = CoverageModel { walked_bytes: all.bytes, complete: true, share: 1.0, ..CoverageModel::default() };
-    let mut report = StatReport { by: *by, types: None, groups: None, totals, coverage, shown: None, carved: None };
+    let mut report = StatReport { by: *by, types: None, groups: None, totals, coverage, shown: None, not_listed: None, carved: None };
     match by {
         StatBy::Assembly => report.groups = Some(named_groups(&by_type, whole, |mt| namer.module(mt))),
         StatBy::Namespace => report.groups = Some(named_groups(&by_type, whole, |mt| namer.name(mt).map(|n| namespace(&n)))),

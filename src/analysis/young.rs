@@ -4,23 +4,26 @@
 //! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found no such reference in its range.
 
 use crate::base::cancel::check_at;
-use crate::base::{Addr, Budget, Collector, Count, Index, Missing};
+use crate::base::{Addr, Budget, Collector, Count, Index, Missing, len64, plural};
 use crate::gc::{Cards, ObjectId};
 use crate::heapgraph::HeapGraph;
 use crate::memory::Window;
 use crate::model::{Generation, SegmentModel, YoungCards};
 use crate::session::Heap;
 
-/// Ages of all objects: 0 and 1 for the young generations, 2 for the others.
+/// Ages of all objects: 0 and 1 for the young generations, [`OLD`] for the others, [`UNKNOWN`] if the generation is not known.
 pub(super) struct Ages(Vec<u8>);
 
 const OLD: u8 = 2;
+const UNKNOWN: u8 = u8::MAX;
 
 const fn age(generation: Generation) -> u8 {
     match generation {
         Generation::Gen0 => 0,
         Generation::Gen1 => 1,
-        _ => OLD,
+        Generation::Gen2 | Generation::Loh | Generation::Poh | Generation::Frozen => OLD,
+        // The segment of a carved heap, or an ephemeral segment whose parts are not known.
+        Generation::Unknown | Generation::Ephemeral => UNKNOWN,
     }
 }
 
@@ -39,13 +42,22 @@ impl Ages {
             }
             let of_one_age = |s: &&SegmentModel| s.generation != Generation::Ephemeral;
             segment = heap.walker().segment_of(address).map(|(_, s)| s).filter(of_one_age).map(|s| (s, age(s.generation)));
-            segment.map_or_else(|| heap.generation_of(address).map_or(OLD, age), |(_, age)| age)
+            segment.map_or_else(|| heap.generation_of(address).map_or(UNKNOWN, age), |(_, age)| age)
         });
         Ages(ages.collect())
     }
 
     fn age(&self, id: ObjectId) -> u8 {
-        self.0.get(id.index()).copied().unwrap_or(OLD)
+        self.0.get(id.index()).copied().unwrap_or(UNKNOWN)
+    }
+
+    /// Adds a note about objects whose generation is not known.
+    pub(super) fn note(&self, notes: &Collector) {
+        let unknown = len64(self.0.iter().filter(|age| **age == UNKNOWN).count());
+        if unknown > 0 {
+            let what = format!("the generation of {} is not known: references between them are not counted", plural(unknown, "object"));
+            notes.add(Missing::Heap, None, what);
+        }
     }
 
     /// Returns the objects of the young generations.
@@ -53,9 +65,9 @@ impl Ages {
         graph.ids().filter(|id| self.age(*id) < OLD)
     }
 
-    /// Whether a reference leads to a younger generation.
+    /// Whether a reference leads to a younger generation; false if the generation of either object is not known.
     pub(super) fn leads_to_younger(&self, from: ObjectId, to: ObjectId) -> bool {
-        self.age(from) > self.age(to)
+        self.age(from) != UNKNOWN && self.age(from) > self.age(to)
     }
 }
 
@@ -94,13 +106,19 @@ impl<'h> CardReader<'h> {
     pub(super) fn finish(mut self, notes: &Collector) -> YoungCards {
         let step = self.cards.card_bytes().max(1);
         let is_old = |s: &&SegmentModel| !matches!(s.generation, Generation::Gen0 | Generation::Frozen);
-        for segment in self.heap.segments().iter().filter(is_old) {
-            let mut at = Addr(segment.start.0.saturating_sub(segment.start.0.checked_rem(step).unwrap_or(0)));
+        let mut segments: Vec<&SegmentModel> = self.heap.segments().iter().filter(is_old).collect();
+        segments.sort_by_key(|s| s.start);
+        let mut next = Addr::NULL;
+        for segment in segments {
+            // The first card may begin before the segment, in the last card of the preceding one.
+            let first = Addr(segment.start.0.saturating_sub(segment.start.0.checked_rem(step).unwrap_or(0)));
+            let mut at = first.max(next);
             let mut seen = 0u32;
             while at < segment.allocated && self.budget.steps(1) {
                 seen = seen.wrapping_add(1);
                 check_at(seen);
-                let young = segment.generation == Generation::Ephemeral && self.heap.generation_of(at).is_some_and(|g| age(g) == 0);
+                let young = segment.generation == Generation::Ephemeral
+                    && self.heap.generation_of(at.max(segment.start)).is_some_and(|g| age(g) == 0);
                 match self.cards.is_set(&mut self.window, segment.heap, at) {
                     _ if young => {}
                     Some(set) => self.of.set.grow(u64::from(set)),
@@ -108,6 +126,7 @@ impl<'h> CardReader<'h> {
                 }
                 at = at.plus(step);
             }
+            next = next.max(at);
         }
         self.of.set_bytes = self.of.set.saturating_mul(step);
         if self.absent > 0 {

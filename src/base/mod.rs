@@ -62,7 +62,7 @@ pub(crate) use sample::at_even_distances;
 pub use shape::{Arch, Endian, Os, PtrSize, Shape};
 pub(crate) use share::share;
 pub use store::{Buffer, Files, NoRoom, Region, Store};
-pub(crate) use thousands::{be, thousands};
+pub(crate) use thousands::{be, thousands, verb};
 pub use thousands::{in_units, plural};
 pub use token::{Token, TokenTable};
 pub(crate) use utf16::{drop_split_pair, escaped_unit, utf16};

@@ -43,12 +43,18 @@ pub(crate) fn be(n: u64) -> &'static str {
     if n == 1 { "is" } else { "are" }
 }
 
+/// The form of a regular verb for a count of `n`: `waits` for 1, else `wait`.
+pub(crate) fn verb(n: u64, verb: &str) -> String {
+    format!("{verb}{}", if n == 1 { "s" } else { "" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn one_is_singular() {
+        assert_eq!([verb(1, "wait"), verb(0, "wait"), verb(2, "wait")], ["waits", "wait", "wait"]);
         assert_eq!([plural(1, "byte"), plural(0, "byte"), plural(1000, "byte")], ["1 byte", "0 bytes", "1,000 bytes"]);
         assert_eq!([be(1), be(0), be(2)], ["is", "are", "are"]);
     }

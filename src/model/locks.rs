@@ -142,7 +142,7 @@ pub struct LockModel {
 pub struct LockOwner {
     /// Managed id.
     pub managed_id: Option<u32>,
-    /// OS id; `null` if no known thread has the managed id.
+    /// OS id; `null` if no known thread has the managed id. A `Lock` of .NET 9 and 10 stores only the OS id, so it is known of a thread that has ended.
     pub os_id: Option<u64>,
     /// Whether the owner has ended, so that the lock will never be released. `null` if that is unknown: threads may be missing from the
     /// dump, or the id is invalid.

@@ -56,6 +56,9 @@ pub struct StatReport {
     pub coverage: CoverageModel,
     /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
+    /// Number of groups that are not listed, if any.
+    #[serde(skip)]
+    pub not_listed: Option<u64>,
     /// How the heap was carved; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carved: Option<super::CarvedModel>,

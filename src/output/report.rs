@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::checks::Check;
-use super::count;
 use super::page::Paging;
+use super::plural;
 use super::table::{Table, columns};
 use crate::model::{DiffReport, Icicle, MapCell};
 
@@ -241,8 +241,7 @@ impl<'r> Sections<'r> {
     /// Adds a line about the rows after the first `shown` rows, if there are any.
     pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
         if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0 && !self.paged) {
-            let what = if more == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };
-            self.line(format!("… {} more {what} (--top 0 lists all)", count(more)));
+            self.line(format!("… {} (--top 0 lists all)", plural(more, &format!("more {what}"))));
         }
     }
 

@@ -391,3 +391,88 @@ fn a_lock_is_orphaned_only_if_all_threads_are_known() {
         assert!(shown.contains(&format!("{id} (not found)")) && !shown.contains("no such thread"), "{what}: {shown}");
     }
 }
+
+/// The rows of `locks` about an object, by kind.
+fn locks_of(answer: &Value, object: &Value, kind: &str) -> Value {
+    let rows = answer["data"]["locks"].as_array().unwrap();
+    rows.iter().find(|l| l["object"] == *object && l["kind"] == kind).cloned().unwrap_or_default()
+}
+
+/// `Lock` of .NET 10 stores the OS id of its owner, which is higher than every managed id.
+#[test]
+fn a_lock_whose_owner_has_ended_is_orphaned() {
+    const ENDED: u64 = 4_000_000;
+    let dump = Original::of("net10-wks-deadlock-heap");
+    let (_, whole) = common::ask(dump.changed(&[]), &["locks"]);
+    let lock = whole["data"]["locks"].as_array().unwrap().iter().find(|l| l["kind"] == "lock").unwrap();
+    let (object, owner) = (Addr(common::number(&lock["object"])), &lock["owner"]);
+    let os_id = owner["os_id"].as_u64().unwrap();
+    let stores = |at: &Addr| u64::from(dump.u32(*at)) == os_id;
+    let field = (2..8).map(|i| object.plus(i * 4)).find(stores).unwrap();
+    let (exit, answer) = common::ask(dump.changed(&[(field, ENDED, 4)]), &["locks"]);
+    assert_eq!(exit, Exit::Ok, "{}", answer["warnings"]);
+    let found = locks_of(&answer, &lock["object"], "lock")["owner"].clone();
+    assert_eq!(found, serde_json::json!({ "managed_id": null, "os_id": ENDED, "orphaned": true }));
+    let shown = common::run(&["locks", "--no-local-files", dump.copy.path().to_str().unwrap()]).out;
+    assert!(shown.contains("OS 4000000 (no such thread)"), "{shown}");
+    let (_, analyzed) = common::ask(dump.copy.path(), &["analyze", "--only", "orphaned-lock", "--no-graph"]);
+    let title = analyzed["data"]["findings"][0]["title"].as_str().unwrap();
+    assert!(title.contains("is held by the thread with the OS id 4000000, which has ended; 1 thread waits for it"), "{title}");
+    // In a container, OS ids are as low as managed ids. The lock has the OS id.
+    let threads: Vec<(Addr, u32)> = dump.runtime().thread_list().unwrap().iter().filter_map(|t| Some((t.address, t.id?))).collect();
+    let id = owner["managed_id"].as_u64().unwrap();
+    let (thread, _) = threads.iter().find(|(_, other)| u64::from(*other) == id).unwrap();
+    let (_, other) = threads.iter().find(|(_, other)| u64::from(*other) != id).unwrap();
+    let os_field = thread.plus(dump.offset("Thread", "OSId"));
+    let low = u64::from(*other);
+    let (_, answer) = common::ask(dump.changed(&[(field, low, 4), (os_field, low, 8)]), &["locks"]);
+    let found = locks_of(&answer, &lock["object"], "lock")["owner"].clone();
+    assert_eq!((&found["managed_id"], &found["os_id"]), (&owner["managed_id"], &low.into()), "{found}");
+}
+
+/// Every object has a monitor, a `SemaphoreSlim` as well: `lock (semaphore)`.
+#[test]
+fn a_library_lock_whose_monitor_is_held_is_two_locks() {
+    let dump = Original::of("net10-wks-deadlock-heap");
+    let (_, whole) = common::ask(dump.changed(&[]), &["locks"]);
+    let semaphore = whole["data"]["locks"].as_array().unwrap().iter().find(|l| l["kind"] == "semaphore-slim").unwrap();
+    let object = &semaphore["object"];
+    assert_eq!(locks_of(&whole, object, "monitor"), Value::Null);
+    let owned = whole["data"]["locks"].as_array().unwrap().iter().find(|l| !l["owner"].is_null()).unwrap();
+    let id = owned["owner"]["managed_id"].as_u64().unwrap();
+    let header = Addr(common::number(object) - 4);
+    let (exit, answer) = common::ask(dump.changed(&[(header, id, 4)]), &["locks"]);
+    assert_eq!(exit, Exit::Ok, "{}", answer["warnings"]);
+    let monitor = locks_of(&answer, object, "monitor");
+    assert_eq!((&monitor["owner"]["managed_id"], &monitor["waiters"]), (&id.into(), &serde_json::json!([])), "{monitor}");
+    assert_eq!(locks_of(&answer, object, "semaphore-slim"), *semaphore);
+    let (_, threads) = common::ask(dump.copy.path(), &["threads", "--waits"]);
+    let (_, before) = common::ask(dump.changed(&[]), &["threads", "--waits"]);
+    let held = |answer: &Value| {
+        let of = answer["data"]["threads"].as_array().unwrap().iter().find(|t| t["managed_id"] == id);
+        of.unwrap()["locks_held"].as_u64().unwrap()
+    };
+    assert_eq!(held(&threads), held(&before) + 1);
+}
+
+#[test]
+fn requests_whose_methods_are_garbage_are_not_in_flight() {
+    let dump = Original::of("net10-wks-http-heap");
+    let requests = |path: &Path, more: &[&str]| {
+        let (_, answer) = common::ask(path, &[&["requests"], more].concat());
+        answer["data"]["requests"].as_array().unwrap().clone()
+    };
+    let whole = requests(dump.changed(&[]), &[]);
+    assert_eq!(whole.len(), 7);
+    // Nothing refers to them any more: all roots are cleared.
+    let mut changes = Vec::new();
+    for request in &whole {
+        let (_, paths) = common::ask(dump.copy.path(), &["path", request["object"].as_str().unwrap(), "--all-roots", "--paths", "50"]);
+        let roots = paths["data"]["paths"].as_array().unwrap().iter().flat_map(|p| p["roots"].as_array().unwrap());
+        changes.extend(roots.map(|root| (Addr(common::number(&root["address"])), 0, 8)));
+    }
+    dump.changed(&changes);
+    assert_eq!(requests(dump.copy.path(), &["--no-graph"]).len(), 7);
+    let left = requests(dump.copy.path(), &[]);
+    assert!(left.is_empty(), "{left:?}");
+}

@@ -363,6 +363,37 @@ fn methods_that_wait_for_each_other_end() {
     }
 }
 
+/// The root of a chain is a task whose delegate has been invoked. Its flags are changed.
+#[test]
+fn a_task_runs_on_a_thread_only_if_it_is_on_a_stack() {
+    let mut dump = Changed::of("net10-wks-starve-heap");
+    let before = whole(&dump.path(), &["async", "--root", "promise"]);
+    let task = number(&before["chains"][0]["root"]["object"]);
+    let (_, object) = ask(&dump.path(), &["object", &format!("{task:#x}")]);
+    let fields = list(&object["data"]["fields"]);
+    let flags = fields.iter().find(|f| f["name"] == "m_stateFlags").map(|f| number(&f["address"])).unwrap();
+    let offset = {
+        let opened = gcdump::open(dump.path()).unwrap();
+        file_offset(opened.runtime().unwrap().file(), Addr(flags)).unwrap()
+    };
+    for (flags, label) in
+        [(0x3_0000u32, "runs, but is on no thread's stack"), (0x83_0000, "its delegate has returned; it waits for its child tasks")]
+    {
+        dump.bytes[offset..offset + 4].copy_from_slice(&flags.to_le_bytes());
+        let (_, answer) = ask(&dump.path(), &["async"]);
+        let chain = list(&answer["data"]["chains"]).iter().find(|c| number(&c["root"]["object"]) == task).unwrap().clone();
+        assert_eq!((chain["root"]["kind"].as_str(), chain["root"]["label"].as_str()), (Some("unknown"), Some(label)), "{flags:#x}");
+    }
+}
+
+#[test]
+fn sums_by_root_count_the_methods_that_threads_run() {
+    let heap = gcdump::open(corpus("net11-wks-rtasync-heap")).unwrap().runtime().unwrap().heap().unwrap();
+    let report = gcdump::analysis::async_chains(&heap, &gcdump::analysis::AsyncQuery::default()).unwrap().data;
+    let [sum] = report.roots.as_slice() else { panic!("{:?}", report.roots) };
+    assert_eq!((sum.methods, sum.longest), (report.totals.methods, 3));
+}
+
 fn objects_of(chain: &Value) -> Vec<u64> {
     list(&chain["frames"]).iter().map(|f| number(&f["object"])).collect()
 }

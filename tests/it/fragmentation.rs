@@ -1,7 +1,8 @@
 //! `fragmentation`, compared with ClrMD, the programs' own records and other commands, on every shared dump.
 
-use crate::common::{ask, known_dumps, own_unpacked};
+use crate::common::{ask, known_dumps, number, own_unpacked};
 use crate::harness::Tested;
+use gcdump::internals::base::{Addr, AddrRange};
 use serde_json::Value;
 
 fn n(v: &Value, key: &str) -> u64 {
@@ -105,4 +106,24 @@ fn neighbors_match_near_for_any_number_of_threads() {
         }
     }
     assert!(compared > 0);
+}
+
+/// The walk knows how many bytes of a segment are missing, but not in which of its generations.
+#[test]
+fn missing_bytes_of_a_segment_with_generations_are_missing_once() {
+    let name = concat!(env!("CARGO_MANIFEST_DIR"), "/dumps/corpus/net10-seg-basics-heap.dmp.zst");
+    let mut file = gcdump::internals::dump::open(name.as_ref(), &Default::default()).unwrap();
+    let segments = ask(name.as_ref(), &["segments"]).1["data"]["segments"].as_array().unwrap().clone();
+    let segment = segments.iter().find(|s| s["parts"].as_array().is_some_and(|parts| parts.len() > 2)).unwrap();
+    let part = segment["parts"].as_array().unwrap().iter().max_by_key(|p| number(&p["end"]) - number(&p["start"])).unwrap();
+    let start = Addr((number(&part["start"]) + (number(&part["end"]) - number(&part["start"])) / 2) / 8 * 8);
+    file.remove(AddrRange::new(start, start.plus(256)));
+    let heap = gcdump::Dump::of(file, &Default::default()).runtime().unwrap().heap().unwrap();
+    let query = gcdump::analysis::FragmentationQuery { heaps: false, segments: false, top: 1 };
+    let report = gcdump::analysis::fragmentation(&heap, &query).unwrap().data;
+    let (totals, coverage) = (report.totals, report.coverage);
+    assert!(coverage.absent_bytes > 0);
+    let walked = coverage.allocated_bytes - coverage.absent_bytes;
+    let share = totals.free_bytes.unwrap() as f64 / walked as f64;
+    assert!((totals.share.unwrap() - share).abs() < 1e-9, "{:?}, not {share}", totals.share);
 }

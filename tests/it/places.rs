@@ -227,3 +227,29 @@ fn exports_are_found_from_addresses_after_them() {
     }
     println!("{} dumps", dumps.len());
 }
+
+#[test]
+fn the_header_of_an_object_is_not_inside_the_object_before() {
+    let (_, heap) = heap_of("net10-seg-basics-heap");
+    let mut pairs = Vec::new();
+    let mut last: Option<(Addr, u64)> = None;
+    let _ = walker(heap.runtime()).visit(
+        &Silent,
+        |_, _| true,
+        |object| {
+            if let Some((before, size)) = last.replace((object.address, object.size)).filter(|(at, size)| at.plus(*size) == object.address)
+            {
+                pairs.push((before, size, object.address));
+            }
+            if pairs.len() < 20 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        },
+    );
+    assert!(!pairs.is_empty());
+    for (before, size, address) in pairs {
+        let report = at(&heap, Addr(address.0 - 8));
+        // To the GC, a reference just past the elements of an array belongs to the array.
+        assert_eq!((report.object.map(|o| o.address), report.offset), (Some(before), Some(size - 8)));
+        assert!(report.text.starts_with("in the header that follows "), "{}", report.text);
+        assert!(at(&heap, Addr(address.0 - 16)).text.contains("bytes into ") || size == 16);
+    }
+}

@@ -157,3 +157,15 @@ fn a_missing_or_superfluous_address_is_named() {
     let nothing = run(&["refs", "--type", "No.Such", dump.to_str().unwrap()]);
     assert!(nothing.err.contains("No.Such"), "{}", nothing.err);
 }
+
+/// In a carved heap no object has a generation, so nothing is known about references to younger objects.
+#[test]
+fn references_to_young_objects_are_not_known_without_generations() {
+    let dump = own_dump();
+    let (exit, answer) = ask(&dump, &["refs", "--young", "--carve", "always"]);
+    assert_eq!(exit, gcdump::cli::Exit::Partial);
+    let warnings = answer["warnings"].to_string();
+    assert!(warnings.contains("objects is not known: references between them are not counted"), "{warnings}");
+    let (exit, answer) = ask(&dump, &["refs", "--young"]);
+    assert_eq!((exit, answer["warnings"].to_string().contains("generation")), (gcdump::cli::Exit::Ok, false), "{}", answer["warnings"]);
+}

@@ -223,3 +223,17 @@ fn conditions_select_objects() {
     assert_eq!(ran.exit, Exit::Usage);
     assert!(ran.err.contains("  size > and gen = gen2\n             ^"), "{}", ran.err);
 }
+
+#[test]
+fn groups_that_are_not_listed_are_counted() {
+    let dump = crate::common::own_unpacked();
+    let dump = dump.to_str().unwrap();
+    let all = crate::common::run(&["stat", "--by", "namespace", "--no-local-files", dump]).out;
+    assert!(!all.contains("more group"), "{all}");
+    let (_, answer) = ask(dump.as_ref(), &["stat", "--by", "namespace"]);
+    let groups = answer["data"]["groups"].as_array().unwrap().len();
+    for (top, more) in [(groups - 1, "… 1 more group (".to_string()), (1, format!("… {} more groups (", groups - 1))] {
+        let cut = crate::common::run(&["stat", "--by", "namespace", "--top", &top.to_string(), "--no-local-files", dump]).out;
+        assert!(cut.contains(&more), "{cut}");
+    }
+}

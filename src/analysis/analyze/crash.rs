@@ -14,8 +14,8 @@
 //! Source: `ELF notes` and `exception stream` in `docs/internals/containers.md`; the exceptions that `threads` shows.
 
 use super::answers::{Answers, Skip};
-use super::line::one_line;
-use crate::base::Name;
+use super::line::{counted, one_line};
+use crate::base::{Name, len64};
 use crate::model::{CrashException, ExceptionModel, FaultModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
 
 /// Inner exceptions named in the title.
@@ -154,9 +154,9 @@ fn described(exception: &ExceptionModel) -> String {
         out.push_str(&format!("; inner {}", named(e)));
         inner = e.inner.as_deref();
     }
-    let more = exception.inners.len();
-    if more > 0 {
-        out.push_str(&format!("; {more} more inner exceptions"));
+    match len64(exception.inners.len()) {
+        0 => {}
+        more => out.push_str(&format!("; {}", counted(more, "more inner exception"))),
     }
     out
 }

@@ -25,14 +25,20 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(Vec::new());
     }
     let first = report.findings.first().filter(|_| errors > 0);
-    let lost = (skipped > 0).then(|| format!("{} of it {} neither objects nor free space", counted(skipped, "byte"), be(skipped)));
-    let found = first.map(|first| format!("{}, the first: {}", counted(errors, "error"), one_line(&first.message)));
-    let title = format!("The heap is corrupt: {}", lost.into_iter().chain(found).collect::<Vec<_>>().join("; "));
+    let detail = first.map(|first| format!("; {}, the first: {}", counted(errors, "error"), one_line(&first.message))).unwrap_or_default();
     Ok(vec![Problem {
         count: Some(errors),
         bytes: Some(skipped),
         object: first.and_then(|f| f.object),
         type_name: first.and_then(|f| f.type_name.clone()),
-        ..answers.finding(ProblemId::Damage, ProblemSeverity::Critical, title, &["verify"])
+        ..answers.finding(ProblemId::Damage, ProblemSeverity::Critical, title(skipped, &detail), &["verify"])
     }])
+}
+
+/// The title; `detail` has the number of errors and the first of them. Without skipped bytes, only these show the damage.
+pub(super) fn title(skipped: u64, detail: &str) -> String {
+    match skipped {
+        0 => format!("The heap is corrupt{detail}"),
+        n => format!("The heap is corrupt: {} of it {} neither objects nor free space{detail}", counted(n, "byte"), be(n)),
+    }
 }

@@ -8,7 +8,7 @@
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed};
 use super::requests::served;
-use crate::base::len64;
+use crate::base::{len64, verb};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitEdge, WaitEdgeKind};
 
 /// Waits named in the title.
@@ -16,7 +16,7 @@ const MAX_EDGES: usize = 4;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = answers.locks()?.deadlocks.iter().map(|d| {
-        let (severity, verb) = if d.possible { (ProblemSeverity::Warning, "may wait") } else { (ProblemSeverity::Critical, "wait") };
+        let (severity, waits) = if d.possible { (ProblemSeverity::Warning, "may wait") } else { (ProblemSeverity::Critical, "wait") };
         let edge = |e: &WaitEdge| {
             let name = e.type_name.as_ref().map(|n| format!("{n} ")).unwrap_or_default();
             if e.kind == WaitEdgeKind::ClassConstructor {
@@ -28,8 +28,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let more = if d.edges.len() > MAX_EDGES { ", …" } else { "" };
         let victims = match len64(d.victims.len()) {
             0 => String::new(),
-            1 => "; 1 other thread waits for them".into(),
-            n => format!("; {} wait for them", counted(n, "other thread")),
+            n => format!("; {} {} for them", counted(n, "other thread"), verb(n, "wait")),
         };
         // A class whose constructor does not return blocks every other thread that needs the class.
         let constructor = d.edges.iter().find(|e| e.kind == WaitEdgeKind::ClassConstructor).and_then(|e| e.type_name.as_ref());
@@ -40,7 +39,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
                 format!("Deadlock of the static constructor {name}..cctor, {}: t", counted(stopped, "thread"))
             },
         );
-        let title = format!("{of}hreads {} {verb} for each other: {}{more}{victims}", listed(&d.threads), edges.join(", "))
+        let title = format!("{of}hreads {} {waits} for each other: {}{more}{victims}", listed(&d.threads), edges.join(", "))
             + &served(answers, &d.threads);
         Problem {
             count: Some(len64(d.threads.len())),

@@ -24,7 +24,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             n => (ProblemSeverity::Critical, format!("{} for finalization", how_many_wait(n, "object"))),
         };
         let at = wait.method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
-        let lock = locks.locks.iter().find(|lock| Some(lock.object) == wait.object);
+        let lock = locks.locks.iter().find(|lock| Some(lock.object) == wait.object && lock.waiters.iter().any(|w| w.managed_id == id));
         let holder = lock.and_then(|lock| lock.owner.as_ref()?.managed_id);
         let held = holder.map(|id| format!(" that thread {id}{} holds", why(answers, locks, id))).unwrap_or_default();
         let title = format!("The finalizer thread is blocked{at} ({}{held}): {queued}", wait.kind);

@@ -9,7 +9,7 @@ use super::answers::{Answers, Skip};
 use super::line::how_many_wait;
 use super::lock_queues::{name, waiting};
 use crate::base::len64;
-use crate::model::{Problem, ProblemId, ProblemSeverity};
+use crate::model::{LockModel, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.locks()?;
@@ -18,8 +18,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let threads = waiting(report, lock);
         let count = len64(threads.len());
         let severity = if count > 0 { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
-        let owner = lock.owner.as_ref().and_then(|o| o.managed_id).map(|id| format!(" {id}")).unwrap_or_default();
-        let title = format!("{} is held by thread{owner}, which has ended; {} for it", name(lock), how_many_wait(count, "thread"));
+        let title = format!("{} is held by {}, which has ended; {} for it", name(lock), owner(lock), how_many_wait(count, "thread"));
         Problem {
             count: Some(count),
             object: Some(lock.object),
@@ -29,4 +28,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         }
     });
     Ok(found.collect())
+}
+
+/// Names the owner of a lock. A `Lock` of .NET 9 and 10 has the OS id of a thread that has ended.
+fn owner(lock: &LockModel) -> String {
+    match lock.owner.as_ref().map(|owner| (owner.managed_id, owner.os_id)) {
+        Some((Some(id), _)) => format!("thread {id}"),
+        Some((None, Some(os_id))) => format!("the thread with the OS id {os_id}"),
+        _ => "a thread".into(),
+    }
 }

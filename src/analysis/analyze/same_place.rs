@@ -12,7 +12,7 @@ use super::answers::{Answers, Skip};
 use super::line::counted;
 use super::lock_queues::waiting;
 use super::places::ThreadPlace;
-use crate::base::{Count, Name, len64};
+use crate::base::{Count, Name, be, len64};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 
 /// Most findings.
@@ -47,7 +47,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
             kind => format!(" (blocked: {kind})"),
         });
         let name = threads.iter().find_map(|t| t.name.as_ref()).map(|name| format!(", such as {name:?}")).unwrap_or_default();
-        let title = format!("{} are at the same place in {method}{}{name}", counted(count, "thread"), most.unwrap_or_default());
+        let title = format!("{} {} at the same place in {method}{}{name}", counted(count, "thread"), be(count), most.unwrap_or_default());
         let command = ["stacks", "--merge"];
         let problem = answers.finding(ProblemId::SamePlace, ProblemSeverity::Info, title, &command);
         found.push(Problem { count: Some(count), method: Some(method.clone()), threads: ids, ..problem });

@@ -1,6 +1,8 @@
 //! Tests of the rules at their thresholds, on made-up answers.
 
 use super::answers::{Answers, Cached, Received};
+use super::damage::title;
+use super::triage::late_timers;
 use super::{AnalyzeQuery, Thresholds, find};
 use crate::base::{Addr, Collector};
 use crate::model::{
@@ -275,6 +277,8 @@ fn free_space_is_measured_absolutely_and_relatively() {
     assert!(pinned[0].title.contains("40.0 % of it before 3 pinned System.Byte[]"), "{}", pinned[0].title);
     let other = fragmentation(|| free(25 * MIB, 100 * MIB, MIB, 0));
     assert!(other[0].title.contains("little of it before pinned objects") && other[0].type_name.is_none(), "{}", other[0].title);
+    assert_eq!(title(1, ""), "The heap is corrupt: 1 byte of it is neither objects nor free space");
+    assert_eq!(title(0, "; 2 errors, the first: …"), "The heap is corrupt; 2 errors, the first: …");
     let damage = |skipped| found(ProblemId::Damage, |a| set(&a.fragmentation, free(0, MIB, 0, skipped))).first().and_then(|f| f.bytes);
     assert_eq!((damage(0), damage(8)), (None, Some(8)));
 }
@@ -340,6 +344,62 @@ fn handles_and_timers_are_reported_from_the_threshold_on() {
     };
     assert_eq!(timers(999), []);
     assert_eq!(timers(1_000)[0].title, "1,000 timers are active, 1,000 of them for Lab.Poll.Tick");
+}
+
+#[test]
+fn the_line_about_late_timers_has_the_longest_delay() {
+    let timer = |delay: i64| TimerModel {
+        object: Addr(0x1000),
+        due_ms: Some(1),
+        due_utc: None,
+        due_in_ms: Some(-delay),
+        set_ms: None,
+        period_ms: None,
+        kind: TimerKind::Timer,
+        callback: None,
+        display: None,
+        state: None,
+        state_type: None,
+        canceled: None,
+        running: None,
+        late: true,
+    };
+    let line = |delays: &[i64]| {
+        let report = TimersReport {
+            late: 0,
+            held_up: 0,
+            active: 0,
+            latest_tick_ms: None,
+            latest_utc: None,
+            clock: None,
+            timers: delays.iter().copied().map(timer).collect(),
+            not_listed: None,
+            waits: Vec::new(),
+            cancellations: Vec::new(),
+        };
+        let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
+        let (runtime, query, notes) = (dump.runtime().unwrap(), AnalyzeQuery::default(), Collector::new());
+        let answers = Answers::new(&runtime, &[], &query, &notes);
+        set(&answers.timers, report);
+        late_timers(&answers).map(|(text, _)| text)
+    };
+    assert_eq!(line(&[999]), None);
+    assert_eq!(line(&[1_500]).as_deref(), Some("1 timer is late by 1 s"));
+    assert_eq!(line(&[1_500, 95_000, 30_000, 10]).as_deref(), Some("3 timers are late by up to 95 s"));
+}
+
+#[test]
+fn verbs_agree_with_their_counts() {
+    let waste = |count: u64| {
+        let found = found(ProblemId::ZeroArrays, |a| {
+            set(&a.inspect, inspected(InspectionId::ZeroArrays, Some(1 << 20), row(count, None)));
+            let totals = HeapTotals { allocated: 1 << 21, ..HeapTotals::default() };
+            let (heaps, allocation_contexts) = (Vec::new(), Vec::new());
+            set(&a.generations, HeapReport { heaps, totals, collections: None, map: None, allocation_contexts, carved: None });
+        });
+        found[0].title.split(':').next().unwrap().to_string()
+    };
+    assert_eq!([waste(1), waste(2)], ["1 array contains zeros only", "2 arrays contain zeros only"]);
 }
 
 fn inspected(id: InspectionId, wasted: Option<u64>, row: InspectionRow) -> InspectReport {

@@ -26,8 +26,9 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let most = callbacks.into_values().max_by_key(|(n, name)| (*n, name.shown()));
     let title = match most {
         Some((n, name)) if name.shown().starts_with(TIMEOUT) => format!(
-            "{} with a timeout were not disposed of: each keeps its timer and its registered callbacks alive until the timeout is due ({} in all)",
+            "{} with a timeout {} not disposed of: each keeps its timer and its registered callbacks alive until the timeout is due ({} in all)",
             counted(n, "CancellationTokenSource"),
+            if n == 1 { "was" } else { "were" },
             counted(report.active, "active timer")
         ),
         Some((n, name)) => format!("{} {} active, {} of them for {name}", counted(report.active, "timer"), be(report.active), thousands(n)),

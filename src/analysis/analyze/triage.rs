@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::answers::{Answers, Cached, Received};
 use super::line::{command_line, counted, in_units};
 use super::places::ThreadPlace;
-use crate::base::{Count, Name, be, len64, thousands, total};
+use crate::base::{Count, Name, be, len64, thousands, total, verb};
 use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
 
 /// Most characters of a text. The complaint and the text fit a line of 80 columns.
@@ -100,12 +100,14 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
 }
 
 /// Returns a text about timers that were due long ago, and the command that lists them.
-fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
+pub(super) fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
     let report = got(&answers.timers)?;
     let is_late = |t: &&TimerModel| t.late && t.due_in_ms.is_some_and(|ms| ms <= -LATE_MS);
     let most = report.timers.iter().filter(is_late).filter_map(|t| t.due_in_ms).min()?;
     let late = len64(report.timers.iter().filter(is_late).count());
-    Some((format!("{} {} late by {} s or more", counted(late, "timer"), be(late), most.unsigned_abs() / 1000), &["timers"]))
+    let seconds = most.unsigned_abs() / 1000;
+    let most = if late == 1 { format!("{seconds} s") } else { format!("up to {seconds} s") };
+    Some((format!("{} {} late by {most}", counted(late, "timer"), be(late)), &["timers"]))
 }
 
 /// Shortens the name of a method: `Program.Fetch` for `Lab.Program.Fetch(System.String)`.
@@ -130,7 +132,7 @@ fn host(requests: &[RequestModel]) -> String {
 
 /// `1 thread runs`, `2 threads run`.
 fn is_running(n: u64) -> String {
-    format!("{} {}", counted(n, "thread"), if n == 1 { "runs" } else { "run" })
+    format!("{} {}", counted(n, "thread"), verb(n, "run"))
 }
 
 fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {

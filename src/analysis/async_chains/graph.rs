@@ -31,6 +31,13 @@ pub(super) enum NodeKind {
     Running,
 }
 
+impl NodeKind {
+    /// Whether the node represents an asynchronous method.
+    pub(super) fn is_method(self) -> bool {
+        matches!(self, NodeKind::Method | NodeKind::Frame | NodeKind::Running)
+    }
+}
+
 /// A node of the graph.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node {

@@ -1,6 +1,6 @@
 //! Paths from roots to outermost waiters.
 
-use super::graph::{Graph, NodeIndex, NodeKind};
+use super::graph::{Graph, NodeIndex};
 use crate::base::{Budget, len64};
 
 /// A path from a root outwards.
@@ -82,8 +82,7 @@ impl Finder<'_> {
 
     /// Whether the root is also the first frame of its chains, such as a method that a thread runs.
     fn is_frame(&self, root: NodeIndex, cycle: bool) -> bool {
-        let kind = self.graph.node(root).map(|n| n.kind);
-        cycle || matches!(kind, Some(NodeKind::Method | NodeKind::Frame | NodeKind::Running))
+        cycle || self.graph.node(root).is_some_and(|n| n.kind.is_method())
     }
 
     /// Adds the paths from `root`. Returns whether there was room for all.

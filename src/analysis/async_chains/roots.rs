@@ -139,13 +139,16 @@ impl<'g> Roots<'g> {
         if self.graph.queued.contains(&node.address) {
             return own(AsyncRootKind::Queue, "ready, in a thread pool queue");
         }
+        if bits & flags::WAITS_FOR_CHILDREN != 0 {
+            return own(AsyncRootKind::Unknown, "its delegate has returned; it waits for its child tasks");
+        }
         if bits & flags::DELEGATE != 0 {
-            let threads = self.threads.get(&node.address);
-            let blocked = threads.is_some_and(|ids| ids.iter().any(|id| self.blocked.contains(id)));
-            return if blocked {
-                own(AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result")
-            } else {
-                own(AsyncRootKind::Running, "runs on a thread")
+            return match self.threads.get(&node.address) {
+                Some(ids) if ids.iter().any(|id| self.blocked.contains(id)) => {
+                    own(AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result")
+                }
+                Some(_) => own(AsyncRootKind::Running, "runs on a thread"),
+                None => own(AsyncRootKind::Unknown, "runs, but is on no thread's stack"),
             };
         }
         if bits & flags::STARTED != 0 {

@@ -1,6 +1,6 @@
 //! Sums of chains by root object.
 
-use super::graph::{NodeIndex, NodeKind};
+use super::graph::NodeIndex;
 use super::paths::Path;
 use super::reporter::Reporter;
 use crate::base::hash::{Map, Set};
@@ -43,7 +43,7 @@ pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)]) -> 
 }
 
 fn is_method(reporter: &Reporter<'_>, node: NodeIndex) -> bool {
-    reporter.graph.node(node).is_some_and(|n| matches!(n.kind, NodeKind::Method | NodeKind::Frame))
+    reporter.graph.node(node).is_some_and(|n| n.kind.is_method())
 }
 
 /// Returns the method that is innermost on most of `paths`. On a path with a method of the program, methods of libraries are ignored.

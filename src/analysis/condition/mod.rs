@@ -361,8 +361,8 @@ impl Operator {
             (Term::Number(a), Term::Number(b)) => a.compare(*b)?,
             (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
             (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
-            // The right text may be the display name of the type on the left. The next arm compares exact names.
-            (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() => Ordering::Equal,
+            // A text may be the exact name or the display name of the type that it is compared with. The next arm compares exact names.
+            (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() || a.as_str() == b.shown() => Ordering::Equal,
             (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
             (Term::Bool(a), Term::Bool(b)) => a.cmp(b),
             (Term::Null, Term::Null) => Ordering::Equal,
@@ -499,6 +499,7 @@ mod tests {
                 Property::Type => Term::Text("Lab.Order".into()),
                 Property::Generation => Term::Named("gen2".into(), None),
                 Property::Length => Term::Null,
+                Property::Module => Term::Text(Name::shown_as("List`1[[X]]", Some("List<X>".into()))),
                 Property::Address => Term::Number(Number::Int(0x7f00_0000_1000)),
                 _ => return None,
             })
@@ -528,6 +529,8 @@ mod tests {
             ("size < 1.5K or type ~ 'Lab.*'", Some(true)),
             ("not (type = Lab.Order)", Some(false)),
             ("NOT type != Lab.Order AND Size <> 1", Some(true)),
+            // Either form of a name, on either side.
+            ("module = 'List<X>' and 'List<X>' = module and 'List`1[[X]]' = module", Some(true)),
             ("gen = 2", Some(true)),
             ("generation != gen0", Some(true)),
             ("gen ~ 'gen*'", Some(true)),

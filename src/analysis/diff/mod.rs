@@ -22,6 +22,7 @@ use super::select::Selection;
 use super::stat::{StatQuery, namespace, stat};
 use super::track::in_wrong_order;
 use crate::base::missed::tried;
+use crate::base::store::caught;
 use crate::base::{Answer, Collector, Name, NoteKind, Notes, change, cut, growth, len64};
 use crate::model::{
     ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, Order, SortDirection, StatBy, StatReport, Sum,
@@ -146,6 +147,10 @@ impl<'h> DumpTypes<'h> {
 /// [`Error::Query`] for fewer than two dumps, and for growth by root that is restricted to some types. If retained sizes are needed, also
 /// the errors of [`retained`](super::retained).
 pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
+    caught(|| diff_of(heaps, query))?
+}
+
+fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
     let parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
     let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
         return Err(Error::Query("two dumps are needed to compare".into()));

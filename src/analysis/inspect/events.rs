@@ -14,30 +14,67 @@ use crate::session::GraphSource;
 use crate::session::roots::RootOptions;
 
 /// Collects the referrers and sizes of the objects in `wanted`.
-struct Referrers<'r> {
+struct Collected<'r> {
     wanted: &'r Set<Addr>,
-    found: Map<Addr, Vec<(Addr, u64)>>,
+    /// The invocation lists of events and their parts.
+    of_events: &'r Set<Addr>,
+    found: Map<Addr, Referrers>,
     sizes: Vec<(Addr, u64)>,
+}
+
+/// Objects that refer to an object, each with the offset of the reference.
+#[derive(Debug, Default)]
+struct Referrers {
+    /// Invocation lists of events and their parts. One event may have thousands of handlers with the same target.
+    of_events: Vec<(Addr, u64)>,
+    /// The first [`KEPT`] others that the visitor has met.
+    others: Vec<(Addr, u64)>,
+    /// Whether there are further ones.
+    cut: bool,
+}
+
+impl Referrers {
+    fn add(&mut self, by: (Addr, u64), is_of_event: bool) {
+        if is_of_event {
+            self.of_events.push(by);
+        } else if self.others.len() < KEPT {
+            self.others.push(by);
+        } else {
+            self.cut = true;
+        }
+    }
+
+    fn merge(&mut self, other: Referrers) {
+        self.of_events.extend(other.of_events);
+        self.others.extend(other.others);
+        self.cut |= other.cut;
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &(Addr, u64)> {
+        self.of_events.iter().chain(&self.others)
+    }
+
+    /// Whether `ignored` is true of all referrers. Of those that were not kept, this is unlikely.
+    fn are_all(&self, ignored: impl Fn(Addr) -> bool) -> bool {
+        !self.cut && self.iter().all(|(by, _)| ignored(*by))
+    }
 }
 
 /// For events with at least this many handlers, garbage among the referrers is ignored.
 const MANY: usize = 10;
 
-/// Most referrers that a visitor keeps for each object. An object with more of them is most likely held by other objects than the event as well.
+/// Most referrers outside of events that a visitor keeps for each object.
 const KEPT: usize = 64;
 
-impl Visitor for Referrers<'_> {
+impl Visitor for Collected<'_> {
     fn object(&mut self, object: &Object<'_>) {
-        let (wanted, found) = (self.wanted, &mut self.found);
+        let (wanted, of_events, found) = (self.wanted, self.of_events, &mut self.found);
         if wanted.contains(&object.address) {
             self.sizes.push((object.address, object.size));
         }
         object.references(|offset, target| {
             if wanted.contains(&target) {
-                let list = found.entry(target).or_default();
-                if list.len() < KEPT {
-                    list.push((object.address, offset));
-                }
+                found.entry(target).or_default().add((object.address, offset), of_events.contains(&object.address));
             }
         });
     }
@@ -79,13 +116,15 @@ impl Inspector<'_> {
         }
         let targets = events.iter().flat_map(|e| &e.parts).flat_map(|(part, target)| [Some(*part), *target]).flatten();
         let wanted: Set<Addr> = targets.chain(events.iter().map(|e| e.delegate)).collect();
-        let visitor = || Referrers { wanted: &wanted, found: Map::default(), sizes: Vec::new() };
+        let parts = events.iter().flat_map(|e| e.parts.iter().map(|(part, _)| *part));
+        let of_events: Set<Addr> = parts.chain(events.iter().flat_map(|e| e.list.iter().copied())).collect();
+        let visitor = || Collected { wanted: &wanted, of_events: &of_events, found: Map::default(), sizes: Vec::new() };
         let walked = self.heap.walker().walk_once(self.heap.progress(), visitor);
-        let mut referrers: Map<Addr, Vec<(Addr, u64)>> = Map::default();
+        let mut referrers: Map<Addr, Referrers> = Map::default();
         let mut sizes: Map<Addr, u64> = Map::default();
         for visitor in walked.visitors {
             sizes.extend(visitor.sizes);
-            visitor.found.into_iter().for_each(|(object, list)| referrers.entry(object).or_default().extend(list));
+            visitor.found.into_iter().for_each(|(object, found)| referrers.entry(object).or_default().merge(found));
         }
         // A reference from a stack is temporary.
         let options = RootOptions { stacks: Stacks::None, ..RootOptions::default() };
@@ -94,7 +133,7 @@ impl Inspector<'_> {
         roots.roots.shrink_to_fit();
         let rooted: Map<Addr, usize> = roots.roots.iter().enumerate().map(|(i, r)| (r.object, i)).collect();
         let mut holds: Map<Addr, Holder> = Map::default();
-        let none = Vec::new();
+        let none = Referrers::default();
         let live: OnceCell<Option<(&HeapGraph, ObjectSet)>> = OnceCell::new();
         let is_live = |object: Addr| match live.get_or_init(|| self.live()) {
             Some((graph, set)) => graph.index.id_of(object).is_some_and(|id| set.contains(id)),
@@ -118,8 +157,8 @@ impl Inspector<'_> {
                 let of_part = referrers.get(part).unwrap_or(&none);
                 !rooted.contains_key(target)
                     && !rooted.contains_key(part)
-                    && of_target.iter().all(|(by, _)| own.contains(by) || !holds_it(*by))
-                    && of_part.iter().all(|(by, _)| event.list.contains(by) || !holds_it(*by))
+                    && of_target.are_all(|by| own.contains(&by) || !holds_it(by))
+                    && of_part.are_all(|by| event.list.contains(&by) || !holds_it(by))
             };
             let here: Vec<Addr> = event.parts.iter().filter(only).filter_map(|(_, target)| *target).collect();
             let (held, count) = (len64(here.len()), len64(event.parts.len()));
@@ -161,5 +200,32 @@ impl Inspector<'_> {
         let ty = self.library.method_table(object);
         let field = ty.and_then(|mt| self.namer.path_at(mt, offset)).unwrap_or_else(|| "?".into());
         format!("{field} of {} at {object}", ty.and_then(|mt| self.name(mt)).unwrap_or_else(|| "?".into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_with_many_handlers_that_is_held_elsewhere_is_not_held_by_the_event_alone() {
+        let mut target = Referrers::default();
+        (0..1000).for_each(|part| target.add((Addr(part), 8), true));
+        assert!(target.are_all(|by| by < Addr(1000)));
+        target.add((Addr(5000), 16), false);
+        assert!(!target.are_all(|by| by < Addr(1000)));
+        assert_eq!(target.iter().count(), 1001);
+    }
+
+    #[test]
+    fn referrers_that_were_not_kept_hold_an_object() {
+        let mut target = Referrers::default();
+        (0..64).for_each(|by| target.add((Addr(by), 8), false));
+        assert!(target.are_all(|by| by < Addr(1000)));
+        target.add((Addr(64), 8), false);
+        assert!(!target.are_all(|by| by < Addr(1000)));
+        let mut merged = Referrers::default();
+        merged.merge(target);
+        assert!(merged.cut && merged.iter().count() == 64);
     }
 }

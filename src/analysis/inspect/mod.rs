@@ -11,6 +11,7 @@ mod tasks;
 use super::strings::{StringsQuery, Values, grouped};
 use crate::base::hash::Map;
 use crate::base::missed::Carried;
+use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, Name, cut, len64, total};
 use crate::bcl::Library;
 use crate::gc::SegmentIndex;
@@ -172,8 +173,12 @@ fn equal_strings<'i>(heap: &Heap, namer: &Namer, walks: Walks<'_>, texts: Texts,
 /// Inspects the heap.
 ///
 /// # Errors
-/// [`Error::Contract`] if the runtime does not describe types and fields.
+/// [`Error::Contract`] if the runtime does not describe types and fields, [`Error::Room`] if temporary files of the graph do not fit on the disk.
 pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport>, Error> {
+    caught(|| inspect_of(heap, query))?
+}
+
+fn inspect_of(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let library = Library::bind(heap.runtime(), &namer, &notes)?;
     let collections = library.collections();

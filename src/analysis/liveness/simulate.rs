@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::{Generations, OnGraph, by_type, collected_by, registered};
 use crate::base::Answer;
+use crate::base::store::caught;
 use crate::gc::ObjectId;
 use crate::heapgraph::Depends;
 use crate::model::{CollectGeneration, CollectReport, Generation, Stacks, Sum};
@@ -24,8 +25,12 @@ pub struct CollectQuery {
 /// references.
 ///
 /// # Errors
-/// [`Error::Graph`] or [`Error::Memory`] if the graph cannot be built.
+/// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
 pub fn collect(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport>, Error> {
+    caught(|| collect_of(heap, query))?
+}
+
+fn collect_of(heap: &Heap, query: &CollectQuery) -> Result<Answer<CollectReport>, Error> {
     let on = OnGraph::open(heap, true, query.stacks, Some(Depends::Live))?;
     let (graph, oldest) = (on.graph, query.generation);
     let of = Generations::of(heap, graph);

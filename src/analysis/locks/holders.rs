@@ -34,6 +34,8 @@ const BARRIER_COUNT: u32 = 0x7fff;
 pub(super) struct Owner {
     /// The thread's managed id, or the id that the lock stores if no known thread has it.
     pub(super) id: u32,
+    /// Whether `id` is an OS id, since the thread is not known.
+    pub(super) is_os: bool,
     /// Index of the thread in the runtime's thread list; `None` if no known thread has the id.
     pub(super) thread: Option<usize>,
     /// Whether no living thread has the id. `None` if an unknown thread may have it, or if no thread ever had it.
@@ -52,9 +54,8 @@ fn threads_are(n: usize) -> String {
 }
 
 /// The state of a lock.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    pub(super) kind: LockKind,
     /// The writer, for a reader-writer lock.
     pub(super) owner: Option<Owner>,
     pub(super) recursion: Option<u32>,
@@ -69,29 +70,14 @@ pub(super) struct Held {
 }
 
 impl Held {
-    /// A lock without known state.
-    pub(super) fn new(kind: LockKind) -> Held {
-        Held {
-            kind,
-            owner: None,
-            recursion: None,
-            readers: Vec::new(),
-            upgrader: None,
-            writers_first: false,
-            waiting: None,
-            count: None,
-            sync_block: None,
-        }
-    }
-
     /// Whether a thread holds the lock or waits for it.
     pub(super) fn in_use(&self) -> bool {
         self.owner.is_some() || self.upgrader.is_some() || !self.readers.is_empty() || self.waiting.is_some_and(|n| n > 0)
     }
 }
 
-/// The locks of a process by object.
-pub(super) type Locks = BTreeMap<Addr, Held>;
+/// The locks of a process by object and kind. An object of a library lock, such as a `SemaphoreSlim`, may have a monitor as well, like any object.
+pub(super) type Locks = BTreeMap<(Addr, LockKind), Held>;
 
 /// Reads the state of locks.
 pub(super) struct Holders<'h> {
@@ -137,7 +123,7 @@ impl<'h> Holders<'h> {
     fn owner_at(&self, id: u32, thread: Option<usize>) -> Owner {
         // An id that no thread ever had is damage, not the id of a thread that has ended.
         let orphaned = if thread.is_some() { Some(false) } else { (self.unknown.is_none() && !self.is_beyond(id)).then_some(true) };
-        Owner { id, thread, orphaned }
+        Owner { id, is_os: false, thread, orphaned }
     }
 
     /// Whether the id is higher than any that the runtime gave to a thread.
@@ -151,7 +137,7 @@ impl<'h> Holders<'h> {
         for object in &self.found.thin {
             let Some(header) = headers.and_then(|h| h.read(*object)) else { continue };
             let owner = header.owner_managed_id.map(|id| self.owner(id));
-            out.insert(*object, Held { owner, recursion: header.recursion, ..Held::new(LockKind::Monitor) });
+            out.insert((*object, LockKind::Monitor), Held { owner, recursion: header.recursion, ..Held::default() });
         }
         for block in blocks {
             let Some(object) = block.object else { continue };
@@ -161,9 +147,9 @@ impl<'h> Holders<'h> {
                 recursion: block.recursion.filter(|_| held).map(|n| n.saturating_sub(1)),
                 waiting: block.waiters.map(u64::from),
                 sync_block: Some(block.index),
-                ..Held::new(LockKind::Monitor)
+                ..Held::default()
             };
-            out.insert(object, lock);
+            out.insert((object, LockKind::Monitor), lock);
         }
         self.locks(&mut out);
         self.counted(&mut out);
@@ -186,12 +172,12 @@ impl<'h> Holders<'h> {
             return;
         }
         let add = |object: Addr, what: String| self.notes.add(NoteKind::Invalid, object, format!("the lock of {object}: {what}"));
-        for (object, lock) in locks {
+        for ((object, kind), lock) in locks {
             let owners = lock.owner.iter().chain(&lock.upgrader).filter(|o| o.thread.is_none() && o.orphaned.is_none());
-            for owner in owners.filter(|o| self.is_beyond(o.id)) {
+            for owner in owners.filter(|o| !o.is_os && self.is_beyond(o.id)) {
                 add(*object, format!("it is held by thread {}, an id that the runtime gave to no thread", owner.id));
             }
-            let counted = matches!(lock.kind, LockKind::Monitor | LockKind::Lock);
+            let counted = matches!(kind, LockKind::Monitor | LockKind::Lock);
             if let Some(n) = lock.waiting.filter(|n| counted && *n > len64(self.threads.len())) {
                 add(*object, format!("it has {n} waiters, and there are {} threads", self.threads.len()));
             }
@@ -224,28 +210,30 @@ impl<'h> Holders<'h> {
                 owner: (state.held && state.owner != 0).then(owner),
                 recursion: state.held.then_some(state.recursion),
                 waiting: Some(state.waiters.into()),
-                ..Held::new(LockKind::Lock)
+                ..Held::default()
             };
             match self.primitives.monitors.get(&object) {
                 Some(of) => {
-                    let sync_block = out.get(of).and_then(|known| known.sync_block);
-                    out.insert(*of, Held { kind: LockKind::Monitor, sync_block, ..lock })
+                    let monitor = (*of, LockKind::Monitor);
+                    let sync_block = out.get(&monitor).and_then(|known| known.sync_block);
+                    out.insert(monitor, Held { sync_block, ..lock })
                 }
-                None => out.insert(object, lock),
+                None => out.insert((object, LockKind::Lock), lock),
             };
         }
     }
 
-    /// Returns the owner of a `Lock`. CoreCLR of .NET 10 stores the OS thread id, later versions the managed id, so `id` is compared with both.
+    /// Returns the owner of a `Lock` of a runtime before .NET 11. CoreCLR stores the OS thread id, NativeAOT the managed id.
     fn owner_of_lock(&self, id: u32) -> Owner {
-        let (managed, os) = (self.by_id.0.get(&id).copied(), self.by_id.1.get(&id).copied());
-        match (managed, os) {
-            // Two threads match, so the owner is ambiguous.
-            (Some(managed), Some(os)) if managed != os => Owner { id, thread: None, orphaned: Some(false) },
-            (managed, os) => {
-                let thread = os.or(managed);
-                self.owner_at(thread.and_then(|i| self.threads.get(i)?.id).unwrap_or(id), thread)
-            }
+        if self.library.types().names().method_tables().is_native_aot() {
+            return self.owner(id);
+        }
+        // Sources between .NET 10 and 11 store the managed id.
+        let thread = self.by_id.1.get(&id).or_else(|| self.by_id.0.get(&id)).copied();
+        match thread {
+            Some(thread) => self.owner_at(self.threads.get(thread).and_then(|t| t.id).unwrap_or(id), Some(thread)),
+            // Any number may have been the OS id of a thread that has ended.
+            None => Owner { id, is_os: true, thread: None, orphaned: self.unknown.is_none().then_some(true) },
         }
     }
 
@@ -258,10 +246,10 @@ impl<'h> Holders<'h> {
                 check_count(object, count);
                 let waiting = library.i32(object, f.waiting).and_then(|n| u64::try_from(n).ok());
                 let Some(of) = self.primitives.collections.get(&object) else {
-                    out.insert(object, Held { count, waiting, ..Held::new(LockKind::Semaphore) });
+                    out.insert((object, LockKind::Semaphore), Held { count, waiting, ..Held::default() });
                     continue;
                 };
-                let whole = out.entry(*of).or_insert_with(|| Held::new(LockKind::BlockingCollection));
+                let whole = out.entry((*of, LockKind::BlockingCollection)).or_default();
                 whole.waiting = whole.waiting.into_iter().chain(waiting).reduce(u64::saturating_add);
                 whole.count = count.filter(|_| self.primitives.occupied.contains(&object)).or(whole.count);
             }
@@ -270,13 +258,13 @@ impl<'h> Holders<'h> {
             for object in self.found.of(LockType::Countdown).chain(self.found.of(LockType::OtherCountdown)) {
                 let count = library.i32(object, f.count).map(i64::from);
                 check_count(object, count);
-                out.insert(object, Held { count, ..Held::new(LockKind::Countdown) });
+                out.insert((object, LockKind::Countdown), Held { count, ..Held::default() });
             }
         }
         if let Some(f) = self.primitives.barrier {
             for object in self.found.of(LockType::Barrier) {
                 let arrived = library.u32(object, f.counts).map(|n| i64::from(n >> BARRIER_SHIFT & BARRIER_COUNT));
-                out.insert(object, Held { count: arrived, ..Held::new(LockKind::Barrier) });
+                out.insert((object, LockKind::Barrier), Held { count: arrived, ..Held::default() });
             }
         }
     }
@@ -302,9 +290,9 @@ impl<'h> Holders<'h> {
                 writers_first: owners & (WAITING_TO_WRITE | WAITING_TO_UPGRADE) != 0,
                 readers: of_lock,
                 waiting,
-                ..Held::new(LockKind::ReaderWriter)
+                ..Held::default()
             };
-            out.insert(object, lock);
+            out.insert((object, LockKind::ReaderWriter), lock);
         }
     }
 
@@ -328,9 +316,9 @@ impl<'h> Holders<'h> {
                 writers_first: writers > 0,
                 readers: self.readers_of(&readers, object, f.id),
                 waiting,
-                ..Held::new(LockKind::ReaderWriter)
+                ..Held::default()
             };
-            out.insert(object, lock);
+            out.insert((object, LockKind::ReaderWriter), lock);
         }
     }
 
@@ -340,7 +328,7 @@ impl<'h> Holders<'h> {
         for class in classes {
             let owner =
                 constructors.runs(class).next().map(|i| self.owner_at(self.threads.get(i).and_then(|t| t.id).unwrap_or(0), Some(i)));
-            out.insert(class, Held { owner, ..Held::new(LockKind::ClassConstructor) });
+            out.insert((class, LockKind::ClassConstructor), Held { owner, ..Held::default() });
         }
     }
 
@@ -353,7 +341,7 @@ impl<'h> Holders<'h> {
             let Some(thread) = by_object.get(&owner).copied() else { continue };
             let id = self.threads.get(thread).and_then(|t| t.id).unwrap_or(0);
             let owner = Some(self.owner_at(id, Some(thread)));
-            out.insert(mutex, Held { owner, recursion: Some(recursion), ..Held::new(LockKind::WaitHandle) });
+            out.insert((mutex, LockKind::WaitHandle), Held { owner, recursion: Some(recursion), ..Held::default() });
         }
     }
 

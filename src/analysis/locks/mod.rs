@@ -88,8 +88,8 @@ pub(super) fn thread_locks(runtime: &Runtime, namer: &Namer, notes: &Collector) 
     let waits = state.waits.iter().map(|wait| (wait.thread, reporter.brief(wait, &state.locks))).collect();
     let held = state.monitors.then(|| {
         let mut held = BTreeMap::<usize, u64>::new();
-        let monitors = state.locks.values().filter(|lock| lock.kind == LockKind::Monitor);
-        monitors.filter_map(|lock| lock.owner?.thread).for_each(|thread| held.entry(thread).or_default().bump());
+        let monitors = state.locks.iter().filter(|((_, kind), _)| *kind == LockKind::Monitor);
+        monitors.filter_map(|(_, lock)| lock.owner?.thread).for_each(|thread| held.entry(thread).or_default().bump());
         held
     });
     Ok(ThreadLocks { waits, held })

@@ -79,7 +79,7 @@ impl Reporter<'_> {
 
     /// Returns a summary of a wait, with the owners of the lock.
     pub(super) fn brief(&self, wait: &Wait, locks: &Locks) -> ThreadWait {
-        let held = wait.object.and_then(|(object, _)| locks.get(&object));
+        let held = wait.object.and_then(|lock| locks.get(&lock));
         // A reader blocks writers, but not other readers.
         let writes = matches!(wait.kind, WaitKind::WriteLock | WaitKind::Upgrade);
         let owner = held.and_then(|h| h.owner.or(h.upgrader.filter(|_| wait.kind != WaitKind::ReadLock)));
@@ -132,32 +132,30 @@ impl Reporter<'_> {
 
     fn owner(&self, owner: Owner) -> LockOwner {
         let thread = owner.thread.and_then(|i| self.threads.get(i));
-        let managed_id = thread.map_or(Some(owner.id), |t| t.id);
-        LockOwner { managed_id, os_id: thread.and_then(|t| t.os_id), orphaned: owner.orphaned }
+        let managed_id = thread.map_or((!owner.is_os).then_some(owner.id), |t| t.id);
+        let os_id = thread.map_or(owner.is_os.then_some(owner.id.into()), |t| t.os_id);
+        LockOwner { managed_id, os_id, orphaned: owner.orphaned }
     }
 
     fn locks(&self, locks: &Locks, waits: &[Wait], query: &LocksQuery) -> Vec<LockModel> {
-        let mut waiters: BTreeMap<Addr, Vec<WaiterModel>> = BTreeMap::new();
-        let mut kinds: BTreeMap<Addr, LockKind> = BTreeMap::new();
+        let mut waiters: BTreeMap<(Addr, LockKind), Vec<WaiterModel>> = BTreeMap::new();
         for w in waits {
             let waiter = WaiterModel { managed_id: self.threads.get(w.thread).and_then(|t| t.id), evidence: w.evidence };
-            for (object, kind) in w.object.into_iter().chain(w.others.iter().filter_map(|o| Some((*o, w.object?.1)))) {
-                waiters.entry(object).or_default().push(waiter.clone());
-                kinds.insert(object, kind);
+            for lock in w.object.into_iter().chain(w.others.iter().filter_map(|o| Some((*o, w.object?.1)))) {
+                waiters.entry(lock).or_default().push(waiter.clone());
             }
         }
-        let shown = locks.iter().filter(|(object, held)| query.all || held.in_use() || waiters.contains_key(object));
-        let mut all: Vec<(Addr, Held)> = shown.map(|(object, held)| (*object, held.clone())).collect();
-        all.extend(kinds.iter().filter(|(object, _)| !locks.contains_key(object)).map(|(object, kind)| (*object, Held::new(*kind))));
-        let model = |(object, held): (Addr, Held)| LockModel {
+        let shown = locks.iter().filter(|(lock, held)| query.all || held.in_use() || waiters.contains_key(lock));
+        let mut all: Vec<((Addr, LockKind), Held)> = shown.map(|(lock, held)| (*lock, held.clone())).collect();
+        all.extend(waiters.keys().filter(|lock| !locks.contains_key(lock)).map(|lock| (*lock, Held::default())));
+        let model = |((object, kind), held): ((Addr, LockKind), Held)| LockModel {
             object,
-            type_name: self.type_of(object, held.kind == LockKind::ClassConstructor),
-            // An object that is a lock may also have a monitor. This row has the waiters of both.
-            kind: held.kind,
+            type_name: self.type_of(object, kind == LockKind::ClassConstructor),
+            kind,
             owner: held.owner.or(held.upgrader).map(|o| self.owner(o)),
             recursion: held.recursion,
             readers: held.readers.iter().map(|o| self.owner(*o)).collect(),
-            waiters: waiters.get(&object).cloned().unwrap_or_default(),
+            waiters: waiters.get(&(object, kind)).cloned().unwrap_or_default(),
             waiting: held.waiting,
             count: held.count,
             sync_block: held.sync_block,
@@ -186,8 +184,8 @@ impl Reporter<'_> {
             ends.push((threads, *wait));
         }
         // Threads that may hold a lock without a known owner: the lock is on their stack, and they do not wait for it.
-        let unowned = |object: Addr| locks.get(&object).is_none_or(|held| held.owner.is_none());
-        let wanted: Set<Addr> = ends.iter().filter_map(|(_, wait)| Some(wait.object?.0)).filter(|object| unowned(*object)).collect();
+        let unowned = |lock: &(Addr, LockKind)| locks.get(lock).is_none_or(|held| held.owner.is_none());
+        let wanted: Set<Addr> = ends.iter().filter_map(|(_, wait)| wait.object).filter(unowned).map(|(object, _)| object).collect();
         let stacks = self.stacks.iter().filter_map(|(_, t)| Some((t.thread.id?, t.stack?)));
         let holders = holders(self.runtime.memory(), stacks, &wanted);
         let mut waiters: Map<Addr, Set<u32>> = Map::default();
@@ -226,7 +224,8 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         if out.len() >= MAX_EDGES {
             break;
         }
-        let Some((object, _)) = w.object else { continue };
+        let Some(lock) = w.object else { continue };
+        let object = lock.0;
         let certain = w.evidence == WaitEvidence::Exact && w.timeout.is_none();
         let from = w.thread;
         let kind = if w.kind == WaitKind::ClassConstructor { WaitEdgeKind::ClassConstructor } else { WaitEdgeKind::Holds };
@@ -236,7 +235,7 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
                 out.push(Edge { from, to, object, certain, kind, later });
             }
         };
-        let Some(held) = locks.get(&object) else { continue };
+        let Some(held) = locks.get(&lock) else { continue };
         let owner = held.owner.and_then(|o| o.thread);
         let upgrader = held.upgrader.and_then(|o| o.thread);
         let readers = held.readers.iter().map(|o| o.thread);

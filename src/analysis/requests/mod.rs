@@ -70,7 +70,7 @@ const MAX_BOXES: usize = 64;
 pub struct RequestsQuery {
     /// Only requests of this direction. If it is incoming, pools and sockets are omitted.
     pub direction: Option<RequestDirection>,
-    /// Whether to build the heap graph to find garbage: garbage connections and pools are omitted, and garbage sockets are marked.
+    /// Whether to build the heap graph to find garbage: garbage connections, pools and outgoing requests are omitted, and garbage sockets are marked.
     pub graph: bool,
 }
 
@@ -111,25 +111,28 @@ pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsRep
     }
     if direction != Some(RequestDirection::Incoming) {
         let (pools, connections, sockets) = (of(NetType::Pool), of(NetType::Connection), of(NetType::Socket));
-        let open: Vec<Addr> = [&pools, &connections, &sockets].into_iter().flatten().map(|(object, _)| *object).collect();
+        let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
+        let messages = of(NetType::Request);
+        all.grow(len64(messages.len()));
+        let mut waiters = noted(reader.waiting(&messages, &answered, &boxes), "requests of HTTP", &notes).unwrap_or_default();
+        let waiting = waiters.iter().flat_map(|(request, own)| own.iter().chain([request])).copied();
+        let open = [&pools, &connections, &sockets].into_iter().flatten().map(|(object, _)| *object);
+        let open: Vec<Addr> = open.chain(waiting).collect();
         // Without the graph, it is unknown which are garbage, so all are listed.
         let garbage = if query.graph && !open.is_empty() {
             let among = garbage_among(heap, &open)
-                .map_err(|e| notes.add(Missing::Answer, None, format!("sockets that are garbage cannot be left out: {e}")));
+                .map_err(|e| notes.add(Missing::Answer, None, format!("sockets and requests that are garbage cannot be left out: {e}")));
             among.ok().map(|answer| notes.take(answer))
         } else {
             None
         };
-        let live = |found: Vec<(Addr, Addr)>| -> Vec<(Addr, Addr)> {
-            let is = |object: &Addr| garbage.as_ref().is_none_or(|garbage| !garbage.contains(object));
-            found.into_iter().filter(|(object, _)| is(object)).collect()
-        };
+        let is_live = |object: &Addr| garbage.as_ref().is_none_or(|garbage| !garbage.contains(object));
+        let live = |found: Vec<(Addr, Addr)>| -> Vec<(Addr, Addr)> { found.into_iter().filter(|(object, _)| is_live(object)).collect() };
+        // Nothing resumes a method that is garbage.
+        waiters.values_mut().for_each(|own| own.retain(is_live));
         let busy = noted(reader.connections(&live(connections)), "HTTP connections", &notes).unwrap_or_default();
         let (pools, queued) = noted(reader.pools(&live(pools), &busy), "HTTP connection pools", &notes).unwrap_or_default();
-        let answered = noted(reader.answered(&of(NetType::Response)), "HTTP responses", &notes).unwrap_or_default();
-        let messages = of(NetType::Request);
-        all.grow(len64(messages.len()));
-        let outgoing = reader.requests(&messages, &busy, &queued, &answered, &boxes);
+        let outgoing = reader.requests(&messages, &busy, &queued, &waiters);
         report.requests.extend(noted(outgoing, "HTTP requests", &notes).unwrap_or_default());
         report.pools = pools;
         report.sockets = sockets::sockets(library, &sockets, &notes);
@@ -272,20 +275,25 @@ impl Reader<'_> {
         Ok(found.iter().filter_map(|(object, _)| self.library.reference(*object, request)).collect())
     }
 
+    /// Maps each request that was sent and is not in `answered` to the methods that wait for it.
+    fn waiting(&self, found: &[(Addr, Addr)], answered: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Result<Map<Addr, Vec<Addr>>, NoSuchField> {
+        let Some((_, mt)) = found.first() else { return Ok(Map::default()) };
+        let fields = RequestFields::bind(self.library.types(), *mt)?;
+        let sent = |object: Addr| fields.sent.is_none_or(|f| self.library.u32(object, f).is_none_or(|bits| bits & SENT != 0));
+        let open: Set<Addr> = found.iter().map(|(object, _)| *object).filter(|o| !answered.contains(o) && sent(*o)).collect();
+        Ok(self.waiters(&open, boxes))
+    }
+
     fn requests(
         &mut self,
         found: &[(Addr, Addr)],
         connections: &[Connection],
         queued: &Map<Addr, Addr>,
-        answered: &Set<Addr>,
-        boxes: &[(Addr, Addr)],
+        waiters: &Map<Addr, Vec<Addr>>,
     ) -> Result<Vec<RequestModel>, NoSuchField> {
         let Some((_, mt)) = found.first() else { return Ok(Vec::new()) };
         let fields = RequestFields::bind(self.library.types(), *mt)?;
         let working: Map<Addr, &Connection> = connections.iter().filter_map(|c| Some((c.request?, c))).collect();
-        let sent = |object: Addr| fields.sent.is_none_or(|f| self.library.u32(object, f).is_none_or(|bits| bits & SENT != 0));
-        let open: Set<Addr> = found.iter().map(|(object, _)| *object).filter(|o| !answered.contains(o) && sent(*o)).collect();
-        let waiters = self.waiters(&open, boxes);
         let mut out = Vec::new();
         let mut names: Map<Addr, Option<FieldAt>> = Map::default();
         for (object, _) in found {

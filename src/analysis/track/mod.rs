@@ -120,8 +120,8 @@ fn matched(before: &Heap, after: &Heap) -> Result<Matched, Error> {
     process::check(before, after)?;
     let notes = (before.begin(), after.begin(), Collector::new());
     let namers = (before.namer(), after.namer());
-    let mut old: Side<Old> = Side::read(before, &notes.0)?;
-    let mut new: Side<New> = Side::read(after, &notes.1)?;
+    let mut old: Side<Old> = Side::read(before, &notes.0);
+    let mut new: Side<New> = Side::read(after, &notes.1);
     let kinds = number(&mut old, &mut new, &namers)?;
     let nothing_moved = process::compactions(before).zip(process::compactions(after)).is_some_and(|(a, b)| a == b && a > 0);
     let mut pairs = Pairs::new(old.len(), new.len());

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::contents::{contents, in_order};
 use crate::analysis::pins::pins;
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Collector, Count, Index, IndexVec, Indices};
+use crate::base::{Addr, AddrRange, Collector, Count, Index, IndexVec, Indices, Missing};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::gc::{GcDesc, Object, ObjectId, ObjectStarts, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, Walker, note_walks};
 use crate::memory::Window;
 use crate::model::Generation;
-use crate::session::{Error, Heap};
+use crate::session::Heap;
 
 /// Facts about an object, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -174,11 +174,13 @@ impl Reader<'_> {
 
 impl<I: Index + Send + Sync> Side<I> {
     /// Reads the objects of a heap.
-    ///
-    /// # Errors Never fails at present.
-    pub(super) fn read(heap: &Heap, notes: &Collector) -> Result<Side<I>, Error> {
+    pub(super) fn read(heap: &Heap, notes: &Collector) -> Side<I> {
         let starts = Arc::clone(notes.with(heap.starts()));
         let headers = heap.runtime().headers(notes);
+        if headers.is_none() {
+            let what = "objects are not recognized by their hash codes: the runtime does not describe object headers";
+            notes.add(Missing::Layouts, None, what);
+        }
         let walker = heap.walker();
         let walked = walker.walk_once(heap.progress(), || Reader {
             starts: &starts,
@@ -209,7 +211,7 @@ impl<I: Index + Send + Sync> Side<I> {
             side.take(piece);
         }
         side.pin(notes);
-        Ok(side)
+        side
     }
 
     fn take(&mut self, piece: Rows) {

@@ -22,7 +22,8 @@ use crate::base::{Addr, Count, Index};
 pub(super) struct Witness {
     pub(super) old: Old,
     pub(super) new: New,
-    /// Whether the match is already known from a hash code, so that the vote cannot reject it.
+    /// Whether the match is already known from a hash code. If the vote rejects the witness, it remains a match, but it is not an anchor: a
+    /// collection has moved the object in another way than its neighbors.
     pub(super) known: bool,
 }
 

@@ -74,7 +74,13 @@ impl Finder<'_> {
         }
         if let Some(object) = containing(self.heap, self.namer, address, self.notes) {
             let offset = address.since(object.address);
-            let inside = offset.filter(|n| *n > 0).map_or_else(String::new, |n| format!("{n:#x} bytes into "));
+            // To the GC, a reference just past an array's elements belongs to the array, although the next object's header is there.
+            let (word, size) = (self.heap.memory().ptr_bytes(), object.size.next_multiple_of(self.heap.memory().ptr_bytes()));
+            let inside = match offset {
+                None | Some(0) => String::new(),
+                Some(n) if n.saturating_add(word) >= size => "in the header that follows ".into(),
+                Some(n) => format!("{n:#x} bytes into "),
+            };
             let free = object.free;
             let what = if free { "free space" } else { object.type_name.shown() };
             let text = format!("{inside}{what} at {} ({}), {home}", object.address, plural(object.size, "byte"));

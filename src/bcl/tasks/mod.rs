@@ -80,6 +80,7 @@ struct Faults {
 /// Bits of `Task.m_stateFlags`.
 pub(crate) mod flags {
     pub(crate) const DELEGATE: u32 = 0x20000;
+    pub(crate) const WAITS_FOR_CHILDREN: u32 = 0x80_0000;
     pub(crate) const COMPLETED: u32 = 0x160_0000;
     pub(crate) const STARTED: u32 = 0x10000;
     pub(crate) const PROMISE: u32 = 0x400;
@@ -88,7 +89,7 @@ pub(crate) mod flags {
         (0x20_0000, super::TaskStatus::Faulted),
         (0x40_0000, super::TaskStatus::Canceled),
         (0x100_0000, super::TaskStatus::RanToCompletion),
-        (0x80_0000, super::TaskStatus::WaitingForChildrenToComplete),
+        (WAITS_FOR_CHILDREN, super::TaskStatus::WaitingForChildrenToComplete),
         (DELEGATE, super::TaskStatus::Running),
         (STARTED, super::TaskStatus::WaitingToRun),
         (0x200_0000, super::TaskStatus::WaitingForActivation),

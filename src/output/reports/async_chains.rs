@@ -232,7 +232,7 @@ impl Report for AsyncReport {
         to.gap_if(tasks || !self.chains.is_empty());
         to.record("totals", self.totals);
         if let Some(shown) = self.shown.filter(|_| !to.paged) {
-            to.line(format!("… {} roots listed (--top 0 lists all)", count(shown)));
+            to.line(format!("… {} listed (--top 0 lists all)", plural(shown, "root")));
         }
         let t = &self.totals;
         if t.tasks == 0 && self.chains.is_empty() {

@@ -131,7 +131,7 @@ impl Report for ExceptionsReport {
         if !some {
             return to.none("No exception objects found");
         }
-        to.not_listed(self.not_listed, if listed { "exceptions" } else { "groups" });
+        to.not_listed(self.not_listed, if listed { "exception" } else { "group" });
         to.gap();
         for e in exceptions.filter(|e| e.inner_exceptions.is_some()) {
             to.line(format!("{} ({})", title(e.type_name.as_ref(), e.message.as_deref()), e.address));

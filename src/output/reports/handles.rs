@@ -101,11 +101,11 @@ impl Report for HandlesReport {
             let columns =
                 handle_columns(with(|h| h.secondary_type.is_some()), with(|h| h.used_for.is_some()), with(|h| h.ref_count.is_some()));
             to.table(Table::records("handle", handles, columns).csv(true).shown(!handles.is_empty()));
-            to.more(self.shown, self.total, "handles");
+            to.more(self.shown, self.total, "handle");
             to.gap_if(!handles.is_empty());
         } else if let Some(groups) = &self.groups {
             to.table(Table::records("group", groups, group_columns(self.by)).csv(true).shown(!groups.is_empty()));
-            to.more(self.shown, self.group_count.unwrap_or(0), "groups");
+            to.more(self.shown, self.group_count.unwrap_or(0), "group");
             to.gap_if(!groups.is_empty());
         }
         let grouped = self.groups.as_ref().is_some_and(|g| !g.is_empty());

@@ -57,7 +57,7 @@ impl Report for InspectReport {
             to.title(format!("{}: {}{wasted}", i.id, count(i.found)));
             to.line(format!("  {}", i.rule));
             to.table(Table::new(&i.rows, own_columns()));
-            to.more(u64::try_from(i.rows.len()).ok(), i.total, "rows");
+            to.more(u64::try_from(i.rows.len()).ok(), i.total, "row");
             to.gap();
         }
         if !none.is_empty() {

@@ -11,7 +11,10 @@ fn id(managed: Option<u32>) -> String {
 }
 
 fn owner(owner: &LockOwner) -> String {
-    let id = id(owner.managed_id);
+    let id = match (owner.managed_id, owner.os_id) {
+        (None, Some(os_id)) => format!("OS {os_id}"),
+        (managed, _) => id(managed),
+    };
     match owner.orphaned {
         Some(true) => format!("{id} (no such thread)"),
         None => format!("{id} (not found)"),
@@ -137,7 +140,7 @@ impl Report for LocksReport {
         to.table(Table::records("wait", &self.waits, wait_columns(lines)).shown(!self.waits.is_empty()));
         to.gap_if(!self.waits.is_empty());
         to.table(Table::records("lock", &self.locks, lock_columns()).csv(true).shown(!self.locks.is_empty()));
-        to.not_listed(self.not_listed, "locks");
+        to.not_listed(self.not_listed, "lock");
         to.gap_if(!self.locks.is_empty());
         to.records("chain", &self.chains);
         for c in &self.chains {

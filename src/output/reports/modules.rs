@@ -80,7 +80,7 @@ impl Report for ModulesReport {
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("module", &self.modules, module_columns()).csv(true).shown(!self.modules.is_empty()));
-        to.more(self.shown, self.total, "modules");
+        to.more(self.shown, self.total, "module");
         to.gap_if(!self.modules.is_empty());
         let of = |kind: ModuleKind| crate::base::len64(self.modules.iter().filter(|m| m.kind == kind).count());
         let assemblies = of(ModuleKind::Assembly).saturating_add(of(ModuleKind::Dynamic));

@@ -1,5 +1,6 @@
 use serde::Serialize;
 
+use crate::base::verb;
 use crate::model::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
@@ -80,7 +81,8 @@ impl PoolReport {
         let waiting = plural(self.pending, "item");
         self.starved.then(|| {
             format!(
-                "STARVED: {waiting} in the queues; {existing} of at most {max} threads exist, all at work, {} of them blocked",
+                "STARVED: {waiting} in the queues; {existing} of at most {max} threads {}, all at work, {} of them blocked",
+                verb(existing.into(), "exist"),
                 count(blocked)
             )
         })

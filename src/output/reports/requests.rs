@@ -1,9 +1,9 @@
 use crate::base::{Name, is_of_framework};
 use crate::model::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::output::Paging;
+use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
-use crate::output::{count, plural};
 
 fn yes(b: Option<bool>) -> Option<&'static str> {
     b.map(|b| if b { "true" } else { "false" })
@@ -156,7 +156,7 @@ impl Report for RequestsReport {
         } else {
             to.table(outgoing)
         }
-        to.not_listed(self.not_listed, "requests");
+        to.not_listed(self.not_listed, "request");
         let pools = Table::records("connection-pool", &self.pools, pool_columns()).shown(!self.pools.is_empty());
         to.titled("Connection pools", !self.pools.is_empty(), pools);
         let peers = Table::records("peer", &self.peers, peer_columns()).shown(!self.peers.is_empty());
@@ -169,6 +169,6 @@ impl Report for RequestsReport {
             to.alarm(format!("All connections to {server} are busy; {} queued", plural(pool.queued, "request")));
         }
         let all = crate::base::len64(self.requests.len()).saturating_add(self.not_listed.unwrap_or(0));
-        to.line(format!("{} in flight, {} others on the heap", plural(all, "request"), count(self.others)));
+        to.line(format!("{} in flight, {} on the heap", plural(all, "request"), plural(self.others, "other")));
     }
 }

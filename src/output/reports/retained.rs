@@ -1,6 +1,6 @@
 use super::folds::{self, Indent, Part};
 use super::number;
-use crate::base::{len64, total};
+use crate::base::{be, len64, total};
 use crate::model::{
     CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport,
     RetainedType, RootCoverageModel, RootModel, Suspect, TreeRow,
@@ -162,16 +162,16 @@ impl Report for RetainedReport {
         let some = self.objects.as_ref().is_some_and(|l| !l.is_empty());
         let objects = Table::records("object", self.objects.iter().flatten(), object_columns());
         to.table(objects.csv(!tree && !suspects && !object && self.groups.is_none()).shown(some));
-        to.more(self.objects.as_ref().map(|l| len64(l.len())), self.object_count.unwrap_or(0), "objects");
+        to.more(self.objects.as_ref().map(|l| len64(l.len())), self.object_count.unwrap_or(0), "object");
         to.gap_if(some);
         let some = self.types.as_ref().is_some_and(|l| !l.is_empty());
         to.table(Table::records("type", self.types.iter().flatten(), type_columns()).shown(some));
-        to.more(self.types.as_ref().map(|l| len64(l.len())), self.type_count.unwrap_or(0), "types");
+        to.more(self.types.as_ref().map(|l| len64(l.len())), self.type_count.unwrap_or(0), "type");
         to.gap_if(some);
         let some = self.groups.as_ref().is_some_and(|l| !l.is_empty());
         let groups = Table::records("group", self.groups.iter().flatten(), group_columns());
         to.table(groups.csv(self.groups.is_some()).shown(some));
-        to.more(self.groups.as_ref().map(|l| len64(l.len())), self.group_count.unwrap_or(0), "groups");
+        to.more(self.groups.as_ref().map(|l| len64(l.len())), self.group_count.unwrap_or(0), "group");
         to.gap_if(some);
         if let Some(o) = &self.object {
             to.table(Table::new([&o.object], object_columns()).csv(!tree && !suspects).shown(false));
@@ -336,7 +336,7 @@ impl Report for PathsReport {
             to.line(format!("Not reachable from any root{}{}", to.within(), if whole { ": garbage." } else { "." }));
             to.gap();
         } else if self.targets > 1 || self.reachable == 0 {
-            to.line(format!("{} of {} are reachable from roots", count(self.reachable), plural(self.targets, "object")));
+            to.line(format!("{} of {} {} reachable from roots", count(self.reachable), plural(self.targets, "object"), be(self.reachable)));
             to.gap();
         }
         to.records("path", &self.paths);

@@ -127,7 +127,7 @@ impl Report for SegmentsReport {
         if some {
             let allocated = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
             let committed = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.committed_bytes));
-            to.not_listed(self.not_listed, "segments");
+            to.not_listed(self.not_listed, "segment");
             to.gap();
             let listed = if self.not_listed.is_some() { " listed" } else { "" };
             let word = if self.segments.len() == 1 { "segment" } else { "segments" };

@@ -423,7 +423,7 @@ impl Report for StacksReport {
         for t in threads {
             to.part(move |to| thread(to, t, fault.filter(|_| t.crashed), !self.framework));
         }
-        to.not_listed(self.not_listed, "threads");
+        to.not_listed(self.not_listed, "thread");
         to.gap_if(merged);
         to.line(format!("{} with a stack", plural(self.total, "managed thread")));
     }

@@ -1,3 +1,4 @@
+use crate::base::len64;
 use crate::model::{CoverageModel, GroupStat, StatBy, StatReport, TypeStat};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
@@ -50,7 +51,10 @@ impl Report for StatReport {
     fn page(&mut self, to: &mut Paging) {
         self.shown = match (&mut self.types, &mut self.groups) {
             (Some(types), _) => to.list("types", types, self.totals.types, &type_columns()),
-            (_, Some(groups)) => to.list("groups", groups, 0, &group_columns(self.by)).or(self.shown),
+            (_, Some(groups)) => {
+                self.not_listed = to.whole_list("groups", groups, &group_columns(self.by));
+                self.not_listed.map(|_| len64(groups.len())).or(self.shown)
+            }
             _ => None,
         };
     }
@@ -67,7 +71,8 @@ impl Report for StatReport {
             to.none("No matching objects");
             return to.line(covered(&self.coverage));
         }
-        to.more(self.shown.filter(|_| by_type), t.types, "types");
+        to.more(self.shown.filter(|_| by_type), t.types, "type");
+        to.not_listed(self.not_listed, "group");
         to.gap();
         let free = match t.free_count {
             0 if self.coverage.absent_bytes > 0 => "none in the captured memory".into(),

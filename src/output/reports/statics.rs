@@ -41,7 +41,7 @@ impl Report for StaticsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let has_retained = self.statics.iter().any(|s| s.retained.is_some());
         to.table(Table::records("static", &self.statics, static_columns(has_retained)).csv(true).shown(!self.statics.is_empty()));
-        to.more(self.shown, self.initialized, "static fields");
+        to.more(self.shown, self.initialized, "static field");
         to.gap_if(!self.statics.is_empty());
         to.line(format!(
             "{} in {}, {} uninitialized{}",

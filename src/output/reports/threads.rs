@@ -75,7 +75,7 @@ impl Report for ThreadsReport {
         let heaps = self.threads.iter().any(|t| t.home_heap.is_some());
         let columns = thread_columns(waits, self.by_allocated, heaps);
         to.table(Table::records("thread", &self.threads, columns).csv(true).shown(!self.threads.is_empty()));
-        to.not_listed(self.not_listed, "threads");
+        to.not_listed(self.not_listed, "thread");
         to.gap_if(!self.threads.is_empty());
         let all = number(&self.threads).saturating_add(self.not_listed.unwrap_or(0));
         to.line(format!("{}, {}", plural(all, "managed thread"), plural(self.os_threads, "OS thread")));

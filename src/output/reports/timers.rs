@@ -66,7 +66,7 @@ impl Report for TimersReport {
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.table(Table::records("timer", &self.timers, timer_columns()).csv(true).shown(!self.timers.is_empty()));
-        to.not_listed(self.not_listed, "timers");
+        to.not_listed(self.not_listed, "timer");
         to.titled(
             "Registered waits",
             !self.waits.is_empty(),

@@ -1,8 +1,9 @@
 use super::object::exact_type;
 use super::statics::static_columns;
-use crate::base::Addr;
+use crate::base::{Addr, len64};
 use crate::model::{CodeTier, Generics, LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 use crate::output::Paging;
+use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
@@ -118,7 +119,8 @@ impl Report for TypesReport {
                 return to.line(format!("No loaded type matches '{}'", self.pattern));
             }
             to.gap();
-            return to.line(format!("{} loaded types match '{}'", self.types.len(), self.pattern));
+            let n = len64(self.types.len());
+            return to.line(format!("{} {} '{}'", plural(n, "loaded type"), if n == 1 { "matches" } else { "match" }, self.pattern));
         };
         to.facts(facts(layout));
         if layout.fields.is_none() {
