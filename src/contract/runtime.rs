@@ -3,6 +3,7 @@
 mod agreement;
 mod copies;
 mod error;
+mod lost;
 mod mono;
 mod old;
 mod version;
@@ -363,6 +364,7 @@ impl<'a> Opener<'a> {
                 // Windows mini dumps contain nothing to check; the exact size of the table or descriptor must suffice.
                 None if passed >= 2 || exact(overlay) => {
                     let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
+                    let descriptor = self.with_inferred(descriptor);
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
                 None => failures.push(format!("{}: the dump contains nothing to check it against", overlay.section.name)),
@@ -403,7 +405,7 @@ impl<'a> Opener<'a> {
         if vars.is_none() {
             failures.insert(0, "GcDacVars not found".into());
         }
-        if let Some(vm) = self.old() {
+        if let Some(vm) = self.old().or_else(|| self.inferred()) {
             return Ok(vm);
         }
         failures.splice(0..0, self.plain_version().map(|(v, _)| format!("version {v}")));
@@ -445,13 +447,18 @@ impl<'a> Opener<'a> {
     /// match are not reported, because its offsets are wrong.
     fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
         let (mut checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
-        if self.site.image.is_none() && self.site.descriptor.is_none() {
+        if self.lacks_headers() {
             checks.extend(evidence::checks(descriptor, self.memory));
         }
         if !(overlay.given && checks.iter().any(Check::failed)) {
             missed.tell();
         }
         (checks, missed)
+    }
+
+    /// Whether nothing of the image of the runtime is in the dump.
+    fn lacks_headers(&self) -> bool {
+        self.site.image.is_none() && self.site.descriptor.is_none()
     }
 
     /// Reports a user-supplied overlay that does not match.

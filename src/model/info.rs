@@ -326,6 +326,9 @@ pub struct GcModel {
     /// Set if the heap was carved: then nothing else is known of the GC.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carved: Option<super::CarvedModel>,
+    /// The standalone GC, if the process has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standalone: Option<super::StandaloneGc>,
     /// Workstation or server.
     pub kind: Option<GcKind>,
     /// Regions or segments.

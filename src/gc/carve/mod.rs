@@ -10,6 +10,7 @@ mod areas;
 pub(super) mod mono;
 mod reader;
 mod scan;
+mod slots;
 mod support;
 
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural, thousands, total};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
-use crate::model::{CarvedModel, Generation, SegmentModel};
+use crate::model::{CarvedModel, Generation, HandleKind, HandleModel, SegmentModel};
 use areas::Areas;
 pub(in crate::gc) use areas::Run;
 pub(crate) use mono::{SgenRoots, SgenSource};
@@ -49,6 +50,8 @@ pub struct Carved {
     pub(super) sgen: Option<mono::Sgen>,
     /// Bytes of `ranges` between objects.
     gap_bytes: u64,
+    /// Handles, where some were found.
+    pub(super) handles: Vec<HandleModel>,
 }
 
 /// Memory to search, and the reason.
@@ -64,6 +67,8 @@ pub struct Searched {
     pub why: String,
     /// The file of a standalone GC.
     pub collector: Option<String>,
+    /// Slots of handles to which structures of the runtime refer, with the kinds of handles.
+    pub slots: Vec<(Addr, HandleKind)>,
 }
 
 /// Notes that `what`, which the GC keeps, is not known of a carved heap.
@@ -101,6 +106,32 @@ impl Carved {
     /// Number of objects, free blocks included.
     pub fn objects(&self) -> u64 {
         total(self.ranges.iter().map(|r| r.objects))
+    }
+
+    /// Kinds of handles that may be found.
+    pub(super) fn handle_kinds(&self) -> Vec<HandleKind> {
+        match self.sgen {
+            Some(_) => vec![HandleKind::WeakShort, HandleKind::WeakLong, HandleKind::Strong, HandleKind::Pinned],
+            None => slots::kinds(&self.handles),
+        }
+    }
+
+    /// Notes on handles that were not found, or whose kinds are not known.
+    pub(super) fn handle_losses(&self) -> Notes {
+        if self.sgen.is_some() {
+            return Notes::new();
+        }
+        if self.handles.is_empty() {
+            return lacks(Missing::Handles, "handles");
+        }
+        let unknown = len64(self.handles.iter().filter(|handle| handle.kind == HandleKind::Unknown).count());
+        let mut notes = Notes::new();
+        let what = format!(
+            "{} found around those to which the runtime refers; the kinds of {unknown} are not known, since the form of the tables is not",
+            plural(len64(self.handles.len()), "handle"),
+        );
+        notes.add(Missing::Handles, None, what);
+        notes
     }
 
     /// For answers.
@@ -197,7 +228,7 @@ pub(super) fn carve(
     let mut areas = Areas::of(memory, &searched.ranges);
     let kinds = Kinds::bind(memory, d, Kinds::find_free(memory, d, &areas))?;
     progress.start("searching for objects", None);
-    let carved = tried(|| {
+    let carved = tried(|| -> Result<Carved, ContractError> {
         scan::scan(&kinds, &mut areas);
         let runs = scan::join(&mut Reader::new(&kinds), &mut areas);
         let walker = |runs: &[Run]| {
@@ -208,7 +239,9 @@ pub(super) fn carve(
         support.close(walker)?;
         support.admit_outside(memory, &searched);
         support.fill_gaps();
-        support.finish(walker)
+        let mut carved = support.finish(walker)?;
+        carved.handles = slots::handles(&kinds, &areas, &searched.slots);
+        Ok(carved)
     });
     progress.finish();
     kinds.note(&notes);
