@@ -58,12 +58,16 @@ pub(super) struct Sizes {
     pub(super) component: u32,
     /// Whether it is the type of free space.
     pub(super) is_free: bool,
+    /// Whether its EEClass or base type is lost, so that nothing proves that it is a type.
+    pub(super) is_unproven: bool,
 }
 
 /// Reads enough of method tables to recognize them.
 pub(super) struct Tables {
     table: Bound<MethodTable>,
     class: Bound<EEClass>,
+    /// Memory that the process had and the dump lacks, sorted and disjoint.
+    lost: Vec<AddrRange>,
     /// Whether a method table is at an address, and its sizes.
     known: RefCell<Map<Addr, Option<Sizes>>>,
 }
@@ -73,8 +77,34 @@ impl Tables {
         Some(Tables {
             table: bind!(d, MethodTable { MTFlags, BaseSize, ParentMethodTable, EEClassOrCanonMT, Module?, LoaderModule? }).ok()?,
             class: bind!(d, EEClass { MethodTable }).ok()?,
+            lost: Vec::new(),
             known: RefCell::default(),
         })
+    }
+
+    /// Accepts method tables whose EEClass or base type is in `lost` memory, as unproven.
+    pub(super) fn beside(self, lost: Vec<AddrRange>) -> Tables {
+        Tables { lost, ..self }
+    }
+
+    /// Whether the EEClass of the method table at `mt`, its canonical method table or a base type is in lost memory.
+    fn is_beside_lost(&self, memory: &Memory, mt: Addr) -> bool {
+        let before = |at: Addr| self.lost.partition_point(|range| range.start <= at).checked_sub(1);
+        let is_lost = |at: Addr| before(at).and_then(|i| self.lost.get(i)).is_some_and(|range| range.contains(at));
+        let mut at = mt;
+        for _ in 0..DEEPEST {
+            let Ok(word) = self.table.read(memory, at, MethodTable::EEClassOrCanonMT) else { return is_lost(at) };
+            let canonical = if word.0 & 1 == 0 { at } else { Addr(word.0 & !1) };
+            let class = self.table.read(memory, canonical, MethodTable::EEClassOrCanonMT);
+            if class.is_ok_and(is_lost) || class.is_err() && is_lost(canonical) {
+                return true;
+            }
+            match self.table.read(memory, at, MethodTable::ParentMethodTable) {
+                Ok(parent) if !parent.is_null() && self.has_class(memory, at) == Some(true) => at = parent,
+                _ => return false,
+            }
+        }
+        false
     }
 
     fn has_class(&self, memory: &Memory, mt: Addr) -> Option<bool> {
@@ -128,11 +158,13 @@ impl Tables {
         let smallest = memory.ptr_bytes().saturating_mul(3);
         let links = [MethodTable::EEClassOrCanonMT, MethodTable::ParentMethodTable].map(|link| self.table.read(memory, mt, link).ok());
         if component == 1 && u64::from(base) == smallest && links == [Some(Addr::NULL); 2] {
-            return Some(Sizes { base, component, is_free: true });
+            return Some(Sizes { base, component, is_free: true, is_unproven: false });
         }
         let whole = component != 0 || u64::from(base).is_multiple_of(memory.ptr_bytes());
         (whole && u64::from(base) >= smallest.saturating_sub(2)).then_some(())?;
-        self.is_table(memory, mt).map(|()| Sizes { base, component, is_free: false })
+        let is_proven = self.is_table(memory, mt).is_some();
+        let is_unproven = !is_proven && self.is_beside_lost(memory, mt);
+        (is_proven || is_unproven).then_some(Sizes { base, component, is_free: false, is_unproven })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::base::{Addr, len64};
+use crate::base::Addr;
 
 /// Runs of references in the objects of a type, or in each element of arrays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -28,7 +28,9 @@ pub struct InferredTypes {
     pub(super) types: BTreeMap<Addr, InferredType>,
     /// The method table of `System.String`.
     pub string: Option<Addr>,
-    /// Objects that were found while the types were inferred.
+    /// Number of types with objects that were found while the types were inferred.
+    pub seen_types: u64,
+    /// Number of these objects.
     pub objects: u64,
     /// Bytes of memory that may have method tables, and that the dump lacks.
     pub lost_bytes: u64,
@@ -38,11 +40,6 @@ impl InferredTypes {
     /// The type whose method table was at `mt`.
     pub fn get(&self, mt: Addr) -> Option<&InferredType> {
         self.types.get(&mt)
-    }
-
-    /// Number of types.
-    pub fn count(&self) -> u64 {
-        len64(self.types.len())
     }
 
     /// The lowest address of a method table, and the end of the highest.

@@ -49,6 +49,7 @@ impl Runtime {
         let image = Image::at(memory, module.base);
         let range = image.as_ref().map_or_else(|| AddrRange::new(module.base, module.base.plus(module.size)), |i| i.range);
         let name = memory.ptr(start.plus(numbers)).ok()?;
+        (memory.ptr(at).ok()? == module.base).then_some(())?;
         let loaded = memory.u32(start.minus(word)?).ok()? == LOAD_COMPLETE;
         let plausible = loaded && (1..=MOST_MAJOR).contains(&major) && minor <= MOST_MINOR && padding.iter().all(|byte| *byte == 0);
         if !plausible || !(name.is_null() || range.contains(name)) {

@@ -120,8 +120,11 @@ fn writable(core: &[u8]) -> Vec<(u64, usize, usize)> {
 fn words_that_look_like_objects_of_lost_types_are_read_in_bounded_time() {
     let cut = std::fs::read(cut(&own_unpacked(), 50).path()).unwrap();
     let segments = writable(&cut);
-    let lost = segments.iter().filter(|(_, offset, len)| *offset > cut.len() && *len > 1 << 12).max_by_key(|(.., len)| *len).unwrap();
-    let (tables, slots) = (lost.0, u64::try_from(lost.2).unwrap() / 8);
+    // The memory with the method table of strings.
+    let whole = open(&own_unpacked());
+    let string = whole.runtime().unwrap().heap().unwrap().objects().find(|o| o.is_string()).unwrap().method_table();
+    let lost = whole.file().regions.iter().find(|r| r.range.contains(string)).unwrap().range;
+    let (tables, slots) = (lost.start.0, lost.len() / 8);
     let here: Vec<_> = segments.iter().filter(|(_, offset, len)| offset + len <= cut.len() && *len >= 1 << 12).collect();
     assert!(slots > 64 && here.len() > 10);
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;

@@ -24,11 +24,12 @@ const LEAST: u64 = 64;
 const ROUNDS: usize = 4;
 
 /// The types of the process in `dump`, for memory whose method tables are lost. `tables` tells those that are not.
-pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<&Tables>) -> Option<InferredTypes> {
+pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<Tables>) -> Option<InferredTypes> {
     let lost = lost(dump, memory);
     let lost_bytes = total(lost.iter().map(AddrRange::len));
     let searched = searched(dump, memory);
-    let all = Places::of(memory, &searched, lost, tables)?;
+    let tables = tables.map(|tables| tables.beside(lost.clone()));
+    let all = Places::of(memory, &searched, lost, tables.as_ref())?;
     let mut candidates = all.candidates()?;
     let referenced = all.referenced(&mut candidates)?;
     let (mut seen, mut found) = (candidates.clone(), None);
@@ -36,10 +37,14 @@ pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<&Tables>) -
         let rules = Rules::choose(&all, &seen, &referenced, found.as_ref())?;
         found = Some(rules.follow(&all, (&candidates, &referenced), &mut seen)?);
     }
-    let Found { starts, objects, rules } = found.filter(|f| f.objects >= LEAST)?;
+    let Found { starts, rules } = found?;
+    let (seen_types, objects) = rules.in_rows(&all);
+    if objects < LEAST {
+        return None;
+    }
     let references = references::all(&all, &starts, &seen, &rules);
     let (types, string) = (rules.list(&all, references), rules.string());
-    Some(InferredTypes { types, string, objects, lost_bytes })
+    Some(InferredTypes { types, string, seen_types, objects, lost_bytes })
 }
 
 /// Memory that the process could write, that is no stack and of no file, and that the dump lacks.

@@ -72,8 +72,6 @@ struct Chosen {
 pub(super) struct Found {
     /// Where objects in a row start.
     pub(super) starts: Marks,
-    /// Their number.
-    pub(super) objects: u64,
     pub(super) rules: Rules,
 }
 
@@ -130,7 +128,9 @@ impl Rules {
                 if rule == string_of(places.word) {
                     best = Some((u64::MAX, mt));
                 }
-                rules.insert(mt, Chosen { rule, objects: 0, score: FOLLOWS, referenced });
+                // Those that nothing proves must be in a row.
+                let score = if known.is_unproven { 0 } else { FOLLOWS };
+                rules.insert(mt, Chosen { rule, objects: 0, score, referenced });
                 continue;
             }
             if !places.step(u64::try_from(list.len()).unwrap_or(u64::MAX)) {
@@ -160,7 +160,7 @@ impl Rules {
     /// Marks the objects in rows, and counts them. Sets `seen` to what of `candidates` is not within one.
     pub(super) fn follow(mut self, places: &Places<'_>, (candidates, referenced): (&Marks, &Marks), seen: &mut Marks) -> Option<Found> {
         let mut starts = places.marks()?;
-        let (mut covered, mut refused, mut objects) = (Addr::NULL, Addr::NULL, 0u64);
+        let (mut covered, mut refused) = (Addr::NULL, Addr::NULL);
         for at in places.each(candidates) {
             let next = |at: Addr| {
                 let mt = places.table(places.word_at(at)?);
@@ -195,7 +195,6 @@ impl Rules {
                 let Some((mt, end)) = next(at) else { break };
                 places.set(&mut starts, at, true);
                 types.entry(mt).or_default().bump();
-                objects.bump();
                 covered = end;
             }
             for (mt, n) in types {
@@ -204,15 +203,23 @@ impl Rules {
                 }
             }
         }
-        Some(Found { starts, objects, rules: self })
+        Some(Found { starts, rules: self })
+    }
+
+    /// Number of the types whose method tables are lost and that have objects in rows, and of these objects.
+    pub(super) fn in_rows(&self, places: &Places<'_>) -> (u64, u64) {
+        let in_rows = |(mt, chosen): &(&Addr, &Chosen)| chosen.objects > 0 && Rules::is_lost(places, **mt);
+        self.rules.iter().filter(in_rows).fold((0u64, 0u64), |(types, objects), (_, chosen)| (types.saturating_add(1), objects.saturating_add(chosen.objects)))
+    }
+
+    fn is_lost(places: &Places<'_>, mt: Addr) -> bool {
+        places.known(mt).is_none_or(|known| known.is_unproven)
     }
 
     /// The types with enough evidence.
     pub(super) fn list(&self, places: &Places<'_>, mut references: Map<Addr, References>) -> BTreeMap<Addr, InferredType> {
-        let sound = self
-            .rules
-            .iter()
-            .filter(|(mt, chosen)| places.known(**mt).is_none() && (chosen.objects > 0 || chosen.referenced && chosen.score >= LEAST));
+        let is_sound = |chosen: &Chosen| chosen.objects > 0 || chosen.referenced && chosen.score >= LEAST;
+        let sound = self.rules.iter().filter(|(mt, chosen)| Rules::is_lost(places, **mt) && is_sound(chosen));
         let of = |(mt, chosen): (&Addr, &Chosen)| {
             let Rule { base, component } = chosen.rule;
             let references = references.remove(mt).unwrap_or_default();

@@ -30,11 +30,11 @@ impl<'a> Opener<'a> {
     /// `descriptor` with the types whose method tables are lost, if there are any.
     pub(super) fn with_inferred(&self, mut descriptor: Descriptor) -> Descriptor {
         if self.lacks_headers()
-            && let Some(types) = infer(self.dump, self.memory, Tables::bind(&descriptor).as_ref())
+            && let Some(types) = infer(self.dump, self.memory, Tables::bind(&descriptor))
         {
             let what = format!(
-                "the method tables of {} are lost, with {} of memory: their names are not known, and their sizes and references are inferred from {}",
-                plural(types.count(), "type"),
+                "the method tables of {} or more are lost, with {} of memory: their names are not known, and their sizes and references are inferred from {}",
+                plural(types.seen_types, "type"),
                 plural(types.lost_bytes, "byte"),
                 plural(types.objects, "object"),
             );

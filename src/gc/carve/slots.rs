@@ -72,7 +72,7 @@ impl Table<'_> {
     /// Calls `visit` with the slots from `from` on, with their objects, until it returns false.
     fn each(&self, from: Addr, stride: u64, forward: bool, most: u64, mut visit: impl FnMut(Addr, Addr) -> bool) {
         let (mut at, mut empty, mut n) = (from, 0u64, 0u64);
-        while n < most && self.kinds.step(0) {
+        while n < most && self.kinds.step(1) {
             let Some(object) = self.object(at) else { return };
             empty = if object.is_null() { empty.saturating_add(1) } else { 0 };
             if empty > EMPTY || !visit(at, object) {
