@@ -35,13 +35,14 @@ pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<Tables>) ->
     let (mut seen, mut found) = (candidates.clone(), None);
     for _ in 0..ROUNDS {
         let rules = Rules::choose(&all, &seen, &referenced, found.as_ref())?;
-        found = Some(rules.follow(&all, (&candidates, &referenced), &mut seen)?);
+        let round = rules.follow(&all, (&candidates, &referenced), &mut seen)?;
+        if round.rules.in_rows(&all).1 < LEAST {
+            return None;
+        }
+        found = Some(round);
     }
     let Found { starts, rules } = found?;
     let (seen_types, objects) = rules.in_rows(&all);
-    if objects < LEAST {
-        return None;
-    }
     let references = references::all(&all, &starts, &seen, &rules);
     let (types, string) = (rules.list(&all, references), rules.string());
     Some(InferredTypes { types, string, seen_types, objects, lost_bytes })

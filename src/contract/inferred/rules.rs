@@ -11,7 +11,7 @@ use crate::contract::inferred_types::{InferredType, References};
 const LONG: u64 = 16;
 
 /// Objects of a type that are examined.
-const SAMPLE: usize = 256;
+const SAMPLE: usize = 64;
 /// Distances that may be the size of all objects of a type.
 const DISTANCES: usize = 4;
 /// Objects of types with one size are no larger; in words.
@@ -209,7 +209,10 @@ impl Rules {
     /// Number of the types whose method tables are lost and that have objects in rows, and of these objects.
     pub(super) fn in_rows(&self, places: &Places<'_>) -> (u64, u64) {
         let in_rows = |(mt, chosen): &(&Addr, &Chosen)| chosen.objects > 0 && Rules::is_lost(places, **mt);
-        self.rules.iter().filter(in_rows).fold((0u64, 0u64), |(types, objects), (_, chosen)| (types.saturating_add(1), objects.saturating_add(chosen.objects)))
+        self.rules
+            .iter()
+            .filter(in_rows)
+            .fold((0u64, 0u64), |(types, objects), (_, chosen)| (types.saturating_add(1), objects.saturating_add(chosen.objects)))
     }
 
     fn is_lost(places: &Places<'_>, mt: Addr) -> bool {
