@@ -66,7 +66,7 @@ pub(super) struct Sizes {
 pub(super) struct Tables {
     table: Bound<MethodTable>,
     class: Bound<EEClass>,
-    /// Memory that the process had and the dump lacks, sorted and disjoint.
+    /// Memory of the process that is not in the dump, sorted and disjoint.
     lost: Vec<AddrRange>,
     /// Whether a method table is at an address, and its sizes.
     known: RefCell<Map<Addr, Option<Sizes>>>,

@@ -32,7 +32,7 @@ pub struct InferredTypes {
     pub seen_types: u64,
     /// Number of these objects.
     pub objects: u64,
-    /// Bytes of memory that may have method tables, and that the dump lacks.
+    /// Bytes of memory that may have method tables and that is not in the dump.
     pub lost_bytes: u64,
 }
 

@@ -44,7 +44,7 @@ pub struct CarvedModel {
     pub left_out_bytes: u64,
 }
 
-/// A GC in a library of its own, which the runtime loads instead of its own GC.
+/// A standalone GC: a library that the runtime loads instead of the built-in GC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct StandaloneGc {

@@ -1,4 +1,4 @@
-//! The standalone GC of a process: a library that the runtime loads instead of its own GC.
+//! The standalone GC of a process: a library that the runtime loads instead of the built-in GC.
 //!
 //! The runtime keeps the base address of the library (`g_gc_module_base`, gcheaputilities.cpp), in front of it the version that the library stated
 //! (`g_gc_version_info`, a `VersionInfo` of gcinterface.h: three numbers and a name), and in front of that how far it has loaded it

@@ -20,7 +20,7 @@ fn objects(path: &Path) -> BTreeMap<Addr, u64> {
     heap.objects().map(|o| (o.address(), o.size())).collect()
 }
 
-/// Numbers of objects: true ones, those found with the right size, and those that are none.
+/// Numbers of true objects, of those found with the right size, and of false ones.
 fn compare(truth: &BTreeMap<Addr, u64>, found: &BTreeMap<Addr, u64>) -> (usize, usize, usize) {
     let right = truth.iter().filter(|(at, size)| found.get(at) == Some(size)).count();
     (truth.len(), right, found.keys().filter(|at| !truth.contains_key(at)).count())
@@ -46,7 +46,7 @@ fn cut(path: &Path, part: usize) -> tempfile::NamedTempFile {
     file
 }
 
-/// What every such answer says.
+/// Checks the warnings and names of such answers.
 fn check_marks(path: &Path) {
     for command in ["stat", "objects", "strings", "heap", "segments", "retained", "roots", "verify", "info", "analyze"] {
         let (exit, answer) = ask(path, &[command]);

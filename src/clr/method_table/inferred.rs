@@ -21,7 +21,7 @@ impl MethodTables {
         self.inferred.as_ref()?.bounds()
     }
 
-    /// What is known of the type whose method table was at `mt`.
+    /// The known facts about the type whose method table was at `mt`.
     pub(super) fn inferred(&self, mt: Addr) -> Option<MethodTableInfo> {
         let ty = self.inferred_type(mt)?;
         let is_string = self.string == Some(mt);

@@ -1,4 +1,4 @@
-//! Types whose method tables are lost: what the distances between objects tell about them.
+//! Types whose method tables are lost: sizes and references are inferred from their objects.
 //!
 //! A dump that is cut off loses the loader's heaps, which have the method tables, before it loses all objects. The headers of the dump still announce
 //! the lost memory. A word that leads there, after half a header word of zeros, may begin an object. For each such value, the rule for the size
@@ -23,7 +23,7 @@ const LEAST: u64 = 64;
 /// How often the rules are chosen: each time, words within the objects that were found no longer count.
 const ROUNDS: usize = 4;
 
-/// The types of the process in `dump`, for memory whose method tables are lost. `tables` tells those that are not.
+/// The types of the process in `dump`, for memory whose method tables are lost. `tables` reads those that are not lost.
 pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<Tables>) -> Option<InferredTypes> {
     let lost = lost(dump, memory);
     let lost_bytes = total(lost.iter().map(AddrRange::len));
@@ -48,7 +48,7 @@ pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<Tables>) ->
     Some(InferredTypes { types, string, seen_types, objects, lost_bytes })
 }
 
-/// Memory that the process could write, that is no stack and of no file, and that the dump lacks.
+/// Memory that the process could write and that is not in the dump, without stacks and files.
 fn lost(dump: &DumpFile, memory: &Memory) -> Vec<AddrRange> {
     let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
     let stacks = ThreadStacks::new(dump);

@@ -20,7 +20,7 @@ impl Area<'_> {
 pub(super) struct Places<'m> {
     memory: &'m Memory,
     areas: Vec<Area<'m>>,
-    /// Memory that the dump lacks, sorted and disjoint.
+    /// Memory that is not in the dump, sorted and disjoint.
     lost: Vec<AddrRange>,
     tables: Option<&'m Tables>,
     shape: Shape,
@@ -51,7 +51,7 @@ impl Marks {
         }
     }
 
-    /// The first mark of `area` at `from` or behind it.
+    /// The first mark of `area` at or after `from`.
     fn next(&self, area: usize, from: u64) -> Option<u64> {
         let words = self.0.get(area)?;
         let (first, bit) = Marks::slot(from);
@@ -131,7 +131,7 @@ impl<'m> Places<'m> {
         }
     }
 
-    /// The next mark behind `at`, less than `most` words away.
+    /// The next mark after `at`, less than `most` words away.
     pub(super) fn next(&self, marks: &Marks, at: Addr, most: u64) -> Option<Addr> {
         let (area, index) = self.place(at)?;
         let next = marks.next(area, index.checked_add(1)?)?;

@@ -12,7 +12,7 @@ const SAMPLE: u32 = 64;
 const EXAMINED: u64 = 4096;
 const EXAMINED_ELEMENTS: u64 = 64;
 
-/// What a word is in the objects that were examined.
+/// The values of a word in the objects that were examined.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     leads_to_object: bool,

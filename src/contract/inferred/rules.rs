@@ -14,7 +14,7 @@ const LONG: u64 = 16;
 const SAMPLE: usize = 64;
 /// Distances that may be the size of all objects of a type.
 const DISTANCES: usize = 4;
-/// Objects of types with one size are no larger; in words.
+/// Maximum size of the objects of types with one size, in words.
 const LARGEST: u64 = 1 << 10;
 /// Sizes of elements.
 const ELEMENTS: [u32; 9] = [1, 2, 4, 8, 12, 16, 24, 32, 40];
@@ -68,7 +68,7 @@ struct Chosen {
     referenced: bool,
 }
 
-/// What a round has found.
+/// The result of a round.
 pub(super) struct Found {
     /// Where objects in a row start.
     pub(super) starts: Marks,

@@ -13,7 +13,7 @@ use crate::model::{HandleKind, HandleModel};
 
 /// Words from one slot to the next at most.
 const WIDEST: u64 = 16;
-/// Objects in a row at the same distance without which there is no table.
+/// Minimum number of objects at the same distance from each other in a table.
 const LEAST: u64 = 4;
 /// Empty slots in a row that end a table.
 const EMPTY: u64 = 64;

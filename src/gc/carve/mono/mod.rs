@@ -92,7 +92,7 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
         }
     }
     if variables.large.is_none() {
-        let what = "no list of large objects was found in the variables of Mono: either there are none, or they are not read";
+        let what = "the variables of Mono contain no list of large objects: if the process has any, they are missing";
         notes.add(Missing::Heap, None, what);
     }
     let mut found = Found::default();
