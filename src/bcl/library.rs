@@ -1,11 +1,12 @@
 //! Access to objects of .NET's base class library: by address, through fields that are bound once per type.
 //!
-//! This is cheaper than [`Object`](super::Object) handles, which look up each field by name: a heap may have millions of tasks.
+//! This is cheaper than [`Object`](super::Object) handles, which look up each field by name. The cost matters, because a heap may have millions
+//! of tasks.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::collections::Tables;
-use crate::base::{Addr, Budget, Collector, Missing, NoteKind};
+use crate::base::{Addr, Budget, Collector, Missing, NoteKind, thousands};
 use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::statics::{StaticPlace, Statics};
@@ -76,7 +77,7 @@ impl Library {
         self.collections.get_or_init(|| Tables::bind(&self.types))
     }
 
-    /// Charges `n` steps: objects that are visited, or elements that are read. Returns whether they were left.
+    /// Charges `n` steps: objects that are visited, or elements that are read. Returns false if fewer steps are left.
     pub(crate) fn afford(&self, n: u64) -> bool {
         self.budget.steps(n)
     }
@@ -86,7 +87,7 @@ impl Library {
         self.budget.note("reading the lists of objects", notes);
         self.statics.note(notes);
         if let Some((array, most)) = *self.cut.lock().unwrap_or_else(PoisonError::into_inner) {
-            notes.add(NoteKind::LimitHit, array, format!("only the first {most} elements of the array at {array} were read"));
+            notes.add(NoteKind::LimitHit, array, format!("only the first {} elements of the array at {array} were read", thousands(most)));
         }
     }
 

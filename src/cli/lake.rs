@@ -17,9 +17,9 @@ use crate::session::{Dump, Heap};
 /// Number of bytes of a file that are hashed at a time.
 const PIECE: usize = 1 << 22;
 
-/// Returns the partition name of a dump: the first half of a hash of its file, which does not depend on its path.
+/// Returns the partition name of a dump: the first 64 bits of the BLAKE3 hash of its contents in hexadecimal.
 pub(super) fn dump_id(path: &Path) -> Result<String> {
-    // An error of the dump rather than of the output.
+    // The `io::Error` is not kept in the chain, so that the error is attributed to the dump rather than to the output folder.
     let cannot = |e: io::Error| anyhow::anyhow!("reading {}: {e}", path.display());
     let mut file = regular(path).map_err(cannot)?;
     let mut hash = blake3::Hasher::new();
@@ -46,7 +46,7 @@ fn plain(table: ExportTable, extension: &str) -> PathBuf {
     PathBuf::from(format!("{}.{extension}", table.name()))
 }
 
-/// Returns the path of a dump's partition of a table within the data set.
+/// Returns the path of a partition within the data set: the rows of one dump in a table.
 fn partition(table: ExportTable, id: &str) -> PathBuf {
     Path::new(table.name()).join(format!("dump={id}"))
 }
@@ -85,12 +85,12 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     check_named(out)?;
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
-        return Err(UsageError(format!("{} is not a folder; tables are written to a folder", out.display())).into());
+        return Err(UsageError(format!("{} is not a folder; name a folder for the tables", out.display())).into());
     }
     if !force {
         return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
     }
-    // Another process may move the folder away at any time.
+    // Another process may move the folder away at any time, so entries may disappear during these checks.
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
@@ -120,7 +120,7 @@ pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, forc
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shop = Workshop::beside(parent).with_context(|| format!("cannot write {}", out.display()))?;
     let filled = fill(of, tables, (&shop, NEW, out), |table| plain(table, tables.format.name()))?;
-    // The folder may have appeared since the command began.
+    // The folder is checked again, because it may have appeared since the command began.
     check_folder(out, force)?;
     shop.put(&shop.path().join(NEW), out, force).with_context(|| format!("writing {}", out.display()))?;
     Ok(filled)
@@ -138,7 +138,7 @@ impl Lake<'_> {
         check_named(self.root)?;
         match self.root.metadata() {
             Ok(metadata) if !metadata.is_dir() => {
-                Err(UsageError(format!("{} is not a folder; tables are written to a folder", self.root.display())).into())
+                Err(UsageError(format!("{} is not a folder; name a folder for the tables", self.root.display())).into())
             }
             _ => Ok(()),
         }
@@ -174,7 +174,7 @@ impl Lake<'_> {
             let Some(to) = sink(self.tables.format, *table, columns(*table), file)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,
-                // An empty table: the data set has all tables of each dump.
+                // The other tables are empty. They are written because the data set has all tables of each dump.
                 _ => to.finish()?,
             }
         }

@@ -1,7 +1,7 @@
 //! Loader heaps: memory for method tables, MethodDescs and FieldDescs, dictionaries, statics, stubs.
 //!
-//! Each loader allocator has several heaps; in a collectible assembly, one heap has several purposes. A heap is a list of reserved blocks,
-//! whose beginning is committed.
+//! Each loader allocator has several heaps. In a collectible assembly, one heap serves several purposes. A heap is a list of reserved
+//! blocks. The beginning of each block is committed.
 //!
 //! Source: contract `Loader`, `loaderheap.h`, `loaderallocator.hpp`, `virtualcallstub.h`; `docs/internals/containers.md#loader-heaps`.
 
@@ -17,7 +17,7 @@ use crate::model::LoaderHeapKind;
 
 /// Maximum number of blocks of all heaps: 64 GiB in blocks of 64 KiB.
 const MAX_BLOCKS: usize = 1 << 20;
-/// Maximum size of a block in bytes. A block is as large as the largest request, a table of a module.
+/// Maximum size of a block in bytes. A large request, such as a table of a module, gets a block of the same size.
 const MAX_BLOCK: u64 = 1 << 32;
 
 /// A block of a loader heap: reserved memory whose beginning is committed.
@@ -60,8 +60,8 @@ impl LoaderHeaps {
         })
     }
 
-    /// The blocks of the loader allocators of `modules`, by address. Empty, with a note, if the process contradicts the layout. `mapped` is
-    /// the sorted list of all memory of the process, if the dump has it.
+    /// The blocks of the loader allocators of `modules`, by address. Empty, with a note, if the blocks cannot be loader heaps, which shows that the
+    /// layout is wrong. `mapped` is the sorted list of all memory of the process, if the dump has that list.
     pub(crate) fn blocks(&self, modules: &[Addr], mapped: Option<&[AddrRange]>) -> Answer<Vec<LoaderBlock>> {
         let notes = Collector::new();
         let (mut out, missed) = watched(|| self.listed(modules, &notes));
@@ -100,7 +100,7 @@ impl LoaderHeaps {
         let manager = self.allocator.pointer(&self.memory, allocator, LoaderAllocator::VirtualCallStubManager);
         let of_manager = |field| manager.and_then(|at| self.manager.place(at, field));
         let own = |field: Field<LoaderAllocator, Addr>| self.allocator.place(allocator, field);
-        // The order matters: one heap of a collectible assembly serves as the first three.
+        // The order matters, because one heap of a collectible assembly serves as the first three heaps, and is listed as the first of them.
         let heaps = [
             (LoaderHeapKind::HighFrequency, own(LoaderAllocator::HighFrequencyHeap)),
             (LoaderHeapKind::LowFrequency, own(LoaderAllocator::LowFrequencyHeap)),

@@ -35,15 +35,15 @@ pub struct TypeNames {
     native_aot: Option<Arc<Program>>,
     memory: Arc<Memory>,
     longest: usize,
-    /// Budget for the names and fields of types. Many types of a forged dump may share the bytes from which their names are built, so the
-    /// size of the dump does not limit the size of all names.
+    /// Budget for the names and fields of types. In a forged dump, many types may share the bytes of their names. The size of the dump
+    /// therefore does not limit the size of all names.
     budget: Budget,
     cache: Mutex<Map<Addr, Kept<Arc<TypeName>>>>,
 }
 
 impl TypeNames {
-    /// Binds to a runtime. `site` is the location of the runtime; it is used only for a NativeAOT program, whose module contains the names.
-    /// `search` determines where to find module files for metadata missing from the dump; `None` means nowhere.
+    /// Binds to a runtime. `site` is the location of the runtime. Only a NativeAOT program needs `site`, because its module contains the names.
+    /// `search` determines where module files are searched for metadata that is missing from the dump; `None` means nowhere.
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor does not have
@@ -70,8 +70,7 @@ impl TypeNames {
     }
 
     /// A view of these names with a separate record of the modules used, because notes about missing names must not depend on earlier
-    /// queries.
-    /// Opened modules are shared.
+    /// queries. Both views share the opened modules.
     pub fn for_answer(&self) -> TypeNames {
         TypeNames {
             tables: self.tables.clone(),
@@ -112,8 +111,8 @@ impl TypeNames {
         TypeName { source, ..name }
     }
 
-    /// Whether the method of a state machine shares its name with another one. `name` and `machine` are the machine's name and method
-    /// table.
+    /// Whether the method of a state machine shares its name with another method. `name` is the name of the state machine, and `machine` its
+    /// method table.
     fn shares_method(&self, machine: Option<Addr>, name: &str) -> bool {
         if let Some(program) = &self.native_aot {
             return program.shares_name(name);
@@ -125,8 +124,8 @@ impl TypeNames {
         self.beside(shares).unwrap_or(false)
     }
 
-    /// Runs `ask`, which reads metadata that only the display form needs. A trimmed copy made by an earlier version of gcdump may not
-    /// contain that metadata, so its absence from a trimmed copy is not a loss.
+    /// Runs `ask`, which reads metadata that only the display form needs. A trimmed copy from an earlier version of gcdump may not contain
+    /// that metadata. Its absence from a trimmed copy is therefore not a loss.
     pub(super) fn beside<T>(&self, ask: impl FnOnce() -> T) -> T {
         let (found, missed) = watched(ask);
         if !self.memory.is_trimmed() && self.memory.has_lost(&missed) {
@@ -159,7 +158,7 @@ impl TypeNames {
         }
     }
 
-    /// A list of generic arguments in brackets; empty if `arguments` is.
+    /// A list of generic arguments in brackets; an empty text if `arguments` is empty.
     pub(crate) fn written_list(&self, arguments: &[Addr], notation: Notation) -> Arc<TypeName> {
         if arguments.is_empty() {
             return Arc::new(TypeName { name: String::new(), source: None, module: None, token: None, quality: NameQuality::Exact });
@@ -173,7 +172,8 @@ impl TypeNames {
         Arc::new(name.unwrap_or_else(|| TypeName::unknown(of)))
     }
 
-    /// The method table of the type with this handle. Type descriptors (pointers, function pointers, type variables) have none.
+    /// The method table of the type with this handle. Types with type descriptors (pointers, function pointers, type variables) have no method
+    /// table.
     pub fn method_table_of(handle: Addr) -> Option<Addr> {
         (!is_type_desc(handle)).then_some(handle)
     }
@@ -247,7 +247,7 @@ impl TypeNames {
         }
     }
 
-    /// The NativeAOT program; `None` for CoreCLR.
+    /// The NativeAOT program; `None` for other runtimes.
     pub(crate) fn native_aot(&self) -> Option<&Program> {
         self.native_aot.as_deref()
     }
@@ -257,7 +257,7 @@ impl TypeNames {
         &self.tables
     }
 
-    /// The modules, with a record of those used for names.
+    /// The modules, with a record of the modules used for names.
     pub fn modules(&self) -> &Modules {
         &self.modules
     }

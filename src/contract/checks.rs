@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::descriptor::Descriptor;
 use super::thread_list::ThreadLinks;
-use crate::base::{Addr, Limits, PAGE};
+use crate::base::{Addr, Limits, PAGE, len64, plural};
 use crate::data::{EEClass, MethodTable, Thread, ThreadStore, bind};
 use crate::memory::Memory;
 
@@ -122,7 +122,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let store = well_known(descriptor, memory, "ThreadStore")?;
         let of_store = bind!(descriptor, ThreadStore { FirstThreadLink, ThreadCount? }).map_err(|e| e.to_string())?;
         let link_at = Thread::LinkNext.offset(descriptor).map_err(|e| e.to_string())?;
-        // The descriptor of a NativeAOT program has no managed thread ids.
+        // The descriptor of a NativeAOT program has no managed thread ids. The address of a thread serves as its id.
         let id = if descriptor.is_native_aot() { None } else { Some(bind!(descriptor, Thread { Id }).map_err(|e| e.to_string())?) };
         let mut link = of_store.read(memory, store, ThreadStore::FirstThreadLink).map_err(|e| format!("thread store: {e}"))?;
         let links = ThreadLinks::of(descriptor, memory, link, link_at);
@@ -146,7 +146,10 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         }
         let count = of_store.get(memory, store, ThreadStore::ThreadCount);
         let fits = count.is_none_or(|n| usize::try_from(n).is_ok_and(|n| n == ids.len())) && !ids.is_empty();
-        Ok(judge(fits, format!("{} threads in the list, {} counted", ids.len(), count.map_or("?".into(), |n| n.to_string()))))
+        Ok(judge(
+            fits,
+            format!("{} in the list, {} counted", plural(len64(ids.len()), "thread"), count.map_or("?".into(), |n| n.to_string())),
+        ))
     };
     check("thread-list", result())
 }

@@ -5,7 +5,7 @@
 use super::json::{self, JsonError, RawDescriptor};
 use super::overlay::Overlay;
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Collector, Endian, Limits, Missing, NoteKind, PtrSize};
+use crate::base::{Addr, AddrRange, Collector, Endian, Limits, Missing, NoteKind, PtrSize, thousands};
 use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.
@@ -21,7 +21,7 @@ pub fn magic(memory: &Memory) -> [u8; 8] {
     }
 }
 
-/// Header of a descriptor. It locates the JSON and the pointer data, either of which may be absent.
+/// Header of a descriptor. The header locates the JSON and the pointer data, which may both be absent from the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Address of the header.
@@ -42,18 +42,18 @@ pub enum HeaderError {
     /// A part of the header is not in the dump.
     #[error("descriptor header: {0}")]
     Read(#[from] ReadError),
-    /// Not a descriptor, or one for another kind of target.
+    /// Not a descriptor, or a descriptor for another kind of target.
     #[error("no descriptor for a target of this pointer size and byte order at {address}")]
     NotADescriptor {
         /// Address of the expected descriptor.
         address: Addr,
     },
     /// A count in the header exceeds its limit.
-    #[error("descriptor at {address}: {what}, more than the limit of {limit}")]
+    #[error("descriptor at {address}: {what}, more than the limit of {}", thousands(*limit))]
     TooLarge {
         /// Address of the descriptor.
         address: Addr,
-        /// The count that is exceeded.
+        /// The count that exceeds the limit.
         what: String,
         /// The limit.
         limit: u64,
@@ -74,8 +74,8 @@ pub enum HeaderError {
     },
 }
 
-/// Bytes of memory per byte of JSON, once it is parsed and merged. In the worst case, a name of one letter with its quotes and its value
-/// becomes an entry in three maps.
+/// Bytes of memory for each byte of JSON, after parsing and merging. In the worst case, a name of one letter, with its quotes and its value, becomes
+/// an entry in three maps.
 const PARSED: u64 = 64;
 
 impl Header {
@@ -102,10 +102,10 @@ impl Header {
         };
         let too_large = |what, limit| HeaderError::TooLarge { address, what, limit };
         if header.json_bytes > limits.descriptor_json_bytes {
-            return Err(too_large(format!("{} bytes of JSON", header.json_bytes), limits.descriptor_json_bytes));
+            return Err(too_large(format!("{} bytes of JSON", thousands(header.json_bytes)), limits.descriptor_json_bytes));
         }
         if header.slots > limits.descriptor_slots {
-            return Err(too_large(format!("{} slots", header.slots), limits.descriptor_slots));
+            return Err(too_large(format!("{} slots", thousands(header.slots)), limits.descriptor_slots));
         }
         Ok(header)
     }
@@ -164,7 +164,7 @@ impl Part {
 pub struct Copies<'a> {
     /// Finds the bundled copy.
     pub bundled: &'a dyn Fn(&Header) -> Option<&'static Overlay>,
-    /// Finds the name of the module around an address, whose file contains the JSON.
+    /// Finds the file name of the module around an address. The module's file contains the JSON.
     pub file: &'a dyn Fn(Addr) -> Option<String>,
 }
 
@@ -181,7 +181,7 @@ pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, copies: Copies<'_
     Ok(tree.parts)
 }
 
-/// The sub-descriptors that readers need. Others are optional.
+/// The sub-descriptors that readers need. Other sub-descriptors are optional.
 const NEEDED: &[&str] = &["GC"];
 
 /// The descriptors read so far.
@@ -191,7 +191,7 @@ struct Tree<'a> {
     copies: Copies<'a>,
     notes: &'a Collector,
     parts: Vec<Part>,
-    /// All descriptors by address, with the error of those that cannot be read.
+    /// All descriptors by address. A descriptor that cannot be read has its error.
     met: Map<Addr, Option<String>>,
 }
 
@@ -208,7 +208,7 @@ impl Tree<'_> {
                 }
             };
             let Some(variable) = header.slot(memory, index) else {
-                // Dump writers that keep the JSON keep the slots as well.
+                // A missing slot is a loss, because dump writers that keep the JSON keep the slots as well.
                 if NEEDED.contains(&name.as_str()) {
                     let what = format!("sub-descriptor {name}: its slot {index} is not in the dump");
                     notes.add(Missing::Layouts, header.pointer_data, what);
@@ -245,7 +245,7 @@ impl Tree<'_> {
                 }
                 Err(e) => {
                     let file = (self.copies.file)(child).filter(|_| matches!(e, HeaderError::JsonAbsent(_)));
-                    note(child, file.map_or_else(|| e.to_string(), |name| format!("{e}; it is in {name} (--modules)")));
+                    note(child, file.map_or_else(|| e.to_string(), |name| format!("{e}; --modules PATH with {name} supplies it")));
                     self.met.insert(child, Some(e.to_string()));
                 }
             }

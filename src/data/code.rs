@@ -40,7 +40,7 @@ data! {
         HeaderMap: Addr,
     }
 
-    /// `RealCodeHeader` (codeman.h). The word before the code of a method points to it.
+    /// `RealCodeHeader` (codeman.h). The word before the code of a method points to this header.
     RealCodeHeader {
         /// The exception clauses.
         EHInfo: Addr,
@@ -63,7 +63,7 @@ data! {
     /// `ReadyToRunInfo` (readytoruninfo.h): the precompiled code of an image.
     ReadyToRunInfo {
         ReadyToRunHeader: Addr,
-        /// The `ReadyToRunInfo` of the composite image, in those of its components.
+        /// In a component of a composite image: the `ReadyToRunInfo` of the composite image.
         CompositeInfo: Addr,
         RuntimeFunctions: Addr,
         NumRuntimeFunctions: u32,
@@ -82,7 +82,7 @@ data! {
 
     /// `HashMap` (hash.h).
     HashMap {
-        /// The buckets; the first one holds the number of the others.
+        /// The buckets. The first bucket holds the number of the other buckets.
         Buckets: Addr,
     }
 

@@ -8,7 +8,7 @@ data! {
     InteropSyncBlockInfo {
         /// The `ComCallWrapper`.
         CCW: Addr,
-        /// .NET 8 and 9: the wrappers created by each `ComWrappers` instance, by its id.
+        /// .NET 8 and 9: the wrappers created by each `ComWrappers` instance, by the id of the instance.
         ManagedObjectComWrapperMap: Addr,
     }
 
@@ -20,7 +20,8 @@ data! {
 
     /// `ManagedObjectWrapperLayout` (interoplibabi.h).
     ManagedObjectWrapperLayout {
-        /// The handle to the wrapped object. .NET 8 and 9 look wrappers up by object and use it for verification.
+        /// The handle to the wrapped object. In .NET 8 and 9, an object may have several wrappers; this field shows which wrapper belongs to a
+        /// handle.
         Target: Addr,
         RefCount: u64,
     }

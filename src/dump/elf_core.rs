@@ -11,7 +11,7 @@ use goblin::elf::{Elf, ProgramHeader};
 use super::elf_notes::{CoreNotes, note_alignment, read_notes};
 use super::fields::Fields;
 use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, MappedRegion, Trimmed, elf_modules};
-use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
+use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape, thousands};
 
 /// `e_phnum` escape value: the actual count is in `sh_info` of section header 0.
 pub(super) const PN_XNUM: u16 = 0xffff;
@@ -38,7 +38,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     for segment in note_segments(&file, &headers, limits) {
         let NoteSegment { data, align, have, declared, max } = segment;
         if have < declared {
-            notes.oddities.push(format!("the notes (threads, modules) are truncated: the file holds {have} of {declared} bytes"));
+            notes.oddities.push(format!(
+                "the notes (threads, modules) are truncated: the file holds {} of {} bytes",
+                thousands(have),
+                thousands(declared)
+            ));
         }
         if have > data.len() {
             notes.oddities.push(format!("notes beyond {max} bytes are ignored"));
@@ -60,7 +64,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     }
     let header_of_createdump = header.e_ident.get(7) == Some(&ELFOSABI_GNU);
     // Old releases of createdump, which write neither a diagnostics page nor NT_SIGINFO, set SIGABRT for the first thread even in a dump on
-    // request.
+    // request. So this signal does not prove a crash.
     let has_page = || memory.regions.iter().any(|r| diag_page_places(class).contains(&r.range.start.0));
     let is_old = header_of_createdump && !notes.has_signal_info() && !has_page();
     let crash = if is_old { None } else { notes.crash() };
@@ -110,9 +114,9 @@ pub(super) struct NoteSegment<'a> {
     pub(super) data: Fields<'a>,
     /// Alignment of the notes in the segment.
     pub(super) align: u64,
-    /// Number of bytes that the file contains.
+    /// Number of bytes of the segment that the file contains.
     have: u64,
-    /// Number of bytes that the header declares.
+    /// Number of bytes of the segment that the program header declares.
     declared: u64,
     /// Maximum number of bytes of notes read from all segments.
     max: u64,
@@ -145,8 +149,8 @@ pub(super) fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
     })
 }
 
-/// Fixed addresses, outside of any mapping, where createdump adds its diagnostics page. In 64-bit processes, the first is that of Linux and
-/// newer macOS, the second that of older macOS.
+/// Fixed addresses, outside of any mapping, where createdump adds its diagnostics page. In 64-bit processes, createdump uses the first address on
+/// Linux and newer macOS, and the second on older macOS.
 pub(crate) fn diag_page_places(ptr: PtrSize) -> &'static [u64] {
     match ptr {
         PtrSize::Eight => &[0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000],

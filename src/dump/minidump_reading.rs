@@ -5,7 +5,7 @@ use std::path::Path;
 use super::DumpError;
 use super::fields::Fields;
 use crate::base::hash::Map;
-use crate::base::{Addr, Limits};
+use crate::base::{Addr, Limits, thousands};
 
 /// Types of the streams that are read.
 pub(super) mod stream {
@@ -26,8 +26,8 @@ pub(super) mod stream {
 pub(super) struct Reading<'a> {
     /// The whole file.
     pub(super) file: Fields<'a>,
-    /// The highest address of the process, also a mask that removes the sign extension of addresses in 32-bit dumps. `u64::MAX` until the reader
-    /// sets it.
+    /// The highest address of the process, also a mask that removes the sign extension of addresses in 32-bit dumps. `u64::MAX` until the
+    /// architecture is known.
     pub(super) max_address: u64,
     /// Limits on what is read.
     pub(super) limits: &'a Limits,
@@ -43,7 +43,7 @@ impl<'a> Reading<'a> {
         let (offset, len) = *self.streams.get(&kind)?;
         let bytes = Fields::new(self.file.clamped(offset, len), self.file.endian);
         if bytes.len() < len {
-            self.oddities.push(format!("the {name} is truncated: the file holds {} of {len} bytes", bytes.len()));
+            self.oddities.push(format!("the {name} is truncated: the file holds {} of {} bytes", thousands(bytes.len()), thousands(len)));
         }
         Some(bytes)
     }

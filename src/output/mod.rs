@@ -57,7 +57,7 @@ pub struct Target<'w> {
     pub screen: Screen,
     /// Receives the addresses of the rows of tables.
     pub seen: Option<&'w Seen>,
-    /// Names of the columns that lists are shown with; all if it is empty.
+    /// Names of the columns that lists are shown with; all columns if the list is empty.
     pub select: &'w [String],
 }
 
@@ -72,7 +72,7 @@ impl std::fmt::Debug for Target<'_> {
 pub(crate) struct Reasons(Vec<String>);
 
 impl Reasons {
-    /// Returns `line` without a reason that an earlier line has.
+    /// Returns `line`. If it ends with the reason of an earlier line, `as above` replaces the reason.
     pub(crate) fn once(&mut self, line: String) -> String {
         /// Minimum length in bytes of a reason that is removed.
         const SHORTEST: usize = 40;
@@ -124,7 +124,7 @@ fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> i
     format.writer().end(out, &Printed { head: out.head, answer })
 }
 
-/// A section with these columns only, if it is a table that has one of them.
+/// Restricts a table to these columns. Other sections, and tables without any of these columns, are unchanged.
 fn only<'r>(section: Section<'r>, names: &[String]) -> Section<'r> {
     match section {
         Section::Table(mut table) => {

@@ -1,4 +1,4 @@
-//! The addresses that an answer showed, which a shell offers as names for the rows of the last table.
+//! The addresses in the rows of an answer. In a shell, `$1`, `$2` … refer to them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,28 +12,28 @@ const MOST: usize = 10_000;
 pub struct Link {
     /// The address.
     pub address: Addr,
-    /// Whether it is the method table of a type.
+    /// Whether the address is the method table of a type.
     pub is_type: bool,
 }
 
-/// Receives the first address of each row of each printed table, in order; likewise for lists of lines. Only the table format reports
+/// Receives the first address of each row of each printed table, and of each line of each printed list, in order. Only the table format reports
 /// addresses.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Number of rows to skip at the beginning of each table. Everything other than tables is skipped too.
     skipped: u64,
-    /// Number of rows of earlier answers that this one continues.
+    /// Number of rows of the earlier answers that this answer continues.
     before: usize,
     lists: Mutex<Vec<Vec<Option<Link>>>>,
 }
 
 impl Seen {
-    /// For tables without their first `skipped` rows.
+    /// Creates a receiver for tables whose first `skipped` rows are not printed.
     pub fn after(skipped: u64) -> Seen {
         Seen { skipped, ..Seen::default() }
     }
 
-    /// For an answer that continues earlier ones, which had `before` rows.
+    /// Continues the numbering of earlier answers, which had `before` rows.
     #[must_use]
     pub fn numbered_from(self, before: usize) -> Seen {
         Seen { before, ..self }
@@ -52,12 +52,12 @@ impl Seen {
         lists.iter().fold(self.before, |n, list| n.saturating_add(list.len()))
     }
 
-    /// Returns the number of rows so far. The next row is named after the number that follows, up to the maximum.
+    /// Returns the number of rows so far, including those of earlier answers.
     pub(super) fn rows_before(&self) -> usize {
         self.count(&self.lists())
     }
 
-    /// Returns the name of a row after `before` other rows; `None` if it is not kept.
+    /// Returns the name of a row after `before` other rows; `None` if the row is beyond the rows that are kept.
     pub(super) fn name(before: usize) -> Option<String> {
         (before < MOST).then(|| format!("${}", before.saturating_add(1)))
     }

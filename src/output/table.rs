@@ -24,13 +24,13 @@ pub enum Align {
 /// Which formats include a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Tables and CSV.
+    /// Tables, HTML, Markdown and CSV.
     All,
-    /// Tables only.
+    /// Tables, HTML and Markdown.
     People,
     /// CSV only.
     Machines,
-    /// Not shown: the value of `$1` and so on if the row does not show it as an address.
+    /// No format shows the column, but `$1` and so on may refer to the address in it.
     Links,
 }
 
@@ -53,24 +53,24 @@ pub struct Column {
     pub least: u16,
     /// Priority: columns with the smallest value are dropped first if the screen is too narrow.
     pub keep: u8,
-    /// The bar that terminals show next to it.
+    /// The bar that terminals show next to the column.
     pub bar: Bar,
 }
 
 impl Column {
-    /// Whether formats show it. The others only say what `$1` refers to.
+    /// Whether a format shows the column. Link columns only determine what `$1` refers to.
     pub(super) fn is_shown(&self) -> bool {
         self.readers != Readers::Links
     }
 
-    /// Whether `name` is its name as options spell it: `Object-Type` for `object_type`.
+    /// Whether `name` is the column's name as options spell it: `Object-Type` for `object_type`.
     pub(super) fn is_named(&self, name: &str) -> bool {
         let plain = |c: char| if c == '-' { '_' } else { c.to_ascii_lowercase() };
         self.name.chars().map(plain).eq(name.chars().map(plain))
     }
 }
 
-/// Adds the names of `columns` that `names` does not have yet, for the message about a column that no list has.
+/// Adds the names of `columns` that are not in `names` yet, for the error about an unknown column.
 pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names: &mut Vec<String>) {
     for column in columns.into_iter().filter(|c| c.is_shown()) {
         if !names.iter().any(|known| *known == column.name) {
@@ -82,7 +82,7 @@ pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names
 /// Widths of a bar in columns; 0 for no bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
-    /// Minimum width, for which columns are dropped; 0 if the bar is omitted if it does not fit.
+    /// Minimum width: other columns are dropped to make room for the bar. 0 if the bar itself is dropped when it does not fit.
     pub least: u16,
     /// Maximum width.
     pub most: u16,
@@ -91,7 +91,7 @@ pub struct Bar {
 impl Bar {
     /// A bar next to a share.
     pub const USUAL: Bar = Bar { least: 0, most: 10 };
-    /// A block below the block of the parent row, within its bounds.
+    /// A block below the block of the parent row, within the bounds of that block.
     pub const BLOCK: Bar = Bar { least: 10, most: 48 };
 }
 
@@ -131,7 +131,7 @@ impl Fill {
     }
 }
 
-/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. Bars are coarser than the rounding error.
+/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. The rounding error does not show, because bars are coarser.
 fn part(n: u64, whole: u64) -> f64 {
     share(n, whole).unwrap_or(0.0)
 }
@@ -139,11 +139,11 @@ fn part(n: u64, whole: u64) -> f64 {
 /// Reads the contents of a bar from a row.
 type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
 
-/// A column, and how to read it from a row of type `T`.
+/// A column, and how to read its cells from a row of type `T`.
 struct Source<'r, T> {
     column: Column,
     cell: Accessor<'r, T>,
-    /// Contents of the bar next to it; `None` if the bar shows the share in the cell.
+    /// Contents of the bar next to the cell; `None` if the bar shows the share in the cell.
     fill: Option<Filler<'r, T>>,
 }
 
@@ -285,7 +285,7 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| c.bar = Bar::USUAL)
     }
 
-    /// Shows blocks next to the last column on terminals: the block of a child row is below that of its parent.
+    /// Shows blocks next to the last column on terminals: the block of a child row is below the block of its parent.
     #[must_use]
     pub fn blocks(self, block: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
         self.bar(block).last(|c| c.bar = Bar::BLOCK)
@@ -379,7 +379,7 @@ pub trait Row {
     /// Returns the cell in the column at this index.
     fn cell(&self, column: usize) -> Cell<'_>;
 
-    /// Returns the contents of the bar next to the column at this index, if it does not show the share in the cell.
+    /// Returns the contents of the bar next to the column at this index; `None` if the bar shows the share in the cell.
     fn fill(&self, column: usize) -> Option<Fill>;
 
     /// Writes the row as a JSON object.
@@ -447,13 +447,13 @@ where
 /// Header of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Heading {
-    /// Record kind of the rows in NDJSON; `None` if they are not part of it.
+    /// Record kind of the rows in NDJSON; `None` if NDJSON does not include the rows.
     pub record: Option<&'static str>,
     /// Name of the list in JSON, for streamed lists.
     pub list: &'static str,
     /// Whether CSV includes these rows.
     pub csv: bool,
-    /// Whether the table format includes them.
+    /// Whether tables, HTML and Markdown include these rows.
     pub shown: bool,
     /// Value of `complete` in NDJSON records, for rows that are the answer itself.
     pub complete: Option<bool>,
@@ -467,7 +467,7 @@ impl Heading {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
 
-    /// Returns the first visible address in a row, or the address in a hidden link column.
+    /// Returns the first address of a row, in the visible columns and the link columns.
     pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
         let mut links =
             self.columns.iter().enumerate().filter(|(_, c)| matches!(c.readers, Readers::All | Readers::People | Readers::Links));
@@ -484,7 +484,7 @@ pub struct Table<'r> {
     pub heading: Heading,
     /// The rows.
     pub rows: Box<dyn Rows + 'r>,
-    /// Totals row (table format only).
+    /// Totals row (tables and HTML).
     pub totals: Option<Vec<Cell<'static>>>,
 }
 
@@ -524,14 +524,14 @@ impl<'r> Table<'r> {
         table
     }
 
-    /// Sets whether CSV includes its rows.
+    /// Sets whether CSV includes the rows of the table.
     #[must_use]
     pub fn csv(mut self, csv: bool) -> Table<'r> {
         self.heading.csv = csv;
         self
     }
 
-    /// Sets whether the table format includes it.
+    /// Sets whether tables, HTML and Markdown include the table.
     #[must_use]
     pub fn shown(mut self, shown: bool) -> Table<'r> {
         self.heading.shown = shown;

@@ -29,12 +29,12 @@ impl Found<'_> {
     }
 }
 
-/// A note if the dump was taken without the heap. It comes first in every answer about the heap, and explains why data is missing. `rest` has the
-/// notes of reading `segments`.
+/// A note if the dump was taken without the heap. The note comes first in every answer about the heap, and explains why data is missing. `rest`
+/// has the notes of reading `segments`.
 pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes) -> Notes {
     let found = Found { gc: true, segments, whole: rest.complete() };
     let (captured, allocated) = found.bytes();
-    // Even if no segment was found, the process had some if a read failed.
+    // A failed read shows that the process had segments, even if none was found.
     let lost = || rest.iter().any(|n| n.kind == NoteKind::Missing && n.address.is_some());
     let known = if segments.is_empty() { lost() } else { allocated > 0 || !found.whole };
     let mut notes = Notes::new();

@@ -134,10 +134,12 @@ fn words_that_look_like_objects_of_lost_types_are_read_in_bounded_time() {
         random ^= random << 17;
         random % below
     };
-    for pattern in 0..9 {
+    // All of the memory, or the second half of each segment, so that objects are left.
+    for (pattern, first) in (0..9).flat_map(|pattern| [(pattern, 0), (pattern, 2)]) {
         let mut bytes = cut.clone();
         for (start, offset, len) in &here {
-            for i in 0..u64::try_from(len / 8).unwrap() {
+            let words = u64::try_from(len / 8).unwrap();
+            for i in words * first / 4..words {
                 let (at, step) = (start + i * 8, usize::try_from(i % 4).unwrap());
                 let value = match pattern {
                     // As many types as possible, one type, and one that is everywhere.
@@ -161,10 +163,14 @@ fn words_that_look_like_objects_of_lost_types_are_read_in_bounded_time() {
         let file = tempfile::Builder::new().suffix(".dmp").tempfile().unwrap();
         std::fs::write(file.path(), &bytes).unwrap();
         let began = std::time::Instant::now();
-        for command in ["stat", "strings", "verify", "retained", "info"] {
-            let (exit, answer) = ask(file.path(), &[command]);
-            let marked = matches!(exit, Exit::Partial | Exit::Negative) && answer["data"]["complete"] == false;
-            assert!(marked || exit == Exit::NoRuntime, "{pattern} {command}: {exit:?}: {answer}");
+        for command in ["stat", "strings", "verify", "retained"] {
+            let ran = run(&[command, file.path().to_str().unwrap()]);
+            assert!(
+                matches!(ran.exit, Exit::Partial | Exit::Negative | Exit::NoRuntime),
+                "{pattern} {command}: {:?}: {}",
+                ran.exit,
+                ran.err
+            );
         }
         println!("pattern {pattern}: {:?}", began.elapsed());
         assert!(began.elapsed() < std::time::Duration::from_secs(60), "{pattern}: {:?}", began.elapsed());

@@ -13,7 +13,7 @@ use crate::base::Answer;
 use crate::model::MemoryReport;
 use crate::output::Paging;
 
-/// Rows on a terminal without `--top`.
+/// Number of rows on a terminal without `--top`.
 const FEW: usize = 10;
 
 /// The memory of the process by what it is for: heap, GC, code, images, stacks, files, and what nothing explains.
@@ -71,7 +71,7 @@ impl Command for Memory {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
         if at.dump()?.snapshot().is_some() {
-            // A snapshot has no process memory; asking for its runtime returns that error.
+            // A snapshot does not have process memory. Asking for its runtime returns the error about this.
             at.runtime()?;
         }
         let query = MemoryQuery {

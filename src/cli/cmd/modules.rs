@@ -94,7 +94,7 @@ mod fetching {
     use crate::model::{FetchOutcome, ModulesReport};
     use crate::session::Dump;
 
-    /// Maximum number of rounds: the runtime's own file leads to the list of its assemblies.
+    /// Maximum number of rounds. More than one is needed, because some assemblies are listed only after the runtime's file has been downloaded.
     const ROUNDS: u32 = 4;
 
     /// Options of `--fetch`.

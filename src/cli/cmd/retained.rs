@@ -13,8 +13,7 @@ use crate::base::Answer;
 use crate::model::{RetainedBy, RetainedReport};
 use crate::output::Paging;
 
-/// Number of rows without `--top`, in pipes too: a heap has too many objects to list by default. The rows are ranked, and their total number
-/// is stated.
+/// Default number of ranked rows, in pipes too: a heap has too many objects to list by default. The answer contains the total number of rows.
 const FEW: usize = 20;
 
 /// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.
@@ -88,7 +87,7 @@ impl Command for Retained {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        // Sorted lists have the same limit in pipes as on terminals: a heap has too many objects.
+        // Sorted lists have the same limit in pipes as on terminals, because a heap has too many objects.
         let top = if self.sort.is_given() { self.top.unwrap_or(FEW) } else { at.rows_or(self.top, FEW) };
         Some(self.filter.of(self.sort.of(self.skip.page(top))))
     }

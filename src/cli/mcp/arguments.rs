@@ -41,10 +41,10 @@ struct Argument {
     /// Name as assistants write it.
     name: String,
     kind: Kind,
-    /// Whether it takes several values.
+    /// Whether the argument takes several values.
     list: bool,
     rows: Option<&'static Rows>,
-    /// For a flag that is on by default: the arguments that turn it off.
+    /// For a flag that is on by default: the arguments that turn the flag off.
     on: Option<&'static [&'static str]>,
     /// Conflicting arguments, by their names on the command line.
     conflicts: Vec<String>,
@@ -58,13 +58,13 @@ pub(super) struct Arguments {
     list: Vec<Argument>,
 }
 
-/// A call translated to a command line, without the final numbers of rows.
+/// A call translated to a command line. The server may still reduce the row limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    /// Options, then positional arguments.
+    /// Options except the row limits.
     options: Vec<OsString>,
     positional: Vec<OsString>,
-    /// The options that limit rows, with the requested number.
+    /// The options that limit rows, with their limits.
     rows: Vec<(&'static str, u64)>,
     /// An option that could limit rows but was not given.
     spare: Option<&'static str>,
@@ -80,7 +80,8 @@ impl Line {
         self.rows.iter().map(|row| row.1).max()
     }
 
-    /// Returns the line with a quarter of the rows; `None` if no rows would remain.
+    /// Returns the line with smaller row limits: at most a quarter of the largest limit, or [`FEW`] if rows were unlimited. Returns `None` if every
+    /// limit is already 1.
     pub(super) fn shortened(&self) -> Option<Line> {
         if let Some(option) = self.spare {
             return Some(Line { rows: vec![(option, FEW)], spare: None, ..self.clone() });
@@ -90,7 +91,7 @@ impl Line {
         Some(Line { rows, ..self.clone() })
     }
 
-    /// Shortens each argument repeated in `text` to the part that an error may repeat.
+    /// Shortens the argument values that occur in `text`, an error message, to the length that [`cut`] allows.
     pub(super) fn repeated_in(&self, text: String) -> String {
         let dumps = self.dumps.iter().flatten().map(String::as_str);
         let words = self.options.iter().chain(&self.positional).filter_map(|word| word.to_str());
@@ -115,7 +116,7 @@ const TOP: &str = "top";
 /// Row limit for an answer that is too large without a limit.
 const FEW: u64 = 200;
 
-/// The argument that selects a runtime. Every tool that reads a dump has it, since a process may have several runtimes.
+/// The argument that selects a runtime. Every tool that reads a dump has this argument, because a process may have several runtimes.
 const RUNTIME: &str = "runtime";
 
 /// Returns the name of an argument on the command line.
@@ -136,7 +137,7 @@ fn is_object(name: &str) -> bool {
     OF_ONE.contains(&name) || name == "address"
 }
 
-/// Whether an argument names a file or folder, or prints help. Tools do not have these: they name dumps differently.
+/// Whether an argument names a file or folder, or prints help. Tools do not have such arguments; a tool takes a dump in a separate argument.
 fn names_file(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<PathBuf>() || ["help", "version"].contains(&long(arg))
 }
@@ -144,13 +145,13 @@ fn names_file(arg: &Arg) -> bool {
 impl Arguments {
     pub(super) fn of(tool: &'static Tool) -> Arguments {
         let Some(entry) = tool.entry() else { return Arguments { tool, list: Vec::new() } };
-        // Includes the options of every command, since some of the others conflict with them.
+        // Includes the global options, because some options of the command conflict with them.
         let command = entry.command();
         let named = |name: &str| command.get_arguments().find(|a| long(a) == name);
         let argument = |arg: &Arg, listed: bool| {
             let name = long(arg);
             Argument {
-                // The command `path` takes the address and the dump as one argument.
+                // The commands `path` and `refs` take the address and the dump as one argument, `what`. A tool has a separate argument for the dump.
                 name: if name == "what" { "address".into() } else { written(name) },
                 kind: if is_object(name) { Kind::Address } else { Kind::of(arg) },
                 list: matches!(arg.get_action(), ArgAction::Append) && !OF_ONE.contains(&name),
@@ -173,7 +174,7 @@ impl Arguments {
         matches!(self.tool.does, Does::Command(_))
     }
 
-    /// Returns the JSON schema of the arguments: the most common ones, or `all`.
+    /// Returns the JSON schema of the most common arguments, or of all arguments if `all`.
     pub(super) fn schema(&self, all: bool) -> Value {
         let mut properties = Map::new();
         if self.takes_dump() {
@@ -207,7 +208,7 @@ impl Arguments {
         schema
     }
 
-    /// Returns the name of the argument of which `name` is another spelling.
+    /// Finds the argument that `name` denotes, in any accepted spelling, and returns its name in the schema.
     fn named(&self, name: &str) -> Option<&str> {
         let spelled = plain(name);
         let is = |argument: &&Argument| {
@@ -271,7 +272,7 @@ impl Arguments {
                 line.options.push(argument.option());
             }
         }
-        // A default row limit never conflicts with another option.
+        // Removes default row limits that conflict with an option of the call.
         let hinders = |option: &str| self.list.iter().any(|a| given(&a.name) && a.conflicts.iter().any(|c| c == option));
         line.rows.retain(|(option, _)| given(&written(option)) || !hinders(option));
         if line.rows.is_empty() && self.list.iter().any(|a| a.name == TOP && a.rows.is_none() && !given(TOP)) && !hinders(TOP) {
@@ -291,7 +292,7 @@ impl Arguments {
         format!("{} has no argument '{name}'{near} (it takes {})", self.tool.name, all.join(", "))
     }
 
-    /// Returns the arguments of a tool for a parsed command line of its command; `None` if the tool does not have one of them.
+    /// Converts a parsed command line to arguments of the tool. Returns `None` if it has an option that the tool does not have.
     pub(super) fn of_matches(&self, command: &clap::Command, matches: &ArgMatches) -> Option<Map<String, Value>> {
         let mut values = Map::new();
         for id in command.get_arguments().map(|arg| arg.get_id().as_str()) {
@@ -316,7 +317,7 @@ impl Arguments {
     }
 }
 
-/// Options of a command line that affect how the dump is opened: the server has already opened it.
+/// Options of a command line that affect how the dump is opened. They are ignored, because the server has already opened the dump.
 const OPENING: [&str; 9] = ["dump", "no_local_files", "modules", "symbols", "sysroot", "overlay", "index", "format", "json"];
 
 /// Sets a field of a JSON object.
@@ -331,7 +332,7 @@ impl Argument {
         format!("--{}", self.arg.get_long().unwrap_or_default()).into()
     }
 
-    /// Formats the option with a value as one word, since values may begin with '-'.
+    /// Formats the option with a value as one word, because values may begin with '-'.
     fn with(&self, value: &str) -> OsString {
         format!("--{}={value}", self.arg.get_long().unwrap_or_default()).into()
     }
@@ -384,7 +385,7 @@ impl Argument {
 
     /// Returns the value that applies if the argument is omitted.
     fn default(&self) -> Option<Value> {
-        // The default is that of the server.
+        // If omitted, the server's `--runtime` applies.
         if self.name == RUNTIME {
             return None;
         }
@@ -397,7 +398,7 @@ impl Argument {
         }
     }
 
-    /// Adds its `value` to `line`.
+    /// Adds the argument with this `value` to `line`.
     fn add(&self, value: &Value, line: &mut Line) -> Result<(), String> {
         if self.kind == Kind::Flag {
             if switch(value)? {
@@ -429,11 +430,11 @@ impl Argument {
             if u64::try_from(words.len()).is_ok_and(|n| n > COMPARED) {
                 return Err(format!("at most {COMPARED} dumps"));
             }
-            // An option that names an earlier dump, which is placed before the others.
+            // The dump of an option such as `--since` stays an option and is also listed among the dumps.
             if self.arg.get_long().is_some() {
                 line.options.extend(words.iter().map(|word| self.with(word)));
             }
-            // Positional arguments follow the order of the command line rather than that of the call.
+            // The earlier dump is placed first and the list of later dumps last, because JSON arguments come in any order.
             let later = self.list;
             let at = if later { line.dumps.len() } else { 0 };
             line.dumps.splice(at..at, words.into_iter().map(Some));
@@ -491,11 +492,11 @@ mod tests {
     }
 
     #[test]
-    fn every_argument_of_a_tool_is_one_of_its_command() {
+    fn every_argument_of_a_tool_is_an_argument_of_its_command() {
         for tool in TOOLS.iter().chain(MORE) {
             let arguments = Arguments::of(tool);
             assert_eq!(arguments.schema(false)["examples"].as_array().map_or(0, Vec::len), tool.examples.len(), "{}", tool.name);
-            // Every command selects a runtime.
+            // Every command also has the argument `runtime`, which the list of the tool does not name.
             let runtime = usize::from(tool.entry().is_some());
             assert_eq!(arguments.list.iter().filter(|a| a.listed).count(), tool.arguments.len() + runtime, "{}", tool.name);
             let named = |name: &&str| tool.arguments.contains(name);
@@ -510,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_become_command_lines() {
+    fn calls_are_translated_to_command_lines() {
         for (tool, values, wanted) in [
             ("stat", r#"{"by":"Generation","type":["A","-B"],"min_size":"1K","top":7}"#, "--by=generation --min-size=1K --top=7 -- [None]"),
             ("object", r#"{"address":"0x10","dump":"a.dmp"}"#, "--count=20 --items=20 -- 0x10 [Some(\"a.dmp\")]"),
@@ -557,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_quartered_until_there_is_one() {
+    fn row_limits_are_quartered_down_to_one() {
         let arguments = Arguments::of(tools::find("object").unwrap());
         let line = arguments.line(&serde_json::from_str(r#"{"address":"1","count":100}"#).unwrap()).unwrap();
         let mut seen = vec![line.rows.clone()];
@@ -571,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_named_as_arguments() {
+    fn options_in_texts_are_rewritten_as_arguments() {
         assert_eq!(options_written("with --min-count, --like or a--b"), "with min_count, like or ab");
     }
 }

@@ -1,4 +1,4 @@
-//! The dumps that the server may read, and those that it keeps open.
+//! The dumps that the server may read, and the dumps that it keeps open.
 
 use std::collections::VecDeque;
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +15,7 @@ use super::rpc::cut;
 use crate::heapgraph::{IndexUse, OpenIndex, beside};
 use crate::session::{Dump, OpenOptions};
 
-/// Maximum number of dumps kept open, each with its graph if it was built.
+/// Maximum number of dumps kept open, each with its graph if the graph was built.
 const OPEN: usize = 4;
 /// Maximum number of dumps to list.
 const LISTED: usize = 200;
@@ -29,11 +29,11 @@ const DEPTH: usize = 8;
 pub(super) struct DumpList {
     /// The dump files, by path.
     dumps: Vec<ListedDump>,
-    /// The dump of a tool that is given none; `null` if there are several, or none.
+    /// The dump for calls that name none; `null` if several dumps exist, or none.
     default: Option<String>,
-    /// The folders that are searched, with those below them.
+    /// The folders that are searched, including their subfolders.
     roots: Vec<String>,
-    /// Whether all are listed: there may be more files than are looked at.
+    /// Whether all dumps are listed. The number of listed dumps and of inspected files is limited.
     complete: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Dumps {
 }
 
 impl Dumps {
-    /// Creates the list of dumps below `roots`, and `own`.
+    /// Creates the access to the dumps below `roots` and to the dump `own`.
     ///
     /// # Errors
     /// Roots that are not folders, and a dump that is not a file.
@@ -90,7 +90,7 @@ impl Dumps {
         self.open.clear();
     }
 
-    /// Names the folders in a message.
+    /// Formats the folders for a message.
     fn named(&self) -> String {
         match self.roots.as_slice() {
             [] => "the dump that the server was started with".into(),
@@ -114,8 +114,8 @@ impl Dumps {
         Found::open(self.root_of(path)?, path)
     }
 
-    /// Opens the file that `given` names: a path, or a path relative to a root; the only dump if `None`. The result is the open file, since
-    /// its name may refer to another file by now.
+    /// Opens the file that `given` names by an absolute path or a path relative to a root; `None` opens the default dump. Returns the open file,
+    /// because its path may refer to another file later.
     ///
     /// # Errors
     /// Files that may not be read, and everything other than regular files.
@@ -131,14 +131,14 @@ impl Dumps {
         let places = self.roots.iter().map(|root| root.join(path));
         let mut outside = path.is_absolute() || path.components().any(|c| c == Component::ParentDir);
         for place in own.chain(places) {
-            // Links are resolved first, and the target is checked; from there on no link is followed.
+            // Links are resolved first, and the target is checked. After the check, links are not followed.
             match place.canonicalize() {
                 Ok(found) if self.may_read(&found) => match self.opened(&found) {
                     Ok(found) => return Ok(found),
                     Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
                         return Err(UsageError(format!("{} is not a regular file", cut(&found.display().to_string()))));
                     }
-                    // A link has appeared since, or the file was removed.
+                    // A link has appeared since the check, or the file was removed.
                     Err(e) if e.kind() == io::ErrorKind::NotADirectory => outside = true,
                     Err(e) if e.kind() == io::ErrorKind::NotFound => outside = false,
                     Err(e) => return Err(cannot(&found, e)),
@@ -249,7 +249,7 @@ impl Dumps {
                 }
                 left = left.saturating_sub(1);
                 let path = entry.path();
-                // Links to folders are not followed: they may form cycles.
+                // Links to folders are not followed, because they may form cycles.
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() && depth < DEPTH => folders.push_back((path, depth.saturating_add(1))),
                     Ok(kind) if kind.is_dir() => complete = false,
@@ -271,7 +271,7 @@ struct Seen {
     compressed: bool,
 }
 
-/// Checks that `path` is a regular file: pipes and devices have no end.
+/// Checks that `path` is a regular file, because pipes and devices have no end.
 fn regular(path: &Path) -> Result<PathBuf, UsageError> {
     match path.metadata() {
         Ok(m) if m.is_file() => Ok(path.into()),

@@ -40,7 +40,7 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// Returns the path in a URI; `None` if the URI is not that of a dump.
+/// Returns the path in a URI; `None` if the URI does not name a dump.
 pub(super) fn path(uri: &str) -> Option<String> {
     let mut bytes = uri.strip_prefix(SCHEME)?.bytes();
     let mut path = Vec::new();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lead_to_paths() {
+    fn uris_are_converted_to_paths() {
         for place in ["/var/dumps/a b%.dmp", "C:\\dumps\\ä.dmp", "/x"] {
             let uri = uri(place);
             assert!(uri.is_ascii() && !uri.contains(' '), "{uri}");

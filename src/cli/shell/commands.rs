@@ -1,4 +1,4 @@
-//! Knowledge of the shell about commands: names, options, and the position of the dump in the line.
+//! Lookups for the shell: names and options of commands, and the position of the dump in a line.
 
 use std::ffi::{OsStr, OsString};
 
@@ -46,7 +46,7 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
     base::nearest(&name, names(), name.len() / 2)
 }
 
-/// Returns the option of a word like `--top`, `--top=3` or `-n`.
+/// Finds the option that a word such as `--top`, `--top=3` or `-n` names.
 pub(super) fn option<'c>(command: &'c Clap, word: &str) -> Option<&'c Arg> {
     let Some(name) = word.strip_prefix("--") else {
         let short = word.strip_prefix('-')?;
@@ -70,8 +70,7 @@ pub(super) fn value_name(arg: &Arg) -> String {
     arg.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Adds the word for the open dump if a command requires one: before the output file, after the dumps it is compared
-/// with.
+/// Adds the word for the open dump if the command requires a dump: before the output file, or after the dumps that are compared with the open one.
 pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString> {
     if args.iter().any(|a| a == OPEN) {
         return args;
@@ -79,7 +78,7 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
     let command = entry.command();
     let places: Vec<String> = command.get_positionals().map(value_name).collect();
     let dump = places.iter().position(|name| ["BEFORE", "IN", "DUMP"].contains(&name.as_str()));
-    // A dump that is the last argument may be omitted.
+    // A dump that is the last argument may be omitted, so the word for the open dump is not added.
     if let Some(place) = dump.filter(|place| place.saturating_add(1) < places.len()) {
         let compares = places.iter().any(|name| ["BEFORE", "AFTER"].contains(&name.as_str()));
         args.insert(if compares { args.len() } else { place.saturating_add(2).min(args.len()) }, OPEN.into());
@@ -101,7 +100,7 @@ pub(super) fn object(entry: &Entry, matches: &ArgMatches) -> Option<Addr> {
     raw.find_map(|mut values| values.find_map(|v: &OsStr| address(v.to_str()?).ok()))
 }
 
-/// Returns `args` without the options in `of`, for a command with these arguments.
+/// Returns `args`, a line of `command`, without the options in `of` and their values.
 pub(super) fn without(command: &Clap, args: &[OsString], of: &[&str]) -> Vec<OsString> {
     let mut out = Vec::with_capacity(args.len());
     let mut args = args.iter();
@@ -121,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_their_neighbors() {
+    fn commands_are_found_and_similar_names_suggested() {
         assert_eq!(named("stat").map(|c| c.name), Some("stat"));
         assert_eq!(named("!DumpHeap").map(|c| c.name), Some("stat"));
         assert_eq!(named("GCRoot").map(|c| c.name), Some("path"));
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_open_dump_has_its_place() {
+    fn the_open_dump_is_inserted_where_the_command_expects_it() {
         let with = |name: &str, words: &[&str]| with_open(named(name).unwrap(), os(words));
         assert_eq!(with("diff", &["gcdump", "diff", "--all", "a.dmp"]), os(&["gcdump", "diff", "--all", "a.dmp", "."]));
         assert_eq!(with("track", &["gcdump", "track", ".", "a.dmp"]), os(&["gcdump", "track", ".", "a.dmp"]));

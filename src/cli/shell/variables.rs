@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::words::{Part, Word};
-use crate::base::Addr;
+use crate::base::{Addr, len64, plural};
 use crate::cli::values::address;
 use crate::output::Link;
 
@@ -22,7 +22,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// Records the rows of the tables of an answer, which `$1` and so on refer to from now on. Answers without a table keep the previous ones.
+    /// Records the rows of the tables of an answer, which `$1` and so on refer to from now on. Answers without a table keep the previous rows.
     pub(super) fn printed(&mut self, rows: Vec<Option<Link>>) {
         rows.iter().flatten().take(SEEN).for_each(|link| self.note(link.address));
         if !rows.is_empty() {
@@ -30,13 +30,13 @@ impl Variables {
         }
     }
 
-    /// Records the rows of the tables of an answer that continues the last one.
+    /// Records the rows of the tables of an answer that continues the last answer.
     pub(super) fn continued(&mut self, mut rows: Vec<Option<Link>>) {
         rows.iter().flatten().take(SEEN).for_each(|link| self.note(link.address));
         self.rows.append(&mut rows);
     }
 
-    /// Returns the number of rows with a number.
+    /// Returns the number of rows that `$1`, `$2` … can refer to.
     pub(super) fn numbered(&self) -> usize {
         self.rows.len()
     }
@@ -65,7 +65,7 @@ impl Variables {
     /// # Errors
     /// A message, if a variable has no value.
     pub(super) fn about(&self, word: &Word) -> Result<Option<&'static str>, String> {
-        /// Debuggers print at least this number of digits: shorter words may be names.
+        /// Minimum number of digits of an address without `0x`, as debuggers print it. Shorter words may be names.
         const BARE: usize = 8;
         Ok(match word.parts.as_slice() {
             [Part::Row(number)] => Some(if self.row(*number)?.is_type { "objects" } else { "object" }),
@@ -100,7 +100,7 @@ impl Variables {
             (Some(Some(link)), _) => Ok(*link),
             (Some(None), _) => Err(format!("${number}: that row has no address")),
             (None, 0) => Err(format!("${number}: no table was printed")),
-            (None, have) => Err(format!("${number}: the last tables have {have} rows")),
+            (None, have) => Err(format!("${number}: the last tables have {}", plural(len64(have), "row"))),
         }
     }
 }
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_types_and_the_last_object() {
+    fn variables_refer_to_rows_types_and_the_last_object() {
         let mut v = Variables::default();
         let word = |part| Word { parts: vec![part], quoted: false };
         assert!(v.text(&word(Part::Row(1)), false).unwrap_err().contains("no table"));

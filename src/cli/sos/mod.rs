@@ -1,5 +1,6 @@
-//! Translates command lines of SOS (`!DumpHeap -stat -type Lab`) to gcdump. [`COMMANDS`] defines the translation of each command and flag.
-//! Anything without a counterpart is refused with a sentence that gives the alternative; nothing is accepted and ignored.
+//! Translates command lines of SOS (`!DumpHeap -stat -type Lab`) to gcdump. [`COMMANDS`] defines the translation of each command and flag. Anything
+//! without a counterpart is refused with a sentence that gives the alternative. A flag is accepted without effect only if it describes the default
+//! behavior.
 
 mod habits;
 mod table;
@@ -15,11 +16,11 @@ use super::values::address;
 /// A command of SOS.
 #[derive(Clone, Copy, Debug)]
 pub struct Sos {
-    /// Its name and short forms, in lower case.
+    /// Name and short forms of the command, in lower case.
     pub names: &'static [&'static str],
     /// Translation of the command.
     pub to: To,
-    /// Translation if flags select objects and `-stat` is not among them.
+    /// Translation if flags select objects and `-stat` is not among the flags.
     pub(super) lists: Option<&'static [&'static str]>,
     /// Translation of its argument.
     pub(super) argument: Argument,
@@ -50,11 +51,11 @@ pub struct Flag {
 pub enum FlagTo {
     /// These words of a gcdump command line.
     Words(&'static [&'static str]),
-    /// An option with the value that follows.
+    /// This option, with the next argument as its value.
     Value(&'static str, Form),
     /// A different gcdump command.
     Command(&'static [&'static str]),
-    /// Form of the same command that only counts.
+    /// The command only counts objects and does not list them (`-stat`).
     Counts,
     /// Nothing: the flag describes the default behavior.
     Always,
@@ -69,7 +70,7 @@ impl Flag {
             FlagTo::Words(words) | FlagTo::Command(words) => format!("`{}`", words.join(" ")),
             FlagTo::Value(option, _) => format!("`{option}`"),
             FlagTo::Counts => "counts only".into(),
-            FlagTo::Always => "always so".into(),
+            FlagTo::Always => "always on".into(),
             FlagTo::Refused(why) => format!("refused: {why}"),
         }
     }
@@ -82,7 +83,7 @@ pub enum Form {
     Same,
     /// Part of a type name, converted to a glob.
     Part,
-    /// A method table, hexadecimal in SOS.
+    /// A method table. SOS takes a hexadecimal number without `0x`, so `0x` is added.
     Table,
     /// A generation: `gen0`, or its number.
     Generation,
@@ -176,14 +177,14 @@ pub(super) fn translate(
                 FlagTo::Refused(why) => return Err(refused(&format!("{given} {text}"), why)),
                 FlagTo::Value(option, form) => {
                     selects = true;
-                    let value = args.next().ok_or_else(|| refused(&format!("{given} {text}"), "a value has to follow"))?;
+                    let value = args.next().ok_or_else(|| refused(&format!("{given} {text}"), "its value is missing"))?;
                     words.extend([OsString::from(option), form.of(value)]);
                 }
             },
-            // One dash and several letters: clap would read the letters as short options.
+            // Refuses an unknown flag with one dash and several letters, because clap would read the letters as short options.
             None if !text.starts_with("--") && name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 let known: Vec<&str> = command.flags.iter().flat_map(|f| f.names).copied().collect();
-                let known = if known.is_empty() { "it has none here".into() } else { format!("it knows {}", known.join(" ")) };
+                let known = if known.is_empty() { "it takes no flags here".into() } else { format!("it accepts {}", known.join(" ")) };
                 return Err(refused(&format!("{given} {text}"), &format!("unknown flag; {known} (gcdump {given} --help)")));
             }
             None if text.starts_with('-') => {
@@ -224,14 +225,14 @@ pub(super) fn translate(
             text.rsplit_once('!').map_or_else(|| name.clone(), |(_, name)| name.into())
         })),
     }
-    // The module of a type is dropped: the answer shows it.
+    // The module of a type is dropped, because the answer shows the module.
     if !matches!(command.argument, Argument::OfModule) {
         words.extend(arguments);
     }
     Ok(Translated { words: start.iter().map(OsString::from).chain(words).collect(), files })
 }
 
-/// Whether no flag has switched to a command other than that of `command`.
+/// Whether `start` is the translation of `command` itself, rather than a translation that a flag has selected.
 fn start_is(command: &Sos, start: &[&str]) -> bool {
     matches!(command.to, To::Words(words) if words == start)
 }
@@ -313,7 +314,7 @@ mod tests {
         assert!(translated("maddress -orderBySize x.dmp").unwrap_err().starts_with("maddress -orderBySize: "));
         assert!(translated("dumpil 10").unwrap_err().starts_with("dumpil: "));
         assert!(translated("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
-        assert!(translated("dumpheap -type").unwrap_err().contains("a value has to follow"));
+        assert!(translated("dumpheap -type").unwrap_err().contains("its value is missing"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Fields in Mono: `MonoClassField` has the offset and the type, the metadata of the image the name.
+//! Fields in Mono: the offset and the type come from `MonoClassField`, the name from the metadata of the image.
 
 use super::resolve::Types;
 use super::{Field, Storage};
@@ -17,7 +17,8 @@ impl Types {
             return Some(Vec::new());
         }
         let mut out = Vec::new();
-        // Offsets in a structure count the header of its box; those of other runtimes count one word.
+        // Field offsets of a structure include the object header of its boxed form in Mono. In other runtimes they include one word, so the
+        // difference is subtracted.
         let shift = match info.category {
             Category::ValueType => self.names().method_tables().boxed_at().saturating_sub(self.pointer_bytes()),
             _ => 0,
@@ -54,12 +55,12 @@ impl Types {
         Some(placed.collect())
     }
 
-    /// The name of the static field at `offset` among those of the class with the vtable at `vtable`.
+    /// The name of the static field at `offset` of the class with the vtable at `vtable`.
     pub(crate) fn mono_static(&self, vtable: Addr, offset: u64) -> Option<String> {
         let tables = self.names().method_tables();
         let (mono, info) = (tables.mono()?, tables.read(vtable).ok()?);
         let fields = mono.static_fields(&self.memory, info.class_or_canonical)?;
-        // A reference may be in a structure.
+        // The reference may be within a structure, so the field is the last field that begins at or before `offset`.
         let field = fields.iter().filter(|f| f.offset <= offset).max_by_key(|f| f.offset)?;
         let module = self.names().module(tables.module(&info).ok()?);
         module.metadata.as_ref()?.field(field.row).map(|row| row.name)

@@ -49,7 +49,7 @@ type References = Map<(Addr, u32), Kept<Option<Definition>>>;
 pub struct Types {
     pub(in crate::clr) memory: Arc<Memory>,
     names: Arc<TypeNames>,
-    /// Reader of FieldDescs; `None` in NativeAOT programs and in Mono, which have none.
+    /// Reader of FieldDescs; `None` in NativeAOT programs and in Mono, which have no FieldDescs.
     fields: Option<Fields>,
     objects: Objects,
     strings: Strings,
@@ -99,12 +99,12 @@ impl Types {
         &self.names
     }
 
-    /// Reader of FieldDescs; `None` in NativeAOT programs.
+    /// Reader of FieldDescs; `None` in NativeAOT programs and in Mono.
     pub fn fields(&self) -> Option<&Fields> {
         self.fields.as_ref()
     }
 
-    /// Offset from the start of the object of the field `name` that the type itself declares.
+    /// Offset of the field `name` from the start of the object. Only fields that the type itself declares are found.
     pub fn own_offset(&self, mt: Addr, name: &str) -> Option<u64> {
         match &self.fields {
             Some(fields) => fields.offset(&self.names, mt, name),
@@ -136,7 +136,7 @@ impl Types {
         &self.index().modules
     }
 
-    /// The reason why types are missing, if any are.
+    /// The reason why types are missing; `None` if all types are known.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         if self.names.method_tables().mono().is_some() {
             return Some("of Mono, only types that were used are known");
@@ -211,7 +211,7 @@ impl Types {
         self.cached(&self.instance, mt, || self.read_instance_fields(mt))
     }
 
-    /// Whether the type at `mt` may have instance fields that are missing from the dump, or whose names are.
+    /// Whether instance fields of the type at `mt`, or their names, may be missing from the dump.
     pub(crate) fn lacks_fields(&self, mt: Addr) -> bool {
         let Some(list) = self.instance_fields(mt) else { return true };
         match self.names.native_aot() {
@@ -255,13 +255,13 @@ impl Types {
         list
     }
 
-    /// The fields that a type declares. Charges a step for each.
+    /// The fields that a type declares. Charges a step for each field.
     fn own(&self, info: &MethodTableInfo) -> Option<OwnFields> {
         let own = self.fields.as_ref()?.own(&self.names, info)?;
         self.names.afford_steps(len64(own.instance.len().saturating_add(own.statics.len()))).then_some(own)
     }
 
-    /// Method table of a value type in a signature. References are not resolved, since the objects themselves have the exact type.
+    /// Method table of a value type in a signature. Callers do not resolve the types of references, because the objects have the exact types.
     pub(super) fn resolve(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Addr> {
         if depth > MAX_DEPTH {
             return None;
@@ -279,7 +279,7 @@ impl Types {
             TypeSig::Var(n) => return context.arguments.get(usize::try_from(*n).ok()?).copied(),
             TypeSig::Generic { token, arguments, .. } => {
                 let definition = self.token(*token, context, inner)?;
-                // All reference types share a layout.
+                // An instance has the same layout for all reference types, so `System.__Canon` replaces an unresolved reference type.
                 let shared = |a: &TypeSig| if may_share(a) { self.canon() } else { None };
                 let argument = |a: &TypeSig| self.resolve(a, context, inner).or_else(|| shared(a));
                 let arguments = arguments.iter().map(argument).collect::<Option<Vec<_>>>()?;
@@ -299,7 +299,7 @@ impl Types {
         self.index().arrays.get(&(element, rank)).copied()
     }
 
-    /// A generic instance. If the exact one is not loaded, the one with shared layout.
+    /// A generic instance. If the exact instance is not loaded, the instance with shared layout is returned.
     fn instance_of(&self, definition: Definition, arguments: Vec<Addr>) -> Option<Addr> {
         let tables = self.names.method_tables();
         let key = (definition, arguments);
@@ -377,8 +377,8 @@ impl Types {
         *locked(&self.references).entry((module, row)).or_insert(found).get()
     }
 
-    /// Resolves a TypeRef by name, if the runtime has not: in its assembly, in CoreLib, or elsewhere if only one module has the name, since
-    /// many assemblies forward types.
+    /// Resolves by name a TypeRef that the runtime has not resolved. Searches the assembly of the TypeRef, then CoreLib, then all modules, because
+    /// many assemblies forward types to other modules. The search in all modules succeeds only if exactly one module defines the name.
     fn find_by_name(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
         let name = self.reference_name(module, row, depth)?;
         let own = self.names.module(module);
@@ -409,7 +409,7 @@ impl Types {
         Some(if reference.namespace.is_empty() { reference.name } else { format!("{}.{}", reference.namespace, reference.name) })
     }
 
-    /// The first module with this simple name. The search does not count as use of the other modules.
+    /// The first module with this simple name. The search does not mark the other modules as used.
     pub(crate) fn module_named(&self, name: &str) -> Option<Addr> {
         if name == CORE {
             return self.core();
@@ -424,7 +424,7 @@ impl Types {
     }
 }
 
-/// Whether the type in a signature is a reference type for any generic arguments.
+/// Whether the type in a signature is a reference type, whatever its generic arguments are.
 fn may_share(sig: &TypeSig) -> bool {
     match sig {
         TypeSig::Primitive(element) => element.is_reference(),

@@ -48,12 +48,13 @@ pub(super) struct CoreClr {
     class: Bound<EEClass>,
     release: Release,
     collectible: u32,
-    /// Bit of `EEClassOrCanonMT` that marks the canonical method table: the lowest, before .NET 8 the second.
+    /// Bit of `EEClassOrCanonMT` that is set if the word is a canonical method table and not an EEClass. It is bit 0, or bit 1 before .NET
+    /// 8.
     canonical_tag: u64,
     continuations: Option<Continuations>,
 }
 
-/// The types of continuations (.NET 11), which the runtime creates for suspended methods. All of them share one EEClass.
+/// The types of continuations (.NET 11). The runtime creates these types for suspended methods, and all of them share one EEClass.
 #[derive(Clone, Copy, Debug)]
 struct Continuations {
     /// The base type, `System.Runtime.CompilerServices.Continuation`.
@@ -139,7 +140,7 @@ impl CoreClr {
         Ok((self.table.read(memory, mt, MethodTable::EEClassOrCanonMT)? == class).then_some(base))
     }
 
-    /// Whether the EEClass of `mt` points back to its canonical method table, or is that of continuations.
+    /// Whether the EEClass of `mt` points back to its canonical method table, or is the shared EEClass of continuations.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let canonical = self.canonical(memory, mt)?;
         let class = self.table.read(memory, canonical, MethodTable::EEClassOrCanonMT)?;
@@ -205,7 +206,7 @@ impl CoreClr {
         flags & CATEGORY == CATEGORY_NULLABLE
     }
 
-    /// The primitive type of the method table, if it is one (`enum_flag_Category_TruePrimitive`).
+    /// The primitive type of the method table; `None` if the type is not a primitive (`enum_flag_Category_TruePrimitive`).
     pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
         if info.flags & CATEGORY != CATEGORY_PRIMITIVE {
             return None;

@@ -67,7 +67,7 @@ impl MethodTables {
         };
         let well_known = |name| {
             let found = descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null())?;
-            // Mono's variables lead to classes.
+            // Mono's variables point to classes.
             Some(if let Flavor::Mono(m) = &flavor { m.handle(memory, found) } else { found })
         };
         let [string, free, object, exception] =
@@ -93,7 +93,7 @@ impl MethodTables {
         }
     }
 
-    /// The canonical method table, with which `mt` shares its code and EEClass. For most types it is `mt` itself.
+    /// The canonical method table, with which `mt` shares its code and EEClass. For most types, the canonical method table is `mt` itself.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -104,7 +104,7 @@ impl MethodTables {
         }
     }
 
-    /// The EEClass of a type; null in NativeAOT programs, which have none.
+    /// The EEClass of a type; null in NativeAOT programs and in Mono, which have no EEClasses.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -115,7 +115,8 @@ impl MethodTables {
         }
     }
 
-    /// The canonical method table of the EEClass at `class`; `None` if it cannot be read, and in NativeAOT programs.
+    /// The canonical method table of the EEClass at `class`; `None` if `class` is not a valid EEClass or cannot be read, in NativeAOT programs and
+    /// in Mono.
     pub fn of_class(&self, class: Addr) -> Option<Addr> {
         let Flavor::CoreClr(m) = &self.flavor else { return None };
         let aligned = !class.is_null() && class.is_aligned(self.memory.ptr_bytes());
@@ -124,7 +125,7 @@ impl MethodTables {
     }
 
     /// Whether a method table is at `mt`. In CoreCLR, its EEClass must point back to the canonical method table. In NativeAOT, its chain of
-    /// base types must end at `System.Object`.
+    /// base types must end at `System.Object`. In Mono, the class of a vtable must list the vtable.
     ///
     /// # Errors
     /// [`ReadError`] if the structures to validate are not in the dump.
@@ -132,8 +133,8 @@ impl MethodTables {
         if mt.is_null() || !mt.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
-        // The method table of free objects has no EEClass, and those in the runtime's globals need no validation: a mini dump contains the
-        // method table of strings but not its EEClass.
+        // These method tables are in the runtime's globals, so they need no validation. Validation could even fail, because the method table of
+        // free objects has no EEClass, and a mini dump contains the method table of strings but not its EEClass.
         if [self.free, self.string, self.object].contains(&Some(mt)) || self.is_inferred(mt) {
             return Ok(true);
         }
@@ -172,8 +173,8 @@ impl MethodTables {
         }
     }
 
-    /// The module that defines a type. For arrays, it is the loader's module, not that of the element type. Null in NativeAOT programs,
-    /// whose method tables do not have it.
+    /// The module that defines a type. For arrays, it is the loader module, not the module of the element type. In Mono, it is the
+    /// `MonoImage`. Null in NativeAOT programs, whose method tables do not refer to a module.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -207,8 +208,8 @@ impl MethodTables {
         self.coreclr()?.generic_statics(&self.memory, info)
     }
 
-    /// The loader module of the type. For an instance over a collectible type, it is the module of an argument. In .NET 8, its tables
-    /// contain the statics of the type.
+    /// The loader module of the type. For an instance over a collectible type, it is the module of an argument. In .NET 8, the tables of the loader
+    /// module contain the statics of the type.
     pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
         self.coreclr()?.loader_module(&self.memory, mt)
     }
@@ -264,7 +265,8 @@ impl MethodTables {
         }
     }
 
-    /// The definition and the arguments of a generic instance. `None` for other types, and in CoreCLR, where dictionaries contain them.
+    /// The definition and the arguments of a generic instance. `None` for other types, and in CoreCLR, which has the arguments in
+    /// dictionaries.
     pub(crate) fn instance(&self, info: &MethodTableInfo) -> Option<Result<(Addr, Vec<Addr>), ReadError>> {
         match &self.flavor {
             Flavor::NativeAot(m) if info.generics == Generics::Instance => Some(m.instance(&self.memory, info.address)),
@@ -273,7 +275,7 @@ impl MethodTables {
         }
     }
 
-    /// Element type of the values of a primitive or an enum in a NativeAOT program.
+    /// Element type of the values of a primitive or an enum, in a NativeAOT program or in Mono.
     pub(crate) fn value_type(&self, info: &MethodTableInfo) -> Option<CorElementType> {
         match &self.flavor {
             Flavor::CoreClr(_) => None,
@@ -301,7 +303,7 @@ impl MethodTables {
         matches!(self.flavor, Flavor::NativeAot(_))
     }
 
-    /// The reader of Mono's types, if these are Mono's.
+    /// The reader of Mono's types; `None` for another runtime.
     pub(crate) fn mono(&self) -> Option<&Mono> {
         match &self.flavor {
             Flavor::Mono(m) => Some(m),

@@ -18,7 +18,7 @@ impl Modules {
         tried(|| reader.image_id(reader.image_of(address)?))
     }
 
-    /// The address range of the module's image, from its loader or its headers.
+    /// The address range of the module's image, from the loader's structures or the headers of the image.
     pub(crate) fn extent(&self, address: Addr) -> Option<AddrRange> {
         let base = self.image_base(address)?;
         let by_headers = || match self.file_id(address)? {
@@ -28,7 +28,7 @@ impl Modules {
         tried(|| self.image_range(address)).or_else(by_headers)
     }
 
-    /// The module's file, if one was found that is proven to be the loaded one, or that the user specified.
+    /// The module's file. `None` unless a file was found that is proven to be the loaded file, or that the user specified.
     pub(crate) fn file(&self, address: Addr) -> Option<ModuleFile> {
         let reader: &Reader = &self.reader;
         tried(|| reader.usable_file(address, reader.image_of(address)?))

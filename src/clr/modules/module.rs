@@ -23,11 +23,11 @@ pub enum MetadataOrigin {
     Image,
     /// The metadata blob that the runtime saved for a dynamic module.
     Dynamic,
-    /// A file that is proven to be the loaded one.
+    /// A file that is proven to be the loaded file.
     File(PathBuf),
     /// A file that the user specified, which does not contradict the dump but is not proven.
     UnverifiedFile(PathBuf),
-    /// None: the module's types have tokens but no names.
+    /// No metadata was found, so the types of the module have tokens but no names.
     None,
 }
 
@@ -128,7 +128,7 @@ impl Module {
 /// Source names that several members of a type share.
 pub(super) type Shared = Arc<Set<String>>;
 
-/// Results for a module, by row of the type.
+/// Nested types, and source names that several members share, by row of the type in TypeDef.
 #[derive(Debug, Default)]
 pub(super) struct Siblings {
     pub(super) nested: OnceLock<Kept<Map<u32, Vec<u32>>>>,

@@ -32,17 +32,22 @@ pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<Tables>) ->
     let all = Places::of(memory, &searched, lost, tables.as_ref())?;
     let mut candidates = all.candidates()?;
     let referenced = all.referenced(&mut candidates)?;
-    let (mut seen, mut found) = (candidates.clone(), None);
+    let (mut seen, mut found, mut in_rows) = (candidates.clone(), None, (0, 0));
     for _ in 0..ROUNDS {
         let rules = Rules::choose(&all, &seen, &referenced, found.as_ref())?;
         let round = rules.follow(&all, (&candidates, &referenced), &mut seen)?;
-        if round.rules.in_rows(&all).1 < LEAST {
+        let before = std::mem::replace(&mut in_rows, round.rules.in_rows(&all));
+        if in_rows.1 < LEAST {
             return None;
         }
         found = Some(round);
+        // Another round would find the same objects.
+        if in_rows == before {
+            break;
+        }
     }
     let Found { starts, rules } = found?;
-    let (seen_types, objects) = rules.in_rows(&all);
+    let (seen_types, objects) = in_rows;
     let references = references::all(&all, &starts, &seen, &rules);
     let (types, string) = (rules.list(&all, references), rules.string());
     Some(InferredTypes { types, string, seen_types, objects, lost_bytes })

@@ -6,7 +6,7 @@ use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// Columns of the groups. For two dumps all numbers are shown; for more, the bytes in each dump and their trend.
+/// Columns of the groups. For two dumps all numbers are shown. For more dumps, only the bytes in each dump and their trend are shown.
 fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {
     let two = dumps <= 2;
     let readers = if two { Readers::All } else { Readers::Machines };
@@ -90,7 +90,7 @@ impl Report for DiffReport {
         to.records("holder", self.holders.iter().flatten());
         match &self.holders {
             Some(holders) => to.lines(holders.iter().map(|h| h.text.clone())),
-            None => to.line("Holders not searched for in a heap of this size (--holders does)."),
+            None => to.line("Holders are not searched for in a heap of this size; --holders searches for them."),
         }
         to.gap_if(self.holders.as_ref().is_none_or(|h| !h.is_empty()));
         if self.rows.is_empty() {

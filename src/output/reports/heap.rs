@@ -49,7 +49,7 @@ fn part_lines(h: &HeapModel) -> impl Iterator<Item = String> {
 
 fn context_line(c: &AllocContextModel, server: bool) -> String {
     let of_thread = || {
-        let home = c.home_heap.filter(|home| c.heap.or(c.alloc_heap) != Some(*home)).map(|home| format!(", at home on heap {home}"));
+        let home = c.home_heap.filter(|home| c.heap.or(c.alloc_heap) != Some(*home)).map(|home| format!(", home heap {home}"));
         c.heap.or(c.alloc_heap).filter(|_| server).map_or_else(String::new, |heap| format!(" on heap {heap}{}", home.unwrap_or_default()))
     };
     let owner = match (c.owner, c.owner_id, c.heap) {
@@ -64,7 +64,7 @@ fn context_line(c: &AllocContextModel, server: bool) -> String {
     format!("{owner}: {range}{soh}{uoh}")
 }
 
-/// Summarizes all allocation contexts: a process may have thousands of threads.
+/// Summarizes all allocation contexts in one line, because a process may have thousands of threads.
 fn contexts_line(contexts: &[AllocContextModel]) -> String {
     let free = total(contexts.iter().map(|c| c.limit.since(c.pointer).unwrap_or(0)));
     let of = |n: fn(&AllocContextModel) -> Option<u64>, what: &str| {
@@ -132,7 +132,7 @@ fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
         .keep(4)
 }
 
-/// The scale of a map; its rows are separate records.
+/// The scale of a map. The rows of the map are separate records.
 #[derive(Clone, Serialize)]
 struct Scale {
     cell_bytes: u64,
@@ -227,7 +227,7 @@ impl Report for HeapReport {
             to.gap();
         }
         to.lines(self.heaps.iter().flat_map(part_lines));
-        // Only server GC heaps have an address.
+        // Heaps have an address only with server GC.
         let server = self.heaps.iter().any(|h| h.address.is_some());
         if self.heaps.iter().any(|h| h.detail.is_some()) {
             to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));

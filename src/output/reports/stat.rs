@@ -28,7 +28,7 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
         StatBy::Namespace => "namespace",
         StatBy::Size => "size_from",
     };
-    // Free blocks belong to no assembly or namespace.
+    // Groups by assembly or namespace have no columns for free blocks, because free blocks belong to no assembly or namespace.
     let of_types = matches!(by, StatBy::Assembly | StatBy::Namespace);
     let key = columns::<GroupStat>().text(name, 40, |g| &g.key).name().keep(9);
     let key = if by == StatBy::Size { key.right() } else { key };
@@ -70,7 +70,7 @@ impl Report for StatReport {
         to.more(self.shown.filter(|_| by_type), t.types, "types");
         to.gap();
         let free = match t.free_count {
-            0 if self.coverage.absent_bytes > 0 => "none in what the dump has".into(),
+            0 if self.coverage.absent_bytes > 0 => "none in the captured memory".into(),
             n => format!("{}, {}", plural(n, "free block"), bytes_exactly(t.free_bytes)),
         };
         to.facts([
@@ -89,7 +89,7 @@ pub(super) fn covered(c: &CoverageModel) -> String {
     let mut text = format!("{} of {} allocated", bytes(c.walked_bytes), bytes(c.allocated_bytes));
     let rest = [
         (c.context_bytes, "allocation contexts"),
-        (c.in_allocation_bytes, "objects in allocation"),
+        (c.in_allocation_bytes, "objects being allocated"),
         (c.skipped_bytes, "skipped as corrupt"),
         (c.absent_bytes, "not in the dump"),
     ];

@@ -10,7 +10,7 @@ use super::owners::Owners;
 use crate::base::Addr;
 use crate::base::missed::Kept;
 
-/// Maximum number of slots that are read. A forged dump may map a few bytes to a large table.
+/// Maximum number of slots that are read. The limit is needed because a forged dump may map a few bytes to a large table.
 const MAX_SLOTS: u64 = 1 << 20;
 /// Flag in a slot whose block is not allocated yet. The slot then contains the address of the block's method table.
 const NOT_INITIALIZED: u64 = 1;
@@ -27,14 +27,14 @@ pub struct GcStatics {
 }
 
 impl Blobs {
-    /// The blocks of static references, in the order of the module's slots. The list is shorter if there are more slots than the limit, or
-    /// a part of the region is absent; [`Blobs::note`] and failed reads report that.
+    /// The blocks of static references, in the order of the module's slots. The list is incomplete if a part of the region is absent, or if there
+    /// are more slots than the limit, which [`Blobs::note`] reports.
     pub fn gc_statics(&self) -> Vec<GcStatics> {
         self.slots().map(|slot| self.statics_of(slot, self.block(slot))).collect()
     }
 
-    /// Like [`Blobs::gc_statics`], for dumps without the pages of the slots. The blocks come from the array that keeps them alive: its
-    /// elements begin at `first`, one for each slot. `None` if an element is not a block.
+    /// Like [`Blobs::gc_statics`], for dumps without the pages of the slots. The blocks come from the array that keeps them alive. The elements of
+    /// this array begin at `first`, one for each slot. `None` if an element is not a block.
     pub fn gc_statics_in(&self, first: Addr) -> Option<Vec<GcStatics>> {
         let word = self.memory.ptr_bytes();
         let block = |i: u64| self.target(first.element(i, word)).filter(|block| self.is_block(*block));
@@ -76,8 +76,8 @@ impl Blobs {
         self.target(at).is_some_and(|table| self.image.range.contains(table) && flags(table))
     }
 
-    /// The block of the slot at `slot`. Depending on the release, the slot points to the block, or to the element of the array of all
-    /// blocks that refers to it.
+    /// The block of the slot at `slot`. Depending on the release, the slot points to the block, or to the element for the block in the
+    /// array of all blocks.
     pub fn block(&self, slot: Addr) -> Option<Addr> {
         let first = self.target(slot)?;
         if self.is_block(first) { Some(first) } else { self.target(first).filter(|second| self.is_block(*second)) }
@@ -91,8 +91,8 @@ impl Blobs {
         (0..region.len() / word).map_while(|i| self.tables.ptr(region.start.element(i, word)).ok()).collect()
     }
 
-    /// The locations of static fields whose owner is known: the slot for references, the block for other fields, the cell with the type
-    /// index for thread statics. Empty blocks may share a location.
+    /// The locations of static fields whose owner is known. The location of references is the slot, the location of other fields is the block, and
+    /// the location of thread statics is the cell with the type index. Empty blocks may share a location.
     #[cfg(feature = "internals")]
     pub fn owned_statics(&self) -> &[(Addr, Owned)] {
         &self.owners().all

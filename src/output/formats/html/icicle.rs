@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use super::text::{Escaped, percent, short};
 use crate::base::share;
 use crate::model::{DiffReport, Icicle, IcicleBox};
-use crate::output::{bytes, count};
+use crate::output::{bytes, plural};
 
 /// Height of a row in pixels; must match the stylesheet.
 const ROW: u32 = 22;
 /// Number of hues for types.
 const HUES: u64 = 8;
 
-/// A box with its begin and end, in bytes of the whole.
+/// A box and its start, in bytes of the whole.
 struct Placed<'i> {
     of: &'i IcicleBox,
     from: u64,
@@ -56,14 +56,14 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
     let all = icicle.totals.reachable_bytes;
     let changes: Option<FxHashMap<&str, i64>> = diff.map(|d| d.rows.iter().map(|r| (r.key.as_str(), r.bytes_change)).collect());
     let rows = icicle.boxes.iter().map(|b| b.depth).max().unwrap_or(0).saturating_add(1);
-    writeln!(to, "<p class=\"zoom\" aria-live=\"polite\">{} reachable; a box is as wide as what it retains.</p>", bytes(all))?;
+    writeln!(to, "<p class=\"zoom\" aria-live=\"polite\">{} reachable; the width of a box shows what it retains.</p>", bytes(all))?;
     writeln!(to, "<div class=\"icicle\" style=\"height:{}px\">", rows.saturating_mul(ROW))?;
     for Placed { of, from } in place(&icicle.boxes) {
         let part = |n: u64| share(n, all).unwrap_or(0.0);
         let name = match (&of.type_name, &of.root, of.depth) {
             (Some(name), ..) => short(name.shown()),
             (None, Some(root), _) => root.replace('-', " ").into(),
-            (None, None, 0) => "all that is reachable".into(),
+            (None, None, 0) => "all reachable objects".into(),
             (None, None, _) => "smaller ones".into(),
         };
         let class = match (&of.type_name, &changes) {
@@ -73,12 +73,13 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
             (Some(name), None) => hue(name),
         };
         let objects = if of.closed && of.type_name.is_some() { "at least " } else { "" };
-        // Users can look up the address with the command that the page shows.
+        // The tooltip names one of the objects, with the command that shows what holds it.
         let example = of.example.filter(|_| of.type_name.is_some()).map(|at| format!("; one of them: {at} (gcdump path {at})"));
         let about = format!(
-            "{name}: {objects}{} objects retain {} bytes ({}){}",
-            count(of.count),
-            count(of.retained),
+            "{name}: {objects}{} {} {} ({}){}",
+            plural(of.count, "object"),
+            if of.count == 1 { "retains" } else { "retain" },
+            bytes(of.retained),
             percent(part(of.retained)),
             example.unwrap_or_default()
         );
@@ -112,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn boxes_are_below_their_parents_side_by_side() {
+    fn boxes_are_side_by_side_below_their_parents() {
         let boxes = [of(0, 100), of(1, 60), of(2, 40), of(3, 40), of(2, 10), of(1, 30), of(2, 30)];
         let from: Vec<u64> = place(&boxes).iter().map(|p| p.from).collect();
         assert_eq!(from, [0, 0, 0, 0, 40, 60, 60]);
     }
 
     #[test]
-    fn growth_has_a_stronger_color() {
+    fn stronger_growth_has_a_stronger_color() {
         let changes = FxHashMap::from_iter([("A", 100i64), ("B", 1), ("C", -100), ("D", i64::MIN)]);
         assert_eq!(["A", "B", "C", "D", "E"].map(|t| growth(&changes, t, 1000)), ["g2", "g1", "l1", "l1", "g0"]);
     }
