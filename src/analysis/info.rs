@@ -11,7 +11,7 @@ use crate::gc::{Facts, Gc};
 use crate::memory::{Memory, hex};
 use crate::model::{
     AnswerKind, AnswerModel, CollectionsModel, DumpModel, GcKind, GcLatencyMode, GcLayout, GcModel, HeapSizeModel, InfoReport,
-    ModuleFileModel, MorePrecise, NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel,
+    ModuleFileModel, MorePrecise, NamedCount, RuntimeBrief, RuntimeKind, RuntimeModel, SegmentModel, StandaloneGc,
 };
 use crate::session::{Dump, Found, Images, Runtime, kind};
 
@@ -180,7 +180,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     let gc = runtime.gc().ok().map(|gc| {
         let gc = notes.with(gc);
         let collections = runtime.collections(notes).map(|c| c.process);
-        gc_model(gc, collections, notes.take(gc.global_mechanisms()))
+        gc_model(gc, runtime.standalone_gc(), collections, notes.take(gc.global_mechanisms()))
     });
     // If segments are missing, the size of the heap is unknown. The answers of the commands show that they are partial.
     let heap = runtime.gc().ok().map(|gc| tried(|| gc.data.size())).filter(|_| segments.as_ref().is_some_and(Answer::complete));
@@ -195,12 +195,18 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     }
 }
 
-fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: Option<Vec<NamedCount>>) -> GcModel {
+fn gc_model(
+    gc: &Gc,
+    standalone: Option<StandaloneGc>,
+    collections: Option<CollectionsModel>,
+    global_mechanisms: Option<Vec<NamedCount>>,
+) -> GcModel {
     let f = gc.facts();
     GcModel {
         kind: gc.carved().is_none().then_some(if f.server { GcKind::Server } else { GcKind::Workstation }),
         layout: gc.carved().is_none().then_some(if f.regions { GcLayout::Regions } else { GcLayout::Segments }),
         carved: gc.carved_model(),
+        standalone,
         identifiers: f.identifiers.clone(),
         background: f.background,
         concurrent: concurrent(f, collections.as_ref()),

@@ -376,9 +376,13 @@ impl Loader {
 
     /// The managed `LoaderAllocator` of a collectible module, kept alive by every object of its types.
     pub fn allocator_object(&self, module: Addr) -> Option<Addr> {
+        self.pointer(self.allocator_handle(module)?)
+    }
+
+    /// The handle to that object.
+    pub(crate) fn allocator_handle(&self, module: Addr) -> Option<Addr> {
         let allocator = self.module.as_ref()?.link(&self.memory, module, Module::LoaderAllocator)?;
-        let handle = self.allocator.as_ref()?.link(&self.memory, allocator, LoaderAllocator::ObjectHandle)?;
-        self.pointer(handle)
+        self.allocator.as_ref()?.link(&self.memory, allocator, LoaderAllocator::ObjectHandle)
     }
 
     /// The `Assembly` of a module.

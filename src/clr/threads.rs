@@ -96,6 +96,8 @@ pub struct Thread {
     pub context: Option<AllocContext>,
     /// The managed `Thread` object.
     pub exposed: Option<Addr>,
+    /// The handle of that object.
+    pub exposed_handle: Option<Addr>,
     /// The exception in flight.
     pub exception: Option<Addr>,
     /// The other exceptions in flight, innermost first. `exception` was thrown while the first of them was being handled, and each of them was
@@ -424,6 +426,7 @@ impl Threads {
             cooperative: self.mode(address).filter(|n| *n <= 1).map(|n| n != 0),
             context: self.context_of(address),
             exposed: self.handle(thread.place(address, Fields::ExposedObject)),
+            exposed_handle: pointer(Fields::ExposedObject),
             exception,
             nested,
             last_thrown: self.handle(thread.place(address, Fields::LastThrownObject)),

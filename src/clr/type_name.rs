@@ -34,6 +34,15 @@ impl TypeName {
         TypeName { name: format!("<unknown {mt}>"), source: None, module: None, token: None, quality: NameQuality::Unknown }
     }
 
+    /// The placeholder name of a type whose method table is lost. Strings are known by their text.
+    pub(super) fn lost(mt: Addr, is_string: bool) -> TypeName {
+        let (name, quality) = match is_string {
+            true => ("System.String".into(), NameQuality::Exact),
+            false => (format!("<type at {mt}>"), NameQuality::ModuleToken),
+        };
+        TypeName { name, source: None, module: None, token: None, quality }
+    }
+
     /// The name in both forms.
     pub fn to_name(&self) -> Name {
         Name::shown_as(self.name.as_str(), self.source.clone())

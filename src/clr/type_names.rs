@@ -93,6 +93,9 @@ impl TypeNames {
         if self.spent() {
             return Arc::new(TypeName::unknown(mt));
         }
+        if self.tables.is_inferred(mt) {
+            return Arc::new(TypeName::lost(mt, self.tables.string == Some(mt)));
+        }
         let name = Kept::of(|| Arc::new(self.with_source(mt, self.renderer().type_name(mt))));
         if !self.afford(name.get().bytes()) {
             return Arc::new(TypeName::unknown(mt));

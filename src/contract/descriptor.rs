@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::inferred_types::InferredTypes;
 use super::json::{self, DescriptorItem, RawDescriptor, RawType, RawValue};
 use crate::base::{Addr, NoteKind, Notes};
 use crate::model::OriginKind;
@@ -194,6 +195,8 @@ pub struct Descriptor {
     disputed: Arc<BTreeSet<DescriptorItem>>,
     /// NativeAOT: the release, such as `10.0`, whose measured layouts supplement the program's own.
     pub(super) release: Option<String>,
+    /// Types whose method tables are lost.
+    pub(crate) inferred: Option<Arc<InferredTypes>>,
     /// The unusable and disputed items that were requested.
     asked: Mutex<BTreeSet<DescriptorItem>>,
 }
@@ -209,6 +212,7 @@ impl Clone for Descriptor {
             unusable: self.unusable.clone(),
             disputed: self.disputed.clone(),
             release: self.release.clone(),
+            inferred: self.inferred.clone(),
             asked: Mutex::default(),
         }
     }

@@ -3,6 +3,7 @@
 mod agreement;
 mod copies;
 mod error;
+mod lost;
 mod mono;
 mod old;
 mod version;
@@ -365,6 +366,7 @@ impl<'a> Opener<'a> {
                 // Windows minidumps contain no data for the checks, so an exact match of the table or descriptor suffices.
                 None if passed >= 2 || exact(overlay) => {
                     let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
+                    let descriptor = self.with_inferred(descriptor);
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
                 }
                 None => failures.push(format!("{}: the dump contains nothing to check it against", overlay.section.name)),
@@ -405,7 +407,7 @@ impl<'a> Opener<'a> {
         if vars.is_none() {
             failures.insert(0, "GcDacVars not found".into());
         }
-        if let Some(vm) = self.old() {
+        if let Some(vm) = self.old().or_else(|| self.inferred()) {
             return Ok(vm);
         }
         failures.splice(0..0, self.plain_version().map(|(v, _)| format!("version {v}")));
@@ -447,13 +449,18 @@ impl<'a> Opener<'a> {
     /// reads are not reported, because they result from wrong offsets.
     fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
         let (mut checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
-        if self.site.image.is_none() && self.site.descriptor.is_none() {
+        if self.lacks_headers() {
             checks.extend(evidence::checks(descriptor, self.memory));
         }
         if !(overlay.given && checks.iter().any(Check::failed)) {
             missed.tell();
         }
         (checks, missed)
+    }
+
+    /// Whether nothing of the image of the runtime is in the dump.
+    fn lacks_headers(&self) -> bool {
+        self.site.image.is_none() && self.site.descriptor.is_none()
     }
 
     /// Reports a user-supplied overlay that does not match.

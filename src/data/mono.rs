@@ -17,6 +17,8 @@ data! {
     MonoVTable {
         klass: Addr,
         domain: Addr,
+        /// Flags, among them those that a bridge to another collector has set.
+        gc_bits: u8,
         /// The methods, followed by the address of the static fields, if the class has any.
         vtable: Inline,
     }

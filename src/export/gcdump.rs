@@ -70,9 +70,9 @@ fn group_node(kind: GroupKind) -> Option<GroupNode> {
         GroupKind::Roots(R::StrongHandle) => (form::STRONG, form::OTHER),
         GroupKind::Roots(R::PinnedHandle | R::AsyncPinnedHandle) => (form::PINNED, form::OTHER),
         GroupKind::Roots(R::FinalizerReady) => (form::FINALIZER, form::OTHER),
-        GroupKind::Roots(R::CrossReferenceHandle | R::Exception | R::SizedRefHandle | R::ExternalMemory | R::WeakHandle) => {
-            (form::HANDLES, form::OTHER)
-        }
+        GroupKind::Roots(
+            R::CrossReferenceHandle | R::UnknownHandle | R::Exception | R::SizedRefHandle | R::ExternalMemory | R::WeakHandle,
+        ) => (form::HANDLES, form::OTHER),
         GroupKind::Frozen => (form::FROZEN, form::OTHER),
         GroupKind::Through => (form::THROUGH, form::OTHER),
         // Unreachable objects have no parent.

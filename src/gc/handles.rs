@@ -9,7 +9,7 @@
 use std::collections::HashSet;
 
 use super::fields::HandleFields;
-use super::{Gc, Reading};
+use super::{Carved, Gc, Reading};
 use crate::base::{Addr, AddrRange, Answer, Count, Disjoint, Missing, NoteKind};
 use crate::data::{Field, HandleTable, HandleTableBucket, HandleTableMap, Inline, TableSegment};
 use crate::memory::ReadError;
@@ -53,7 +53,8 @@ impl Gc {
 
     pub(super) fn types_of_handles(&self) -> impl Iterator<Item = HandleKind> {
         let types = self.handles.as_ref().map_or(0, |h| h.types.saturating_sub(1));
-        HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0))
+        let of_tables = HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0)).filter(|kind| *kind != HandleKind::Unknown);
+        of_tables.chain(self.carved().map(Carved::handle_kinds).unwrap_or_default())
     }
 
     /// Handle types that the runtime supports, and the source of the features that decide this.
@@ -76,6 +77,7 @@ impl Gc {
         let supported = |kind: &HandleKind| match kind {
             HandleKind::RefCounted => ref_counted,
             HandleKind::CrossReference => cross_reference,
+            HandleKind::Unknown => true,
             kind => ALWAYS.contains(kind),
         };
         let kinds = self.types_of_handles().filter(supported).collect();

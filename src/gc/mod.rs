@@ -203,7 +203,7 @@ impl Gc {
             generation_size: 0,
             context: ContextLayout::bind(&d).ok(),
             handles: None,
-            handle_losses: if carved.sgen.is_some() { Notes::new() } else { carve::lacks(Missing::Handles, "handles") },
+            handle_losses: carved.handle_losses(),
             records: None,
             record_losses: Notes::new(),
             collections: Answer::whole(None),
@@ -277,9 +277,9 @@ impl Gc {
     /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read, so `visit` receives
     /// handles without method tables.
     pub fn walk_handles(&self, filter: &HandleFilter, visit: impl FnMut(HandleModel)) -> Answer<u64> {
-        if let Some(sgen) = self.carved.as_ref().and_then(|carved| carved.sgen.as_ref()) {
-            sgen.handles.iter().filter(|handle| filter.wants(handle.kind)).cloned().for_each(visit);
-            return Answer::whole(1);
+        if let Some(carved) = self.carved.as_ref().filter(|carved| !carved.handles.is_empty() || carved.sgen.is_some()) {
+            carved.handles.iter().filter(|handle| filter.wants(handle.kind)).cloned().for_each(visit);
+            return Answer::new(1, self.handle_losses.clone());
         }
         self.read(|r| r.walk_handles(filter, visit))
     }

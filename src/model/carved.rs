@@ -43,3 +43,21 @@ pub struct CarvedModel {
     /// Bytes of these.
     pub left_out_bytes: u64,
 }
+
+/// A standalone GC: a library that the runtime loads instead of the built-in GC.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct StandaloneGc {
+    /// File name of the library.
+    pub file: String,
+    /// Its path in the process.
+    pub path: String,
+    /// File version, in minidumps.
+    pub version: Option<String>,
+    /// Build ID, if the dump has it.
+    pub build_id: Option<String>,
+    /// Version of the interface to the runtime, as the library stated it when it was loaded.
+    pub interface_version: String,
+    /// Name that the library gave, if the dump has it.
+    pub name: Option<String>,
+}

@@ -35,6 +35,8 @@ named_enum! {
         Overlay = "overlay",
         /// The debug header of a NativeAOT program.
         DebugHeader = "debug-header",
+        /// The runtime is lost: sizes of types were inferred from the distances between objects.
+        Inferred = "inferred",
         /// Synthesized from `GcDacVars`.
         Synthesized = "synthesized",
         /// Not available.

@@ -29,6 +29,8 @@ named_enum! {
         WeakInteriorPointer = "weak-interior-pointer" | "WeakInteriorPointer" | "10",
         /// Used by the Java bridge, with the native context as its secondary value.
         CrossReference = "cross-reference" | "CrossReference" | "11",
+        /// Not known: a slot in a handle table of a GC whose structures are not known.
+        Unknown = "unknown" | "12",
     }
 }
 
@@ -42,7 +44,7 @@ impl HandleKind {
     pub const fn keeps_alive(self) -> Option<bool> {
         match self {
             HandleKind::Strong | HandleKind::Pinned | HandleKind::AsyncPinned | HandleKind::SizedRef => Some(true),
-            HandleKind::RefCounted | HandleKind::CrossReference | HandleKind::Variable => None,
+            HandleKind::RefCounted | HandleKind::CrossReference | HandleKind::Variable | HandleKind::Unknown => None,
             _ => Some(false),
         }
     }

@@ -325,6 +325,9 @@ pub struct GcModel {
     /// How the heap was carved; absent if it was not. Nothing else is known about the GC of a carved heap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carved: Option<super::CarvedModel>,
+    /// The standalone GC, if the process has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standalone: Option<super::StandaloneGc>,
     /// Workstation or server.
     pub kind: Option<GcKind>,
     /// Regions or segments.

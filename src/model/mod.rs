@@ -67,7 +67,7 @@ pub use async_chains::{
 };
 pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 pub use by_type::{ObjectsByType, TypeBytes};
-pub use carved::{Carve, CarvedModel};
+pub use carved::{Carve, CarvedModel, StandaloneGc};
 pub use collection::{ContainerKind, ContainerModel, ItemModel};
 pub use collections::{
     CollectionKind, CollectionsModel, GcLatencyMode, GcReason, GenerationBudget, LastCollection, RecordedCollection, RecordedGeneration,

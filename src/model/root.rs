@@ -17,6 +17,8 @@ named_enum! {
         AsyncPinnedHandle = "async-pinned-handle" | "async-pinned",
         /// A strong handle that measures the size of the objects it holds; not used since .NET 9.
         SizedRefHandle = "sized-ref-handle" | "sized-ref",
+        /// A handle of unknown kind, in a table of a GC whose structures are not known: it may be weak.
+        UnknownHandle = "unknown-handle" | "unknown",
         /// A handle to an exception in flight on a thread.
         Exception = "exception",
         /// The finalization queue, for objects ready for finalization.

@@ -14,6 +14,7 @@
 
 mod bindings;
 mod carve;
+mod collector;
 pub(crate) mod continuations;
 mod csharp;
 mod dump;

@@ -89,6 +89,7 @@ mod lines;
 mod locks;
 mod loops;
 mod lost_names;
+mod lost_tables;
 mod machine;
 mod managed;
 mod manifest;

@@ -146,6 +146,40 @@ fn objects_of_mono_have_fields_elements_and_texts() -> Tested {
 }
 
 #[test]
+fn statics_of_mono_have_the_values_that_the_program_wrote_down() -> Tested {
+    let alien = mono()?;
+    let (exit, answer) = alien.ask(&["statics", "--top", "0"]);
+    assert_eq!(exit, 5);
+    let statics = answer["statics"].as_array().unwrap();
+    let field = |class: &str, name: &str| {
+        let found = statics.iter().find(|s| s["declaring_type"] == class && s["name"] == name);
+        found.unwrap_or_else(|| panic!("{class}.{name}"))
+    };
+    let objects = [
+        ("Alien.Program", "head", "node_head"),
+        ("Alien.Program", "dogs", "dogs"),
+        ("Alien.Program", "circles", "circles"),
+        ("Alien.Program", "young", "young_last"),
+        ("Alien.Program", "contended", "contended"),
+        ("Alien.Program", "thin", "thin"),
+        ("Alien.Program", "hashed", "hashed"),
+        ("Alien.Everything", "StaticOne", "everything"),
+        ("Alien.Statics", "TheDog", "static_dog"),
+        ("Alien.Statics", "Keep", "keep"),
+        ("Alien.Statics", "Literal", "literal"),
+    ];
+    for (class, name, object) in objects {
+        assert_eq!(field(class, name)["object"], alien.object(object), "{class}.{name}");
+    }
+    let number = |class: &str, name: &str| field(class, name)["value"].as_i64();
+    assert_eq!(number("Alien.Everything", "StaticInt"), Some(12345));
+    assert_eq!(number("Alien.Program", "hash"), alien.truth["hash"].as_i64());
+    assert_eq!(number("Alien.Program", "ownerId"), alien.truth["contended_owner_managed_id"].as_i64());
+    assert_eq!(number("Alien.Fin", "Ran"), alien.truth["fin_ran"].as_i64());
+    Tested::Ok(())
+}
+
+#[test]
 fn references_of_mono_lead_to_objects_and_from_roots() -> Tested {
     let alien = mono()?;
     let (_, verify) = alien.ask(&["verify"]);
@@ -259,15 +293,21 @@ namespace Lab {
 }
 "#;
 
-/// Compiles the program, runs it under Mono, and dumps it.
-fn dumped(folder: &Path, argument: Option<&str>) -> Result<PathBuf, Ignored> {
+/// Compiles the program, runs it under Mono, and dumps it. `debug` is the collector's own setting for tests.
+fn dumped(folder: &Path, argument: Option<&str>, debug: &str) -> Result<PathBuf, Ignored> {
     let source = folder.join("lab.cs");
     std::fs::write(&source, PROGRAM).unwrap();
     let tool = |name: &str| Ignored(format!("{name} is not installed"));
     let compiled = Command::new("mcs").arg("-out:lab.exe").arg(&source).current_dir(folder).output().map_err(|_| tool("mcs"))?;
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
-    let program =
-        Command::new("mono").arg("lab.exe").args(argument).current_dir(folder).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let program = Command::new("mono")
+        .arg("lab.exe")
+        .args(argument)
+        .env("MONO_GC_DEBUG", debug)
+        .current_dir(folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn();
     let mut program = program.map_err(|_| tool("mono"))?;
     let mut line = String::new();
     std::io::BufRead::read_line(&mut std::io::BufReader::new(program.stdout.as_mut().unwrap()), &mut line).unwrap();
@@ -304,12 +344,34 @@ fn check_lab(core: &Path, argument: Option<&str>) {
 fn programs_run_under_mono_have_the_objects_that_they_made() -> Tested {
     for argument in [None, Some("collect")] {
         let folder = tempfile::tempdir().unwrap();
-        let core = dumped(folder.path(), argument)?;
+        let core = dumped(folder.path(), argument, "")?;
         let (_, stat) = ask(&core, &["stat"]);
         if stat["error"].to_string().contains("build that gcdump cannot read") {
             return Err(Ignored(stat["error"].to_string()));
         }
         check_lab(&core, argument);
     }
+    Tested::Ok(())
+}
+
+/// SGen registers a bridge for tests if its settings name a class: objects of that class are bridged.
+#[test]
+fn what_a_bridge_has_registered_with_mono_is_bridged() -> Tested {
+    let folder = tempfile::tempdir().unwrap();
+    let core = dumped(folder.path(), Some("collect"), "bridge=Node")?;
+    let (_, stat) = ask(&core, &["stat"]);
+    if stat["error"].to_string().contains("build that gcdump cannot read") {
+        return Err(Ignored(stat["error"].to_string()));
+    }
+    let (exit, bridge) = ask(&core, &["bridge", "--all"]);
+    assert_eq!(exit as i32, 5, "{bridge}");
+    let bridge = &bridge["data"];
+    assert_eq!((&bridge["bridged"], &bridge["dead"]), (&Value::from(5000), &Value::from(0)));
+    let classes: Vec<(&str, &str)> =
+        bridge["classes"].as_array().unwrap().iter().map(|c| (c["type"].as_str().unwrap(), c["kind"].as_str().unwrap())).collect();
+    assert_eq!(classes, [("Lab.Node", "transparent-bridge")]);
+    // Without a bridge, nothing is.
+    let (_, none) = ask(&own(), &["bridge", "--all"]);
+    assert_eq!(none["data"]["bridged"], 0, "{none}");
     Tested::Ok(())
 }

@@ -12,7 +12,7 @@ use crate::gc::{HandleFilter, ObjectId, ObjectType, TypeIndex};
 use crate::heapgraph::{Depends, ObjectSet, Origin, RawRoot, RootFlags};
 use crate::model::{
     BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref, HandleKind, HandleModel,
-    Stacks, Sum,
+    RootKind, Stacks, Sum,
 };
 use crate::session::{Error, Heap, TypePattern};
 
@@ -49,20 +49,23 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
         }
     });
     on.notes.take(walked);
+    let (bridged_by_runtime, opaque_by_runtime) = of_the_runtime(&on);
     let mut bridged = graph.of_types(namer, &query.bridged, &on.notes);
+    bridged.extend(graph.objects_of(&bridged_by_runtime));
     bridged.extend(handles.keys());
     bridged.sort_unstable();
     bridged.dedup();
 
-    let (opaque, transparent) =
-        (graph.wanted_types(namer, &query.opaque, &on.notes), graph.wanted_types(namer, &query.transparent, &on.notes));
+    let asked = graph.wanted_types(namer, &query.opaque, &on.notes);
+    let transparent = graph.wanted_types(namer, &query.transparent, &on.notes);
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
-    let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
+    let closed = |ty: TypeIndex| (is(&asked, ty) || is(&opaque_by_runtime, ty)) && !is(&transparent, ty);
 
     // The bridge's own handles are ref-counted handles of bridged objects, since the other collector decides their strength. All other roots keep
     // objects alive.
     let own = |r: &&RawRoot| {
-        r.flags.has(RootFlags::REF_COUNTED) && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
+        let decided_elsewhere = r.flags.has(RootFlags::REF_COUNTED) && r.kind != RootKind::UnknownHandle;
+        decided_elsewhere && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
     };
     let others = graph.roots.roots.iter().filter(|r| r.counts(query.stacks) && !own(r));
     let starts = others.filter_map(|r| graph.index.id_of(r.object)).chain(graph.frozen.iter().copied());
@@ -106,7 +109,9 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
         let kind_of = match (bridged > 0, closed(ty)) {
             (true, false) => BridgeClassKind::TransparentBridge,
             (true, true) => BridgeClassKind::OpaqueBridge,
-            (false, true) => BridgeClassKind::Opaque,
+            // Mono's test bridge marks each class without references as opaque.
+            (false, true) if is(&asked, ty) => BridgeClassKind::Opaque,
+            (false, true) => return None,
             (false, false) => return None,
         };
         let type_name = namer.name_or_address(kind.method_table);
@@ -127,6 +132,14 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
         stacks: query.stacks,
     };
     Ok(on.finish(report))
+}
+
+/// The types whose objects are bridged, and those whose references are not followed, as a bridge registered with Mono has said.
+fn of_the_runtime(on: &OnGraph<'_>) -> (IndexVec<TypeIndex, bool>, IndexVec<TypeIndex, bool>) {
+    let tables = on.namer.names().map(|names| names.method_tables());
+    let said = |kind: &Arc<ObjectType>| tables.map(|tables| tables.bridged(kind.method_table)).unwrap_or_default();
+    let all: Vec<[bool; 2]> = on.graph.types.iter().map(said).collect();
+    (all.iter().map(|[bridged, _]| *bridged).collect(), all.iter().map(|[_, opaque]| *opaque).collect())
 }
 
 /// Returns the weak handles of dead bridged objects, and of the dead objects that these reach, sorted by component, then by object.

@@ -3,6 +3,7 @@
 //! Source: contract `RuntimeTypeSystem`: version 1 for CoreCLR, version n1 for NativeAOT.
 
 mod coreclr;
+mod inferred;
 mod info;
 mod mono;
 mod native_aot;
@@ -13,7 +14,7 @@ mod objects;
 use std::sync::Arc;
 
 use crate::base::{Addr, CorElementType};
-use crate::contract::{Contract, ContractError, Descriptor};
+use crate::contract::{Contract, ContractError, Descriptor, InferredTypes};
 use crate::memory::{Memory, ReadError};
 pub use crate::model::Generics;
 use coreclr::CoreClr;
@@ -35,6 +36,8 @@ enum Flavor {
 pub struct MethodTables {
     memory: Arc<Memory>,
     flavor: Flavor,
+    /// Types whose method tables are lost.
+    inferred: Option<Arc<InferredTypes>>,
     /// Method table of `System.String`.
     pub string: Option<Addr>,
     /// Method table of free objects.
@@ -69,7 +72,9 @@ impl MethodTables {
         };
         let [string, free, object, exception] =
             ["StringMethodTable", "FreeObjectMethodTable", "ObjectMethodTable", "ExceptionMethodTable"].map(well_known);
-        Ok(MethodTables { memory: Arc::clone(memory), flavor, string, free, object, exception })
+        let inferred = descriptor.inferred.clone();
+        let string = string.or_else(|| inferred.as_ref()?.string);
+        Ok(MethodTables { memory: Arc::clone(memory), flavor, inferred, string, free, object, exception })
     }
 
     /// Reads the method table at `mt` without validation; see [`MethodTables::is_valid`].
@@ -77,6 +82,9 @@ impl MethodTables {
     /// # Errors
     /// [`ReadError`] if a part of the method table is absent.
     pub fn read(&self, mt: Addr) -> Result<MethodTableInfo, ReadError> {
+        if let Some(info) = self.inferred(mt) {
+            return Ok(info);
+        }
         let known = WellKnown { string: self.string, free: self.free };
         match &self.flavor {
             Flavor::CoreClr(m) => m.read(&self.memory, &known, mt),
@@ -127,7 +135,7 @@ impl MethodTables {
         }
         // These method tables are in the runtime's globals, so they need no validation. Validation could even fail, because the method table of
         // free objects has no EEClass, and a mini dump contains the method table of strings but not its EEClass.
-        if [self.free, self.string, self.object].contains(&Some(mt)) {
+        if [self.free, self.string, self.object].contains(&Some(mt)) || self.is_inferred(mt) {
             return Ok(true);
         }
         match &self.flavor {
@@ -282,6 +290,12 @@ impl MethodTables {
             Flavor::CoreClr(_) | Flavor::Mono(_) => false,
             Flavor::NativeAot(m) => m.holds_statics(&self.memory, mt).unwrap_or(false),
         }
+    }
+
+    /// Whether Mono's bridge to another collector has said that objects of this type are bridged, and whether that their references are not
+    /// followed.
+    pub(crate) fn bridged(&self, mt: Addr) -> [bool; 2] {
+        self.mono().map(|m| m.bridged(&self.memory, mt)).unwrap_or_default()
     }
 
     /// Whether these are the method tables of a NativeAOT program.

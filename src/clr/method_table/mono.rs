@@ -54,6 +54,8 @@ const TYPE: u64 = 2;
 #[derive(Clone, Debug)]
 pub(crate) struct Mono {
     vtable: Bound<MonoVTable>,
+    /// Bits of [`MonoVTable::gc_bits`] of bridged and of opaque objects.
+    bridge_bits: [Option<u64>; 2],
     class: Bound<MonoClass>,
     info: Bound<MonoClassRuntimeInfo>,
     ty: Bound<MonoType>,
@@ -105,7 +107,8 @@ impl Mono {
     pub(super) fn bind(memory: &Memory, d: &Descriptor) -> Result<Mono, ContractError> {
         let class_in = |name| d.pointer(name).ok().and_then(|at| memory.ptr(at).ok()).filter(|c| !c.is_null());
         Ok(Mono {
-            vtable: MonoVTable::bind_all(d)?,
+            vtable: bind!(d, MonoVTable { klass, domain, vtable, gc_bits? })?,
+            bridge_bits: ["MonoBridgeObject", "MonoBridgeOpaqueObject"].map(|name| d.number(name).ok()),
             class: MonoClass::bind_all(d)?,
             info: bind!(d, MonoClassRuntimeInfo { max_domain, domain_vtables })?,
             ty: bind!(d, MonoType { data, attrs, Type, modifiers })?,
@@ -133,6 +136,16 @@ impl Mono {
             return Ok(Some(class));
         }
         Ok(self.is_class(memory, mt).then_some(mt))
+    }
+
+    /// Whether a bridge to another collector has said that objects of this type are bridged, and whether that their references are not
+    /// followed.
+    pub(super) fn bridged(&self, memory: &Memory, mt: Addr) -> [bool; 2] {
+        let bits = match self.class_at(memory, mt) {
+            Ok(Some(class)) if class != mt => self.vtable.get(memory, mt, MonoVTable::gc_bits).unwrap_or(0),
+            _ => 0,
+        };
+        self.bridge_bits.map(|bit| bit.is_some_and(|bit| u64::from(bits) & bit != 0))
     }
 
     /// The vtables of a class by domain.

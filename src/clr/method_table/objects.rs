@@ -50,6 +50,9 @@ impl MethodTables {
 
     /// Offsets of the references in objects of this type; `Unknown` if the offsets have more runs than `afford` allows.
     pub(crate) fn gc_desc(&self, info: &MethodTableInfo, afford: impl FnOnce(u64) -> bool) -> GcDesc {
+        if let Some(references) = self.inferred_references(info.address) {
+            return references;
+        }
         match &self.flavor {
             Flavor::Mono(m) => m.gc_desc(&self.memory, info, afford),
             Flavor::CoreClr(_) | Flavor::NativeAot(_) => GcDesc::of(&self.memory, info, afford),

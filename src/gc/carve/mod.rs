@@ -11,6 +11,7 @@ mod areas;
 pub(super) mod mono;
 mod reader;
 mod scan;
+mod slots;
 mod support;
 
 use std::sync::Arc;
@@ -22,7 +23,7 @@ use crate::base::{
 };
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
-use crate::model::{CarvedModel, Generation, SegmentModel};
+use crate::model::{CarvedModel, Generation, HandleKind, HandleModel, SegmentModel};
 use areas::Areas;
 pub(in crate::gc) use areas::Run;
 pub(crate) use mono::{SgenRoots, SgenSource};
@@ -52,6 +53,8 @@ pub struct Carved {
     pub(super) sgen: Option<mono::Sgen>,
     /// Bytes in `ranges` between objects.
     gap_bytes: u64,
+    /// Handles, where some were found.
+    pub(super) handles: Vec<HandleModel>,
 }
 
 /// Memory to search, and the reason.
@@ -67,6 +70,8 @@ pub struct Searched {
     pub why: String,
     /// The file of a standalone GC.
     pub collector: Option<String>,
+    /// Slots of handles to which structures of the runtime refer, with the kinds of handles.
+    pub slots: Vec<(Addr, HandleKind)>,
 }
 
 /// Returns a note that the GC's data `what` is unknown because the heap was carved.
@@ -104,6 +109,32 @@ impl Carved {
     /// Number of objects, free blocks included.
     pub fn objects(&self) -> u64 {
         total(self.ranges.iter().map(|r| r.objects))
+    }
+
+    /// Kinds of handles that may be found.
+    pub(super) fn handle_kinds(&self) -> Vec<HandleKind> {
+        match self.sgen {
+            Some(_) => vec![HandleKind::WeakShort, HandleKind::WeakLong, HandleKind::Strong, HandleKind::Pinned],
+            None => slots::kinds(&self.handles),
+        }
+    }
+
+    /// Notes on handles that were not found, or whose kinds are not known.
+    pub(super) fn handle_losses(&self) -> Notes {
+        if self.sgen.is_some() {
+            return Notes::new();
+        }
+        if self.handles.is_empty() {
+            return lacks(Missing::Handles, "handles");
+        }
+        let unknown = len64(self.handles.iter().filter(|handle| handle.kind == HandleKind::Unknown).count());
+        let mut notes = Notes::new();
+        let what = format!(
+            "{} found around those to which the runtime refers; the kinds of {unknown} are not known, since the form of the tables is not",
+            plural(len64(self.handles.len()), "handle"),
+        );
+        notes.add(Missing::Handles, None, what);
+        notes
     }
 
     /// For answers.
@@ -200,7 +231,7 @@ pub(super) fn carve(
     let mut areas = Areas::of(memory, &searched.ranges);
     let kinds = Kinds::bind(memory, d, Kinds::find_free(memory, d, &areas))?;
     progress.start("searching for objects", None);
-    let carved = tried(|| {
+    let carved = tried(|| -> Result<Carved, ContractError> {
         scan::scan(&kinds, &mut areas);
         let runs = scan::join(&mut Reader::new(&kinds), &mut areas);
         let walker = |runs: &[Run]| {
@@ -211,7 +242,9 @@ pub(super) fn carve(
         support.close(walker)?;
         support.admit_outside(memory, &searched);
         support.fill_gaps();
-        support.finish(walker)
+        let mut carved = support.finish(walker)?;
+        carved.handles = slots::handles(&kinds, &areas, &searched.slots);
+        Ok(carved)
     });
     progress.finish();
     kinds.note(&notes);

@@ -10,7 +10,7 @@ use crate::base::{Addr, Budget, Collector, Count};
 use crate::clr::method_table::MethodTables;
 use crate::clr::objects::Objects;
 use crate::contract::{ContractError, Descriptor};
-use crate::gc::walk::{ObjectType, ObjectTypes, words};
+use crate::gc::walk::{Object, ObjectType, ObjectTypes, words};
 use crate::memory::Memory;
 
 /// Maximum number of base types of a type.
@@ -28,7 +28,7 @@ pub(super) struct Kinds<'m> {
     verdicts: RwLock<Map<u64, Option<Arc<ObjectType>>>>,
     /// Whether structures of the runtime may be missing, because the dump is truncated or trimmed.
     lacks_parts: bool,
-    /// The lowest and the highest address of captured memory.
+    /// The lowest and the highest address at which method tables may be.
     bounds: (u64, u64),
 }
 
@@ -36,6 +36,8 @@ impl<'m> Kinds<'m> {
     pub(super) fn bind(memory: &'m Arc<Memory>, d: &Descriptor, free: Option<Addr>) -> Result<Kinds<'m>, ContractError> {
         let mut tables = MethodTables::bind(memory, d)?;
         tables.free = tables.free.or(free);
+        let (lowest, highest) = memory.bounds();
+        let (first, last) = tables.inferred_bounds().unwrap_or((lowest, highest));
         Ok(Kinds {
             memory,
             tables,
@@ -44,7 +46,7 @@ impl<'m> Kinds<'m> {
             budget: Budget::of_types(memory.dump_bytes(), None),
             verdicts: RwLock::default(),
             lacks_parts: memory.is_cut() || memory.is_trimmed(),
-            bounds: memory.bounds(),
+            bounds: (lowest.min(first), highest.max(last)),
         })
     }
 
@@ -94,7 +96,7 @@ impl<'m> Kinds<'m> {
 
     fn examine(&self, mt: Addr) -> Option<Arc<ObjectType>> {
         let info = self.tables.read(mt).ok()?;
-        if !info.is_free {
+        if !info.is_free && !self.tables.is_inferred(mt) {
             // Strings end in two bytes after the last word.
             let whole = info.component_size != 0 || u64::from(info.base_size).is_multiple_of(self.memory.ptr_bytes());
             if !whole || self.tables.is_valid(mt) != Ok(true) || !self.has_bases(info.parent) {
@@ -123,6 +125,17 @@ impl<'m> Kinds<'m> {
             }
         }
         false
+    }
+
+    /// Whether the method tables of the process are lost, and with them its statics.
+    pub(super) fn lacks_tables(&self) -> bool {
+        self.tables.inferred_bounds().is_some()
+    }
+
+    /// Whether `object` is a string that ends in NUL.
+    pub(super) fn is_text(&self, object: &Object<'_>) -> bool {
+        let end = || self.memory.u16(object.address.plus(object.size.checked_sub(self.memory.ptr_bytes())?.checked_sub(2)?)).ok();
+        object.ty.is_string && end() == Some(0)
     }
 
     /// Notes what was left out for what it takes.

@@ -11,13 +11,16 @@ use super::scan::follow;
 use super::{Carved, LeftOut, Searched};
 use crate::base::cancel::tick;
 use crate::base::missed::{Carried, tried};
-use crate::base::{Addr, AddrRange, Count, Index, Silent, ranges};
+use crate::base::{Addr, AddrRange, Count, Index, Silent, ranges, total};
 use crate::contract::ContractError;
 use crate::gc::walk::{Object, Piece, Visitor, Walker};
 use crate::memory::Memory;
 
 /// Maximum distance in bytes between runs that belong together.
 const NEAR: u64 = 64 << 10;
+
+/// Strings that speak for a range of which they are the half.
+const LEAST_TEXTS: u64 = 8;
 
 /// References from and to a run.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,6 +31,8 @@ struct Tally {
     hits: u64,
     /// Other references from the run's objects.
     misses: u64,
+    /// Strings that end in NUL.
+    texts: u64,
 }
 
 /// Follows the references of objects.
@@ -100,6 +105,9 @@ impl Visitor for References<'_, '_> {
 
     fn object(&mut self, object: &Object<'_>) {
         let areas = self.areas;
+        if self.kinds.lacks_tables() && self.kinds.is_text(object) {
+            self.tallies.entry(self.own).or_default().texts.bump();
+        }
         let (mut hits, mut misses) = (0u64, 0u64);
         object.references(|_, target| {
             if areas.is_start(target) {
@@ -183,6 +191,7 @@ impl<'a, 'm> Support<'a, 'm> {
                 sum.incoming.grow(one.incoming);
                 sum.hits.grow(one.hits);
                 sum.misses.grow(one.misses);
+                sum.texts.grow(one.texts);
             }
             for ((own, to), n) in visitor.misses {
                 if let Some(own) = start(own) {
@@ -279,7 +288,11 @@ impl<'a, 'm> Support<'a, 'm> {
     /// Admits objects to which words outside of the heap refer: handles, statics, stacks.
     pub(super) fn admit_outside(&mut self, memory: &Memory, searched: &Searched) {
         let words = self.outside_words(memory, searched);
-        let (starts, likely): (Vec<Addr>, Vec<Addr>) = words.into_iter().partition(|at| self.areas.is_start(*at));
+        let (starts, mut likely): (Vec<Addr>, Vec<Addr>) = words.into_iter().partition(|at| self.areas.is_start(*at));
+        if self.kinds.lacks_tables() {
+            // Structures of native code lead to each other.
+            likely.retain(|at| self.is_among_runs(*at));
+        }
         self.admit(likely.clone(), false);
         let runs = self.list();
         let found = starts.into_iter().chain(likely).filter_map(|at| runs.get(run_of(&runs, at)?).map(|r| r.start));
@@ -287,6 +300,11 @@ impl<'a, 'm> Support<'a, 'm> {
         outside.sort_unstable();
         outside.dedup();
         self.outside = outside;
+    }
+
+    /// Whether the memory around `at` has runs.
+    fn is_among_runs(&self, at: Addr) -> bool {
+        self.areas.locate(at).is_some_and(|(area, _)| self.runs.range(area.start..area.end()).next().is_some())
     }
 
     /// The words outside of the runs that lead to objects, or to what may be some, sorted.
@@ -382,6 +400,10 @@ impl<'a, 'm> Support<'a, 'm> {
         self.resolve();
         self.link_neighbors();
         let dropped = self.unsupported();
+        if self.kinds.lacks_tables() {
+            // The statics are lost as well.
+            self.outside = self.runs.keys().copied().collect();
+        }
         let mut queue: Vec<Addr> = self.outside.iter().copied().filter(|start| !dropped.contains(start)).collect();
         let mut reached: BTreeSet<Addr> = queue.iter().copied().collect();
         while let Some(from) = queue.pop() {
@@ -424,8 +446,12 @@ impl<'a, 'm> Support<'a, 'm> {
                 sum.incoming.grow(tally.incoming);
                 sum.hits.grow(tally.hits);
                 sum.misses.grow(tally.misses);
+                sum.texts.grow(tally.texts);
             }
-            if sum.incoming == 0 && (sum.misses > sum.hits || sum.hits == 0) {
+            let objects = total(own.iter().map(|run| run.objects));
+            // Only statics refer to literals.
+            let is_text = sum.texts >= LEAST_TEXTS && sum.texts.saturating_mul(2) >= objects;
+            if sum.incoming == 0 && !is_text && (sum.misses > sum.hits || sum.hits == 0) {
                 out.extend(own.iter().map(|run| run.start));
             }
         }

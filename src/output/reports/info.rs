@@ -2,7 +2,7 @@ use super::collections::{counts_line, last_line, recorded_line};
 use crate::clr::values::utc;
 use crate::model::{
     AnswerBasis, AnswerKind, AnswerModel, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource,
-    MorePrecise, NamedCount, RuntimeKind,
+    MorePrecise, NamedCount, RuntimeKind, StandaloneGc,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
@@ -20,9 +20,18 @@ fn crash_line(report: &CrashReport) -> String {
     format!("{}{thread}", what.as_deref().unwrap_or("no reason given"))
 }
 
+/// Formats a standalone GC: `standalone libclrgc.so (interface 5.5, build ID 0123…)`.
+fn standalone(gc: &StandaloneGc) -> String {
+    let version = gc.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let build_id = gc.build_id.as_ref().map(|id| format!(", build ID {id}")).unwrap_or_default();
+    format!("standalone {}{version} (interface {}{build_id})", gc.file, gc.interface_version)
+}
+
 fn gc_line(gc: &GcModel) -> String {
     if let Some(carved) = &gc.carved {
-        let collector = carved.collector.as_ref().map_or_else(|| "not known".to_string(), |file| format!("standalone, {file}"));
+        let standalone = gc.standalone.as_ref().map(standalone);
+        let collector = standalone.or_else(|| carved.collector.as_ref().map(|file| format!("standalone, {file}")));
+        let collector = collector.unwrap_or_else(|| "not known".into());
         return format!("{collector}; heap carved out of memory");
     }
     let mut parts = Vec::new();
@@ -38,6 +47,7 @@ fn gc_line(gc: &GcModel) -> String {
     parts.extend(gc.concurrent.map(|on| if on { "concurrent" } else { "non-concurrent" }.to_string()));
     parts.extend((gc.datas == Some(true)).then(|| "DATAS".to_string()));
     parts.extend(gc.heap_count.map(|n| plural(n, "heap")));
+    parts.extend(gc.standalone.as_ref().map(standalone));
     parts.join(", ")
 }
 
@@ -278,6 +288,7 @@ impl InfoReport {
                 LayoutSource::OverlayJson => format!("runtime pointer data with bundled JSON{overlay}"),
                 LayoutSource::Overlay => format!("bundled overlay{overlay}"),
                 LayoutSource::DebugHeader => format!("debug header of the program{overlay}"),
+                LayoutSource::Inferred => "inferred from objects".to_string(),
                 other => other.to_string(),
             };
             fact("layouts", Some(format!("VM: {vm}; GC: {gc}")));

@@ -160,6 +160,7 @@ fn root_of_handle(kind: HandleKind, strong: Option<bool>) -> Option<(RootKind, R
         },
         // The collector of the other runtime decides whether the handle keeps its object alive, and its state is not in the dump.
         HandleKind::CrossReference => (RootKind::CrossReferenceHandle, RootFlags::REF_COUNTED),
+        HandleKind::Unknown => (RootKind::UnknownHandle, RootFlags::REF_COUNTED),
         HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
             (RootKind::WeakHandle, RootFlags::WEAK)
         }
@@ -269,6 +270,7 @@ fn handle_roots(
 /// Why handles of this kind may not be roots: for `unknown` of `all` handles, it is unknown whether they keep their objects alive.
 fn undecided(kind: RootKind, unknown: u64, all: u64) -> String {
     match kind {
+        RootKind::UnknownHandle => format!("the kinds of {} are not known: some may be weak", plural(unknown, "handle")),
         RootKind::CrossReferenceHandle => {
             format!("the collector of the other runtime decides whether {} keep objects alive", plural(unknown, "handle"))
         }

@@ -20,7 +20,7 @@ use crate::base::{Addr, AddrRange, Collector, Count, Missing, total};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{SgenBlock, SgenFragment, SgenNursery};
 use crate::memory::{Image, Memory};
-use crate::model::{Generation, HandleModel};
+use crate::model::Generation;
 use reader::{FLAGS, Reader};
 pub(crate) use roots::{SgenRoots, SgenSource};
 use variables::Variables;
@@ -37,7 +37,6 @@ pub(in crate::gc) struct Sgen {
     pub(in crate::gc) generations: Vec<Generation>,
     /// Parts of segments without objects, by address.
     pub(in crate::gc) gaps: Vec<AddrRange>,
-    pub(in crate::gc) handles: Vec<HandleModel>,
     /// `None` if the tables of roots were not found.
     pub(in crate::gc) roots: Option<SgenRoots>,
 }
@@ -92,6 +91,10 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
             notes.add(Missing::Heap, None, format!("SGen's {what} were not found in the variables of Mono"));
         }
     }
+    if variables.large.is_none() {
+        let what = "the variables of Mono contain no list of large objects: if the process has any, they are missing";
+        notes.add(Missing::Heap, None, what);
+    }
     let mut found = Found::default();
     tried(|| {
         if let Some(at) = variables.nursery {
@@ -113,12 +116,8 @@ pub(in crate::gc) fn read(memory: &Arc<Memory>, d: &Descriptor, image: Option<&I
     Ok(Carved {
         searched: total(found.segments.iter().map(|(run, _)| run.bytes())),
         gap_bytes: found.gap_bytes,
-        sgen: Some(Sgen {
-            generations: found.segments.iter().map(|(_, generation)| *generation).collect(),
-            gaps: found.gaps,
-            handles,
-            roots,
-        }),
+        sgen: Some(Sgen { generations: found.segments.iter().map(|(_, generation)| *generation).collect(), gaps: found.gaps, roots }),
+        handles,
         ranges: found.segments.into_iter().map(|(run, _)| run).collect(),
         why: "Mono's collector does not describe it".into(),
         ..Carved::default()
