@@ -207,6 +207,14 @@ impl PeHeaders {
         Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
     }
 
+    /// The import address table in an image at `base`, if the loader fills it. An image with managed code imports at most the function that starts
+    /// the runtime, which no loader of .NET resolves.
+    pub(super) fn imports(&self, base: Addr) -> Option<AddrRange> {
+        let table = self.import_addresses.filter(|_| self.cli.is_none())?;
+        let start = base.plus(u64::from(table.rva));
+        Some(AddrRange::new(start, start.plus(u64::from(table.size))))
+    }
+
     /// The address that the stored pointer `value` has after relocation, in an image at `base`. `None` if it is outside of the image.
     pub(crate) fn relocated(&self, value: u64, base: Addr) -> Option<Addr> {
         let rva = value.checked_sub(self.image_base).filter(|rva| *rva < u64::from(self.size_of_image))?;

@@ -139,6 +139,8 @@ fn the_end_of_a_page_is_zero_if_the_loader_zeroed_it_and_nothing_wrote_to_it() {
     let of_file = filled(0x1700, DataPages::Absent);
     assert_eq!([0x7ff, 0x800, 0x8ff, 0x900].map(&of_file), [Some(0xee), Some(0), Some(0), None]);
     assert_eq!([0x17ff, 0x1800, 0x1fff].map(&of_file), [Some(0xee), Some(0), Some(0)]);
+    // The loader has set the word of the relocation to an address in another image.
+    assert_eq!([0x16ff, 0x1700, 0x1707, 0x1708].map(&of_file), [Some(0xee), None, None, Some(0xee)]);
     // The data segment: either nothing is supplied, or only the file's bytes. `.bss` is not in the file.
     assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(&of_file), [None; 5]);
     let clean = filled(0x1700, DataPages::Unchanged);
