@@ -48,6 +48,7 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
         format: ImageFormat::Pe,
         range: range(0, headers.size_of_image),
         writable: headers.sections.iter().filter(|s| s.is_writable()).map(|s| range(s.rva, s.virtual_size)).collect(),
+        relocated: Vec::new(),
         build_id: None,
         timestamp: Some(headers.timestamp),
         bias: base.0,

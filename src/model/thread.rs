@@ -28,7 +28,7 @@ pub struct ThreadsReport {
     pub not_listed: Option<u64>,
     /// The crashed thread, if its row is not listed.
     #[serde(skip)]
-    pub crashed_not_listed: Option<Box<ThreadModel>>,
+    pub(crate) crashed_not_listed: Option<Box<ThreadModel>>,
     /// Whether the threads are in the order of what they have allocated.
     #[serde(skip)]
     pub by_allocated: bool,

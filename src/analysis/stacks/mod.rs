@@ -13,6 +13,7 @@ use super::ExceptionReader;
 use super::locks::thread_locks;
 use super::tiers::Tiers;
 use crate::base::hash::Map;
+use crate::base::missed::watched;
 use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, glob, is_framework_method, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
@@ -420,7 +421,11 @@ impl<'r> Reporter<'r> {
             let root = self.slot(&FrameSlot { location, value, interior, pinned: false }, None).filter(|_| value != Some(0))?;
             Some(StackRootModel { precise: frame.listed, interior: frame.interior, ..root })
         };
-        let roots = self.listed(frame.each().filter_map(slot));
+        // Dumps without a heap have only the objects to which frames of methods refer.
+        let (roots, missed) = watched(|| self.listed(frame.each().filter_map(slot)));
+        if memory.has_lost(&missed) {
+            missed.tell();
+        }
         (frame.listed || !roots.is_empty()).then(|| StackFrameModel {
             frame_type: Some(self.frame_type(&ProtectedFrame::NAME.into())),
             address: Some(frame.address),

@@ -57,7 +57,11 @@ fn contents_prove_a_file_without_headers_in_the_dump() {
         (filled.file.is_some(), reason, Image::at(&memory, module.base).and_then(|i| i.build_id))
     };
     let mut bytes = vec![0; usize::try_from(captured.len()).unwrap()];
-    whole.read(captured.start, &mut bytes).unwrap();
+    // Words with addresses in other images stay zero.
+    for (at, part) in whole.stretches(captured) {
+        let skip = usize::try_from(at.since(captured.start).unwrap()).unwrap();
+        bytes[skip..skip + part.len()].copy_from_slice(part);
+    }
     assert_eq!(with(bytes.clone()), (true, None, image.build_id.clone()));
     // First a pointer that differs as in another build, then a dump with nothing to compare.
     let pointer = (0..bytes.len() / 8).find(|i| whole.ptr(captured.start.element(*i as u64, 8)).is_ok_and(|p| image.range.contains(p)));
