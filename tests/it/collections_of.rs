@@ -211,7 +211,7 @@ fn without_a_part(type_name: &str, hole: impl Fn(&Dump, Addr) -> AddrRange) -> (
     (Dump::of(less, &OpenOptions::default()), object)
 }
 
-/// What is not in the dump is neither null nor zero.
+/// Absent parts are neither null nor zero.
 #[test]
 fn absent_parts_are_not_empty_ones() {
     // The first field of a list is the array of its elements.

@@ -21,7 +21,7 @@ use crate::data::{
 };
 use helper::Helper;
 pub(crate) use protected::ProtectedFrame;
-use protected::ProtectedFrames;
+use protected::{END, ProtectedFrames};
 
 /// The registers that the runtime's `OnHijackTripThread` saves in a `HijackArgs` at a hijacked return: first the registers of the returned value,
 /// then callee-saved registers. .NET 10 added one for the continuation of an async method.
@@ -210,8 +210,6 @@ pub(crate) struct FrameReader {
 const STACK_ALIGNMENT: u64 = 16;
 /// Flag bits in `InlinedCallFrame.Datum`.
 const DATUM_MARKS: u64 = 7;
-/// The link that ends the frame chain.
-const END: Addr = Addr(u64::MAX);
 
 impl FrameReader {
     /// The contract read.

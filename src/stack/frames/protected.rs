@@ -3,13 +3,14 @@
 //! Source: `GCFrame` (frames.h), `ScanStackRoots` (gcenv.ee.cpp). Native code of the runtime has these frames on the stack (`GCPROTECT_BEGIN`);
 //! so has reflection, for the arguments of the call that it makes (`GCFrameRegistration`).
 
-use super::END;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange};
 use crate::contract::Descriptor;
 use crate::data::{Bound, GCFrame, Thread, bind};
 use crate::stack::{CodeBytes, StackError};
 
+/// The link that ends a list of explicit frames.
+pub(super) const END: Addr = Addr(u64::MAX);
 /// Maximum number of references of a frame that was found by what it looks like.
 const MOST_FOUND: u64 = 1 << 10;
 /// The bit of `GCFlags` for interior pointers.

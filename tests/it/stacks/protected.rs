@@ -8,7 +8,7 @@ use crate::harness::Tested;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
-/// What `roots` lists on the stacks of a dump.
+/// The references of a dump that native code protects.
 struct Found {
     name: String,
     /// Types of the objects that native code protects.
