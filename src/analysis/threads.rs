@@ -83,6 +83,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
         os_threads,
         threads: list,
         not_listed: None,
+        crashed_not_listed: None,
         by_allocated: query.sort.is_some_and(|order| order.by == ThreadSort::Allocated),
         crashed_unmanaged,
         fault: runtime.fault(),

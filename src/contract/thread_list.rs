@@ -46,7 +46,8 @@ impl ThreadLinks {
             return links;
         }
         let next_word = ThreadStore::FirstThreadLink.offset(d).ok().map(|at| at.saturating_add(memory.ptr_bytes()));
-        // The field `GCFrame` was introduced together with the new list.
+        // Only descriptors of the new list have the field `GCFrame`. Overlays describe it for the old list too, whose first word has another
+        // position.
         let is_new = next_word.is_some() && next_word == ThreadStore::ThreadCount.offset(d).ok() && Thread::GCFrame.offset(d).is_ok();
         if is_new { to_threads } else { to_links }
     }

@@ -10,6 +10,19 @@ data! {
         Next: Addr,
     }
 
+    /// `GCFrame` (frames.h): references that native code of the runtime, or reflection, protects. These frames are in a separate list.
+    GCFrame {
+        /// The outer one; null in the last one.
+        Next: Addr,
+        /// The `Thread`. Described by overlays only.
+        CurThread: Addr,
+        /// An array of references.
+        ObjRefs: Addr,
+        NumObjRefs: u32,
+        /// Bit 0: the references may be interior pointers.
+        GCFlags: u32,
+    }
+
     /// `InlinedCallFrame` (frames.h): a P/Invoke that the JIT inlined into the calling method.
     InlinedCallFrame {
         CallSiteSP: Addr,

@@ -26,8 +26,8 @@ data! {
         CachedStackLimit: Addr,
         /// The innermost `Frame`.
         Frame: Addr,
-        /// .NET 11: the first `GCFrame`.
-        GCFrame: Inline,
+        /// The innermost `GCFrame`. Described by the descriptor of .NET 11, and by overlays before.
+        GCFrame: Addr,
         /// The innermost `DebugBlockingItem`. Described by overlays only.
         DebugBlockingItem: Addr,
         /// .NET 8: the `ThreadLocalBlock`s of modules, and their number.

@@ -377,13 +377,14 @@ impl Crash {
         }
     }
 
-    /// Whether an instruction faulted, rather than a program sent the signal or threw the exception. Without `si_code`, the code is taken as a
-    /// Windows exception code.
+    /// Whether an instruction faulted, rather than a program sent the signal or threw the exception. A core without `si_code` does not say who
+    /// sent the signal; signals of faults are then taken as faults, because programs hardly ever send these.
     pub(crate) fn is_fault(&self) -> bool {
+        let is_of_fault = matches!(self.code, 4 | 5 | 7 | 8 | 11);
         match self.signal_code {
-            Some(code) => matches!(self.code, 4 | 5 | 7 | 8 | 11) && code > 0,
+            Some(code) => is_of_fault && code > 0,
             // Windows: an `NTSTATUS` with severity "error" from the system. Bit 29 is set in codes that programs define.
-            None => self.code >> 28 == 0xc,
+            None => is_of_fault || self.code >> 28 == 0xc,
         }
     }
 }

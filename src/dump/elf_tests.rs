@@ -224,6 +224,21 @@ fn stopping_is_not_crashing() {
     assert_eq!((crash.name.as_str(), crash.thread, crash.address), ("SIGABRT", Some(1), None));
 }
 
+/// Old versions of createdump write no NT_SIGINFO.
+#[test]
+fn a_signal_of_a_fault_without_its_cause_is_a_fault() {
+    let is_fault = |signal: u64, info: Option<u64>| {
+        let mut core = Core::new(PtrSize::Eight, LE, 62);
+        let mut notes = core.prstatus(1, signal, 27);
+        notes.extend(info.map(|code| core.siginfo(signal, code, 0xdead)).into_iter().flatten());
+        core.segments.push((4, 0, 0, 0, notes));
+        open(core.build()).unwrap().crash.unwrap().is_fault()
+    };
+    assert_eq!([11, 7, 8, 4, 6, 15].map(|signal| is_fault(signal, None)), [true, true, true, true, false, false]);
+    // A program sent it, or the processor raised it.
+    assert_eq!([0, 1].map(|code| is_fault(11, Some(code))), [false, true]);
+}
+
 #[test]
 fn more_headers_than_e_phnum_can_express() {
     for (ptr, endian) in [(PtrSize::Eight, LE), (PtrSize::Four, BE)] {

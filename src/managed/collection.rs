@@ -67,6 +67,9 @@ fn contents(object: &Object, most: u64) -> Result<Contents, Error> {
     let absent = || ValueError::Absent { what: format!("a part of {}", object.label()), address: object.address(), bytes: object.size() };
     let no_layout = |_| ValueError::NoLayout { type_name: object.type_name(), part: "fields" };
     let contents = read.map_err(no_layout)?.ok_or_else(absent)?;
+    if most > 0 && contents.capacity.is_none() && contents.kind.has_capacity() {
+        return Err(absent().into());
+    }
     if contents.cut { Err(ValueError::Endless { what: object.label() }.into()) } else { Ok(contents) }
 }
 

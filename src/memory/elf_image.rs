@@ -24,6 +24,7 @@ const PT_LOAD: u32 = 1;
 const PT_DYNAMIC: u32 = 2;
 const PT_NOTE: u32 = 4;
 const PT_GNU_EH_FRAME: u32 = 0x6474_e550;
+const PT_GNU_RELRO: u32 = 0x6474_e552;
 const PF_X: u32 = 1;
 const PF_W: u32 = 2;
 const PF_R: u32 = 4;
@@ -67,6 +68,7 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
         format: ImageFormat::Elf,
         range: AddrRange::new(base, end),
         writable: loads().filter(|s| s.flags & PF_W != 0).map(range_of).collect(),
+        relocated: segments.iter().filter(|s| s.kind == PT_GNU_RELRO).map(range_of).collect(),
         build_id,
         timestamp: None,
         bias,

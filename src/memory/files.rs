@@ -2,8 +2,9 @@
 //!
 //! A file is used only if it is provably the one that the process had loaded: its GNU build ID (ELF), or its time stamp and size (PE),
 //! match. If the dump has no headers of an ELF image, captured pages of the image are compared with the file. Only pages that the process
-//! cannot have modified are filled: read-only segments, and RELRO with its relative relocations applied. Other missing writable pages usually
-//! stay missing, because the process may have changed them. [`DataPages`] lists the exceptions.
+//! cannot have modified are filled: read-only segments, and RELRO with its relative relocations applied. Words that the loader sets to addresses
+//! in other images (other relocations, the import address table of a PE image) stay missing. Other missing writable pages usually stay missing,
+//! because the process may have changed them. [`DataPages`] lists the exceptions.
 //!
 //! If a segment is larger in memory than in the file, the loader zeroes the rest of the last file-backed page. These zeros are supplied if
 //! nothing can have written there since: the page is read-only, or becomes read-only after relocation. The tails of writable pages stay
@@ -36,8 +37,11 @@ pub(crate) use search::{ModuleFile, module_id};
 /// Number of steps that opening and checking one candidate takes from the budget for opening the dump.
 const STEPS_OF_A_FILE: u64 = 1 << 11;
 
+const DT_PLT_SIZE: u64 = 2;
 const DT_RELA: u64 = 7;
 const DT_RELA_SIZE: u64 = 8;
+const DT_PLT_TYPE: u64 = 20;
+const DT_PLT: u64 = 23;
 const DT_RELR_SIZE: u64 = 35;
 const DT_RELR: u64 = 36;
 
@@ -226,7 +230,8 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
         let written: Vec<AddrRange> = loaded.headers.iter().filter(is_data).map(range).collect();
         memory.mark_initial(ranges::subtract(&ranges::union(written, 0), &ranges::union(fixed, 0)));
     }
-    let copies = loaded.image.exports.and_then(|_| Copies::reserve(memory, wanted)).filter(|c| !c.is_empty());
+    let wanted = resolved(&loaded, |n| memory.afford_steps(n)).map(|set| ranges::subtract(&ranges::union(wanted, 0), &set));
+    let copies = loaded.image.exports.zip(wanted).and_then(|(_, wanted)| Copies::reserve(memory, wanted)).filter(|c| !c.is_empty());
     if let Some(copies) = copies.and_then(|c| relocated(&loaded, c, |n| memory.afford_steps(n))) {
         added = added.saturating_add(copies.fill(memory));
     }
@@ -327,14 +332,30 @@ struct Relocation {
     addend: u64,
 }
 
-/// The `DT_RELA` relocations of the image, up to the first one that is missing from the file. Does not read `DT_REL`, which 32-bit x86 and
-/// arm use.
+/// The words that the loader sets to the addresses of symbols, or that depend on other images in another way: all relocated words except those
+/// of relative relocations. The file does not have their values. `None` if `afford` refuses the steps.
+fn resolved(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Option<Vec<AddrRange>> {
+    let word = elf.memory.shape().ptr.bytes();
+    let mut words = Vec::new();
+    for r in relocations(elf) {
+        afford(1).then_some(())?;
+        if r.kind != 0 && Some(r.kind) != relative_kind(elf.machine) {
+            let at = Addr(elf.image.bias.wrapping_add(r.offset));
+            words.push(AddrRange::new(at, at.plus(word)));
+        }
+    }
+    Some(ranges::union(words, 0))
+}
+
+/// The relocations of the image in `DT_RELA` and, for the procedure linkage table, in `DT_JMPREL`, each up to the first one that is missing from
+/// the file. Does not read `DT_REL`, which 32-bit x86 and arm use.
 fn relocations(elf: &LoadedElf) -> impl Iterator<Item = Relocation> {
     let word = elf.memory.shape().ptr.bytes();
     let entry = |tag: u64| elf_image::dynamic_entries(&elf.image, &elf.memory).find(|e| e.0 == tag).map(|e| e.1);
     let table = entry(DT_RELA).zip(entry(DT_RELA_SIZE));
+    let of_plt = entry(DT_PLT).zip(entry(DT_PLT_SIZE)).filter(|_| entry(DT_PLT_TYPE) == Some(DT_RELA));
     let stride = word * 3;
-    table.into_iter().flat_map(move |(table, size)| {
+    table.into_iter().chain(of_plt).flat_map(move |(table, size)| {
         (0..size / stride).map_while(move |i| {
             let at = Addr(elf.image.bias.wrapping_add(table)).element(i, stride);
             let info = elf.memory.word(at.plus(word)).ok()?;
@@ -429,7 +450,10 @@ fn fill_pe(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: &
         .into());
     }
     let loaded = file.loaded(module.base).ok_or("its sections cannot be laid out")?;
-    let Some(mut copies) = Copies::reserve(memory, loaded.iter().map(|s| s.range).collect()) else { return Ok(0) };
+    // The loader writes the addresses of imported functions into their table, which is often in a read-only section.
+    let imports: Vec<AddrRange> = file.imports(module.base).into_iter().collect();
+    let wanted = ranges::subtract(&ranges::union(loaded.iter().map(|s| s.range).collect(), 0), &imports);
+    let Some(mut copies) = Copies::reserve(memory, wanted) else { return Ok(0) };
     for (range, copy) in copies.parts() {
         loaded.iter().for_each(|section| section.read(bytes, range, copy));
     }

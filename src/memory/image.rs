@@ -44,6 +44,8 @@ pub struct Image {
     pub range: AddrRange,
     /// Writable segments or sections.
     pub writable: Vec<AddrRange>,
+    /// Parts of these that the loader makes read-only after relocation (ELF, `PT_GNU_RELRO`).
+    pub(crate) relocated: Vec<AddrRange>,
     /// GNU build ID (ELF), if its note was captured.
     pub build_id: Option<Vec<u8>>,
     /// `TimeDateStamp` (PE).
@@ -57,7 +59,17 @@ pub struct Image {
 impl Image {
     /// An image whose headers are absent. Its range and writable parts are known from another source.
     pub(crate) fn bare(format: ImageFormat, range: AddrRange, writable: Vec<AddrRange>) -> Image {
-        Image { base: range.start, format, range, writable, build_id: None, timestamp: None, bias: range.start.0, exports: None }
+        Image {
+            base: range.start,
+            format,
+            range,
+            writable,
+            relocated: Vec::new(),
+            build_id: None,
+            timestamp: None,
+            bias: range.start.0,
+            exports: None,
+        }
     }
 
     /// Load bias: memory address minus link-time address, which symbols and debug information use. Wraps.

@@ -14,6 +14,7 @@ const EXPORTS: u64 = 0;
 pub(super) const EXCEPTIONS: u64 = 3;
 const RELOCATIONS: u64 = 5;
 pub(super) const DEBUG: u64 = 6;
+const IMPORT_ADDRESSES: u64 = 12;
 const CLI: u64 = 14;
 
 /// The headers of a PE image.
@@ -31,6 +32,8 @@ pub(crate) struct PeHeaders {
     pub(super) exports: Option<Directory>,
     /// Base relocation table.
     pub(super) relocations: Option<Directory>,
+    /// Import address table; read from files only.
+    pub(super) import_addresses: Option<Directory>,
     /// CLI header. Present in managed images only.
     pub(crate) cli: Option<Directory>,
     /// Sections, in the order of the table.
@@ -74,6 +77,11 @@ impl PeHeaders {
     /// A trimmed dump contains only the fields that gcdump read when it made the dump. So other absent fields are treated as 0, and the
     /// signature `MZ` is checked only if it was captured.
     pub(crate) fn read(u16_at: impl Fn(u64) -> Option<u16>) -> Option<PeHeaders> {
+        PeHeaders::read_all(u16_at, false)
+    }
+
+    /// Like [`PeHeaders::read`]. If `of_file`, also reads what is used of files only: trimmed dumps do not have it.
+    fn read_all(u16_at: impl Fn(u64) -> Option<u16>, of_file: bool) -> Option<PeHeaders> {
         let u32_at = |at: u64| Some(u32::from(u16_at(at)?) | u32::from(u16_at(at.checked_add(2)?)?) << 16);
         if u16_at(0).is_some_and(|magic| magic != u16::from_le_bytes(*b"MZ")) {
             return None;
@@ -113,6 +121,7 @@ impl PeHeaders {
             image_base: image_base.unwrap_or(0),
             exports: directory(EXPORTS),
             relocations: directory(RELOCATIONS),
+            import_addresses: if of_file { directory(IMPORT_ADDRESSES) } else { None },
             cli: directory(CLI),
             sections: (0..u64::from(count)).filter_map(section).collect(),
         })
@@ -120,7 +129,7 @@ impl PeHeaders {
 
     /// Reads the headers of the PE file `bytes`.
     pub(crate) fn parse(bytes: &[u8]) -> Option<PeHeaders> {
-        PeHeaders::read(|at| Some(u16::from_le_bytes(*bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?)))
+        PeHeaders::read_all(|at| Some(u16::from_le_bytes(*bytes.get(usize::try_from(at).ok()?..)?.first_chunk()?)), true)
     }
 
     /// File offset of the byte at `rva`; `None` if it is not in the file part of a section.

@@ -48,6 +48,7 @@ pub(super) fn read(memory: &Memory, base: Addr) -> Option<Image> {
         format: ImageFormat::Pe,
         range: range(0, headers.size_of_image),
         writable: headers.sections.iter().filter(|s| s.is_writable()).map(|s| range(s.rva, s.virtual_size)).collect(),
+        relocated: Vec::new(),
         build_id: None,
         timestamp: Some(headers.timestamp),
         bias: base.0,
@@ -206,6 +207,14 @@ impl PeHeaders {
         // A section of a corrupt file is cut at the end of the image.
         let size = size.min(self.size_of_image.saturating_sub(rva));
         Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
+    }
+
+    /// The import address table in an image at `base`, if the loader fills it. An image with managed code imports at most the function that starts
+    /// the runtime, which no loader of .NET resolves.
+    pub(super) fn imports(&self, base: Addr) -> Option<AddrRange> {
+        let table = self.import_addresses.filter(|_| self.cli.is_none())?;
+        let start = base.plus(u64::from(table.rva));
+        Some(AddrRange::new(start, start.plus(u64::from(table.size))))
     }
 
     /// Relocates `value`, a pointer stored in the file, for an image at `base`. `None` if the pointer is outside of the image.

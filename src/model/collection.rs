@@ -57,6 +57,14 @@ named_enum! {
     }
 }
 
+impl ContainerKind {
+    /// Whether the elements are in an array that the collection refers to, whose length is its capacity.
+    pub(crate) const fn has_capacity(self) -> bool {
+        use ContainerKind as K;
+        matches!(self, K::Dictionary | K::HashSet | K::List | K::Stack | K::Queue | K::PriorityQueue | K::SortedList | K::ArrayList)
+    }
+}
+
 /// A collection with its first elements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
@@ -65,7 +73,8 @@ pub struct ContainerModel {
     pub kind: ContainerKind,
     /// Number of elements.
     pub count: u64,
-    /// Number of elements that fit without growing; `null` if the collection has no such limit.
+    /// Number of elements that fit without growing; `null` if the collection has no such limit, or if its elements are
+    /// not in the dump.
     pub capacity: Option<u64>,
     /// Text of a `StringBuilder`.
     pub text: Option<String>,

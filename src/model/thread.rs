@@ -26,6 +26,9 @@ pub struct ThreadsReport {
     /// With `--top`: number of managed threads that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
+    /// The crashed thread, if its row is not listed.
+    #[serde(skip)]
+    pub(crate) crashed_not_listed: Option<Box<ThreadModel>>,
     /// Whether the threads are sorted by allocated bytes.
     #[serde(skip)]
     pub by_allocated: bool,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Namer, Runtime};
-use crate::base::hash::Map;
+use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::reads;
 use crate::base::{Addr, Collector, Count, Missing, Name, NoteKind, len64};
@@ -61,8 +61,8 @@ struct LineCache {
     bounds: Map<Addr, Option<Arc<Bounds>>>,
     files: Map<(Addr, u32), Option<Name>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
-    /// Number of failed look-ups of an IL offset, for a line or for locals, and the reason for the first failure.
-    lost: u64,
+    /// The addresses whose IL offset, for a line or for locals, could not be looked up, and the reason for the first one.
+    lost: Set<Addr>,
     why: Option<StackError>,
     /// Number of addresses whose offset in the code cannot be determined, and the reason for the first one.
     unplaced: u64,
@@ -78,7 +78,7 @@ impl Default for LineCache {
             bounds: Map::default(),
             files: Map::default(),
             modules: BTreeMap::new(),
-            lost: 0,
+            lost: Set::default(),
             why: None,
             unplaced: 0,
             why_unplaced: None,
@@ -119,7 +119,7 @@ impl<'r> SourceLines<'r> {
         let all = pdb.locals(row);
         known.reads = known.reads.saturating_sub(len64(all.len()) / ENTRIES_OF_A_READ);
         let il = self.debug_info.as_ref().map_or(Ok(None), |d| self.il_offset(known, d, address)).unwrap_or_else(|e| {
-            known.lost.bump();
+            known.lost.insert(address);
             known.why.get_or_insert(e);
             None
         });
@@ -142,7 +142,7 @@ impl<'r> SourceLines<'r> {
         let size = Some(pdb.lines_bytes(row)).filter(|n| *n > 0)?;
         known.reads = known.reads.saturating_sub(size / POINTS_OF_A_READ);
         let il = self.il_offset(known, debug_info, address).unwrap_or_else(|e| {
-            known.lost.bump();
+            known.lost.insert(address);
             known.why.get_or_insert(e);
             None
         })?;
@@ -229,7 +229,7 @@ impl<'r> SourceLines<'r> {
             notes.add(Missing::DebugInfo, why.address(), format!("{frames} cannot be determined: {why}"));
         }
         if let Some(why) = known.why.as_ref().filter(|_| known.reads > 0) {
-            let frames = if known.lost == 1 { "a source line".into() } else { format!("{} source lines", known.lost) };
+            let frames = if known.lost.len() == 1 { "a source line".into() } else { format!("{} source lines", known.lost.len()) };
             notes.add(Missing::DebugInfo, why.address(), format!("{frames} cannot be determined: {why}"));
         }
     }

@@ -4,6 +4,9 @@
 //! Source: `docs/internals/stacks.md#the-walk`. Native code between managed frames is not unwound, because an explicit frame there has the
 //! registers of the managed caller. Threads in native code without an explicit frame are handled in `running`.
 
+mod arguments;
+mod explicit;
+mod protected;
 mod running;
 
 use std::sync::Arc;
@@ -110,6 +113,8 @@ struct Walking<'w> {
     own: Option<Registers>,
     /// Index of the gap whose end is not known yet.
     open: Option<usize>,
+    /// Index of the explicit frame that prepares the call that the next managed frame makes.
+    calls: Option<usize>,
 }
 
 impl StackWalker {
@@ -152,6 +157,11 @@ impl StackWalker {
         });
         let image = |at| self.native.listed(at);
         read.into_iter().any(|missing| missing == at || image(at).is_some_and(|image| image.contains(missing)))
+    }
+
+    /// Whether the descriptor describes the references that native code protects.
+    pub(crate) fn describes_protected(&self) -> bool {
+        self.frames.protected().is_some()
     }
 
     /// The map of managed code.
@@ -216,7 +226,9 @@ impl StackWalker {
                 info_bytes: 0,
                 own: None,
                 open: None,
+                calls: None,
             };
+            walking.protected(start);
             walking.run(start);
             walking.out.fit();
             walking.out
@@ -342,7 +354,13 @@ impl Walking<'_> {
             };
             if let (Some(code), Some(registers)) = (managed, &context) {
                 self.unknown = None;
-                let Some(sp) = registers.sp() else { return };
+                let Some(sp) = registers.sp() else {
+                    let lack = Lack::Unwind(StackError::invalid(registers.ip, "a frame whose stack pointer is unknown"));
+                    self.lost(&registers.clone(), lack);
+                    next = self.past(next, led, (start, registers.ip));
+                    context = None;
+                    continue;
+                };
                 let leaf = matches!(left, Left::Stopped | Left::Fault);
                 let unwound = unwind(bytes, code.base, &code.entry, registers, leaf).map_err(StackError::from);
                 let unwound = unwound.and_then(|caller| match caller.sp() {
@@ -363,7 +381,13 @@ impl Walking<'_> {
                             None
                         }
                     };
-                    self.out.frames.push(Frame::Runtime(RuntimeFrame { frame, ip: Some(registers.ip), within: true, reports: false }));
+                    self.out.frames.push(Frame::Runtime(RuntimeFrame {
+                        frame,
+                        ip: Some(registers.ip),
+                        within: true,
+                        reports: false,
+                        passed: None,
+                    }));
                 }
                 self.managed(code, registers, sp, caller_sp, left);
                 match unwound {
@@ -430,62 +454,10 @@ impl Walking<'_> {
         self.gap(sp, Lack::Endless);
     }
 
-    /// The explicit frame with which the walk continues when it cannot unwind the code at `ip`. `led` is the explicit frame that led to `ip`. If
-    /// `next` is the same frame, `next` is listed and skipped.
-    fn past(&mut self, next: Option<ExplicitFrame>, led: Option<Addr>, (start, ip): (&Start, Addr)) -> Option<ExplicitFrame> {
-        match next {
-            Some(frame) if Some(frame.address) == led => {
-                let next = self.after(&frame, start).ok().flatten();
-                self.out.frames.push(Frame::Runtime(RuntimeFrame { frame, ip: Some(ip), within: true, reports: false }));
-                next
-            }
-            next => next,
-        }
-    }
-
-    /// The frame after `frame` in the frame chain.
-    fn after(&self, frame: &ExplicitFrame, start: &Start) -> Result<Option<ExplicitFrame>, StackError> {
-        let next = self.walker.frames.next(self.walker.code.bytes(), frame)?;
-        next.map(|at| self.explicit(at, Some(frame.address), start)).transpose()
-    }
-
-    /// Reads the explicit frame at `at`, which must be aligned, on the stack, and above the explicit frame at `before`. Only the link from the
-    /// signal stack to the normal stack may lead to a lower address.
-    fn explicit(&self, at: Addr, before: Option<Addr>, start: &Start) -> Result<ExplicitFrame, StackError> {
-        let crosses = |before: Addr| start.own.is_some_and(|own| own.contains(at) && !own.contains(before));
-        if !at.is_aligned(8) || before.is_some_and(|b| at <= b && !crosses(b)) || !inside(start.stack, at) {
-            return Err(StackError::invalid(at, "the frame chain has an invalid link"));
-        }
-        self.walker.frames.read(self.walker.code.bytes(), at)
-    }
-
-    /// Adds an explicit frame, and a gap if the references that it owns cannot be read.
-    fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>) {
-        if frame.is_unhandled() {
-            self.unknown = Some(frame.address);
-        }
-        let mut reports = self.asked.roots && self.parent.is_none();
-        match self.walker.owned(frame) {
-            Ok(owned) => {
-                let slots = if reports { owned.slot_count() } else { 0 };
-                reads::take(slots / SLOTS_OF_A_READ);
-                reports &= slots == 0 || self.afford(frame.address, slots.saturating_mul(SLOT_BYTES));
-            }
-            Err(e) => {
-                reports = false;
-                if self.afford(frame.address, GAP_BYTES) {
-                    let (from, to) = (Some(frame.address), Some(frame.address.plus(PAGE)));
-                    let lack = if reads::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
-                    self.out.gaps.push(Gap { from, to, registers: Box::default(), ip: None, lack });
-                }
-            }
-        }
-        self.out.frames.push(Frame::Runtime(RuntimeFrame { frame: frame.clone(), ip, within: false, reports }));
-    }
-
     /// Adds a managed frame.
     fn managed(&mut self, code: Arc<Code>, registers: &Registers, sp: Addr, caller_sp: Option<Addr>, left: Left) {
         let part = self.walker.part(&code);
+        self.arguments(&code, sp);
         let mut frame = ManagedFrame::new(code, part, (registers.ip, sp), left);
         if self.asked.roots && !self.blind {
             self.holds(&mut frame, registers, caller_sp);

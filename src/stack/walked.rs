@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use super::code::Code;
-use super::frames::{ExplicitFrame, Left};
+use super::frames::{ExplicitFrame, Left, ProtectedFrame};
 use super::gc_info::{FrameSlot, Location, Place, SlotBase};
 use super::{RegisterNames, Saved, StackError};
-use crate::base::{Addr, Arch, len64};
+use crate::base::{Addr, AddrRange, Arch, len64};
 use crate::clr::methods::GenericContext;
 
 /// The part of a method that a managed frame is in.
@@ -100,6 +100,8 @@ pub(crate) struct RuntimeFrame {
     pub(crate) within: bool,
     /// Whether the walk reports the references that the frame owns.
     pub(crate) reports: bool,
+    /// For a call that the frame prepares: the words at the stack pointer of the caller, which passes further arguments there.
+    pub(crate) passed: Option<AddrRange>,
 }
 
 /// Why the references of a stack are imprecise.
@@ -113,6 +115,8 @@ pub(crate) enum Lack {
     Frames(StackError),
     /// The references in a frame are not known.
     GcInfo(StackError),
+    /// The references that native code protects are not known.
+    Protected(StackError),
     /// The limit on frames or reads for a stack of this size was reached.
     Endless,
     /// The references in frames exceed the memory limit for a dump of this size.
@@ -185,6 +189,8 @@ pub(crate) struct Walk {
     pub(crate) frames: Vec<Frame>,
     /// The parts whose references are imprecise; empty for a complete stack.
     pub(crate) gaps: Vec<Gap>,
+    /// The references that native code protects, innermost frame first.
+    pub(crate) protected: Vec<ProtectedFrame>,
     held: Vec<HeldSlot>,
     contexts: Vec<GenericContext>,
     registers: Vec<(u8, Saved)>,
@@ -201,6 +207,7 @@ impl Walk {
     pub(super) fn fit(&mut self) {
         self.frames.shrink_to_fit();
         self.gaps.shrink_to_fit();
+        self.protected.shrink_to_fit();
         self.held.shrink_to_fit();
         self.contexts.shrink_to_fit();
         self.registers.shrink_to_fit();
@@ -281,14 +288,14 @@ impl Lack {
     /// The error, if reading something failed.
     pub(crate) const fn error(&self) -> Option<&StackError> {
         match self {
-            Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) => Some(e),
+            Lack::Unwind(e) | Lack::Frames(e) | Lack::GcInfo(e) | Lack::Protected(e) => Some(e),
             Lack::Registers | Lack::Endless | Lack::Memory | Lack::Claimed(_) => None,
         }
     }
 
     /// Whether frames are lost, and not only the references in a known frame.
     pub(crate) const fn loses_frames(&self) -> bool {
-        !matches!(self, Lack::GcInfo(_))
+        !matches!(self, Lack::GcInfo(_) | Lack::Protected(_))
     }
 
     /// The reason as text, with the module of the code.
@@ -305,6 +312,7 @@ impl Lack {
             Lack::Unwind(e) => of("code cannot be unwound", e),
             Lack::Frames(e) => of("the frame chain cannot be followed", e),
             Lack::GcInfo(e) => of("the references in a frame are unknown", e),
+            Lack::Protected(e) => format!("the references that native code protects are unknown: {e}"),
             Lack::Endless => "the limit on frames or reads for a stack of its size was reached; the stack may be corrupt".into(),
             Lack::Memory => "the references in its frames exceed the memory limit for a dump of this size".into(),
             Lack::Claimed(by) => format!("the stack also belongs to the thread at {by}, and is walked only for that one"),

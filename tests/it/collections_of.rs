@@ -5,9 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use gcdump::cli::Exit;
+use gcdump::internals::base::{Addr, AddrRange};
+use gcdump::internals::dump::{self, Bytes};
+use gcdump::{Dump, OpenOptions};
 use serde_json::Value;
 
-use crate::common::{Known, ask, known_dumps, run, sample};
+use crate::common::{Known, ask, bytes_of, known_dumps, run, sample};
 
 fn text<'v>(v: &'v Value, key: &str) -> &'v str {
     v[key].as_str().unwrap_or_default()
@@ -186,4 +189,43 @@ fn paths_name_the_keys_of_every_dictionary() {
             assert_eq!(steps.last().unwrap()["key"], "\"k3\"", "{runtime}: {steps:?}");
         }
     }
+}
+
+/// The corpus dump of collections without the range that `hole` returns for the first object of a type. Returns the object, whose contents were
+/// read before.
+fn without_a_part(type_name: &str, hole: impl Fn(&Dump, Addr) -> AddrRange) -> (Dump, Addr) {
+    const NAME: &str = "net10-wks-colls-heap";
+    let (_, answer) = ask(&crate::corpus::dump(NAME), &["objects", "--type", type_name]);
+    let bytes = bytes_of(NAME).unwrap();
+    let read = || dump::open_bytes(Bytes::Owned(bytes.clone()), NAME.as_ref(), &dump::OpenOptions::default()).unwrap();
+    let whole = Dump::of(read(), &OpenOptions::default());
+    let heap = whole.runtime().unwrap().heap().unwrap();
+    let is_read = |at: &Addr| heap.object(*at).unwrap().collection().is_ok();
+    let objects = answer["data"]["objects"].as_array().unwrap().iter().map(|o| {
+        let digits = text(o, "address").strip_prefix("0x").unwrap();
+        Addr(u64::from_str_radix(digits, 16).unwrap())
+    });
+    let object = objects.into_iter().find(is_read).unwrap();
+    let mut less = read();
+    less.remove(hole(&whole, object));
+    (Dump::of(less, &OpenOptions::default()), object)
+}
+
+/// Absent parts are neither null nor zero.
+#[test]
+fn absent_parts_are_not_empty_ones() {
+    // The first field of a list is the array of its elements.
+    let of_array = |dump: &Dump, list: Addr| {
+        let array = dump.memory().ptr(list.plus(8)).unwrap();
+        AddrRange::new(array, array.plus(24))
+    };
+    let (dump, list) = without_a_part("System.Collections.Generic.List<System.String>", of_array);
+    let heap = dump.runtime().unwrap().heap().unwrap();
+    let found = heap.object(list).unwrap().collection().unwrap();
+    assert!(found.count() > 0 && found.capacity().is_none(), "{found:?}");
+    assert!(found.items().is_err());
+    // The first field of a `Lazy` is its state, which is null once the value exists.
+    let (dump, lazy) = without_a_part("System.Lazy<System.String>", |_, lazy| AddrRange::new(lazy.plus(8), lazy.plus(16)));
+    let heap = dump.runtime().unwrap().heap().unwrap();
+    assert!(heap.object(lazy).unwrap().collection().is_err());
 }

@@ -585,3 +585,16 @@ fn an_object_that_is_not_an_exception_is_named() {
         );
     }
 }
+
+#[test]
+fn the_crashed_thread_is_named_even_if_its_row_is_not_listed() {
+    let dump = crate::corpus::dump("net10-wks-crash-heap");
+    let text = |more: &[&str]| common::run(&[&["threads", dump.to_str().unwrap(), "--no-local-files"], more].concat()).out;
+    let lines =
+        |text: &str| text.lines().filter(|line| line.contains("crashed with exception object")).map(str::to_string).collect::<Vec<_>>();
+    let all = lines(&text(&[]));
+    assert_eq!(all.len(), 1, "{all:?}");
+    for more in [["--skip", "1"], ["--skip", "2"], ["--top", "1"]] {
+        assert_eq!(lines(&text(&more)), all, "{more:?}");
+    }
+}

@@ -7,6 +7,7 @@ mod clrmd;
 mod fallback;
 mod locals;
 mod named;
+mod protected;
 mod recursion;
 mod stale;
 mod tiers;

@@ -472,3 +472,30 @@ fn a_copy_with_modules_answers_in_full_without_them() -> Tested {
     assert_eq!(ran.exit, Exit::Partial, "{}", ran.out);
     Ok(())
 }
+
+/// Other readers of minidumps take the bytes at the offset in a thread's record for its stack.
+#[test]
+fn records_of_threads_in_minidumps_have_the_stack_or_nothing() {
+    for name in ["win-net10-wks-basics-full", "win-net8-wks-handles-full", "win-net11-wks-basics-heap"] {
+        let (dir, dump) = (folder(), crate::corpus::dump(name));
+        let copy = dir.path().join("copy.dmp");
+        trim(&dump, &copy, &[]);
+        let bytes = std::fs::read(&copy).unwrap();
+        let number = |at: usize, len: usize| bytes[at..at + len].iter().rev().fold(0usize, |n, b| n << 8 | usize::from(*b));
+        let opened = process(&copy);
+        let directory = number(12, 4);
+        let list = (0..number(8, 4)).map(|i| directory + i * 12).find(|at| number(*at, 4) == 3).map(|at| number(at + 8, 4)).unwrap();
+        let mut with_stack = 0;
+        for record in (0..number(list, 4)).map(|i| list + 4 + i * 48) {
+            let (stack, size, at) = (number(record + 24, 8), number(record + 32, 4), number(record + 36, 4));
+            if size == 0 {
+                assert_eq!(at, 0, "{name}");
+                continue;
+            }
+            with_stack += 1;
+            let found = opened.memory().bytes(Addr(stack as u64), size as u64).unwrap();
+            assert_eq!(found.as_ref(), &bytes[at..at + size], "{name}");
+        }
+        println!("{name}: {with_stack} stacks");
+    }
+}

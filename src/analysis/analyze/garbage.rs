@@ -77,7 +77,7 @@ fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
     let Ok(gc) = answers.runtime.gc() else { return String::new() };
     let Some(known) = answers.notes.with(gc).collections().as_ref() else { return String::new() };
     let records_of = |wanted: Generation| known.heaps.iter().flat_map(|(_, list)| list).filter(move |b| b.generation == wanted);
-    // LOH and POH are collected with gen2. The GC does not record the time of their last collection separately.
+    // LOH and POH are collected with gen2, also when their own budget is used up; the GC has no separate records of their collections.
     let wanted = if generation == Generation::Gen1 { vec![Generation::Gen1, Generation::Gen2] } else { vec![Generation::Gen2] };
     let clauses = wanted.into_iter().filter_map(|g| {
         let budget = in_units(total(records_of(g).map(|b| b.budget)));
@@ -87,6 +87,9 @@ fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
         };
         Some(format!("; {last}, and its allocation budget is {budget}"))
     });
+    let of_own = || in_units(total(records_of(generation).map(|b| b.budget)));
+    let own = (matches!(generation, Generation::Loh | Generation::Poh) && records_of(generation).next().is_some())
+        .then(|| format!("; the budget of the {generation} is {}", of_own()));
     let latest = known.process.last.as_ref().map(|last| format!("; the last collection was GC #{}", last.index));
-    clauses.chain(latest).collect()
+    clauses.chain(own).chain(latest).collect()
 }

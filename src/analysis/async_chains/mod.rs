@@ -15,7 +15,7 @@ mod tree;
 use super::ExceptionReader;
 use super::task_names::Names;
 use crate::base::hash::{Map, Set};
-use crate::base::{Answer, Budget, len64, top_or_all};
+use crate::base::{Answer, Budget, Collector, len64, top_or_all};
 use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
 use crate::model::{AsyncReport, AsyncRoot, AsyncRootKind};
@@ -45,7 +45,7 @@ pub fn async_chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncRepor
     let roots = Roots::new(runtime, &tasks, &graph, &notes);
     let types = heap.filter(&query.types, &namer, &notes);
     let mut reporter = Reporter { types, tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
-    let report = report(&mut reporter);
+    let report = report(&mut reporter, &notes);
     reporter.budget.note("listing tasks", &notes);
     reporter.names.note(&notes);
     tasks.note(&notes);
@@ -54,7 +54,7 @@ pub fn async_chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncRepor
 }
 
 /// Makes the report.
-fn report(reporter: &mut Reporter<'_>) -> AsyncReport {
+fn report(reporter: &mut Reporter<'_>, notes: &Collector) -> AsyncReport {
     let mut totals = reporter.graph.totals;
     let mut kept: Vec<(Path, AsyncRoot)> = Vec::new();
     let mut known: Map<NodeIndex, Option<AsyncRoot>> = Map::default();
@@ -81,7 +81,7 @@ fn report(reporter: &mut Reporter<'_>) -> AsyncReport {
     let tasks = reporter.query.lists_tasks().then(|| reporter.task_list());
     totals.unobserved = reporter.unobserved();
     let (tree, trees) = if reporter.query.merge {
-        let (rows, all) = tree(reporter, &kept, top_or_all(reporter.query.top));
+        let (rows, all) = tree(reporter, &kept, top_or_all(reporter.query.top), notes);
         (Some(rows), all)
     } else {
         (None, 0)

@@ -24,8 +24,8 @@ pub(super) fn queued(tasks: &Tasks, queues: &[(Addr, Addr)], notes: &Collector) 
 
 struct Reader<'t> {
     tasks: &'t Tasks,
-    /// By the type of an item: the field that refers to the task, box or delegate that the item runs.
-    targets: Map<Addr, Option<FieldAt>>,
+    /// By the type of an item: the fields that may refer to the task, box or delegate that the item runs.
+    targets: Map<Addr, Vec<FieldAt>>,
 }
 
 impl Reader<'_> {
@@ -40,7 +40,10 @@ impl Reader<'_> {
         }
         let library = self.tasks.library();
         let mt = library.method_table(item)?;
-        let target = *self.targets.entry(mt).or_insert_with(|| library.types().field_at(mt, "_state|_callback|m_action").ok());
-        resolve(library.reference(item, target?)?)
+        let fields =
+            || ["_state", "_callback", "m_action"].into_iter().filter_map(|name| library.types().field_at(mt, name).ok()).collect();
+        let targets = self.targets.entry(mt).or_insert_with(fields);
+        // The state object of a callback is often null or an object of the program; the callback itself may then lead to the task.
+        targets.iter().find_map(|target| resolve(library.reference(item, *target)?))
     }
 }

@@ -4,7 +4,7 @@ use super::graph::{NodeIndex, NodeKind};
 use super::paths::Path;
 use super::reporter::{FrameKey, Reporter};
 use crate::base::hash::{Map, Set};
-use crate::base::{Count, len64};
+use crate::base::{Collector, Count, NoteKind, len64};
 use crate::model::{AsyncRoot, AsyncRow};
 
 /// Maximum depth of a tree.
@@ -17,7 +17,7 @@ type Level = (u32, Vec<NodeIndex>);
 
 /// Merges `paths` into one tree for each kind and label of root. Returns the `top` trees with the most chains, in descending order, and the
 /// total number of trees.
-pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top: usize) -> (Vec<AsyncRow>, usize) {
+pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top: usize, notes: &Collector) -> (Vec<AsyncRow>, usize) {
     let mut groups: Map<(crate::model::AsyncRootKind, crate::base::Name), (u64, Vec<usize>)> = Map::default();
     for (i, (_, root)) in paths.iter().enumerate() {
         let group = groups.entry((root.kind, root.label.clone())).or_default();
@@ -29,7 +29,7 @@ pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top
     let total = groups.len();
     let kept: Set<NodeIndex> = paths.iter().flat_map(|(path, _)| path.nodes.iter().copied()).collect();
     let mut written: Set<NodeIndex> = Set::default();
-    let mut rows = Vec::new();
+    let (mut rows, mut cut) = (Vec::new(), false);
     for ((kind, label), (_, members)) in groups.into_iter().take(top) {
         let of: Vec<&(Path, AsyncRoot)> = members.iter().filter_map(|i| paths.get(*i)).collect();
         let objects: Set<_> = of.iter().filter_map(|(_, root)| root.object).collect();
@@ -51,12 +51,17 @@ pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top
         while let Some((depth, nodes)) = stack.pop() {
             let fresh: Vec<NodeIndex> = nodes.iter().copied().filter(|n| written.insert(*n)).collect();
             rows.push(row(reporter, depth, &nodes, fresh.is_empty()));
+            let graph = reporter.graph;
+            let mut next = fresh.iter().flat_map(|n| graph.waiters(*n)).filter(|n| kept.contains(n)).peekable();
             if depth < MAX_DEPTH {
-                let graph = reporter.graph;
-                let next = fresh.iter().flat_map(|n| graph.waiters(*n)).filter(|n| kept.contains(n));
                 push(reporter, depth.saturating_add(1), next, &mut stack);
+            } else {
+                cut |= next.peek().is_some();
             }
         }
+    }
+    if cut {
+        notes.add(NoteKind::LimitHit, None, format!("the trees of chains show only the first {MAX_DEPTH} levels"));
     }
     (rows, total)
 }

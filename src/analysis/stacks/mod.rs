@@ -13,6 +13,7 @@ use super::ExceptionReader;
 use super::locks::thread_locks;
 use super::tiers::Tiers;
 use crate::base::hash::Map;
+use crate::base::missed::watched;
 use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, glob, is_framework_method, len64};
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
@@ -22,7 +23,8 @@ use crate::model::{
 };
 use crate::session::{ArgumentReader, Error, Heap, Namer, Runtime, SourceLines, ThreadStack, argument_bytes};
 use crate::stack::code::CodeOrigin;
-use crate::stack::gc_info::FrameSlot;
+use crate::stack::frames::ProtectedFrame;
+use crate::stack::gc_info::{FrameSlot, Location};
 use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, ManagedFrame, Part, RuntimeFrame, Walk};
 pub(crate) use fail_fast::{FailFast, fail_fast};
@@ -315,10 +317,22 @@ impl<'r> Reporter<'r> {
 
     fn frames(&mut self, stack: &ThreadStack<'_>) -> Vec<StackFrameModel> {
         let mut out = Vec::with_capacity(stack.walk.frames.len());
-        for frame in &stack.walk.frames {
-            let model = match frame {
-                Frame::Managed(frame) => self.managed(&stack.walk, frame),
-                Frame::Runtime(frame) => self.runtime_frame(frame),
+        let mut protected =
+            stack.walk.protected.iter().filter_map(|frame| self.protected(frame)).collect::<Vec<_>>().into_iter().peekable();
+        let mut frames = stack.walk.frames.iter().peekable();
+        loop {
+            let at = frames.peek().map(|frame| match frame {
+                Frame::Managed(frame) => frame.sp,
+                Frame::Runtime(frame) => frame.frame.address,
+            });
+            // Frames of native code are where they are on the stack.
+            let model = match protected.next_if(|inner| at.is_none_or(|at| inner.sp < at)) {
+                Some(inner) => inner,
+                None => match frames.next() {
+                    Some(Frame::Managed(frame)) => self.managed(&stack.walk, frame),
+                    Some(Frame::Runtime(frame)) => self.runtime_frame(frame),
+                    None => break,
+                },
             };
             let texts = [&model.method, &model.display, &model.module, &model.file];
             let bytes = texts.into_iter().flatten().fold(PLAIN, |n, t| n.saturating_add(len64(t.len())));
@@ -396,6 +410,30 @@ impl<'r> Reporter<'r> {
         }
     }
 
+    /// A frame of native code that protects references. `None` for what only looks like one and has no references.
+    fn protected(&mut self, frame: &ProtectedFrame) -> Option<StackFrameModel> {
+        let memory = self.runtime.memory();
+        let slot = |at: Addr| {
+            let value = memory.word(at).ok();
+            let location = Location::Register { number: u8::MAX, place: Some(at) };
+            // What only looks like a frame may hold any values.
+            let interior = frame.interior || !frame.listed;
+            let root = self.slot(&FrameSlot { location, value, interior, pinned: false }, None).filter(|_| value != Some(0))?;
+            Some(StackRootModel { precise: frame.listed, interior: frame.interior, ..root })
+        };
+        // Dumps without a heap have only the objects to which frames of methods refer.
+        let (roots, missed) = watched(|| self.listed(frame.each().filter_map(slot)));
+        if memory.has_lost(&missed) {
+            missed.tell();
+        }
+        (frame.listed || !roots.is_empty()).then(|| StackFrameModel {
+            frame_type: Some(self.frame_type(&ProtectedFrame::NAME.into())),
+            address: Some(frame.address),
+            roots: Some(roots),
+            ..StackFrameModel::new(StackFrameKind::Runtime, frame.address)
+        })
+    }
+
     fn frame_type(&mut self, name: &Arc<str>) -> Name {
         self.frame_types.entry(Arc::clone(name)).or_insert_with(|| Name::from(&**name)).clone()
     }
@@ -438,13 +476,14 @@ impl<'r> Reporter<'r> {
             Ok(object) if object.is_null() => None,
             object => Some(self.root(format!("[{slot}]"), Some(slot), object.ok(), (false, false, true))),
         };
-        owned.words.iter().for_each(|range| memory.need(*range));
+        let words = [owned.words, frame.passed].into_iter().flatten();
+        words.clone().for_each(|range| memory.need(range));
         let word = |(at, bytes): (Addr, &[u8])| {
             let value = Addr(memory.shape().number(bytes));
             let object = self.containing(value)?;
             Some(self.root(format!("[{at}]"), Some(at), Some(object), (object != value, false, false)))
         };
-        let words = owned.words.into_iter().flat_map(|range| memory.words(range));
+        let words = words.flat_map(|range| memory.words(range));
         self.listed(owned.slots().filter_map(slot).chain(words.filter_map(word)))
     }
 

@@ -37,7 +37,12 @@ impl Collections<'_> {
             let bucket = buckets.data.element(i, buckets.element_bytes);
             let mut at = self.library.reference_at(inner.map_or(bucket, |node| self.within(node, bucket)));
             while let Some(node) = at {
-                if len64(out.items.len()) >= most.min(count) || seen >= MOST {
+                if len64(out.items.len()) >= most.min(count) {
+                    return Ok(Some(out));
+                }
+                // The nodes of a damaged dictionary may form a cycle.
+                if seen >= MOST || !self.afford(1) {
+                    out.cut = true;
                     return Ok(Some(out));
                 }
                 seen = seen.saturating_add(1);

@@ -1,7 +1,7 @@
 //! Hash tables: `Dictionary`, `HashSet`, `Hashtable`, `ConditionalWeakTable`.
 
 use super::{Collections, Contents, Item, Read, there};
-use crate::base::Addr;
+use crate::base::{Addr, len64};
 use crate::model::ContainerKind;
 
 impl Collections<'_> {
@@ -10,7 +10,8 @@ impl Collections<'_> {
         let used = there!(self.number(object, fields.count));
         let free = there!(self.number(object, fields.free));
         let entries = self.array_of(object, fields.entries);
-        let mut out = Contents::new(kind, used.saturating_sub(free), Some(entries.as_ref().map_or(0, |e| e.length)));
+        let capacity = self.capacity_of(object, fields.entries, entries.as_ref());
+        let mut out = Contents::new(kind, used.saturating_sub(free), capacity);
         let Some(entries) = entries.filter(|_| most > 0) else { return Ok(Some(out)) };
         let (entry, member);
         let (next, key, value) = if kind == ContainerKind::HashSet {
@@ -21,7 +22,11 @@ impl Collections<'_> {
             (entry.next, Some(&entry.key), &entry.value)
         };
         for i in 0..used.min(entries.length) {
-            if u64::try_from(out.items.len()).unwrap_or(u64::MAX) >= most || !self.afford(1) {
+            if len64(out.items.len()) >= most {
+                break;
+            }
+            if !self.afford(1) {
+                out.cut = true;
                 break;
             }
             let at = entries.data.element(i, entries.element_bytes);
@@ -44,7 +49,11 @@ impl Collections<'_> {
         let mut out = Contents::new(ContainerKind::Hashtable, count, Some(shape.length));
         let bucket = self.layouts().bucket.of(self.types(), shape.element)?;
         for i in 0..shape.length {
-            if u64::try_from(out.items.len()).unwrap_or(u64::MAX) >= most.min(count) || !self.afford(1) {
+            if len64(out.items.len()) >= most.min(count) {
+                break;
+            }
+            if !self.afford(1) {
+                out.cut = true;
                 break;
             }
             let at = shape.data.element(i, shape.element_bytes);
@@ -76,7 +85,7 @@ impl Collections<'_> {
                 continue;
             }
             out.count = out.count.saturating_add(1);
-            if u64::try_from(out.items.len()).unwrap_or(u64::MAX) < most {
+            if len64(out.items.len()) < most {
                 let key = self.object_at(handle);
                 out.items.push(Item { key: Some(key), value: None });
             }

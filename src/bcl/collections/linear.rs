@@ -23,7 +23,7 @@ impl Collections<'_> {
         let count = there!(self.number(object, fields.size));
         let shape = self.array_of(object, fields.items);
         let length = shape.as_ref().map_or(0, |s| s.length);
-        let mut out = Contents::new(kind, count, Some(length));
+        let mut out = Contents::new(kind, count, self.capacity_of(object, fields.items, shape.as_ref()));
         let used = 0..count.min(length);
         out.items = if kind == ContainerKind::Stack {
             self.elements(shape.as_ref(), used.rev(), most)
@@ -39,7 +39,7 @@ impl Collections<'_> {
         let head = there!(self.number(object, fields.head));
         let shape = self.array_of(object, fields.array);
         let length = shape.as_ref().map_or(0, |s| s.length);
-        let mut out = Contents::new(ContainerKind::Queue, count, Some(length));
+        let mut out = Contents::new(ContainerKind::Queue, count, self.capacity_of(object, fields.array, shape.as_ref()));
         let place = |i: u64| head.checked_add(i)?.checked_rem(length);
         out.items = self.elements(shape.as_ref(), (0..count.min(length)).map_while(place), most);
         Ok(Some(out))
@@ -49,7 +49,7 @@ impl Collections<'_> {
         let fields = self.layouts().heap.of(self.types(), mt)?;
         let count = there!(self.number(object, fields.size));
         let shape = self.array_of(object, fields.nodes);
-        let mut out = Contents::new(ContainerKind::PriorityQueue, count, Some(shape.as_ref().map_or(0, |s| s.length)));
+        let mut out = Contents::new(ContainerKind::PriorityQueue, count, self.capacity_of(object, fields.nodes, shape.as_ref()));
         if let Some(shape) = shape.filter(|_| count > 0 && most > 0) {
             let pair = self.layouts().pair_of_heap.of(self.types(), shape.element)?;
             for i in 0..count.min(most).min(shape.length) {
@@ -64,7 +64,7 @@ impl Collections<'_> {
         let fields = self.layouts().sorted_list.of(self.types(), mt)?;
         let count = there!(self.number(object, fields.size));
         let (keys, values) = (self.array_of(object, fields.keys), self.array_of(object, fields.values));
-        let mut out = Contents::new(ContainerKind::SortedList, count, Some(keys.as_ref().map_or(0, |s| s.length)));
+        let mut out = Contents::new(ContainerKind::SortedList, count, self.capacity_of(object, fields.keys, keys.as_ref()));
         let element = |shape: &Option<ArrayShape>, i: u64| shape.as_ref().filter(|s| i < s.length).map(|s| self.element(s, i));
         let length = keys.as_ref().map_or(0, |s| s.length);
         out.items.extend((0..count.min(most).min(length)).map(|i| Item { key: element(&keys, i), value: element(&values, i) }));
@@ -109,7 +109,8 @@ impl Collections<'_> {
 
     pub(super) fn lazy(&self, object: Addr, mt: Addr, most: u64) -> Read<Contents> {
         let fields = self.layouts().lazy.of(self.types(), mt)?;
-        let made = self.library.reference(object, fields.state).is_none();
+        // The state is null once the value exists.
+        let made = there!(self.library.word(object, fields.state)) == 0;
         let mut out = Contents::new(ContainerKind::Lazy, u64::from(made), None);
         if made && most > 0 {
             out.items.push(Item { key: None, value: Some(Self::in_object(&fields.value, object)) });

@@ -215,6 +215,12 @@ impl<'l> Collections<'l> {
         self.library.array(self.library.reference(object, field)?)
     }
 
+    /// The capacity of a collection that keeps its elements in `array`, the array that a field refers to: 0 if the field is null, `None` if the
+    /// field or the array is not in the dump.
+    fn capacity_of(&self, object: Addr, field: FieldAt, array: Option<&ArrayShape>) -> Option<u64> {
+        array.map(|shape| shape.length).or_else(|| self.library.word(object, field).filter(|at| *at == 0))
+    }
+
     /// Address of a field of the structure at `at`. Field offsets in a structure are relative to its boxed form.
     fn within(&self, field: FieldAt, at: Addr) -> Addr {
         at.plus(field.offset.saturating_sub(self.types().pointer_bytes()))

@@ -110,7 +110,8 @@ impl Plan {
         let is = |kind| kinds.is(kind);
         let field = |names| types.field_at(method_table, names).ok();
         let next = match () {
-            () if is(AsyncType::Delegate) => field("_target"),
+            // The second name is that of NativeAOT up to .NET 10.
+            () if is(AsyncType::Delegate) => field("_target|_firstParameter"),
             () if is(AsyncType::ContinueWith) => field("m_task"),
             () if is(AsyncType::AwaitContinuation) => field("m_action"),
             () if is(AsyncType::ContinuationWrapper) => field("_continuation"),

@@ -36,7 +36,15 @@ pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<Debu
     types.whole = sections.whole;
     let mut found = false;
     let mut units = DebugInfo::new(info, LittleEndian).units();
-    while let Ok(Some(header)) = units.next() {
+    loop {
+        let header = match units.next() {
+            Ok(Some(header)) => header,
+            Ok(None) => break,
+            Err(_) => {
+                types.whole = false;
+                break;
+            }
+        };
         let bytes = abbreviation_bytes(abbreviations, header.debug_abbrev_offset().0);
         if !types.budget.bytes(len64(bytes.unwrap_or(MAX_ABBREVIATIONS)).saturating_mul(READS_OF_A_BYTE)) {
             break;
@@ -45,10 +53,18 @@ pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<Debu
             types.whole = false;
             continue;
         }
-        let Ok(table) = header.abbreviations(&DebugAbbrev::new(abbreviations, LittleEndian)) else { continue };
-        let Ok(mut entries) = header.entries_raw(&table, None) else { continue };
+        // A unit that cannot be read may describe managed code.
+        let Ok(table) = header.abbreviations(&DebugAbbrev::new(abbreviations, LittleEndian)) else {
+            types.whole = false;
+            continue;
+        };
         let mut root = DebuggingInformationEntry::null();
-        if !entries.read_entry(&mut root).is_ok_and(|is_entry| is_entry) {
+        let entries = header.entries_raw(&table, None).and_then(|mut entries| Ok((entries.read_entry(&mut root)?, entries)));
+        let Ok((is_entry, entries)) = entries else {
+            types.whole = false;
+            continue;
+        };
+        if !is_entry {
             continue;
         }
         let base = match root.attr_value(constants::DW_AT_str_offsets_base) {

@@ -8,6 +8,7 @@
 //! No NativeAOT program for Windows was available for tests: see `docs/internals/native-aot.md#not-measured`.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 
@@ -175,8 +176,10 @@ impl File {
             section.checked_add(at.offset.into())
         };
         let (mut objects, mut functions) = (Vec::new(), Vec::new());
-        let publics = self.pdb.global_symbols().ok();
-        let mut publics = publics.iter().flat_map(|table| table.iter().iterator().map_while(Result::ok));
+        // Whether a part of the symbols cannot be read, or there are too many object files.
+        let cut = Cell::new(false);
+        let publics = self.pdb.global_symbols().inspect_err(|_| cut.set(true)).ok();
+        let mut publics = publics.iter().flat_map(|table| table.iter().iterator().map_while(|symbol| known(symbol, &cut)));
         while let Some(symbol) = publics.next().filter(|_| names.budget.steps(1)) {
             if symbol.raw_kind() == PUBLIC
                 && let Ok(SymbolData::Public(public)) = symbol.parse()
@@ -186,11 +189,12 @@ impl File {
             }
         }
         let debug = self.pdb.debug_information().ok()?;
-        let modules = debug.modules().ok()?.iterator().map_while(Result::ok);
-        for module in modules.take(MAX_OBJECT_FILES) {
-            let Ok(Some(info)) = self.pdb.module_info(&module) else { continue };
-            let Ok(symbols) = info.symbols() else { continue };
-            for symbol in symbols.iterator().map_while(Result::ok) {
+        let mut modules = debug.modules().ok()?.iterator().map_while(|module| known(module, &cut));
+        for module in modules.by_ref().take(MAX_OBJECT_FILES) {
+            // Some object files have no symbols.
+            let Some(info) = known(self.pdb.module_info(&module), &cut).flatten() else { continue };
+            let Some(symbols) = known(info.symbols(), &cut) else { continue };
+            for symbol in symbols.iterator().map_while(|symbol| known(symbol, &cut)) {
                 if !names.budget.steps(1) {
                     break;
                 }
@@ -203,7 +207,8 @@ impl File {
                 }
             }
         }
-        NativeSymbols::of_pdb((names.text, names.budget), bias, objects, functions)
+        let cut = cut.get() || modules.next().is_some();
+        NativeSymbols::of_pdb((names.text, names.budget, cut), bias, objects, functions)
     }
 
     /// The types, with their fields and the locations of their static fields. `None` if the PDB has no class.
@@ -216,6 +221,11 @@ impl File {
         types.whole = placed.is_some();
         (!types.classes.is_empty()).then_some(types)
     }
+}
+
+/// The value; `None`, and `cut` is set, if it cannot be read.
+fn known<T>(value: pdb2::Result<T>, cut: &Cell<bool>) -> Option<T> {
+    value.inspect_err(|_| cut.set(true)).ok()
 }
 
 /// Copied symbol names.

@@ -101,15 +101,15 @@ impl NativeSymbols {
     }
 
     /// Builds the symbols of a PDB. `names` contains the names as on Unix, already charged to `budget`. An object has a value and the
-    /// offset of its name; a function has a value, a size, and the offset of its name.
+    /// offset of its name; a function has a value, a size, and the offset of its name. `cut` means that some symbols were not read.
     #[cfg(feature = "minidump")]
     pub(super) fn of_pdb(
-        (names, budget): (Vec<u8>, Budget),
+        (names, budget, cut): (Vec<u8>, Budget, bool),
         bias: u64,
         objects: Vec<(u64, u32)>,
         functions: Vec<(u64, u64, u32)>,
     ) -> Option<NativeSymbols> {
-        NativeSymbols::sorted((Names::Copied(names), budget, false), bias, objects, functions)
+        NativeSymbols::sorted((Names::Copied(names), budget, cut), bias, objects, functions)
     }
 
     fn sorted(

@@ -271,7 +271,12 @@ impl Metadata {
         let indirect = self.table(pointers).rows > 0;
         let rows = self.table(if indirect { pointers } else { table }).rows;
         let Some(first) = self.cell(owner, rid, column) else { return Vec::new() };
-        let next = rid.checked_add(1).and_then(|r| self.cell(owner, r, column)).unwrap_or(u32::MAX);
+        // The list of the last row ends with the table. If the next row is not in the dump, the end is unknown.
+        let next = match rid.checked_add(1).filter(|next| *next <= self.table(owner).rows) {
+            Some(next) => self.cell(owner, next, column),
+            None => Some(u32::MAX),
+        };
+        let Some(next) = next else { return Vec::new() };
         let list = (first.max(1)..next.min(rows.saturating_add(1))).take(MOST);
         list.filter_map(|r| if indirect { self.cell(pointers, r, 0) } else { Some(r) }).collect()
     }

@@ -118,6 +118,21 @@ fn a_small_blob_is_read_in_both_forms() {
     }
 }
 
+/// The fields of a type end where those of the next type begin. If the row of the next type is not in the dump, the end is unknown.
+#[test]
+fn a_list_whose_end_is_unknown_is_empty() {
+    let blob = small("#~", false);
+    let m = Metadata::open(source(blob)).unwrap();
+    let last = m.table(TYPE_DEF).rows;
+    assert_eq!((m.fields_of(last), m.fields_of(last - 1)), (vec![2], vec![1]));
+    // As if the dump ended within the table of types.
+    let mut cut = Metadata::open(source(small("#~", false))).unwrap();
+    let of_types = cut.tables[TYPE_DEF];
+    let end = of_types.at + u64::from(last - 1) * of_types.width;
+    cut.source = source(small("#~", false)[..end as usize].to_vec());
+    assert_eq!((cut.fields_of(last - 1), cut.methods_of(last - 1)), (vec![], vec![]));
+}
+
 #[test]
 fn unsorted_tables_have_the_same_rows() {
     let mut blob = small("#~", false);

@@ -155,8 +155,11 @@ fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegis
             let value = Fields::new(desc, shape.endian).word(at, shape.ptr);
             match value.is_some_and(|value| address(value) || has_no_text(value)) {
                 true => blank_but(desc, &[(0, 4), (code, 4), (at, word)]),
-                // The code is zeroed as well, because readers would otherwise report the zeroed address as the fault address 0.
-                false => blank_but(desc, &[(0, 4)]),
+                // The note ends before the address: readers would otherwise report a zeroed address as the fault address 0.
+                false => {
+                    blank_but(desc, &[(0, 4), (code, 4)]);
+                    desc.truncate(from(at));
+                }
             }
         }
         NT_AUXV => {
@@ -183,4 +186,26 @@ fn trim_note(dump: &DumpFile, redacted: bool, out: &mut Out) -> Result<(), Write
         desc.u64(u64::from(flags_of(region)));
     }
     note(out, TRIM_OWNER, NT_TRIM, &desc.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_cause_of_a_signal_stays_if_its_address_is_text() {
+        let address = |value: u64| value == 0x7f00_0000_1000;
+        let redacted = |value: u64| {
+            let mut desc = vec![0; 128];
+            desc[0] = 11;
+            desc[8] = 1;
+            desc[16..24].copy_from_slice(&value.to_le_bytes());
+            redact_note(NT_SIGINFO, &mut desc, Shape::LE64, &address);
+            let fields = Fields::new(&desc, Shape::LE64.endian);
+            [fields.u32(0).map(u64::from), fields.u32(8).map(u64::from), fields.u64(16)]
+        };
+        assert_eq!(redacted(0x7f00_0000_1000), [Some(11), Some(1), Some(0x7f00_0000_1000)]);
+        // Readers report no address, rather than the address 0 or another cause.
+        assert_eq!(redacted(u64::from_le_bytes(*b"password")), [Some(11), Some(1), None]);
+    }
 }

@@ -31,9 +31,9 @@ struct Copy<'a, 'r> {
     left: u64,
     /// Number of bytes of strings that may still be copied, limited for the same reason as `left`.
     strings_left: u64,
-    /// For each thread, the place in the copy for the file offset of the thread's stack (`Rva`), and the address of the stack. The `Rva` is
-    /// written when the ranges have been placed.
-    stacks: Vec<(u64, u64)>,
+    /// For each thread, the offset in the copy of the size and file offset of its stack (`DataSize`, `Rva`), which are patched once the ranges are
+    /// placed, and the address and size of its stack.
+    stacks: Vec<(u64, u64, u32)>,
 }
 
 pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<RedactRegisters<'_>>) -> Result<Layout, WriteError> {
@@ -100,12 +100,14 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         copy.out.u64(range.start.0);
         copy.out.u64(range.len);
     }
-    for (at, stack) in &copy.stacks {
-        // An offset of 4 GiB or more does not fit in 32 bits. The `Rva` is then 0, and readers find the stack in the memory list.
+    for (at, stack, size) in &copy.stacks {
+        // If the copy does not have the whole stack, or its offset is 4 GiB or more, which does not fit, the record has no contents: a reader
+        // would take other bytes of the file for the stack. Readers of this copy use the memory list.
         let last = placed.partition_point(|r| r.start.0 <= *stack).checked_sub(1).and_then(|i| placed.get(i));
-        let inside = last.filter(|r| stack.saturating_sub(r.start.0) < r.len);
-        let offset = inside.and_then(|r| u32::try_from(r.offset.saturating_add(stack.saturating_sub(r.start.0))).ok());
-        copy.out.patch32(*at, offset.unwrap_or(0));
+        let whole = last.filter(|r| stack.saturating_sub(r.start.0).saturating_add(u64::from(*size)) <= r.len);
+        let offset = whole.and_then(|r| u32::try_from(r.offset.saturating_add(stack.saturating_sub(r.start.0))).ok());
+        copy.out.patch32(*at, offset.map_or(0, |_| *size));
+        copy.out.patch32(at.saturating_add(4), offset.unwrap_or(0));
     }
     copy.out.patch(HEADER, &directory.bytes);
     copy.out.patch32(8, count);
@@ -200,8 +202,8 @@ impl Copy<'_, '_> {
         let Some(list) = self.list(stream::THREADS, ENTRY, "thread list")? else { return Ok(None) };
         for (at, record) in &list.records {
             let record = Fields::new(record, self.out.endian);
-            if let Some(stack) = record.u64(24) {
-                self.stacks.push((at.saturating_add(36), self.from.addr(stack).0));
+            if let (Some(stack), Some(size)) = (record.u64(24), record.u32(32)) {
+                self.stacks.push((at.saturating_add(32), self.from.addr(stack).0, size));
             }
             self.context(at.saturating_add(40), record.u32(40), record.u32(44))?;
         }

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 
 use super::super::fields::RecordFields;
 use super::super::{Gc, HeapId};
-use crate::base::{Addr, AddrRange, PAGE, PtrSize, Shape, len64};
+use crate::base::{Addr, AddrRange, PAGE, PtrSize, Shape, len64, ranges};
 use crate::data::{Field, GCDynamicData, GCHeap, Source, Structure, Word};
 use crate::memory::{Image, ReadError};
 
@@ -59,6 +59,11 @@ impl<'g> Search<'g> {
         self.gc.facts.oldest()
     }
 
+    /// The parts of the image with variables: what is writable after relocation.
+    fn variables(&self) -> Vec<AddrRange> {
+        ranges::subtract(&ranges::union(self.image.writable.clone(), 0), &ranges::union(self.image.relocated.clone(), 0))
+    }
+
     /// `len` bytes at `at`, as a candidate. They are not marked as read: see [`Search::keep`].
     pub(super) fn peek(&self, at: Addr, len: u64) -> Option<Raw<'g>> {
         let memory = &self.gc.memory;
@@ -75,7 +80,7 @@ impl<'g> Search<'g> {
     /// The nonzero words of the GC's variables.
     pub(super) fn words(&self) -> impl Iterator<Item = (Addr, u64)> + 'g {
         let gc = self.gc;
-        self.image.writable.iter().flat_map(|range| gc.memory.set_words(*range))
+        self.variables().into_iter().flat_map(|range| gc.memory.set_words(range))
     }
 
     /// A field of an entry of a dynamic data table.
@@ -118,7 +123,7 @@ impl<'g> Search<'g> {
     fn searched(&self) -> impl Iterator<Item = AddrRange> + '_ {
         let table = self.records.dynamic_size.saturating_mul(self.gc.facts.total_generations);
         let heap = move |h: &HeapId| Some(AddrRange::new(h.address?, h.address?.plus(self.heap_size()?.saturating_add(table))));
-        self.image.writable.iter().copied().chain(self.gc.facts.heaps.iter().filter_map(heap))
+        self.variables().into_iter().chain(self.gc.facts.heaps.iter().filter_map(heap))
     }
 
     /// A searched range that is not completely in the dump.
@@ -128,8 +133,8 @@ impl<'g> Search<'g> {
 
     /// A page of the image that is only partly in the dump. Whole pages that were never written are missing in every heap dump.
     pub(super) fn torn(&self) -> Option<AddrRange> {
-        self.image.writable.iter().find_map(|range| {
-            let ends = self.gc.memory.stretches(*range).flat_map(|(at, bytes)| [at, at.plus(len64(bytes.len()))]);
+        self.variables().into_iter().find_map(|range| {
+            let ends = self.gc.memory.stretches(range).flat_map(|(at, bytes)| [at, at.plus(len64(bytes.len()))]);
             let torn = |at: &Addr| *at != range.start && *at != range.end && self.gc.memory.is_torn(*at);
             ends.filter(torn).map(|at| AddrRange::new(at.align_down(PAGE), at.align_down(PAGE).plus(PAGE))).next()
         })

@@ -67,7 +67,9 @@ fn thread_columns<'r>(waits: bool, allocated: bool, heaps: bool) -> Columns<'r, 
 
 impl Report for ThreadsReport {
     fn page(&mut self, to: &mut Paging) {
+        let crashed = self.threads.iter().find(|t| t.crashed).cloned();
         self.not_listed = to.whole_list("threads", &mut self.threads, &thread_columns(false, false, false));
+        self.crashed_not_listed = crashed.filter(|_| self.threads.iter().all(|t| !t.crashed)).map(Box::new);
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
@@ -89,7 +91,7 @@ impl Report for ThreadsReport {
         if let Some(suspension) = &self.suspension {
             to.line(format!("A suspension of all threads is under way: {}", suspension.words()));
         }
-        for t in self.threads.iter().filter(|t| t.crashed) {
+        for t in self.threads.iter().filter(|t| t.crashed).chain(self.crashed_not_listed.as_deref()) {
             let id = t.managed_id.map_or_else(|| "?".into(), |n| n.to_string());
             let os = t.os_id.map_or_else(|| "?".into(), |n| n.to_string());
             let Some(exception) = &t.exception else {

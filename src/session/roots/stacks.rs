@@ -20,9 +20,13 @@ use crate::heapgraph::{FrameIndex, Origin, RawRoot, RootFlags, RootFrame, RootTh
 use crate::memory::Memory;
 use crate::model::{CoverageKind, RootCoverageModel, RootKind};
 use crate::session::{Heap, Namer, ThreadStack};
+use crate::stack::frames::ProtectedFrame;
 use crate::stack::gc_info::{FrameSlot, Location};
 use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, Lack, Walk};
+
+/// Why references that native code protects may be missing.
+const UNDESCRIBED: &str = "the descriptor does not describe the references that native code of the runtime protects";
 
 /// Adds the references that the frames of `threads` hold. Where the references are unknown, adds the words that point to objects.
 ///
@@ -49,10 +53,12 @@ pub(super) fn frame_roots(
         methods: runtime.scoped(&notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok()),
         names: Map::default(),
         allocators: Map::default(),
+        native: ProtectedFrame::NAME.into(),
         stacks: ThreadStacks::new(runtime.file()),
         scans: Scans::new(heap, budget),
         reasons: BTreeMap::new(),
         words: 0,
+        unlisted: 0,
         doubtful: 0,
         whole: 0,
         wanted: [options.wants(RootKind::Stack), options.wants(RootKind::Register)],
@@ -72,17 +78,26 @@ pub(super) fn frame_roots(
         doubts.add(Missing::Stacks, *at, format!("{reason}{times}"));
         reasons.push(reason.clone());
     }
+    let described = walker.describes_protected();
+    if !described {
+        notes.add(Missing::Stacks, None, UNDESCRIBED);
+    }
     let words = (reader.words > 0).then(|| "arguments of calls that the runtime was preparing are conservative roots".to_string());
+    let unlisted = (reader.unlisted > 0).then(|| {
+        "the list of references that native code protects is not in the dump: what looks like one is a root if it points to an object"
+            .to_string()
+    });
     let cover = |kind: RootKind| {
         let missing = reader.scans.lacks.missing(kind);
         if !missing.is_empty() {
             notes.add(Missing::Stacks, None, format!("roots of kind {kind}: {}", missing.join("; ")));
         }
+        let undescribed = (!described && kind == RootKind::Stack).then(|| UNDESCRIBED.to_string());
         let all: Vec<String> = {
-            let words = words.iter().filter(|_| kind == RootKind::Stack);
-            missing.iter().chain(&reasons).chain(words).cloned().collect()
+            let words = words.iter().chain(&unlisted).filter(|_| kind == RootKind::Stack);
+            missing.iter().chain(&undescribed).chain(&reasons).chain(words).cloned().collect()
         };
-        let coverage = match (missing.is_empty(), all.is_empty()) {
+        let coverage = match (missing.is_empty() && undescribed.is_none(), all.is_empty()) {
             (true, true) => CoverageKind::Complete,
             (true, false) => CoverageKind::Conservative,
             (false, _) if reader.whole == 0 && roots.roots.iter().all(|r| !r.kind.is_of_stacks()) => CoverageKind::Unavailable,
@@ -108,12 +123,16 @@ struct Reader<'h> {
     names: Map<Addr, Arc<str>>,
     /// The loader allocators that the code of a method keeps alive, by MethodDesc and the contexts that may determine the method's generic instance.
     allocators: Map<(Addr, Vec<GenericContext>), Arc<[Addr]>>,
+    /// The name of the frames in which native code protects references.
+    native: Arc<str>,
     stacks: ThreadStacks<'h>,
     scans: Scans<'h>,
     /// Why parts of stacks are scanned, with the number of times and the first place.
     reasons: BTreeMap<String, (u64, Option<Addr>)>,
     /// Number of roots among words that the runtime's frames own.
     words: u64,
+    /// Number of roots among words of what looks like references that native code protects.
+    unlisted: u64,
     /// Number of roots among words of stack parts whose references are unknown.
     doubtful: u64,
     /// Number of threads without gaps.
@@ -141,7 +160,8 @@ impl Reader<'_> {
                 Frame::Runtime(f) => {
                     // The walk has already reported failed reads.
                     let Some(owned) = f.reports.then(|| self.walker.owned(&f.frame).ok()).flatten() else { continue };
-                    if let Some(range) = owned.words.filter(|_| self.wants(RootKind::Stack)) {
+                    let wanted = self.wants(RootKind::Stack);
+                    for range in [owned.words, f.passed].into_iter().filter(|_| wanted).flatten() {
                         self.heap.memory().need(range);
                         self.words = self.words.saturating_add(self.scans.words((thread, range), self.index, roots));
                     }
@@ -156,6 +176,20 @@ impl Reader<'_> {
                         self.slot(&FrameSlot { location, value, interior: false, pinned: false }, at, roots);
                     }
                 }
+            }
+        }
+        let wanted = self.wants(RootKind::Stack);
+        for frame in stack.walk.protected.iter().filter(|_| wanted) {
+            if !frame.listed {
+                // The frame may be stale, and so may its references.
+                self.unlisted = self.unlisted.saturating_add(self.scans.words((thread, frame.slots), self.index, roots));
+                continue;
+            }
+            let Some(at) = roots.frames.push(RootFrame { thread, method: Arc::clone(&self.native), register: None }) else { return };
+            for slot in frame.each() {
+                let value = self.heap.memory().word(slot).ok();
+                let location = Location::Register { number: u8::MAX, place: Some(slot) };
+                self.slot(&FrameSlot { location, value, interior: frame.interior, pinned: false }, at, roots);
             }
         }
         if stack.walk.gaps.is_empty() {
@@ -278,9 +312,15 @@ impl Reader<'_> {
             self.scans.lacks.no_stack.bump();
             return;
         };
-        let from = gap.from.unwrap_or(range.start).align_down(8).max(range.start);
-        let range = AddrRange::new(from, gap.to.unwrap_or(range.end).max(from).min(range.end.max(from)));
-        self.scans.range((stack.thread, thread), range, self.index, self.notes, roots);
+        // A thread on its signal stack continues on its original stack, which may be at lower addresses.
+        let own = stack.thread.on_signal_stack().then(|| tried(|| runtime.own_stack_in_use(&self.stacks, stack.thread)));
+        if own == Some(None) && gap.to.is_none_or(|to| !range.contains(to)) {
+            self.scans.lacks.elsewhere.bump();
+        }
+        let [from, to] = [gap.from.map(|at| at.align_down(8)), gap.to];
+        for range in parts_of_gap(from, to, range, own.flatten()).into_iter().flatten() {
+            self.scans.range((stack.thread, thread), range, self.index, self.notes, roots);
+        }
     }
 
     fn name(&mut self, method: Addr) -> Arc<str> {
@@ -288,6 +328,30 @@ impl Reader<'_> {
         let name = || methods.zip(namer.names()).and_then(|(m, types)| m.name(types, method)).map(|n| n.shown().into_owned());
         let name = || name().unwrap_or_else(|| format!("method {method}")).into();
         Arc::clone(self.names.entry(method).or_insert_with(name))
+    }
+}
+
+/// The parts of a stack that belong to a gap. `range` is the stack in use, and `own`, for a thread on its signal stack, the part of the original
+/// stack that follows it.
+fn parts_of_gap(from: Option<Addr>, to: Option<Addr>, range: AddrRange, own: Option<AddrRange>) -> [Option<AddrRange>; 2] {
+    let from = from.unwrap_or(range.start);
+    let begins_in = |part: AddrRange| part.start <= from && from <= part.end;
+    // The end of a part that begins at `start`: where the gap ends, if that is in the part.
+    let end = |part: AddrRange, start: Addr| to.filter(|to| start <= *to && *to <= part.end);
+    let of = |part: AddrRange, start: Addr| AddrRange::new(start, end(part, start).unwrap_or(part.end));
+    match own {
+        Some(own) if begins_in(own) && !begins_in(range) => [Some(of(own, from)), None],
+        Some(own) => {
+            let start = from.clamp(range.start, range.end);
+            // A gap that does not end on the signal stack continues on the original stack.
+            let rest = end(range, start).is_none().then(|| of(own, own.start));
+            [Some(of(range, start)), rest]
+        }
+        None => {
+            let start = from.max(range.start);
+            let end = to.unwrap_or(range.end).max(start).min(range.end.max(start));
+            [Some(AddrRange::new(start, end)), None]
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod context;
 mod helper;
+mod protected;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ use crate::data::{
     InlinedCallFrame, ResumableFrame, SoftwareExceptionFrame, Structure, Thread, TransitionBlock, bind,
 };
 use helper::Helper;
+pub(crate) use protected::ProtectedFrame;
+use protected::{END, ProtectedFrames};
 
 /// The registers that the runtime's `OnHijackTripThread` saves in a `HijackArgs` at a hijacked return: first the registers of the returned value,
 /// then callee-saved registers. .NET 10 added a register for the continuation of an async method.
@@ -194,6 +197,8 @@ pub(crate) struct FrameReader {
     resumable: Option<Bound<ResumableFrame>>,
     hijack: Option<(Bound<HijackFrame>, HijackRegisters)>,
     helper: Option<Helper>,
+    /// The references that native code protects; `None` if the descriptor does not describe them.
+    protected: Option<ProtectedFrames>,
     /// Numbers and offsets of the registers that `CalleeSavedRegisters` holds, and its size.
     callee_saved: Vec<(u8, u64)>,
     callee_saved_size: u64,
@@ -205,8 +210,6 @@ pub(crate) struct FrameReader {
 const STACK_ALIGNMENT: u64 = 16;
 /// Flag bits in `InlinedCallFrame.Datum`.
 const DATUM_MARKS: u64 = 7;
-/// The link that ends the frame chain.
-const END: Addr = Addr(u64::MAX);
 
 impl FrameReader {
     /// The contract that describes the frame chain.
@@ -235,6 +238,7 @@ impl FrameReader {
             resumable: bind!(d, ResumableFrame { TargetContextPtr }).ok(),
             hijack: bind!(d, HijackFrame { ReturnAddress, HijackArgsPtr }).ok().zip(HijackRegisters::bind(d, arch, os)),
             helper: Helper::bind(d),
+            protected: ProtectedFrames::bind(d),
             callee_saved: registers_of::<CalleeSavedRegisters>(d, arch),
             callee_saved_size: CalleeSavedRegisters::size(d).unwrap_or(0),
             argument_bytes: ArgumentRegisters::size(d).unwrap_or(0),
@@ -268,6 +272,16 @@ impl FrameReader {
     /// The address of the frame after `frame`; `None` at the end of the frame chain.
     pub(crate) fn next(&self, bytes: &CodeBytes, frame: &ExplicitFrame) -> Result<Option<Addr>, StackError> {
         followed(frame.address, self.frame.read(bytes, frame.address, Frame::Next)?)
+    }
+
+    /// The lists of references that native code protects; `None` if the descriptor does not describe them.
+    pub(super) const fn protected(&self) -> Option<&ProtectedFrames> {
+        self.protected.as_ref()
+    }
+
+    /// Bytes at the stack pointer of a caller that the argument registers of a prepared call occupy: their home area on Windows.
+    pub(super) fn home_bytes(&self) -> u64 {
+        if (self.arch, self.os) == (Arch::X64, Os::Windows) { self.argument_bytes } else { 0 }
     }
 
     /// The managed caller that `frame` describes; `None` if `frame` does not describe a caller.
@@ -367,7 +381,9 @@ impl FrameReader {
                     && let Some((_, returned)) = registers.iter().find(|(number, _)| *number == 0)
                 {
                     let start = hijack.read(bytes, frame.address, HijackFrame::HijackArgsPtr)?;
-                    roots.words = Some(words(start.plus(*returned), 8));
+                    // A structure of two words is returned in the register that is saved next to the first, except on Windows x64.
+                    let second = if (self.arch, self.os) == (Arch::X64, Os::Windows) { 0 } else { 8 };
+                    roots.words = Some(words(start.plus(*returned), second + 8));
                 }
             }
             _ => {}
@@ -456,6 +472,11 @@ impl ExplicitFrame {
     /// Whether the explicit frame is within the stack frame of its managed caller. The walk meets such a frame again when it unwinds the caller.
     pub(crate) fn is_within_caller(&self) -> bool {
         self.of.role == Role::Inlined
+    }
+
+    /// Whether the frame prepares a call, whose arguments its caller may have passed on the stack.
+    pub(crate) fn passes_arguments(&self) -> bool {
+        self.of.role == Role::Transition
     }
 
     /// Whether the type of the frame is unknown or not read, so that the frame may have a caller that the walk does not find.

@@ -122,6 +122,8 @@ pub const ALL: &[Attack] = &[
     attack("21-attributes", OBJECT, End::Bounded, programs::attributes),
     attack("21-abbreviations", OBJECT, End::Bounded, programs::abbreviations),
     attack("21-units", OBJECT, End::Whole, programs::units),
+    attack("21-one-unit", OBJECT, End::Whole, programs::one_unit),
+    attack("21-cut-units", OBJECT, End::Bounded, programs::cut_units),
     attack("21-handles", HANDLES, End::Bounded, tables::handles),
     attack("21-roots", &["roots", "DUMP", "--no-local-files", "--json", "--top", "3"], End::Bounded, tables::handles),
     attack("21-names", HANDLES, End::Damaged, tables::names),

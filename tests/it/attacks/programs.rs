@@ -161,8 +161,8 @@ fn with_dwarf(file: &mut File, abbreviations: &[u8], info: &[u8]) {
     file.section(".debug_info", PROGBITS, 0, info, 0);
 }
 
-/// Adds a class `X` with a number, and makes it the type of the object in the command line.
-fn with_class(file: &mut File) {
+/// Adds a class `X` with a number, and makes it the type of the object in the command line. `tail` follows its unit.
+fn with_class(file: &mut File, tail: &[u8]) {
     let abbreviations = [
         abbreviation(1, 0x11, true, &[(PRODUCER, STRING)]),
         abbreviation(2, 0x02, true, &[(NAME, STRING), (BYTE_SIZE, DATA1)]),
@@ -174,11 +174,15 @@ fn with_class(file: &mut File) {
     // The offset is after the unit's header.
     let at = 12 + root.len() as u64;
     let entries = [&root[..], b"\x04int\0\x05\x04", b"\x02X\0\x40", b"\x03f\0", &fields(&[(at, 4)]), b"\x08\0\0"].concat();
-    with_dwarf(file, &abbreviations.concat(), &unit(&entries));
+    with_dwarf(file, &abbreviations.concat(), &[&unit(&entries), tail].concat());
 }
 
 /// Makes data symbols: offset of the name, and value. The first is the method table of `X`.
 fn with_symbols(dir: &Path, strings: &[u8], symbols: impl Iterator<Item = (u64, u64)>) -> Vec<u8> {
+    with_units(dir, strings, symbols, &[])
+}
+
+fn with_units(dir: &Path, strings: &[u8], symbols: impl Iterator<Item = (u64, u64)>, tail: &[u8]) -> Vec<u8> {
     let own = b"\0_ZTV1X\0";
     let mut file = File::of(&OWN);
     let symbol = |(name, value)| fields(&[(name, 4), (1, 1), (0, 1), (1, 2), (value, 8), (0, 8)]);
@@ -186,7 +190,7 @@ fn with_symbols(dir: &Path, strings: &[u8], symbols: impl Iterator<Item = (u64, 
     let table: Vec<u8> = [(1, TABLE)].into_iter().chain(others).flat_map(symbol).collect();
     file.section(".symtab", SYMTAB, 0, &table, 3);
     file.section(".strtab", STRTAB, 0, &[own, strings].concat(), 0);
-    with_class(&mut file);
+    with_class(&mut file, tail);
     file.beside(dir)
 }
 
@@ -253,4 +257,14 @@ pub fn units(dir: &Path, part: u64) -> Vec<u8> {
     with_dwarf(&mut file, &[root, vec![0]].concat(), &unit(&[1, 0, 0, 0, 0, 0, 0, 0, 0]).repeat((20_000 / part) as usize));
     file.section(".debug_str", PROGBITS, 0, format!("NetRuntime{}\0", "x".repeat(4_000_000)).as_bytes(), 0);
     file.beside(dir)
+}
+
+/// A unit of managed code.
+pub fn one_unit(dir: &Path, _: u64) -> Vec<u8> {
+    with_units(dir, &[], std::iter::empty(), &[])
+}
+
+/// A unit of managed code, and after it one that claims more bytes than the section has.
+pub fn cut_units(dir: &Path, _: u64) -> Vec<u8> {
+    with_units(dir, &[], std::iter::empty(), &fields(&[(1000, 4), (5, 2)]))
 }

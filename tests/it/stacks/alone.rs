@@ -154,6 +154,22 @@ fn without_tiers(answer: &mut Value) {
     frames.filter_map(|frame| frame.get_mut("tier")).for_each(|tier| *tier = Value::Null);
 }
 
+/// The shaped descriptors do not describe the list of references that native code protects.
+fn without_protected(answer: &mut Value) {
+    let threads = answer.get_mut("threads").and_then(Value::as_array_mut).into_iter().flatten();
+    let frames = threads.filter_map(|t| t.get_mut("frames").and_then(Value::as_array_mut));
+    frames.for_each(|frames| frames.retain(|frame| frame["frame_type"] != "GCFrame"));
+    // In a shaped dump, the words that such frames protect are conservative roots.
+    let is_other = |root: &Value| {
+        let conservative = root["flags"].as_array().is_some_and(|flags| flags.iter().any(|flag| flag == "conservative"));
+        !conservative && !root["label"].as_str().unwrap_or_default().starts_with("GCFrame ")
+    };
+    if let Some(roots) = answer.get_mut("roots").and_then(Value::as_array_mut) {
+        roots.retain(is_other);
+        ["counts", "total", "coverage"].iter().for_each(|key| answer[*key] = Value::Null);
+    }
+}
+
 /// The shaped descriptors do not describe reference counts.
 fn without_ref_counts(answer: &mut Value) {
     let rows = |list: &mut Value| list.as_array_mut().map_or_else(Vec::new, std::mem::take);
@@ -184,6 +200,7 @@ fn eleven_shaped_dumps_equal_those_that_they_were_made_of() -> Tested {
                 if command == ["roots"] {
                     [&mut shaped, &mut original].into_iter().for_each(without_ref_counts);
                 }
+                [&mut shaped, &mut original].into_iter().for_each(without_protected);
                 let difference = || first_difference("", &shaped, &original);
                 assert!(shaped == original, "{} {command:?}: {:?}", dump.name, difference());
                 frames += shaped["threads"].as_array().map_or(0, |t| t.iter().map(|t| t["frames"].as_array().unwrap().len()).sum());

@@ -73,7 +73,8 @@ impl Ours {
         for t in list(&answer["data"]["threads"]) {
             let thread = t["os_id"].as_u64().unwrap_or(0);
             let frames = ours.threads.entry(thread).or_default();
-            for f in list(&t["frames"]) {
+            // The DAC does not report what native code protects.
+            for f in list(&t["frames"]).iter().filter(|f| f["frame_type"] != "GCFrame") {
                 let (ip, sp, managed) = (address(f, "ip"), address(f, "sp"), f["kind"] == "managed");
                 match managed {
                     true => {
