@@ -23,6 +23,7 @@ mod stream;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod value;
 mod width;
 
 use std::io::{self, Write};

@@ -9,7 +9,8 @@ use serde::Serialize;
 use super::Cell;
 pub use super::fit::Fit;
 use super::seen::Link;
-use crate::base::{Addr, Name, share};
+pub use super::value::{Named, Number, Text};
+use crate::base::{Addr, Name, Word, share};
 use crate::clr::generated::field;
 
 /// Alignment of a column.
@@ -156,10 +157,61 @@ impl<T> std::fmt::Debug for Columns<'_, T> {
     }
 }
 
-/// Creates an empty list of columns.
-pub fn columns<'r, T>() -> Columns<'r, T> {
-    Columns(Vec::new())
+/// Lists the columns of a table with rows of a type. Each has a kind, a method of [`Columns`]; a value; and properties, other methods:
+///
+/// ```text
+/// columns![
+///     Request,
+///     address(object).keep(8),                     // the field `object`
+///     word(state, 10),                             // typically up to 10 characters wide
+///     names(handler.type_name, 60),                // a field of a field; a column of `type_name` is called `type`, as in JSON
+///     count("connections" = open_connections),     // a field whose column has a different name
+///     text("flags", 20, |r| r.flags.join(" ")),    // a computed value
+/// ]
+/// ```
+macro_rules! columns {
+    ($row:ty $(, $kind:ident($($value:tt)+) $(.$property:ident($($argument:tt)*))*)* $(,)?) => {{
+        let columns = $crate::output::table::Columns::<$row>::new();
+        $(
+            let column = $crate::output::table::Columns::<$row>::new();
+            let columns = columns.and($crate::output::table::column!(column, $kind, $($value)+)$(.$property($($argument)*))*);
+        )*
+        columns
+    }};
 }
+
+/// Adds a column of [`columns!`] to an empty list.
+macro_rules! column {
+    // The name of a column that shows a field.
+    (@name type_name) => { "type" };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $row:ident.$($field:ident).+) => { $crate::output::table::column!(@name $($field).+) };
+    // What a column shows of a field: text is borrowed, all else is copied.
+    (@field text $field:expr) => { $crate::output::table::Text::text(&$field) };
+    (@field names $field:expr) => { $crate::output::table::Named::named(&$field) };
+    (@field $kind:ident $field:expr) => { $field };
+    // What it shows of a computed value.
+    (@value text $value:expr) => { $crate::output::table::Text::text($value) };
+    (@value names $value:expr) => { $crate::output::table::Named::named($value) };
+    (@value $kind:ident $value:expr) => { $value };
+    ($to:ident, $kind:ident, $name:literal = $($field:ident).+ $(, $width:literal)?) => {
+        $to.$kind($name, $($width,)? |row| $crate::output::table::column!(@field $kind row.$($field).+))
+    };
+    ($to:ident, $kind:ident, $($field:ident).+ $(, $width:literal)?) => {
+        $to.$kind(
+            $crate::output::table::column!(@name $($field).+),
+            $($width,)?
+            |row| $crate::output::table::column!(@field $kind row.$($field).+),
+        )
+    };
+    ($to:ident, $kind:ident, $name:expr, $($width:literal,)? $(move)? |$of:pat_param| $value:expr) => {
+        $to.$kind($name, $($width,)? move |$of| $crate::output::table::column!(@value $kind $value))
+    };
+    ($to:ident, $kind:ident, $name:expr, $($width:literal,)? $function:path) => {
+        $to.$kind($name, $($width,)? move |row| $crate::output::table::column!(@value $kind $function(row)))
+    };
+}
+pub(crate) use {column, columns};
 
 const ADDRESS_WIDTH: u16 = 18;
 const NUMBER_WIDTH: u16 = 14;
@@ -170,8 +222,8 @@ macro_rules! numbers {
     ($($(#[doc = $doc:literal])+ $name:ident($value:ty), $width:ident => $cell:ident;)+) => {
         impl<'r, T> Columns<'r, T> {
             $($(#[doc = $doc])+
-            pub fn $name<V: Into<Option<$value>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-                self.add(name, Align::Right, $width, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::$cell)))
+            pub fn $name<V: Number<$value>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+                self.add(name, Align::Right, $width, Box::new(move |row| value(row).number().map_or(Cell::None, Cell::$cell)))
             })+
         }
     };
@@ -193,6 +245,18 @@ numbers! {
 }
 
 impl<'r, T> Columns<'r, T> {
+    /// Creates an empty list of columns.
+    pub fn new() -> Columns<'r, T> {
+        Columns(Vec::new())
+    }
+
+    /// Adds the columns of another list.
+    #[must_use]
+    pub fn and(mut self, other: Columns<'r, T>) -> Columns<'r, T> {
+        self.0.extend(other.0);
+        self
+    }
+
     fn add(mut self, name: &'static str, align: Align, width: u16, cell: Accessor<'r, T>) -> Columns<'r, T> {
         let (fit, least) = match align {
             Align::Left => (Fit::Text, width.clamp(LEAST_TEXT, LEAST_NAME)),
@@ -205,24 +269,24 @@ impl<'r, T> Columns<'r, T> {
     }
 
     /// Adds a column of fractions, 0 to 1, next to which terminals show bars.
-    pub fn share<V: Into<Option<f64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        let share = self.add(name, Align::Right, SHARE_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Share)));
+    pub fn share<V: Number<f64>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+        let share = self.add(name, Align::Right, SHARE_WIDTH, Box::new(move |row| value(row).number().map_or(Cell::None, Cell::Share)));
         share.last(|c| c.bar = Bar::USUAL)
     }
 
-    /// Adds a column of text borrowed from the rows, typically at most `width` characters.
-    pub fn text(self, name: &'static str, width: u16, value: impl for<'a> Fn(&'a T) -> &'a str + Send + Sync + 'r) -> Columns<'r, T> {
-        self.add(name, Align::Left, width, Box::new(move |row| Cell::Text(Cow::Borrowed(value(row)))))
+    /// Adds a column of words of a fixed set or of formatted numbers, typically at most `width` characters. They are never shortened.
+    pub fn word<V: Word>(self, name: &'static str, width: u16, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+        self.add(name, Align::Left, width, Box::new(move |row| value(row).word().map_or(Cell::None, Cell::Text))).whole()
     }
 
-    /// Adds a column of optional text borrowed from the rows.
-    pub fn text_or_none(
+    /// Adds a column of text, typically at most `width` characters.
+    pub fn text(
         self,
         name: &'static str,
         width: u16,
-        value: impl for<'a> Fn(&'a T) -> Option<&'a str> + Send + Sync + 'r,
+        value: impl for<'a> Fn(&'a T) -> Option<Cow<'a, str>> + Send + Sync + 'r,
     ) -> Columns<'r, T> {
-        self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, |text| Cell::Text(Cow::Borrowed(text)))))
+        self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, Cell::Text)))
     }
 
     /// Adds a column of names of types or methods, typically at most `width` characters.
@@ -239,16 +303,6 @@ impl<'r, T> Columns<'r, T> {
     pub fn map(self, name: &'static str, value: impl Fn(&T) -> String + Send + Sync + 'r) -> Columns<'r, T> {
         let map = self.add(name, Align::Left, NUMBER_WIDTH, Box::new(move |row| Cell::Map(Cow::Owned(value(row)))));
         map.last(|c| (c.fit, c.least) = (Fit::Cells, LEAST_LINES))
-    }
-
-    /// Adds a column of text computed from the row.
-    pub fn made<V: Into<Option<String>>>(
-        self,
-        name: &'static str,
-        width: u16,
-        value: impl Fn(&T) -> V + Send + Sync + 'r,
-    ) -> Columns<'r, T> {
-        self.add(name, Align::Left, width, Box::new(move |row| value(row).into().map_or(Cell::None, |text| Cell::Text(Cow::Owned(text)))))
     }
 
     fn last(mut self, change: impl FnOnce(&mut Column)) -> Columns<'r, T> {
@@ -309,7 +363,7 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| (c.fit, c.least) = (Fit::Path, LEAST_NAME))
     }
 
-    /// Marks the last column as words of a fixed set, or numbers, which are never shortened.
+    /// Never shortens the last column.
     #[must_use]
     pub fn whole(self) -> Columns<'r, T> {
         self.last(|c| (c.fit, c.least) = (Fit::Whole, u16::MAX))
