@@ -7,10 +7,11 @@ use std::marker::PhantomData;
 use serde::Serialize;
 
 use super::Cell;
+pub use super::bar::{Bar, Fill};
 pub use super::fit::Fit;
 use super::seen::Link;
 pub use super::value::{Named, Number, Text};
-use crate::base::{Addr, Name, Word, share};
+use crate::base::{Addr, Name, Word};
 use crate::clr::generated::field;
 
 /// Alignment of a column.
@@ -80,22 +81,6 @@ pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names
     }
 }
 
-/// Widths of a bar in columns; 0 for no bar.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bar {
-    /// Minimum width, for which columns are dropped; 0 if the bar is omitted if it does not fit.
-    pub least: u16,
-    /// Maximum width.
-    pub most: u16,
-}
-
-impl Bar {
-    /// A bar next to a share.
-    pub const USUAL: Bar = Bar { least: 0, most: 10 };
-    /// A block below the block of the parent row, within its bounds.
-    pub const BLOCK: Bar = Bar { least: 10, most: 48 };
-}
-
 /// Values of `keep`: for most columns, for columns that identify a row, and for columns that add detail.
 const USUAL: u8 = 5;
 const IDENTIFYING: u8 = 7;
@@ -108,34 +93,6 @@ const LEAST_TEXT: u16 = 12;
 
 /// Reads a cell from a row.
 type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>;
-
-/// The fractions that a bar shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Fill {
-    /// Start of the bar.
-    pub from: f64,
-    /// Used part.
-    pub used: f64,
-    /// Used or reserved part.
-    pub held: f64,
-}
-
-impl Fill {
-    /// Creates a bar for `used` and `held` of `whole`.
-    pub fn of(used: u64, held: u64, whole: u64) -> Fill {
-        Fill { from: 0.0, used: part(used, whole), held: part(held, whole) }
-    }
-
-    /// Creates a block of `length` that starts at `from`, in relation to `whole`.
-    pub fn block(from: u64, length: u64, whole: u64) -> Fill {
-        Fill { from: part(from, whole), used: part(length, whole), held: 0.0 }
-    }
-}
-
-/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. Bars are coarser than the rounding error.
-fn part(n: u64, whole: u64) -> f64 {
-    share(n, whole).unwrap_or(0.0)
-}
 
 /// Reads the contents of a bar from a row.
 type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
