@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use gcdump::Object;
 
-/// The value at the end of a field path, as text.
+/// Returns the value at the end of a field path, as text.
 fn value(object: &Object, path: &str) -> Result<String, gcdump::Error> {
     let mut names = path.split('.');
     let mut value = object.field(names.next().unwrap_or_default())?;

@@ -102,7 +102,7 @@
 //! ```
 //!
 //! # All cores
-//! [`Heap::par_objects`] uses rayon; to use another pool, give each thread some of [`Heap::segments`] for [`Heap::objects_in`].
+//! [`Heap::par_objects`] uses rayon. To use another pool, distribute [`Heap::segments`] to its threads and call [`Heap::objects_in`].
 //! Larger programs are in `examples/`.
 //!
 //! # What is missing from an answer

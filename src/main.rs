@@ -27,7 +27,7 @@ fn main() -> ExitCode {
     if cfg!(unix) {
         return run();
     }
-    // The main thread of a Windows process has 1 MiB.
+    // The main thread of a Windows process has a stack of 1 MiB.
     thread::Builder::new().stack_size(STACK).spawn(run).map_or_else(|_| run(), |all| all.join().unwrap_or(ExitCode::from(PANICKED)))
 }
 
@@ -69,9 +69,8 @@ enum Signals {
     Flag(Arc<AtomicBool>),
 }
 
-/// By default, SIGINT, SIGTERM and SIGHUP would end the process and leave an incomplete progress bar or file. So they are caught before
-/// either can exist, and wait for the thread that handles them. SIGXFSZ would end the process instead of failing the write that exceeds the
-/// limit.
+/// Handles SIGINT, SIGTERM and SIGHUP on a separate thread: by default, they would leave an incomplete progress bar or file. Also catches SIGXFSZ, so
+/// that a write beyond the file size limit fails instead of ending the process.
 #[cfg(unix)]
 fn on_signals() -> Signals {
     use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
@@ -99,8 +98,8 @@ fn on_signals() -> Signals {
     Signals::Handled
 }
 
-/// Ends the process, or the command that runs in a shell. Only files being written must be removed: dumps are only read, and decompressed
-/// dumps are unnamed temporary files.
+/// Ends the process, or the command that runs in a shell. Removes the files being written; decompressed dumps are unnamed temporary files, which the
+/// system removes.
 fn stop(interrupted: bool) {
     // The terminal sends an interrupt to the pager as well, and the pager handles it.
     if (interrupted && cli::paging()) || cli::interrupt(interrupted) {

@@ -1,15 +1,15 @@
-//! The commands that a dump can answer. The functions that answer them are called, so that `info` and the commands agree.
+//! Finds the commands that a dump can answer, by calling the functions of the commands, so that `info` and the commands agree.
 
 use std::collections::BTreeSet;
 
 use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
-use crate::base::{Answer, Count, Missing, Notes, total};
+use crate::base::{Answer, Count, Missing, Notes, in_units, total};
 use crate::contract::ContractError;
 use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel, ThreadStackModel};
 use crate::session::{Error, Runtime};
 
-/// Most bytes of objects that are walked. `info` must not take longer on a large heap than on a small one; beyond this limit, it checks the
-/// prerequisites of a walk and whether the objects are in the dump, and says so.
+/// Most bytes of objects that are walked, so that `info` does not take longer on a large heap than on a small one. For a larger heap, only the
+/// prerequisites of a walk and the presence of the objects are checked.
 const MAX_WALK: u64 = 8 << 20;
 
 /// The result of calling a command's function.
@@ -20,7 +20,7 @@ struct Outcome {
     /// Shown instead of the first note that makes the answer partial.
     reason: Option<String>,
     basis: AnswerBasis,
-    /// The reason why the runtime does not have this kind of data. Nothing is missing from the dump then.
+    /// The reason why the runtime does not have this kind of data. In this case, nothing is missing from the dump.
     undescribed: Option<String>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Answers {
     pub(super) list: Vec<AnswerModel>,
     /// The segments, if they could be read at least in part.
     pub(super) segments: Option<Answer<Vec<SegmentModel>>>,
-    /// The conservative stacks, if module files would make them precise.
+    /// The stacks that are walked conservatively, if module files would make them precise.
     pub(super) imprecise: Option<Imprecise>,
 }
 
@@ -86,7 +86,7 @@ pub(super) fn answers(runtime: &Runtime) -> Answers {
     Answers { list, segments: listed, imprecise }
 }
 
-/// Whether the stacks can be walked. `imprecise` is set to the files that are needed.
+/// Determines whether the stacks can be walked. Sets `imprecise` if module files would make them precise.
 fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcome, Error> {
     let (mut frames, mut gapped, mut modules) = (false, 0u64, BTreeSet::new());
     let mut look = |thread: ThreadStackModel| {
@@ -103,20 +103,22 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
         answer => answer?,
     };
     let files: Vec<String> = modules.into_iter().collect();
-    let reason = (!files.is_empty())
-        .then(|| format!("{gapped} of {} stacks are not exact without the files of {} (--modules)", answer.data, files.join(", ")));
+    let reason = (!files.is_empty()).then(|| {
+        format!("{gapped} of {} stacks are not exact without the files of {}; --modules PATH supplies them", answer.data, files.join(", "))
+    });
     *imprecise = (!files.is_empty()).then_some(Imprecise { stacks: gapped, total: answer.data, files });
     Ok(Outcome { reason, ..Outcome::of(answer, |total| frames || *total == 0) })
 }
 
-/// Whether the objects can be walked: runs `stat` if there are few objects, or else the first steps of every walk.
+/// Determines whether the objects can be walked: runs `stat` if there are few objects, or else the first steps of every walk.
 fn objects(runtime: &Runtime) -> Result<Outcome, Error> {
     let heap = runtime.heap()?;
     let sum = |f: fn(&SegmentModel) -> u64| total(heap.segments().iter().map(f));
     let (allocated, captured) = (sum(|s| s.allocated_bytes), sum(|s| s.captured_bytes));
     let mut notes = heap.begin().into_notes();
-    let lacking = (captured < allocated).then(|| format!("{captured} of {allocated} object bytes are in the dump"));
-    // A list of segments that is cut off explains more than the bytes found on it.
+    let lacking =
+        (captured < allocated).then(|| format!("only {} of {} of objects are in the dump", in_units(captured), in_units(allocated)));
+    // If the list of segments is cut off, the note about it explains more than these numbers.
     let reason = if notes.complete() { lacking.clone() } else { None };
     if allocated <= MAX_WALK {
         let answer = super::stat(&heap, &StatQuery::default())?;

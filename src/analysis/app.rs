@@ -6,21 +6,21 @@ use crate::session::{Namer, Runtime};
 
 /// The program of a process.
 pub(crate) struct App {
-    /// Name of its assembly.
+    /// Name of the program's assembly.
     pub(crate) name: String,
     /// Id of the build (MVID); `None` if it is not in the dump.
     pub(crate) build_id: Option<String>,
 }
 
-/// The managed module with the name of the process, or with a name on its command line. `None` if no module has it: the name may be truncated, or be
-/// that of another host.
+/// Finds the managed module with the name of the process, or with a name on its command line. `None` if no module has such a name: the process name
+/// may be truncated, or may be the name of a host.
 pub(crate) fn app(runtime: &Runtime, namer: &Namer) -> Option<App> {
     let types = namer.types().ok()?;
     let facts = &runtime.file().facts;
-    // A host has its own process name, and its command line names the program. Only names that match a module are returned.
+    // If a host runs the program, the command line has the program's name. A word that does not match a module is ignored.
     let words = facts.process_name.iter().chain(&facts.command_line).flat_map(|text| text.split_whitespace());
     let words: Vec<&str> = words.map(|word| stem(file_name(word))).collect();
-    // The program may stay unknown. Answers that need a module read it again.
+    // A module that cannot be read is not noted as missing: answers that need it read it again.
     tried(|| {
         let modules: Vec<_> = types.loader().modules().into_iter().map(|m| types.names().module(m)).collect();
         let module = words.iter().find_map(|word| modules.iter().find(|m| m.simple_name() == Some(word)))?;
@@ -35,7 +35,7 @@ fn stem(name: &str) -> &str {
     name.rsplit_once('.').filter(|(_, e)| ends(e)).map_or(name, |(stem, _)| stem)
 }
 
-/// A GUID as text; its first three parts are little endian.
+/// Formats a GUID, whose first three parts are little-endian.
 fn guid(bytes: [u8; 16]) -> String {
     let [a, b, c, d, e, f, g, h, rest @ ..] = bytes;
     let (first, second, third) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]), u16::from_le_bytes([g, h]));

@@ -8,15 +8,16 @@ use crate::gc::{Object, TypeIndex};
 use crate::managed::BoundField;
 use crate::session::{Error, Heap, ValueError};
 
-/// The fields at the requested paths; `None` for those that the type does not have.
+/// The fields at the requested paths; `None` for a path that the type does not have.
 pub(super) type BoundFields = Arc<[Option<BoundField>]>;
 
 /// The requested paths, bound to the types found so far.
 pub(super) struct AskedFields {
     paths: Vec<Vec<String>>,
     bound: IndexVec<TypeIndex, Option<BoundFields>>,
-    /// First fields of the paths that no type has had so far, and the fields of the types without them, for suggestions.
+    /// First fields of the paths that no type has had so far.
     unknown: BTreeSet<String>,
+    /// Names of fields that the types without these fields have, for suggestions.
     have: BTreeSet<String>,
 }
 
@@ -57,7 +58,7 @@ impl AskedFields {
         });
     }
 
-    /// Reports the fields that no object had.
+    /// Notes the fields that no listed object has.
     pub(super) fn note(self, notes: &Collector) {
         for name in &self.unknown {
             let hint = did_you_mean(name, self.have.iter().map(String::as_str));

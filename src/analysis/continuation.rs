@@ -1,4 +1,4 @@
-//! The variables in a continuation of runtime async, which belong to its suspended method.
+//! The variables of a suspended method of runtime async, which its continuation stores.
 //!
 //! Source: `docs/internals/runtime-async.md`.
 
@@ -18,7 +18,7 @@ const MAX_CONTINUATION: u64 = 1 << 16;
 /// Most reads for the variables of one method.
 const READS: u64 = 1 << 20;
 
-/// The flags of continuations, some of whose bits are indices.
+/// The enum of a continuation's flags. Groups of these bits are indices, as the constants in `HELPERS` define.
 const FLAGS: &str = "System.Runtime.CompilerServices.ContinuationFlags";
 const HELPERS: [(&str, &str, &str); 4] = [
     ("ExecutionContextIndexFirstBit", "ExecutionContextIndexNumBits", "(execution context)"),
@@ -33,8 +33,8 @@ struct Variable {
     typed: Option<Typed>,
 }
 
-/// The variables of the continuation at `object` with this method table: those in the debug info of the method, and all other references. Empty for
-/// other objects.
+/// Returns the variables in the continuation at `object` that the debug info of the method lists, and all other references. Empty if the type `mt` is
+/// not a continuation.
 pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMethods, mt: Addr, object: Addr) -> Vec<FieldValue> {
     let tables = values.types().names().method_tables();
     let word = values.types().pointer_bytes();
@@ -64,7 +64,7 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
         };
         out.push((offset, FieldValue { offset: Some(offset), ..values.value(variable.name.clone(), type_name, &place) }));
     }
-    // References within a structure are shown as its fields, so they are left out here.
+    // A reference within a structure is already shown as a field of the structure.
     let starts: Vec<(u64, u64)> = out.iter().map(|(at, value)| (*at, at.saturating_add(extent(value, word)))).collect();
     let known = helpers(values, methods, first, object);
     for offset in slots.into_iter().filter(|at| !starts.iter().any(|(from, to)| from <= at && at < to)) {
@@ -76,8 +76,8 @@ pub(super) fn captured(runtime: &Runtime, values: &Values, methods: &SuspendedMe
     out.into_iter().map(|(_, value)| value).collect()
 }
 
-/// The offsets that the flags of a continuation store as 1-based indices, each in bits given by constants of `ContinuationFlags`. The index 0 means
-/// that the object has no such field.
+/// Returns the offsets of a continuation's optional fields, with names for them. The flags have a 1-based index for each field, in the bits that
+/// constants of `ContinuationFlags` define; 0 means that the field is absent.
 fn helpers(values: &Values, methods: &SuspendedMethods, first: u64, object: Addr) -> Vec<(u64, &'static str)> {
     let of = |(bit, bits, name): (&str, &str, &'static str)| {
         let types = values.types();
@@ -94,7 +94,7 @@ fn reference(address: Addr) -> Place {
     Place { address, element: CorElementType::Class, method_table: None, definition: None, bytes: None }
 }
 
-/// Smallest number of bytes of a value.
+/// A lower bound for the size of a value in bytes, from its fields.
 fn extent(value: &FieldValue, word: u64) -> u64 {
     let last = value.fields.iter().filter_map(|f| Some(f.offset?.saturating_add(extent(f, word)))).max();
     last.unwrap_or(0).max(word).max(len64(value.fields.len()))

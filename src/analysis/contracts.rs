@@ -60,8 +60,8 @@ pub fn contracts(runtime: &Runtime, query: &ContractsQuery) -> Answer<ContractsR
             }
             GlobalValue::Pointer(a) => {
                 model.address = Some(*a);
-                // Heap dumps contain neither unmodified image pages nor read-only data. Only values that a complete dump of this kind would
-                // contain are noted as missing.
+                // A heap dump does not contain unmodified pages of modules or read-only data. Only a value that a complete dump of this kind
+                // would contain is noted as missing.
                 let content = tried(|| memory.ptr(*a));
                 if let Some(e) = content.err().filter(|e| memory.is_lost(AddrRange::new(e.address, e.address.plus(e.len)))) {
                     notes.add(Missing::Layouts, e.address, format!("the value of {name} cannot be read: {e}"));

@@ -1,4 +1,4 @@
-//! Arguments and environment of the process, and the settings of its runtime.
+//! Arguments and environment of the process, and settings of the runtime.
 
 use super::analyze::shell_line;
 use crate::base::missed::tried;
@@ -47,9 +47,9 @@ pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
     notes.finish(EnvReport { source, arguments, command_line, environment, properties: properties.map(list) })
 }
 
-/// Returns arguments and environment of the process, hidden if contents are hidden.
+/// Returns arguments and environment of the process. If contents are hidden, the arguments are replaced and the environment is empty.
 pub(super) fn startup(dump: &Dump) -> Option<Startup> {
-    // Other commands do not depend on these, so nothing is noted as missing.
+    // Other commands also call this function and do not depend on it, so nothing is noted as missing.
     let startup = tried(|| Startup::of(dump.file(), dump.memory()))?;
     if !dump.memory().hides_contents() {
         return Some(startup);

@@ -1,4 +1,4 @@
-//! Exception objects: those of threads, with their inner exceptions, and all on the heap.
+//! Reads the exceptions that threads refer to, with their inner exceptions, and all other exceptions on the heap.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ pub struct ExceptionReader<'r> {
     notes: &'r Collector,
     /// Memory for texts and frames in the answer. Many exceptions may share one message or stack trace.
     budget: Budget,
-    /// Models of threads' exceptions by address and whether they are in flight, since thousands of threads may have the same one.
+    /// Models of threads' exceptions, by address and whether the exception is in flight. Thousands of threads may have the same one.
     by_address: Mutex<Map<(Addr, bool), OfThread>>,
     methods_by_desc: Mutex<Map<Addr, Option<Arc<TraceMethod>>>>,
 }
@@ -46,11 +46,12 @@ struct TraceMethod {
     module: Option<Name>,
 }
 
-/// Bytes of an answer for each byte of the dump. A frame of 32 bytes is listed with the names of its method and module.
+/// Maximum bytes of an answer for each byte of the dump. A frame takes 32 bytes in a dump, and is listed with the names of its method and
+/// module.
 const EXPANSION: u64 = 8;
-/// Most bytes of a message to which messages of inner exceptions are appended.
+/// Messages of inner exceptions are not appended to a message of this many bytes or more.
 const MOST_OF_A_MESSAGE: usize = 1 << 14;
-/// Bytes that an exception or a frame takes in an answer besides its texts: more than in memory, where threads and frames share them.
+/// Bytes charged for an exception or a frame in an answer, besides its texts.
 const PLAIN: u64 = 256;
 /// Steps charged for a frame, and bytes of text charged as one step.
 const STEPS_OF_A_FRAME: usize = 2;
@@ -91,8 +92,8 @@ impl<'r> ExceptionReader<'r> {
         kept
     }
 
-    /// Whether the answer may use this many more steps to read exceptions. Many threads may have the same exception, and aggregates may contain
-    /// each other. If not, this is noted.
+    /// Whether the answer may use this many more steps to read exceptions. If not, this is noted. Steps are limited because many threads may have the
+    /// same exception, and aggregates may contain each other.
     fn affords(&self, steps: usize) -> bool {
         let afforded = self.budget.steps(len64(steps));
         if !afforded {
@@ -117,7 +118,7 @@ impl<'r> ExceptionReader<'r> {
         self.read_with_message(address, 0)
     }
 
-    /// The exception at `address`, with the message that the program sees. Some types extend the stored message.
+    /// Reads the exception at `address`, with the message that `Exception.Message` returns. Some types extend the stored message.
     fn read_with_message(&self, address: Addr, depth: usize) -> Option<Exception> {
         /// Most nested aggregates whose messages are combined.
         const MAX_AGGREGATES: usize = 4;
@@ -132,7 +133,7 @@ impl<'r> ExceptionReader<'r> {
             self.notes.add(Missing::Exceptions, address, format!("the stack trace of the exception {address} cannot be read to its end"));
         }
         let Some(message) = &mut read.message else { return Some(read) };
-        // `AggregateException.Message`, `ArgumentException.Message`.
+        // `AggregateException.Message` appends the messages of inner exceptions, `ArgumentException.Message` the name of the parameter.
         for inner in &read.inners {
             if depth >= MAX_AGGREGATES || message.len() >= MOST_OF_A_MESSAGE {
                 break;
@@ -155,7 +156,7 @@ impl<'r> ExceptionReader<'r> {
         if self.keeps([message.as_deref()]) { message } else { None }
     }
 
-    /// The exception at `address` that a thread refers to. If another object is there, this contradicts the thread.
+    /// Returns the exception at `address` that a thread refers to. If the object at `address` is not an exception, this is noted.
     pub(crate) fn of_thread(&self, address: Addr, current: bool) -> Arc<ExceptionModel> {
         let mut known = self.by_address.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((model, bytes)) = known.get(&(address, current)) {
@@ -167,7 +168,7 @@ impl<'r> ExceptionReader<'r> {
         model
     }
 
-    /// The exception with its inner exceptions. Parts missing from the dump are absent.
+    /// Reads the exception of a thread, with its inner exceptions. Parts that are missing from the dump are absent.
     fn checked(&self, address: Addr, current: bool) -> ExceptionModel {
         let model = ExceptionModel { current, ..self.model_of(address, &mut HashSet::new(), 0) };
         if let (Some(objects), Some(names), Some(mt)) = (&self.objects, self.namer.names(), model.method_table)
@@ -177,7 +178,7 @@ impl<'r> ExceptionReader<'r> {
             self.notes.add(
                 NoteKind::Invalid,
                 address,
-                format!("the object at {address}, which a thread has as its exception, is not an exception"),
+                format!("a thread names the object at {address} as its exception, but that object is not an exception"),
             );
         }
         model
@@ -209,7 +210,7 @@ impl<'r> ExceptionReader<'r> {
         // A repeated or too deeply nested exception is listed without its inner exceptions.
         if !first || depth > MAX_DEPTH || seen.len() > self.limits.inner_exceptions {
             if first || depth > MAX_DEPTH {
-                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
+                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions; the rest are left out");
             }
             return out;
         }
@@ -226,7 +227,7 @@ impl<'r> ExceptionReader<'r> {
         out.inner = read.inner.map(|a| Box::new(self.model_of(a, seen, below)));
         for inner in read.inners.iter().filter(|a| Some(**a) != read.inner) {
             if seen.len() > self.limits.inner_exceptions {
-                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions");
+                self.notes.add(NoteKind::LimitHit, address, "an exception has too many inner exceptions; the rest are left out");
                 break;
             }
             out.inners.push(self.model_of(*inner, seen, below));
@@ -237,7 +238,7 @@ impl<'r> ExceptionReader<'r> {
     fn frames(&self, stack: &[StackFrame]) -> Vec<FrameModel> {
         let compiled = self.namer.names().and_then(|names| names.native_aot());
         let frame = |f: &StackFrame| {
-            // These are return addresses.
+            // A frame has the return address, which may be past the end of the method.
             if let Some(program) = compiled {
                 let method = f.ip.minus(1).and_then(|code| program.method_at(code));
                 return FrameModel { display: method.as_ref().map(Name::display), method, ..FrameModel::bare(f.ip, f.last_of_foreign) };
@@ -262,7 +263,7 @@ impl<'r> ExceptionReader<'r> {
         frames
     }
 
-    /// The method at `desc`, named once. Runaway recursion repeats methods, and many traces share them.
+    /// Returns the method at `desc`. Its name is cached, because recursion repeats methods and many traces have the same ones.
     fn method(&self, desc: Addr) -> Option<Arc<TraceMethod>> {
         let mut known = self.methods_by_desc.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(method) = known.get(&desc) {
@@ -273,7 +274,7 @@ impl<'r> ExceptionReader<'r> {
             let (name, module) = (of.to_name(), of.module.as_deref().map(Name::from));
             Arc::new(TraceMethod { display: name.display(), name, module, of })
         });
-        // The memory is charged with the frame.
+        // The memory for the name is charged with each frame.
         known.insert(desc, method.clone());
         method
     }
@@ -283,7 +284,7 @@ impl<'r> ExceptionReader<'r> {
         self.objects.as_ref().zip(self.namer.names()).is_some_and(|(o, types)| o.is_exception(types, method_table))
     }
 
-    /// The exceptions held by threads, with their inner exceptions: captured even in dumps without the heap.
+    /// Returns the exceptions that threads refer to, and their inner exceptions. They are captured even in dumps without the heap.
     fn held(&self, threads: &[Thread]) -> Vec<Addr> {
         let own = |t: &Thread| t.exception.into_iter().chain(t.nested.iter().copied()).chain(t.last_thrown).collect::<Vec<_>>();
         let mut found: Vec<Addr> = threads.iter().flat_map(own).collect();
@@ -307,12 +308,12 @@ impl<'r> ExceptionReader<'r> {
         };
         let is = format!("{at} is an object of type {}", self.namer.name_or_address(mt));
         Error::Nothing(match self.is_exception(mt) {
-            true => format!("{is}, which is not a type that was asked for"),
+            true => format!("{is}, which is not one of the requested types"),
             false => format!("{is}, not an exception; `gcdump object {at}` shows it"),
         })
     }
 
-    /// The exceptions among `objects` (address and method table), in order, then those held only by threads. `stat` omits the
+    /// Reports the exceptions among `objects` (address and method table), in order, then the exceptions that only threads hold. `stat` omits the
     /// list.
     fn report(
         &self,
@@ -377,7 +378,7 @@ impl<'r> ExceptionReader<'r> {
                 inner_exceptions: None,
             });
         }
-        // In a long list, inner exceptions are listed themselves.
+        // A single exception, or one in flight, contains its inner exceptions. In a list, inner exceptions also have separate rows.
         for e in list.iter_mut().filter(|e| total == 1 || e.thread_role.as_deref() == Some(IN_FLIGHT)) {
             let mut seen = HashSet::from([e.address]);
             e.inner_exceptions = Some(e.inner.iter().chain(&e.inners).map(|at| self.model_of(*at, &mut seen, 1)).collect());
@@ -410,11 +411,11 @@ pub struct ExceptionsQuery {
     pub types: Vec<TypePattern>,
     /// Only the exception at or around this address.
     pub object: Option<Addr>,
-    /// Order of the list, or of the counts; `None` for heap order, or most first.
+    /// Order of the list, or of the counts. `None` for exceptions in heap order, and the largest counts first.
     pub sort: Option<Order<ExceptionSort>>,
 }
 
-/// Every exception object of the heap, then those held only by threads.
+/// Lists the exceptions on the heap, then exceptions that only threads hold.
 ///
 /// # Errors
 /// [`Error::Query`] for a column that is not in the list, [`Error::NoObject`] or [`Error::Nothing`] if no exception is at the address.
@@ -431,14 +432,14 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     reader.note_lacking();
     let objects = notes.take(objects_of(heap, |mt| reader.is_exception(mt)));
     if reader.objects.as_ref().is_some_and(Exceptions::are_undecided) {
-        notes.add(Missing::Metadata, None, "types without names may be exceptions: their objects are not listed");
+        notes.add(Missing::Metadata, None, "types without names may be exceptions; their objects are not listed");
     }
     let types = heap.filter(&query.types, &namer, &notes);
     let object = query.object.map(|at| containing(heap, &namer, at, &notes).map_or(at, |found| found.address));
     let wanted = |address: Addr, mt: Addr| {
         object.is_none_or(|at| at == address) && (types.is_empty() || types.matches(mt, || namer.name_or_address(mt)))
     };
-    // Without the thread list, only the relation to threads is unknown.
+    // Without the thread list, relations to threads are unknown, and exceptions that only threads hold are missing.
     let mut report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat, wanted);
     if let (Some(at), 0) = (object, report.total) {
         return Err(reader.no_exception(at, query).given(&notes.notes()));

@@ -38,13 +38,13 @@ pub struct FinalizersQuery {
     pub types: Vec<TypePattern>,
     /// Whether to list every object as well.
     pub objects: bool,
-    /// Order of the objects if they are listed, or else of the types; `None` for the order of the queues, or most first.
+    /// Order of the objects if they are listed, or else of the types. `None` for objects in queue order, and types with the most objects first.
     pub sort: Option<Order<FinalizerSort>>,
-    /// Most types, and most objects if they are listed; 0 for all.
+    /// Maximum number of types to list, and of objects if they are listed; 0 for all.
     pub top: usize,
 }
 
-/// The finalization queue of each heap.
+/// Reads the finalization queue of each heap.
 ///
 /// # Errors
 /// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for a column that the list does not have.
@@ -62,7 +62,7 @@ pub fn finalizers(runtime: &Runtime, query: &FinalizersQuery) -> Result<Answer<F
             notes.extend(reader.losses());
             runtime.note_thread_ids(&notes);
         }
-        Err(e @ ContractError::Unusable { .. }) => notes.add(Missing::Threads, None, format!("the finalizer's thread cannot be read: {e}")),
+        Err(e @ ContractError::Unusable { .. }) => notes.add(Missing::Threads, None, format!("the finalizer thread cannot be read: {e}")),
         // The answer does not depend on the finalizer thread.
         Err(_) => {}
     }

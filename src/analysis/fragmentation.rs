@@ -59,11 +59,11 @@ struct Finder<'p> {
     segment: SegmentIndex,
     /// The first object of the piece.
     first: Option<Neighbor>,
-    /// The first object, if it is free and the object after it is known. The object before it may be unknown.
+    /// The free block that is the first object of the piece, once the object after it is known. `follow` may add the object before it.
     leading: Option<Block>,
     /// Whether all objects of the piece so far are adjacent free blocks.
     all_free: bool,
-    /// Type of the pinned object that follows these blocks, or that is the first object.
+    /// Type of the first object of the piece that is not free, if it is pinned and no gap precedes it.
     led: Option<Addr>,
     /// The preceding object.
     last: Option<Neighbor>,
@@ -78,7 +78,7 @@ struct Finder<'p> {
     pinned: FxHashMap<Addr, Pinned>,
 }
 
-/// Whether an object at `at` directly follows one that ends at `end`, which is not rounded up to the alignment.
+/// Whether an object at `at` directly follows the object that ends at `end`. A gap of less than 8 bytes is padding.
 fn touches(end: Addr, at: Addr) -> bool {
     at.since(end).is_some_and(|gap| gap < 8)
 }
@@ -98,8 +98,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Handles an object at the start of the piece: the first one, or one that follows only free blocks. `touches`: whether it is adjacent to the
-    /// last of them.
+    /// Handles the first object of the piece, or an object that only free blocks precede. `touches` is whether the object is adjacent to the last of
+    /// these blocks.
     fn lead(&mut self, here: Neighbor, touches: bool) {
         let joins = touches || self.first.is_none();
         self.first.get_or_insert(here);
@@ -184,7 +184,7 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// Sums of a part of the heap, some of which may be missing from the dump.
+/// Sums of a part of the heap. Memory of this part may be missing from the dump.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counted {
     allocated: u64,
@@ -204,7 +204,7 @@ impl Counted {
         self.context.grow(other.context);
     }
 
-    /// Returns a number, except zero in a part that was not walked completely.
+    /// Returns `n`; `None` for zero in a part that was not walked completely.
     fn if_known(&self, n: u64) -> Option<u64> {
         found(n, self.lost == 0)
     }
@@ -229,7 +229,7 @@ impl Counted {
     }
 }
 
-/// Returns `n`, except zero if the part is not known `whole`.
+/// Returns `n`; `None` for zero if the part is not `whole`.
 fn found(n: u64, whole: bool) -> Option<u64> {
     (whole || n > 0).then_some(n)
 }
@@ -237,7 +237,7 @@ fn found(n: u64, whole: bool) -> Option<u64> {
 /// Scope of a row: heap, generation, segment.
 type Place = (Option<u64>, Generation, Option<Addr>);
 
-/// Returns the rows of a segment: one, or one per generation inside.
+/// Returns the rows of a segment: one, or one for each generation in it.
 fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Generation) -> Sum) -> Vec<(Place, Counted)> {
     let more = (segment.committed.since(segment.allocated).unwrap_or(0), walk.map_or(0, |w| w.context_bytes));
     let row = |generation: Generation, allocated: u64, lost: u64, (unused, context): (u64, u64)| {
@@ -253,10 +253,10 @@ fn rows_of(segment: &SegmentModel, walk: Option<&WalkModel>, free: impl Fn(Gener
     for part in &segment.parts {
         let of_it = if Some(part.generation) == youngest { more } else { (0, 0) };
         let allocated = part.end.since(part.start).unwrap_or(0);
-        // The walk does not report which part of the segment is missing.
+        // The walk reports how many bytes are missing, but not in which part, so each part is treated as if all of them were missing there.
         rows.push(row(part.generation, allocated, lost.min(allocated), of_it));
     }
-    // Bytes outside the parts: zero in all dumps seen so far.
+    // Free blocks outside the parts; no known dump has any.
     let rest = free(segment.generation);
     if rest.count > 0 && !segment.parts.iter().any(|p| p.generation == segment.generation) {
         rows.push(row(segment.generation, 0, 0, (0, 0)));
@@ -276,7 +276,7 @@ fn added(rows: &[(Place, Counted)], heaps: bool) -> Vec<FreeSpaceModel> {
 /// Reports the free space of the heap.
 ///
 /// # Errors
-/// Never fails today; the signature leaves room.
+/// Never fails today; the signature leaves room for errors.
 pub fn fragmentation(heap: &Heap, query: &FragmentationQuery) -> Result<Answer<FragmentationReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let pins = pins(heap.gc());

@@ -24,7 +24,7 @@ pub struct HandlesQuery {
     pub memory: bool,
     /// Counts by this key instead of a list.
     pub by: Option<HandleBy>,
-    /// Order of the handles, groups or counts; `None` for handles in table order, and most first otherwise.
+    /// Order of the handles, groups or counts. `None` for handles in table order, the largest groups first, and counts in the order of kinds.
     pub sort: Option<Order<HandleSort>>,
     /// Maximum handles or groups to list, 0 for all; counts always cover everything.
     pub top: usize,
@@ -37,7 +37,7 @@ impl HandlesQuery {
     }
 }
 
-/// The GC handles of all handle tables.
+/// Reads the GC handles of all handle tables.
 ///
 /// # Errors
 /// [`Error::Query`] for a handle type unknown to this runtime and a column that the list does not have, [`Error::Unknown`] if the dump does not
@@ -54,7 +54,7 @@ pub fn handles(runtime: &Runtime, query: &HandlesQuery) -> Result<Answer<Handles
     Ok(answer)
 }
 
-/// Like [`handles`], with each handle of the list passed to `each` in table order, so that they need not be in memory together.
+/// Like [`handles`], but passes each handle of the list to `each` in table order, so that the list need not be in memory.
 pub(crate) fn each_handle(
     runtime: &Runtime,
     query: &HandlesQuery,
@@ -72,7 +72,7 @@ pub(crate) fn each_handle(
     }
     let namer = runtime.namer();
     let list = query.lists();
-    // Handles are read without the heap; generations and types of objects are not.
+    // Handles can be read without the heap. Sizes and generations of objects, and a filter by object type, need it.
     let heap = match runtime.heap() {
         _ if (query.stat || query.memory) && query.object_types.is_empty() => None,
         Ok(heap) => Some(heap),
@@ -99,7 +99,7 @@ pub(crate) fn each_handle(
     let mut counts: BTreeMap<HandleKind, u64> = BTreeMap::new();
     let mut used = [0u64; HandleUse::ALL.len()];
     let mut groups: BTreeMap<Option<Name>, Sum> = BTreeMap::new();
-    // In table order, only the first ones are listed.
+    // Without a sort order, only the first handles of the tables are listed.
     let room = if query.sort.is_none() && query.top > 0 { len64(query.top) } else { u64::MAX };
     let (mut listed, mut more, mut ref_counts_unknown) = (0u64, false, 0u64);
     let walked = gc.walk_handles(&HandleFilter { kinds: query.kinds.clone() }, |mut h| {

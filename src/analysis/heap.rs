@@ -16,7 +16,7 @@ pub struct HeapQuery {
     pub map: Option<MapQuery>,
 }
 
-/// Each heap by generation, with its allocation contexts.
+/// Reads each heap by generation, and the allocation contexts.
 ///
 /// # Errors
 /// [`Error::Contract`] if the GC's structures are not described, [`Error::Query`] for an unknown heap. With [`HeapQuery::map`], also the errors of
@@ -82,7 +82,7 @@ fn generations(segments: &[&SegmentModel], all: u64) -> Vec<GenerationModel> {
     let of = |generation: Generation| {
         let own: Vec<&SegmentModel> = segments.iter().copied().filter(|s| s.generation == generation).collect();
         let t = totals(own.iter().copied());
-        // Rounded to four digits, so that the output is the same on every machine.
+        // Rounded down to four digits after the point, so that the output is the same on every machine.
         let share = share(t.allocated, all).map_or(0.0, |s| (s * 10_000.0).floor() / 10_000.0);
         (!own.is_empty()).then(|| GenerationModel {
             generation,

@@ -1,4 +1,4 @@
-//! Map of the heap's memory, segment by segment, in cells of equal size.
+//! Maps the memory of the heap, segment by segment, in cells of equal size.
 
 use super::on_graph::OnGraph;
 use super::pins::{Pins, pins};
@@ -12,13 +12,13 @@ use crate::session::{Error, Heap};
 const CELLS: u64 = 1024;
 /// Maximum number of rows: with more segments, a row represents several.
 const ROWS: usize = 64;
-/// Maximum number of reserved cells per row: there may be gigabytes.
+/// Maximum number of cells for the reserved memory of a row, which may be many gigabytes.
 const RESERVED: u64 = 16;
 
 /// Arguments of a heap map.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MapQuery {
-    /// Whether to distinguish garbage from objects, and which stack values are roots for that. Builds the graph.
+    /// The stack values that are roots when garbage is distinguished from live objects, which builds the graph. `None` to show both as objects.
     pub garbage: Option<Stacks>,
 }
 
@@ -79,7 +79,7 @@ impl Amounts {
         self.objects.saturating_add(self.pinned).saturating_add(self.garbage)
     }
 
-    /// Returns the rest of `bytes`.
+    /// Returns how many of the `bytes` of the cell have no other content.
     fn unused(&self, bytes: u64) -> u64 {
         bytes.saturating_sub(self.occupied()).saturating_sub(self.free).saturating_sub(self.unknown)
     }
@@ -108,7 +108,7 @@ struct SegmentCells {
     committed: AddrRange,
     /// Index of the first cell of the segment's row.
     first: usize,
-    /// Bytes of the row before the segment.
+    /// Committed bytes of the segments before this one in the row.
     before: u64,
     /// Alignment of object sizes.
     align: u64,
@@ -242,7 +242,7 @@ struct Painter<'p> {
     live: Option<(&'p HeapGraph, &'p ObjectSet)>,
     cells: Vec<Amounts>,
     place: Option<&'p SegmentCells>,
-    /// Start of the piece.
+    /// Start of the current piece.
     start: Addr,
     /// End of the preceding object.
     at: Addr,
@@ -265,7 +265,8 @@ impl Painter<'_> {
         }
     }
 
-    /// Adds the range between two objects: allocation contexts, and memory that could not be walked.
+    /// Adds the range between two objects as unknown memory, since it could not be walked. Allocation contexts in the range are unused memory
+    /// instead.
     #[cold]
     fn gap(&mut self, range: AddrRange) {
         let Some(place) = self.place else { return };
@@ -288,7 +289,7 @@ impl Painter<'_> {
         }
     }
 
-    /// Ends the piece.
+    /// Ends the current piece at `end`.
     fn close_at(&mut self, end: Addr) {
         if self.at < end {
             self.gap(AddrRange::new(self.at, end));

@@ -1,4 +1,4 @@
-//! The kind of a dump, its runtimes, and which commands it can answer.
+//! The kind of a dump, its runtimes, and the commands that it can answer.
 
 use super::analyze::command_line;
 use super::answers::{Answers, Imprecise, answers};
@@ -15,7 +15,7 @@ use crate::model::{
 };
 use crate::session::{Dump, Found, Images, Runtime, kind};
 
-/// Summary of the dump and the runtime, and the number of runtimes: the header of every JSON answer.
+/// Returns the header of every JSON answer: summaries of the dump and the runtime, and the number of runtimes.
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>, u64) {
     let f = &dump.file().facts;
     let model = DumpModel {
@@ -42,7 +42,7 @@ pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<
     (model, runtime, dump.runtimes().map_or(0, |all| len64(all.len())))
 }
 
-/// The commands that this dump can answer.
+/// Results of probing a runtime: the commands that the dump can answer, and other facts that `info` shows.
 #[derive(Default)]
 struct Probe {
     gc: Option<GcModel>,
@@ -65,7 +65,7 @@ pub struct InfoQuery {
     pub verbose: bool,
 }
 
-/// Describes the dump, a runtime, and what it can answer. Does not require a readable runtime.
+/// Describes the dump, a runtime, and the commands that the dump can answer. Does not require a readable runtime.
 pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     let notes = Collector::new();
     notes.extend(dump.notes());
@@ -79,7 +79,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         .map(|a| a.command.as_str())
         .collect();
     if !lacking.is_empty() {
-        notes.add(Missing::Answer, None, format!("not answered in full: {}", lacking.join(", ")));
+        notes.add(Missing::Answer, None, format!("commands not answered in full: {}", lacking.join(", ")));
     }
     let found = Found { gc: probe.gc.is_some(), segments: &probe.segments, whole: probe.segments_whole };
     let (kind, kind_evidence, writer) = kind(dump.file(), dump.memory(), runtime.as_ref().ok().map(Runtime::description), &found);
@@ -132,7 +132,8 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
     notes.finish(report)
 }
 
-/// The module files that stacks need, and the command that downloads them. The command is the same for each copy of a dump.
+/// Returns the module files that stacks need, and the command that downloads them. The command has `DUMP` in place of the path, so that it is the
+/// same for each copy of a dump.
 fn more_precise(imprecise: Imprecise, options: &[String]) -> MorePrecise {
     // `--no-local-files` would exclude the files that this command is about.
     let options = options.iter().map(String::as_str).filter(|option| *option != "--no-local-files");
@@ -172,8 +173,8 @@ fn brief(runtime: &Runtime) -> RuntimeBrief {
     }
 }
 
-/// Probes the commands. Notes about the GC's facts are added to `notes`, since the facts are part of the answer. Missing data of a command becomes
-/// the reason why it cannot answer in full.
+/// Probes the commands. Missing data of a command becomes the reason why it cannot answer in full. `notes` are only about facts that `info` itself
+/// shows.
 fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
     let Answers { list: answers, segments, imprecise } = answers(runtime);
     let gc = runtime.gc().ok().map(|gc| {
@@ -181,7 +182,7 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         let collections = runtime.collections(notes).map(|c| c.process);
         gc_model(gc, collections, notes.take(gc.global_mechanisms()))
     });
-    // If segments are missing, other answers are partial too.
+    // If segments are missing, the size of the heap is unknown. The answers of the commands show that they are partial.
     let heap = runtime.gc().ok().map(|gc| tried(|| gc.data.size())).filter(|_| segments.as_ref().is_some_and(Answer::complete));
     Probe {
         gc,
@@ -221,11 +222,11 @@ fn gc_model(gc: &Gc, collections: Option<CollectionsModel>, global_mechanisms: O
     }
 }
 
-/// Whether background collections are enabled. The GC's identifiers only show whether the build supports them, and `DOTNET_gcConcurrent` in the
+/// Whether background collections are enabled. The GC's identifiers show only whether the build supports them. `DOTNET_gcConcurrent` in the
 /// environment is not conclusive, since a setting of the program takes precedence.
 fn concurrent(facts: &Facts, collections: Option<&CollectionsModel>) -> Option<bool> {
     if !facts.background {
-        // Of a heap that was carved, no facts are known.
+        // For a carved heap, the GC's facts are unknown.
         return (facts.total_generations > 0).then_some(false);
     }
     let by_mode = || match collections?.last.as_ref()?.latency_mode {
@@ -236,7 +237,7 @@ fn concurrent(facts: &Facts, collections: Option<&CollectionsModel>) -> Option<b
     if facts.background_runs() == Some(true) { Some(true) } else { by_mode() }
 }
 
-/// The command line that shows the findings, if the dump can answer any command.
+/// Returns the command line of `analyze`, if the dump can answer any command.
 fn next(answers: &[AnswerModel], options: &[String], path: &str) -> Option<String> {
     let words = std::iter::once("analyze").chain(options.iter().map(String::as_str));
     answers.iter().any(|a| a.answer != AnswerKind::No).then(|| command_line(words, path))

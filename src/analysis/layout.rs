@@ -107,7 +107,7 @@ fn bases(types: &Types, info: &MethodTableInfo) -> Vec<String> {
     out
 }
 
-/// Adds the offsets of references, including those in nested structures. `before`: offset of the fields in the object.
+/// Adds the offsets of references, including references in nested structures. `before` is added to the offsets of the fields in `list`.
 fn add_references(types: &Types, list: &[Field], before: u64, depth: u32, out: &mut Vec<u64>) {
     for f in list.iter().filter(|f| f.storage == Storage::Instance) {
         let offset = before.saturating_add(f.offset);

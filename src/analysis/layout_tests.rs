@@ -47,11 +47,11 @@ fn references_match_the_gcdesc() {
         let search = FileSearch { recorded_paths: false, ..FileSearch::default() };
         let dump = Dump::open(&path, &OpenOptions { search, ..OpenOptions::default() }).unwrap();
         let Ok(runtime) = dump.runtime() else { continue };
-        // There the fields are read from the GCDesc itself.
+        // In NativeAOT programs, the fields are read from the GCDesc itself.
         if runtime.descriptor().is_native_aot() {
             continue;
         }
-        // The lists of modules and threads need the variables of the runtime.
+        // Without the variables of the runtime, modules and threads cannot be listed.
         if runtime.threads().is_err() {
             continue;
         }

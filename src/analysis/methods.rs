@@ -9,8 +9,8 @@ use crate::model::{ExceptionsReport, HandlesReport, ModuleModel, ObjSizeReport, 
 use crate::session::{Dump, Error, Heap, Runtime};
 
 impl Heap {
-    /// The three shortest paths from roots to the object at or around `address`, those from lasting roots first: [`paths`] with its defaults. The
-    /// first call builds the heap graph, which is cached.
+    /// The three shortest paths from roots to the object at or around `address`: [`paths`] with its defaults. Paths from lasting roots come first.
+    /// The first call builds the heap graph, which is cached.
     ///
     /// # Errors
     /// [`Error::NoObject`]; [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
@@ -47,8 +47,7 @@ impl Heap {
 impl Dump {
     /// The modules of the process, managed and native: [`modules`] with its defaults.
     ///
-    /// # Errors
-    /// The errors of [`modules`]. A dump without a runtime has its native modules.
+    /// # Errors The errors of [`modules`]. For a dump without a runtime, the answer has the native modules.
     pub fn modules(&self) -> Result<Answer<Vec<ModuleModel>>, Error> {
         modules(self, &ModulesQuery::default()).map(|answer| answer.map(|report| report.modules))
     }
@@ -73,9 +72,9 @@ impl Object {
         self.heap().paths_to(self.address())
     }
 
-    /// The retained size in bytes: the size of everything that the object dominates, itself included. 0 if it is unreachable. A reference on a stack
-    /// counts only for objects that no handle, static field or finalization queue holds. The first call builds the heap graph and its dominator
-    /// tree, which are cached.
+    /// The retained size in bytes: the size of everything that the object dominates, itself included. 0 if it is unreachable. References on stacks
+    /// are roots only of objects that no handle, static field or finalization queue keeps alive. The first call builds the heap graph and its
+    /// dominator tree, which are cached.
     ///
     /// # Errors
     /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built; [`Error::NoObject`] if the heap walk does not find the object.

@@ -1,6 +1,6 @@
 //! The analyses, one file each: `f(&Heap, &Query) -> Result<Answer<Report>>`. Reports are sorted and limited here.
 //!
-//! Analyses that need only the runtime take a [`Runtime`](crate::session::Runtime), those of the file a
+//! Analyses that do not need the heap take a [`Runtime`](crate::session::Runtime), and analyses of the dump file take a
 //! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts it uses.
 
 mod analyze;

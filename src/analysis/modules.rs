@@ -16,7 +16,7 @@ use crate::memory::{FileId, Image, Memory, hex, module_id};
 use crate::model::{ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 use crate::session::{Dump, Error, Images, Runtime};
 
-/// Most ranges of missing pages listed for a module.
+/// Maximum number of ranges of missing pages listed for a module.
 const MAX_RANGES: usize = 256;
 
 /// Arguments of `modules`.
@@ -26,11 +26,11 @@ pub struct ModulesQuery {
     pub runtime: usize,
     /// Globs for names or paths, ignoring case; all modules if empty.
     pub names: Vec<String>,
-    /// Only the module with this address in its image, or whose `Module` or `Assembly` is at this address.
+    /// Only the module whose image contains this address, or whose `Module` or `Assembly` structure is at this address.
     pub at: Option<Addr>,
     /// Whether to list only modules whose files are needed.
     pub needed: bool,
-    /// Most rows, 0 for all.
+    /// Maximum rows, 0 for all.
     pub top: usize,
 }
 
@@ -44,10 +44,10 @@ impl ModulesQuery {
     }
 }
 
-/// Lists the modules of the process. Without a readable runtime, those of the container only.
+/// Lists the modules of the process. If the runtime cannot be read, lists only the modules that the container records.
 ///
-/// # Errors
-/// [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot.
+/// # Errors [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot; [`Error::Nothing`] if no module has the
+/// requested name or address; [`Error::Contract`] if the runtime's list of modules cannot be read.
 pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport>, Error> {
     let runtime = match dump.runtime_at(query.runtime) {
         Err(e @ (RuntimeError::Snapshot | RuntimeError::NoSuchRuntime { .. })) => return Err(e.into()),
@@ -62,7 +62,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
             notes
         }
     };
-    // Without a runtime library, the runtime is linked into the program.
+    // If the process has no runtime library, the runtime is linked into the program.
     let file = dump.file();
     let unread = match &runtime {
         Ok(_) | Err(RuntimeError::NoRuntime { .. }) => None,
@@ -73,7 +73,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let mut unidentified: Set<Addr> = Set::default();
     if let Some(runtime) = &runtime {
         for (module, missed) in managed(runtime, &notes, |_, _| true)? {
-            // Dump writers leave out headers and metadata of many images. In a dump that is cut off, they may be in the missing part.
+            // Dump writers omit the headers and metadata of many images, so they are reported as missing only if the dump is truncated.
             if dump.memory().is_cut() && (module.timestamp.is_none() || !missed.is_empty()) && module.kind == ModuleKind::Assembly {
                 unidentified.extend(module.base);
             }
@@ -100,7 +100,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     list.retain(|m| query.wants(m));
     if list.is_empty() && (query.at.is_some() || !query.names.is_empty()) {
         let what = query.at.map_or_else(|| query.names.join(", "), |at| at.to_string());
-        return Err(Error::Nothing(format!("no module fits {what}")).given(&notes.into_notes()));
+        return Err(Error::Nothing(format!("no module matches {what}")).given(&notes.into_notes()));
     }
     let mut unidentified = list.iter().filter_map(|m| m.base).filter(|base| unidentified.contains(base));
     if let Some(first) = unidentified.next() {
@@ -114,7 +114,8 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
 }
 
-/// The modules on the runtime's list that `wants` accepts, each with its failed reads; none if the runtime does not describe them.
+/// Returns the modules on the runtime's list that `wants` accepts, each with its failed reads; an empty list if the runtime does not describe
+/// modules.
 fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<(ModuleModel, Missed)>, Error> {
     let Ok(names) = runtime.type_names() else { return Ok(Vec::new()) };
     let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
@@ -125,7 +126,7 @@ fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Ad
     Ok(wanted.map(|module| watched(|| managed.model(*module))).collect())
 }
 
-/// The assemblies without a file. A NativeAOT program has none.
+/// Returns the dynamic assemblies, which have no file. A NativeAOT program has none.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe its list of modules.
@@ -136,7 +137,7 @@ pub(super) fn dynamic_modules(runtime: &Runtime) -> Result<Answer<Vec<ModuleMode
     Ok(notes.finish(list.into_iter().map(|(module, _)| module).collect()))
 }
 
-/// The images that are only partly in the dump, with the contents of their files. Only files that match the dump are used.
+/// Returns the images that are only partly in the dump, with the contents of their files. A file that does not match the dump is ignored.
 pub(crate) fn incomplete_images(dump: &Dump) -> Vec<(Listed, Arc<Bytes>)> {
     let mut out: Vec<(Listed, Arc<Bytes>)> = Vec::new();
     for runtime in dump.runtimes().into_iter().flatten() {
@@ -148,7 +149,7 @@ pub(crate) fn incomplete_images(dump: &Dump) -> Vec<(Listed, Arc<Bytes>)> {
                 let (base, id) = (modules.image_base(module)?, modules.file_id(module)?);
                 let FileId::Stamp { timestamp, size } = id else { return None };
                 let range = AddrRange::new(base, base.plus(u64::from(size)));
-                // A flat mapping has no executed code, and the dump has all of it that is read.
+                // Flat mappings are not needed: their code is not executed, and the dump has everything that is read from them.
                 let is_laid_out = modules.extent(module).is_some_and(|e| e.len() == range.len());
                 (is_laid_out && dump.memory().captured(range) < range.len() && out.iter().all(|(m, _)| m.base != base)).then_some(())?;
                 let bytes = modules.file(module)?.open().ok()?;
@@ -169,7 +170,7 @@ struct Managed<'r> {
     loader: &'r Loader,
     /// Images as the container lists them, by base.
     listed: Map<Addr, &'r Listed>,
-    /// The load context of the framework.
+    /// The load context of System.Private.CoreLib.
     framework: Option<Addr>,
 }
 
@@ -227,7 +228,7 @@ impl<'r> Managed<'r> {
     }
 }
 
-/// The model of an image that is not on the runtime's list.
+/// Describes an image that is not on the runtime's list. `unread`: base of the runtime's image if the runtime could not be read.
 fn native_model(dump: &Dump, runtime: Option<&Runtime>, unread: Option<Addr>, module: &Listed) -> ModuleModel {
     let image = Image::at(dump.memory(), module.base);
     let site = runtime.map(|r| &r.description().site);
@@ -267,9 +268,9 @@ fn native_model(dump: &Dump, runtime: Option<&Runtime>, unread: Option<Addr>, mo
     }
 }
 
-/// Whether the runtime was found in pages supplied by its file.
+/// Whether the runtime could be found only with pages from its file, because the dump does not have them.
 fn rests_on_file(site: &Site, memory: &Memory) -> bool {
-    // The types of a NativeAOT program are in its image, so any supplied page counts.
+    // The types of a NativeAOT program are in its image, so any page from the file may be needed.
     let in_image = site.debug_header.is_some() && site.filled.bytes > 0;
     let places = [site.image.as_ref().map(|i| i.base), site.descriptor, site.dac_table.map(|t| t.address)];
     in_image || places.into_iter().flatten().any(|at| memory.has(at) && !memory.is_from_dump(at))
@@ -277,7 +278,7 @@ fn rests_on_file(site: &Site, memory: &Memory) -> bool {
 
 /// Adds the pages that stack walks need and that are missing from the dump.
 fn missing_pages(runtime: &Runtime, list: &mut [ModuleModel]) {
-    // Only the missing pages themselves are part of this answer. Pages missed by other answers are ignored.
+    // A new handle of the runtime is used, so that pages missed by other answers are not included.
     let runtime = &runtime.unread();
     let walked = tried(|| {
         let query = StacksQuery { roots: true, ..StacksQuery::default() };
@@ -323,7 +324,7 @@ fn dotted(version: [u16; 4]) -> String {
     version.map(|part| part.to_string()).join(".")
 }
 
-/// A GUID in the format of .NET: the first three parts are numbers in the file's byte order.
+/// Formats a GUID like .NET: the first three parts are little-endian numbers.
 pub(crate) fn guid(id: &[u8; 16]) -> String {
     let [a, b, c, d, e, f, g, h, i, j, rest @ ..] = id;
     format!("{}-{}-{}-{}-{}", hex(&[*d, *c, *b, *a]), hex(&[*f, *e]), hex(&[*h, *g]), hex(&[*i, *j]), hex(rest))

@@ -14,9 +14,9 @@ use crate::session::{Error, Heap};
 pub struct NearQuery {
     /// The address.
     pub address: Addr,
-    /// Maximum number of objects before it.
+    /// Maximum number of rows before the address.
     pub before: usize,
-    /// Maximum number of objects after it.
+    /// Maximum number of rows after the address.
     pub after: usize,
 }
 

@@ -44,9 +44,9 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let texts = Arc::new(Texts::bind(runtime, namer.types()?, &notes));
     let values = Values::new(namer.types()?, ValueLimits::default()).with_texts(texts.clone());
-    // Outside all segments, or in a part that could not be walked, there may still be an object at the address itself.
+    // If the walk finds no object, one may still start at the address itself: outside the segments, or in a part that was not walked.
     let address = containing(heap, &namer, query.address, &notes).map_or(query.address, |o| o.address);
-    // Memory outside of the heap that is not in the dump does not contain an object.
+    // An address that is neither in the heap nor in the dump cannot be an object.
     let nowhere = heap.walker().segment_of(address).is_none() && !heap.memory().has(address);
     let report = if nowhere { None } else { report(&values, &ObjectQuery { address, ..*query }) };
     let report = report.ok_or_else(|| Error::NoObject(query.address).given(&notes.notes()))?;
@@ -75,9 +75,8 @@ pub fn object(heap: &Heap, query: &ObjectQuery) -> Result<Answer<ObjectReport>, 
 
 /// Describes the value of the structure, enum or primitive type `wanted` at `address`, which may be in an object, on a stack, or anywhere else.
 ///
-/// # Errors
-/// [`Error::Nothing`] if no type matches `wanted`, or only types without values in memory; [`Error::Query`] if several
-/// match; [`Error::Contract`] if the descriptor does not describe fields.
+/// # Errors [`Error::Nothing`] if no type matches `wanted` or its method table cannot be read; [`Error::NoValueType`] for a reference type;
+/// [`Error::Query`] if several types match; [`Error::Contract`] if the descriptor does not describe fields.
 pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<ObjectReport>, Error> {
     let (runtime, notes, namer) = (heap.runtime(), heap.begin(), heap.namer());
     let types = namer.types()?;
@@ -95,7 +94,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     let info = types.names().method_tables().read(one.method_table).map_err(|e| nothing(format!("{}: {e}", one.name)))?;
     let word = types.pointer_bytes();
-    // The location that the value would have in a box, whose header is in front of the value.
+    // `box_place` takes the address of a box, which starts before the value.
     let boxed_at = types.names().method_tables().boxed_at();
     let place = address.minus(boxed_at).and_then(|start| values.box_place(&info, start));
     let place = place.ok_or_else(|| Error::NoValueType(one.name.clone(), address).given(&notes.notes()))?;
@@ -112,7 +111,7 @@ pub fn value(heap: &Heap, address: Addr, wanted: &TypePattern) -> Result<Answer<
         interior: None,
         segment: heap_place(heap, address),
         header: None,
-        // Without the header and the method table of a box.
+        // The base size includes the header and the method table of a box.
         size: u64::from(info.base_size).saturating_sub(word.saturating_mul(2)),
         length: None,
         dimensions: Vec::new(),
@@ -158,7 +157,7 @@ pub(super) fn collection(
     Some(ContainerModel { kind, count, capacity, text: contents.text, items: items.collect() })
 }
 
-/// Returns the object that starts at the queried address; `None` without a valid method table.
+/// Describes the object that starts at the queried address; `None` if it has no valid method table.
 pub(super) fn report(values: &Values, query: &ObjectQuery) -> Option<Answer<ObjectReport>> {
     let address = query.address;
     let mt = values.method_table(address)?;

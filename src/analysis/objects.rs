@@ -35,8 +35,8 @@ const FIRST_BATCH: usize = 64;
 /// Size of the largest batch.
 const FULL_BATCH: usize = 1 << 13;
 
-/// Passes the objects selected by `query` to `sink` in batches, in their order, until it fails. `namer` names them, on any thread. Missing names are
-/// known only after all rows are made; [`Namer::noted`] then adds them to the answer.
+/// Passes the objects selected by `query` to `sink` in batches, in the requested order; stops if `sink` fails. The rows of a batch are made later, on
+/// any thread, with names from `namer`. After the last row, the caller must add the notes on missing names with [`Namer::noted`].
 ///
 /// # Errors
 /// Errors of `sink`.
@@ -65,7 +65,7 @@ pub fn objects<'h>(
     let filter = selection.filter(heap, namer, &notes);
     let mut picker = Picker::new(heap, selection, &filter, namer);
     let mut names = TypeNames::default();
-    // Sums of all objects and of all free blocks found, and of the listed rows.
+    // Sums of the objects found, of the free blocks found, and of the listed rows.
     let (mut met, mut free, mut listed) = (Sum::default(), Sum::default(), Sum::default());
     let mut asked = AskedFields::of(fields);
     let mut more = false;
@@ -132,10 +132,11 @@ fn length(object: &Object<'_>) -> u64 {
     object.length().filter(|_| !object.ty.is_free).unwrap_or(0)
 }
 
-/// Returns the sort key of an object; larger keys come first.
+/// A function that returns the sort key of an object; larger keys come first.
 type KeyOf = fn(&Object<'_>) -> u64;
 
-/// Returns the objects of `query` with the largest keys first, and in heap order if keys are equal. Only listed objects are kept in memory.
+/// Returns the objects of `query` with the largest keys first, and in heap order if keys are equal. Keeps only the skipped and the listed objects in
+/// memory.
 fn largest<'h>(
     heap: &'h Heap,
     namer: &'h Namer,
@@ -148,7 +149,7 @@ fn largest<'h>(
     let filter = selection.filter(heap, namer, &notes);
     let mut picker = Picker::new(heap, selection, &filter, namer);
     let most = if *count == 0 { u64::MAX } else { start.saturating_add(*count) };
-    // The top is the smallest kept object, which is replaced next.
+    // The top of the heap is the kept object with the smallest key, which is removed next.
     let mut kept: BinaryHeap<Reverse<(u64, Reverse<Addr>, u64)>> = BinaryHeap::new();
     let (mut met, mut free) = (Sum::default(), Sum::default());
     let of_type = |ty: &ObjectType| filter.takes(ty, namer);
@@ -171,7 +172,7 @@ fn largest<'h>(
     let mut batch = ObjectBatch::new(heap, namer, *refs, fields);
     let (walker, skipped) = (heap.walker(), usize::try_from(*start).unwrap_or(usize::MAX));
     for Reverse((_, Reverse(address), size)) in kept.into_sorted_vec().into_iter().skip(skipped) {
-        // These reads succeeded before.
+        // These reads succeeded during the walk.
         let Some(ty) = walker.method_table(address).and_then(|table| walker.type_at(table)) else { continue };
         let Some(generation) = walker.generation_of(address) else { continue };
         listed.add(size);
@@ -215,14 +216,13 @@ struct Met {
     heap: u64,
 }
 
-/// A batch of consecutive objects. Its reader makes the rows, on any thread.
+/// A batch of consecutive objects. The consumer makes the rows with [`ObjectBatch::each`], on any thread.
 pub struct ObjectBatch<'h> {
     heap: &'h Heap,
     namer: &'h Namer,
     refs: bool,
     fields: &'h [String],
-    /// Types of the objects. The batch owns the names, because threads would contend for the reference count of shared
-    /// ones.
+    /// Types of the objects. Each batch has its own copy of the names: otherwise threads would contend for their reference counts.
     types: IndexVec<BatchType, (Arc<ObjectType>, Name, BoundFields)>,
     /// Index in the batch of each heap type.
     slots: IndexVec<TypeIndex, Option<BatchType>>,
@@ -320,7 +320,7 @@ impl ObjectBatch<'_> {
     }
 }
 
-/// Type names, each looked up once.
+/// A cache of type names.
 #[derive(Default)]
 pub(super) struct TypeNames(IndexVec<TypeIndex, Option<Name>>);
 

@@ -1,4 +1,4 @@
-//! Shared start and end of all analyses of the heap graph.
+//! The code with which each analysis of the heap graph starts and ends.
 
 use crate::base::{Addr, Answer, Collector};
 use crate::gc::ObjectId;
@@ -16,8 +16,8 @@ pub(super) struct OnGraph<'h, S: GraphSource + ?Sized = Heap> {
 }
 
 impl<'h, S: GraphSource + ?Sized> OnGraph<'h, S> {
-    /// Gets the graph, built on first use, with or without weak handles among its roots; stack values are roots according to `stacks`. If `depends`
-    /// is `None`, the caller notes stack values that may be stale.
+    /// Gets the graph, which is built on first use. `weak`: whether weak handles are roots; `stacks`: which stack values are roots. If `depends` is
+    /// `None`, the caller must add the notes on stack values that may be stale.
     pub(super) fn open(heap: &'h S, weak: bool, stacks: Stacks, depends: Option<Depends>) -> Result<OnGraph<'h, S>, Error> {
         let notes = heap.begin();
         let graph = heap.graph(weak)?;
@@ -27,27 +27,27 @@ impl<'h, S: GraphSource + ?Sized> OnGraph<'h, S> {
         Ok(OnGraph { heap, graph, namer: graph.namer(heap.namer()), notes, stacks })
     }
 
-    /// How completely the dump shows each kind of root.
+    /// Returns how complete the roots of each kind are in the dump.
     pub(super) fn coverage(&self) -> Vec<RootCoverageModel> {
         self.graph.coverage(self.stacks)
     }
 
-    /// The object at or around `address`.
+    /// Returns the object at or around `address`.
     pub(super) fn object(&self, address: Addr) -> Result<ObjectId, Error> {
         self.around(address).ok_or_else(|| self.none(Error::NoObject(address)))
     }
 
-    /// Returns `error`, which says that nothing was found, or an error that says that this is unknown because data is missing.
+    /// Returns `error`, which says that nothing was found. If data is missing from the dump, returns an error which says that the answer is unknown.
     pub(super) fn none(&self, error: Error) -> Error {
         error.given(&self.notes.notes())
     }
 
-    /// The object that contains `address`, if any.
+    /// Returns the object that contains `address`, if any.
     pub(super) fn around(&self, address: Addr) -> Option<ObjectId> {
         self.heap.around(self.graph, address)
     }
 
-    /// The answer, with the notes about names.
+    /// Returns the answer, with the notes about names.
     pub(super) fn finish<T>(self, data: T) -> Answer<T> {
         self.namer.note(&self.notes);
         self.notes.finish(data)

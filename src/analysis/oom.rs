@@ -11,7 +11,7 @@ use crate::session::{Error, Runtime};
 pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let notes = runtime.begin();
     let gc = runtime.gc()?;
-    // A collection that moves objects does not affect these records.
+    // These records are valid even while a collection moves objects.
     notes.extend(&gc.notes.without(NoteKind::GcMoving));
     let heaps = notes.take(gc.oom());
     let all = || heaps.iter().map(OomModel::failed);

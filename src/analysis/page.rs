@@ -1,6 +1,6 @@
-//! `report`: a page about a process, composed of the answers of other analyses.
+//! `report`: a page about a process that combines the answers of other analyses.
 //!
-//! Each analysis is run at most once; results of `analyze` are reused. A part that cannot be answered is left out and listed with the reason.
+//! Each analysis is run at most once; results of `analyze` are reused. A part that fails is omitted and listed with the reason.
 
 use std::sync::Arc;
 
@@ -22,15 +22,15 @@ use crate::model::{
 };
 use crate::session::{Dump, Error, GraphSource, Heap, StaticsQuery, TypePattern};
 
-/// Most types listed.
+/// Maximum number of types listed.
 const TYPES: usize = 200;
-/// Most static fields listed.
+/// Maximum number of static fields listed.
 const STATICS: usize = 50;
-/// Most holders of growth.
+/// Maximum number of holders of grown types listed.
 const HOLDERS: usize = 10;
-/// Most suspects with a path.
+/// Maximum number of suspects with a path.
 const WITH_PATHS: usize = 10;
-/// Depth to which the paths to the objects of a type are merged. Only the first path is shown.
+/// Depth of the merged paths to the objects of a type. Only the first path is shown.
 const DEPTH: u32 = 12;
 
 /// Options of [`page`].
@@ -44,10 +44,9 @@ pub struct PageQuery {
     pub made_by: String,
 }
 
-/// Creates a page about the process in `dump`, with the changes since `before`, an earlier dump of it.
+/// Creates a page about the process in `dump`. `before`: an earlier dump of the same process, to show what has changed.
 ///
-/// # Errors
-/// [`Error::Runtime`] if the runtime cannot be read, [`Error::Query`] for a heap snapshot.
+/// # Errors [`Error::Runtime`] if the runtime cannot be read, or the file is a heap snapshot.
 pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) -> Result<Answer<PageReport>, Error> {
     let runtime = dump.runtime_at(query.runtime)?;
     let notes = Collector::new();
@@ -86,7 +85,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let most = StaticsQuery { retained: true, top: STATICS, ..StaticsQuery::default() };
     let statics = heap.filter(|_| query.analyze.graph).and_then(|_| parts.asked("statics", || statics(&runtime, &most)));
     let modules = parts.asked("modules", || modules(dump, &ModulesQuery { runtime: query.runtime, ..ModulesQuery::default() }));
-    // Of little use with contents hidden.
+    // The environment is of little use if its values are hidden.
     let hidden = dump.memory().hides_contents();
     let env = (!hidden && dump.snapshot().is_none()).then(|| notes.take(env(dump, query.runtime)));
     let mapped = mapped.and_then(|mapped| parts.asked("map", || mapped));
@@ -123,8 +122,8 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     Ok(notes.finish(page))
 }
 
-/// Computes the dominators, which takes one core, while the answers that do not need them are computed. Errors are reported by the code that uses a
-/// result.
+/// Computes the dominators on one thread while this thread computes the answers that do not need them. Errors are ignored here: the code that uses a
+/// result reports them.
 fn ahead(answers: &Answers<'_>) {
     let Ok(heap) = answers.heap() else { return };
     beside(
@@ -142,7 +141,7 @@ fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -
         let worker = start(scope, None, || carried.run(&there));
         let done = here();
         let other = match worker {
-            // A cancellation of the worker cancels this thread too.
+            // A cancellation of the worker is a panic, which continues on this thread.
             Ok(worker) => worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             Err(_) => there(),
         };
@@ -164,12 +163,12 @@ impl Parts<'_> {
         None
     }
 
-    /// A part that comes from `analyze`, which has already noted why it is missing.
+    /// Returns a part from the results of `analyze`, which has already added the notes on missing parts.
     fn of<T>(&mut self, part: &str, asked: Result<T, Skip>) -> Option<T> {
         asked.map_or_else(|skip| self.lacks(part, skip), Some)
     }
 
-    /// A part that is only on the page.
+    /// Computes a part that `analyze` does not have, and adds a note if it fails.
     fn asked<T>(&mut self, part: &str, ask: impl FnOnce() -> Result<Answer<T>, Error>) -> Option<T> {
         match ask() {
             Ok(answer) => Some(self.notes.take(answer)),
@@ -181,7 +180,7 @@ impl Parts<'_> {
     }
 }
 
-/// The name of the process, or of the file.
+/// Returns the name of the process or, if it is unknown, of the dump file.
 fn title(dump: &Dump) -> String {
     let facts = &dump.file().facts;
     let process = facts.process_name.as_deref().map(file_name);
@@ -191,13 +190,13 @@ fn title(dump: &Dump) -> String {
     }
 }
 
-/// Exceptions in flight, with the one of the crashed thread first.
+/// Returns the exceptions in flight. The exception of the crashed thread comes first.
 fn in_flight(threads: &[ThreadModel]) -> Vec<Arc<ExceptionModel>> {
     let of = |crashed: bool| threads.iter().filter(move |t| t.crashed == crashed).filter_map(|t| t.exception.as_ref());
     of(true).chain(of(false).filter(|e| e.current)).map(Arc::clone).collect()
 }
 
-/// The types with the most bytes, with their retained bytes.
+/// Returns the types with the most bytes. With `graph`, they have their retained bytes.
 fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
     let notes = heap.begin();
     let stat = notes.take(stat(heap, &StatQuery { top: TYPES, ..StatQuery::default() })?);
@@ -213,7 +212,7 @@ fn types(heap: &Heap, graph: bool) -> Result<Answer<PageTypes>, Error> {
     Ok(notes.finish(PageTypes { rows, rest, totals: stat.totals }))
 }
 
-/// The retained bytes of the reachable objects of each type, by method table.
+/// Returns the retained bytes of each type's reachable objects, by method table.
 fn retained_by_type(heap: &Heap, notes: &Collector) -> Result<FxHashMap<Addr, u64>, Error> {
     let on = OnGraph::open(heap, false, Stacks::default(), Some(Depends::Dominators))?;
     let types = heap.dominators(on.stacks)?.by_type(on.graph);
@@ -228,7 +227,7 @@ fn icicle(heap: &Heap) -> Result<Answer<Icicle>, Error> {
     Ok(on.finish(icicle))
 }
 
-/// The suspects. The first ones have a path.
+/// Returns the suspects. The first `WITH_PATHS` of them have a path.
 fn with_paths(heap: &Heap, suspects: &[Suspect], notes: &Collector) -> Vec<PageSuspect> {
     let path = |s: &Suspect| -> Option<PathModel> {
         let at = s.accumulation.as_ref().map(|a| a.address).or(s.address);

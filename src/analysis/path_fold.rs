@@ -1,10 +1,10 @@
-//! Folds long chains in a path: a linked list becomes one step instead of one for each of its nodes.
+//! Folds long chains in a path, such as the nodes of a linked list: they become one step instead of one step per node.
 
-/// Longest repeated sequence of steps that is searched for.
+/// Maximum length of a repeated sequence of steps.
 const MAX_PERIOD: usize = 8;
-/// Fewest repetitions of a sequence to fold it.
+/// Minimum number of repetitions for which a sequence is folded.
 const LEAST: usize = 3;
-/// Fewest steps that folding must save.
+/// Minimum number of steps that folding must save.
 const WORTH: usize = 3;
 
 /// A sequence of steps that is repeated.
@@ -18,7 +18,7 @@ pub(super) struct Run {
     pub(super) count: usize,
 }
 
-/// Splits a path with this number of steps into runs of repeated sequences. `same` says whether two steps are equal.
+/// Splits a path of `steps` steps into runs of repeated sequences. `same` says whether two steps are equal.
 pub(super) fn runs(steps: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Run> {
     let mut runs = Vec::new();
     let mut start = 0usize;
@@ -30,7 +30,7 @@ pub(super) fn runs(steps: usize, same: impl Fn(usize, usize) -> bool) -> Vec<Run
         let saved = |run: &Run| run.count.saturating_sub(1).saturating_mul(run.period);
         let found = (1..=MAX_PERIOD).map(|period| Run { start, period, count: times(period) });
         let worth = found.filter(|run| run.count >= LEAST && saved(run) >= WORTH);
-        // If several save the same number of steps, the shortest sequence is used.
+        // If several sequences save the same number of steps, the shortest is used.
         let run = worth.max_by_key(|run| (saved(run), std::cmp::Reverse(run.period))).unwrap_or(Run { start, period: 1, count: 1 });
         start = start.saturating_add(run.period.saturating_mul(run.count));
         runs.push(run);

@@ -12,12 +12,12 @@ use crate::heapgraph::{HeapGraph, Search};
 use crate::model::{PathNode, Sum};
 use crate::session::Namer;
 
-/// The index for no node.
+/// Number of a missing node. Nodes are numbered from 1.
 const NONE: u32 = 0;
 
-/// The common property of the objects of a node, besides their path.
+/// The property that all objects of a node have in common, in addition to the path.
 enum Common {
-    /// A root with this label, above the objects.
+    /// A root with this label. It is the parent of nodes with objects.
     Root(String),
     Type(Option<TypeIndex>),
     /// The objects are further from the roots than the depth of the tree.
@@ -29,25 +29,25 @@ struct Node {
     /// The parent node; `None` for a root.
     parent: Option<u32>,
     depth: u32,
-    /// Targets at and below the node.
+    /// Sum of the targets in this node. `rows` adds the targets in the nodes below it.
     sum: Sum,
     objects: u64,
-    /// Whether one of the objects refers to another.
+    /// Whether an object of the node refers to another object of the node.
     folded: bool,
     example: Option<ObjectId>,
     children: Vec<u32>,
 }
 
-/// The tree while targets are added. It takes four bytes for each object of the heap, in addition to its nodes.
+/// The tree while targets are added. In addition to its nodes, it takes four bytes for each object of the heap.
 pub(super) struct PathTree<'g> {
     graph: &'g HeapGraph,
     search: &'g Search,
-    /// Greatest depth of the rows.
+    /// Maximum depth of the rows.
     depth: u32,
     /// Whether objects of one type that refer to each other share a node.
     fold: bool,
     nodes: Vec<Node>,
-    /// The node of each object, from 1; [`NONE`] for objects on no path.
+    /// The number of each object's node; [`NONE`] for objects that are on no path.
     place: Vec<u32>,
     /// Child nodes, by parent and type.
     kids: FxHashMap<(u32, u64), u32>,
@@ -60,8 +60,8 @@ impl<'g> PathTree<'g> {
         PathTree { graph, search, depth, fold, nodes: Vec::new(), place, kids: FxHashMap::default(), roots: Map::default() }
     }
 
-    /// Adds the path to each of `targets`, which the search has reached. `label` returns the label of an object's best root. Each object is visited
-    /// once, even if many paths share it.
+    /// Adds the path to each of `targets`, which the search has reached. `label` returns the label of the best root of an object. Each object is
+    /// visited once, even if many paths share it.
     pub(super) fn add(&mut self, targets: &[ObjectId], label: impl Fn(ObjectId) -> String) {
         let mut way = Vec::new();
         for target in targets {
@@ -121,9 +121,9 @@ impl<'g> PathTree<'g> {
         new
     }
 
-    /// The node of the object that follows `above` on the path.
+    /// Returns the node of the object `id`, which follows the node `above` on the path. Creates the node if needed.
     fn below(&mut self, above: u32, id: ObjectId) -> u32 {
-        /// The key of nodes beyond the depth.
+        /// The key of nodes beyond the maximum depth.
         const BEYOND: u64 = u64::MAX;
         const UNKNOWN: u64 = u64::MAX - 1;
         let (limit, fold) = (self.depth, self.fold);
@@ -158,10 +158,10 @@ impl<'g> PathTree<'g> {
         node
     }
 
-    /// The rows, at most `most` (0: all). Those with the most targets come first.
+    /// Returns at most `most` rows (0: all). Under each parent, the nodes with the largest sums come first.
     pub(super) fn rows(mut self, namer: &Namer, most: usize) -> Vec<PathNode> {
         let most = if most == 0 { usize::MAX } else { most };
-        // A node comes after its parent.
+        // A node has a greater number than its parent.
         for number in (1..=u32::try_from(self.nodes.len()).unwrap_or(NONE)).rev() {
             let Some((sum, Some(above))) = self.node(number).map(|node| (node.sum, node.parent)) else { continue };
             if let Some(above) = self.node(above) {

@@ -12,9 +12,9 @@ use crate::heapgraph::{HeapGraph, Holders, Search};
 use crate::model::{FieldValue, PathFold, PathModel, PathStep, PathsReport, RootModel, Stacks, ValueKind};
 use crate::session::{Error, GraphSource, Heap, Namer, TypePattern};
 
-/// Maximum roots listed per object.
+/// Maximum number of roots listed per object.
 const MAX_ROOTS: usize = 16;
-/// Most characters of a key that are shown.
+/// Maximum number of characters shown of a key.
 const KEY_CHARS: u32 = 100;
 
 /// Arguments of `path`.
@@ -34,12 +34,12 @@ pub struct PathsQuery {
     pub depth: u32,
     /// Maximum number of lines of the merged tree; 0: all.
     pub lines: usize,
-    /// Whether to list every step of long chains, and every level of the merged tree where objects of one type refer to each other.
+    /// Whether to list every step of long chains. In the merged tree, whether to list every level if objects of one type refer to each other.
     pub full: bool,
 }
 
 impl PathsQuery {
-    /// Up to three paths to the object at or around `address`.
+    /// Returns a query for up to three paths to the object at or around `address`.
     pub fn to(address: Addr) -> PathsQuery {
         PathsQuery {
             object: Some(address),
@@ -101,13 +101,13 @@ struct Keys {
 impl Keys {
     fn bind(heap: &Heap, namer: &Namer) -> Option<Keys> {
         let types = namer.types().ok()?;
-        // Statics are not needed, and the descriptor may not describe them.
+        // Static fields are not needed here, so notes on missing descriptions of them are dropped.
         let library = Library::of(heap.runtime(), types, &Collector::new());
         Some(Keys { library, values: Values::new(types, ValueLimits { string_chars: KEY_CHARS, ..ValueLimits::default() }) })
     }
 
-    /// The key of the dictionary entry whose value has the reference at `offset` of `object`, which `holder` refers to: text in quotes, a number,
-    /// or the name of the key's type.
+    /// Returns the key of a dictionary entry as text in quotes, a number, or the name of its type. The value of the entry has the reference at
+    /// `offset` in `object`, an array or node; `holder` refers to `object`.
     fn text(&self, holder: Option<Addr>, object: Addr, method_table: Addr, offset: u64) -> Option<String> {
         let slot = self.library.collections().key_of(holder, object, method_table, offset)?;
         let mut key = self.values.value("key".into(), slot.type_name, &slot.place);
@@ -123,7 +123,7 @@ impl Keys {
         }
     }
 
-    /// The value in a box.
+    /// Returns the value in the box at `object`.
     fn boxed(&self, object: Addr) -> Option<FieldValue> {
         let mt = self.library.method_table(object)?;
         let info = self.library.types().names().method_tables().read(mt).ok()?;
@@ -147,7 +147,7 @@ struct Slot {
 }
 
 impl Paths<'_> {
-    /// Shortest paths to each of `targets`; with `merged`, also all paths merged by type.
+    /// Finds the paths to the first reachable target. With `merged`, also merges the shortest paths to all targets by type.
     fn report(&self, targets: &[ObjectId], merged: bool) -> PathsReport {
         let stacks = self.query.stacks;
         let mut report = PathsReport {
@@ -163,7 +163,7 @@ impl Paths<'_> {
         let search = merged.then(|| self.search(targets));
         let reached = |target: &&ObjectId| search.as_ref().is_none_or(|search| search.reached(**target));
         let reached: Vec<ObjectId> = targets.iter().filter(reached).copied().collect();
-        // Only one example per type, since the tree shows the rest.
+        // Paths are listed for one target only: if there are several, the tree shows the others.
         if let Some(target) = reached.first() {
             (report.roots, report.paths) = self.paths_to(*target);
         }
@@ -177,7 +177,7 @@ impl Paths<'_> {
         report
     }
 
-    /// Searches forward for all of `targets`: which are reachable, and one path to each.
+    /// Searches forward from the roots until all of `targets` are found. The result has one path to each reachable target.
     fn search(&self, targets: &[ObjectId]) -> Search {
         let edges = &self.graph.edges;
         let mut left = targets.len();
@@ -191,7 +191,8 @@ impl Paths<'_> {
         })
     }
 
-    /// The number of roots that reach `target`, and paths from the best of them. A backward search from one object usually visits few objects.
+    /// Returns the number of roots that reach `target`, and paths from the best of these roots. Searches backward, because few objects usually lead
+    /// to one object.
     fn paths_to(&self, target: ObjectId) -> (u64, Vec<PathModel>) {
         let holders = &self.holders;
         let rank = |id| holders.rank(id);
@@ -211,7 +212,7 @@ impl Paths<'_> {
         }
     }
 
-    /// The steps of a path; long chains are folded.
+    /// Returns the steps of a path. Long chains are folded.
     fn steps(&self, hops: &[Hop]) -> Vec<PathStep> {
         let single = |start| Run { start, period: 1, count: 1 };
         let keys: Vec<Option<String>> = (0..hops.len()).map(|at| self.key(hops, at)).collect();
@@ -223,7 +224,8 @@ impl Paths<'_> {
         runs.iter().flat_map(|run| (0..run.period).filter_map(|n| self.step(hops, &keys, *run, n))).collect()
     }
 
-    /// Whether two steps use the same field of objects of the same types. Entries of dictionaries differ in their keys.
+    /// Whether two steps use the same field of objects of the same types. Steps through entries of dictionaries are never equal, because their keys
+    /// differ.
     fn are_equal(&self, hops: &[Hop], keys: &[Option<String>], a: usize, b: usize) -> bool {
         let shape = |at: usize| {
             let (from, hop) = (hops.get(at.checked_sub(1)?)?, hops.get(at)?);
@@ -233,7 +235,7 @@ impl Paths<'_> {
         shape(a).is_some_and(|of_a| shape(b) == Some(of_a))
     }
 
-    /// The step that represents the `n`-th one of each sequence of a run.
+    /// Returns the step that represents step `n` of all repetitions in a run.
     fn step(&self, hops: &[Hop], keys: &[Option<String>], run: Run, n: usize) -> Option<PathStep> {
         let at = run.start.saturating_add(n);
         let all = || hops.iter().skip(at).step_by(run.period).take(run.count);
@@ -257,19 +259,19 @@ impl Paths<'_> {
         })
     }
 
-    /// The key of the dictionary entry through which the path reaches a step.
+    /// Returns the key of the dictionary entry through which the path reaches step `at`.
     fn key(&self, hops: &[Hop], at: usize) -> Option<String> {
         let (keys, slot) = (self.keys.as_ref()?, hops.get(at)?.slot?);
         let holder = at.checked_sub(2).and_then(|holder| hops.get(holder)).map(|hop| self.graph.address(hop.id));
         keys.text(holder, slot.object, slot.method_table, slot.offset)
     }
 
-    /// The roots of an object, best first.
+    /// Returns the roots of an object, best first.
     fn roots(&self, id: ObjectId, most: usize) -> Vec<RootModel> {
         self.graph.root_models(self.namer, id, (self.query.stacks, self.query.weak), most)
     }
 
-    /// The reference of `from` to `to`.
+    /// Returns the first reference from `from` to `to`.
     fn slot(&self, from: Option<ObjectId>, to: ObjectId) -> Option<Slot> {
         let from = from?;
         let kind = self.graph.kind(from)?;

@@ -1,4 +1,4 @@
-//! Analyses that compare neighbors give the same result whether segments are cut into pieces or not.
+//! Analyses that compare adjacent objects give the same result whether or not segments are cut into pieces.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use super::heap_map::{MapQuery, map};
 use crate::base::{Addr, AddrRange};
 use crate::session::{Dump, OpenOptions};
 
-/// The answers of both analyses on `threads`. With one thread, segments are not cut; in tests, even small ones are cut otherwise.
+/// Returns the answers of both analyses with `threads` threads. With one thread, segments are not cut; with more, tests cut even small segments.
 fn answers_on(dump: &Dump, threads: usize) -> ([String; 2], String) {
     let heap = dump.runtime().unwrap().heap().unwrap();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();

@@ -4,7 +4,7 @@ use crate::base::{Addr, Answer, Count};
 use crate::gc::{Gc, HandleFilter};
 use crate::model::HandleKind;
 
-/// The pinned objects by address, each with its first handle, and the number of handles.
+/// Returns the pinned objects in the order of addresses, each with its first handle, and the number of all pinning handles.
 pub(super) fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
     let supported = gc.handle_types().data;
     let kinds: Vec<_> = [HandleKind::Pinned, HandleKind::AsyncPinned].into_iter().filter(|k| supported.contains(k)).collect();
@@ -18,7 +18,7 @@ pub(super) fn pins(gc: &Gc) -> Answer<(Vec<(Addr, Addr)>, u64)> {
     walked.map(|_| (pins, handles))
 }
 
-/// Finds the pinning handles of objects that are visited in ascending order of address.
+/// Finds the pinning handles of objects that are visited in the order of addresses.
 pub(super) struct Pins<'p> {
     /// The result of [`pins`].
     all: &'p [(Addr, Addr)],
@@ -30,12 +30,12 @@ impl<'p> Pins<'p> {
         Pins { all, next: 0 }
     }
 
-    /// Moves to `start`. The next objects must be at or after it.
+    /// Prepares for objects at or after `start`.
     pub(super) fn seek(&mut self, start: Addr) {
         self.next = self.all.partition_point(|(object, _)| *object < start);
     }
 
-    /// The handle that pins the object at `at`.
+    /// Returns the first handle that pins the object at `at`.
     #[inline]
     pub(super) fn handle(&mut self, at: Addr) -> Option<Addr> {
         while let Some((object, handle)) = self.all.get(self.next) {

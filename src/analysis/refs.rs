@@ -14,9 +14,9 @@ use crate::heapgraph::{Depends, DominatorTree, HeapGraph, ObjectSet};
 use crate::model::{Order, RefBy, RefList, RefObject, RefRow, RefSort, RefType, RefVia, RefsReport, SortDirection, Stacks};
 use crate::session::{Error, FieldNames, FieldPlace, GraphSource, Namer, TypePattern};
 
-/// Most roots listed of an object.
+/// Maximum number of roots listed for an object.
 const MAX_ROOTS: usize = 16;
-/// Most targets that are looked up by address.
+/// Maximum number of targets that are looked up by address.
 const FEW: usize = 4096;
 
 /// Arguments of `refs`.
@@ -30,24 +30,25 @@ pub struct RefsQuery {
     pub incoming: bool,
     /// Whether to list references from the objects.
     pub outgoing: bool,
-    /// If set, groups by this key are listed instead of single references.
+    /// If set, references are grouped by this key instead of listed one by one.
     pub by: Option<RefBy>,
-    /// How many references to follow.
+    /// Maximum number of references to follow from or to the objects, one after another.
     pub depth: u32,
-    /// Whether to list only references of older objects to younger ones, with the state of their cards; of all objects, if none are selected.
+    /// Whether to list only references of older objects to younger ones, with the state of their cards. If no object or type is given, all objects
+    /// are selected.
     pub young: bool,
     /// Whether to compute retained sizes.
     pub retained: bool,
     /// Which stack values count as roots.
     pub stacks: Stacks,
-    /// Order of the rows; `None` for that of the heap, and groups with the most references first.
+    /// Order of the rows. By default, references are in heap order, and the groups with the most references come first.
     pub sort: Option<Order<RefSort>>,
     /// Maximum rows of each list, 0 for all.
     pub top: usize,
 }
 
 impl RefsQuery {
-    /// A query for all references from and to the object at or around `address`.
+    /// Returns a query for all references from and to the object at or around `address`.
     pub fn of(address: Addr) -> RefsQuery {
         RefsQuery {
             object: Some(address),
@@ -141,7 +142,7 @@ struct Found {
 }
 
 impl Found {
-    /// The object at the other end.
+    /// Returns the object at the other end: the source of an incoming reference, the target of an outgoing one.
     fn end(&self, direction: Direction) -> ObjectId {
         match direction {
             Direction::In => self.from,
@@ -157,15 +158,15 @@ struct Reader<'g> {
     namer: &'g Namer,
     tree: Option<&'g DominatorTree>,
     query: &'g RefsQuery,
-    /// The ages of objects, if only references to younger objects are wanted.
+    /// The ages of objects; `None` unless only references to younger objects are listed.
     ages: Option<Ages>,
     cards: RefCell<Option<CardReader<'g>>>,
 }
 
-/// The objects of a level, by address if there are few.
+/// The objects of a level, for quick look-ups of reference targets.
 enum Wanted {
-    /// A map by address, and all ids in ascending order. Finding the address of an id takes far longer than the reverse, and a source may be an
-    /// array with millions of references.
+    /// Few objects: a map by address for references read from memory, and the sorted ids for edges of the graph. Edges are not converted to
+    /// addresses, because that would be slow for an array with millions of references.
     Few(Map<Addr, ObjectId>, Vec<ObjectId>),
     Many(ObjectSet),
 }
@@ -232,8 +233,8 @@ impl Reader<'_> {
         list
     }
 
-    /// Visits the references from or to `targets` and the objects at the other ends, up to the depth of the query. Proceeds level by level, each in
-    /// heap order of the sources, and expands each object once.
+    /// Visits the references from or to `targets`, level by level up to the depth of the query: the objects at the other ends are the next level.
+    /// Each level is in heap order of the sources. Each object is expanded once.
     fn visit(&self, targets: &[ObjectId], direction: Direction, mut visit: impl FnMut(&Found)) {
         let mut seen = self.graph.edges.no_objects();
         seen.extend(targets.iter().copied());
@@ -263,7 +264,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The objects that refer to one of `level`, ascending.
+    /// Returns the objects that refer to one of `level`, in ascending order.
     fn sources(&self, level: &[ObjectId]) -> Vec<ObjectId> {
         let mut met = self.graph.edges.no_objects();
         let mut sources: Vec<ObjectId> = Vec::new();
@@ -286,8 +287,7 @@ impl Reader<'_> {
         Wanted::Many(set)
     }
 
-    /// Calls `each` for the references of `from` to objects that are `wanted`: first those in fields, by offset, then those that are not in a
-    /// field.
+    /// Calls `each` for the references of `from` to `wanted` objects: first for fields, by offset, then for references that are not fields.
     fn references(&self, from: ObjectId, wanted: Option<&Wanted>, mut each: impl FnMut(ObjectId, Option<u64>)) {
         let target = |address: Addr| match wanted {
             None => self.graph.index.id_of(address),
@@ -384,7 +384,7 @@ impl Reader<'_> {
         GroupKey { from: self.graph.type_index(found.from), field, via: self.via(found), to: self.graph.type_index(found.to) }
     }
 
-    /// The groups as rows, in order.
+    /// Converts the groups to sorted rows.
     fn types(&self, groups: Map<GroupKey, Group>, direction: Direction) -> Vec<RefType> {
         let table = |ty: Option<TypeIndex>| ty.and_then(|ty| self.graph.types.get(ty)).map_or(Addr::NULL, |kind| kind.method_table);
         let row = |(key, group): (GroupKey, Group)| RefType {
@@ -427,7 +427,7 @@ struct GroupKey {
 #[derive(Default)]
 struct Group {
     references: u64,
-    /// The objects at the other end.
+    /// The objects at the other ends of the references.
     ends: crate::base::hash::Set<ObjectId>,
     bytes: u64,
 }

@@ -10,7 +10,7 @@ pub(in crate::analysis) use holders::held_by;
 
 use super::on_graph::OnGraph;
 use crate::base::store::caught;
-use crate::base::{Addr, Answer, Collector, Count, IndexVec, len64, share, thousands, top_or_all};
+use crate::base::{Addr, Answer, Collector, Count, IndexVec, in_units, len64, share, thousands, top_or_all};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{
@@ -19,13 +19,13 @@ use crate::model::{
 };
 use crate::session::{Error, GraphSource, Namer, TypePattern};
 
-/// Maximum dominators listed above an object.
+/// Maximum number of dominators listed above an object.
 const MAX_CHAIN: usize = 1000;
-/// Maximum groups and children listed below an object.
+/// Maximum number of groups and of children listed below an object.
 const BELOW: usize = 10;
-/// Default share (0 to 1) of the reachable bytes from which an object or type is listed as a suspect.
+/// Default minimum share (0 to 1) of the reachable bytes for which an object or type is a suspect.
 pub(crate) const SUSPECT_SHARE: f64 = 0.1;
-/// If a child retains at least this share of its dominator's bytes, the child is the accumulation point instead of the dominator.
+/// Minimum share (0 to 1) of a dominator's bytes that a child must retain to become the accumulation point in its place.
 const PASSES_ON: f64 = 0.8;
 
 /// The dominator tree of a heap, with retained sizes.
@@ -54,7 +54,7 @@ pub enum RetainedView {
         /// Minimum share (0 to 1) of the reachable bytes.
         threshold: f64,
     },
-    /// Leak suspects: objects and types that retain more than this share (0 to 1) of the reachable bytes.
+    /// Leak suspects: objects and types that retain at least this share (0 to 1) of the reachable bytes.
     Suspects(f64),
 }
 
@@ -67,9 +67,9 @@ pub struct RetainedQuery {
     pub types: Vec<TypePattern>,
     /// Which stack values count as roots.
     pub stacks: Stacks,
-    /// Maximum types and rows of the tree, 0 for all.
+    /// Maximum number of types, groups, or rows of the tree, 0 for all.
     pub top: usize,
-    /// Maximum objects listed, 0 for all.
+    /// Maximum number of objects listed, 0 for all.
     pub objects: usize,
 }
 
@@ -95,8 +95,8 @@ fn retained_of(heap: &dyn GraphSource, query: &RetainedQuery) -> Result<Answer<R
     Ok(on.finish(report))
 }
 
-/// Size of the closure of the object at or around `address`, and how much of it the object retains, with stack values as roots
-/// according to `stacks`.
+/// Returns the size of everything reachable from the object at or around `address`, and how much of it the object retains. `stacks`: which stack
+/// values are roots.
 ///
 /// # Errors
 /// See [`retained`].
@@ -108,7 +108,7 @@ pub fn objsize(heap: &dyn GraphSource, address: Addr, stacks: Stacks) -> Result<
 }
 
 impl<'g> Retained<'g> {
-    /// The dominator tree of this graph, with totals.
+    /// Gets the dominator tree of `graph` and its totals.
     ///
     /// # Errors
     /// See [`retained`].
@@ -211,8 +211,8 @@ impl<'g> Retained<'g> {
         ids
     }
 
-    /// The objects immediately dominated by `id` that retain at least `least` of the reachable bytes, the largest first; and the number of all
-    /// objects that it immediately dominates.
+    /// Returns the children of `id` in the dominator tree, and their number. Of the children, only those are listed that retain at least the share
+    /// `least` of the reachable bytes, the largest first.
     fn large_children(&self, id: Option<ObjectId>, least: f64) -> (Vec<ObjectId>, usize) {
         let mut all = 0usize;
         let is_large = |c: &ObjectId| share(self.tree.retained(*c), self.totals.reachable_bytes).unwrap_or(1.0) >= least;
@@ -278,7 +278,8 @@ impl<'g> Retained<'g> {
         out
     }
 
-    /// Accumulation point: the deepest object below `id` that still retains most of its bytes.
+    /// Finds the accumulation point: follows the largest child, as long as it retains at least `PASSES_ON` of its dominator's bytes. Returns the path
+    /// from `id` to the accumulation point, and the children of the accumulation point.
     fn accumulation(&self, id: ObjectId) -> (Vec<ObjectId>, Vec<ObjectId>) {
         let (mut at, mut way) = (id, vec![id]);
         let key = |id: &ObjectId| (self.tree.retained(*id), std::cmp::Reverse(*id));
@@ -297,7 +298,7 @@ impl<'g> Retained<'g> {
     fn suspects(&self, heap: &dyn GraphSource, namer: &Namer, least: f64) -> Vec<Suspect> {
         let mut out = Vec::new();
         let mut reported: Vec<Option<TypeIndex>> = Vec::new();
-        // Single objects at the top of the tree.
+        // Single objects: those without a dominator.
         let tops = self.large_children(None, least).0;
         let rootless = tops.iter().copied().filter(|id| self.graph.roots_of(*id, false).next().is_none());
         let mut holders = self.holders(namer, &rootless.collect::<Vec<_>>());
@@ -312,22 +313,22 @@ impl<'g> Retained<'g> {
             let object = self.model(namer, id);
             let held = roots.first().map_or_else(|| held_by(&object.type_name, &holders), |r| r.label.clone());
             let mut text = format!(
-                "One {} at {}, held by {held}, retains {} bytes ({:.1} %).",
+                "One {} at {}, held by {held}, retains {} ({:.1} %).",
                 object.type_name,
                 object.address,
-                thousands(object.retained),
+                in_units(object.retained),
                 object.share * 100.0
             );
             let accumulation = (point != id).then(|| self.model(namer, point));
-            let location = accumulation.as_ref().map_or_else(|| "it".to_string(), |a| format!("{} at {}", a.type_name, a.address));
+            let location = accumulation.as_ref().map_or_else(|| "It".to_string(), |a| format!("{} at {}", a.type_name, a.address));
             if let Some(elements) = &elements {
                 text.push_str(&format!(" {} at {} has {}.", elements.type_name, elements.address, elements.words()));
             } else if let Some(largest) = below.first() {
                 text.push_str(&format!(
-                    " In {location}: {} × {} with {} bytes.",
+                    " {location} holds {} × {} with {}.",
                     thousands(largest.count),
                     largest.type_name,
-                    thousands(largest.retained)
+                    in_units(largest.retained)
                 ));
             }
             out.push(Suspect {
@@ -346,38 +347,38 @@ impl<'g> Retained<'g> {
                 text,
             });
         }
-        // Types whose objects jointly retain a large share.
+        // Types: their objects retain a large share together.
         let index = |t: &RetainedType| self.graph.types.iter().find(|k| k.method_table == t.method_table).map(|k| k.index);
         let large = self.top_types(namer, None).into_iter().take_while(|t| t.share >= least);
         let indexed = large.map(|t| (index(&t), t)).filter(|(index, t)| t.count >= 2 && !(index.is_some() && reported.contains(index)));
         let candidates: Vec<(Option<TypeIndex>, RetainedType)> = indexed.collect();
         let within = self.within(&out, candidates.iter().filter_map(|(index, _)| *index));
-        // Bytes within another suspect are reported with it.
+        // A type is not a suspect if single suspects dominate at least half of its bytes.
         let inside = |index: Option<TypeIndex>| index.and_then(|t| within.get(t)).copied().flatten().unwrap_or(0);
         let apart = candidates.into_iter().filter(|(index, t)| share(inside(*index), t.retained).unwrap_or(1.0) < 0.5);
         let candidates: Vec<(Option<TypeIndex>, RetainedType)> = apart.collect();
         let nested = self.nested(&candidates.iter().filter_map(|(index, _)| *index).collect::<Vec<_>>());
         let mut types: Vec<(TypeIndex, usize)> = Vec::new();
         for (index, t) in candidates {
-            // A type within the previous one is not listed separately.
+            // If objects of an earlier type dominate at least half of the bytes, the type is added to the text of the earlier one.
             let is_within = |outer: &&(TypeIndex, usize)| index.is_some_and(|t| nested.get(&(t, outer.0)).is_some_and(|part| *part >= 0.5));
             if let Some(outer) = types.iter().find(is_within).and_then(|(_, at)| out.get_mut(*at)) {
                 let below = BelowType { type_name: t.type_name, count: t.count, retained: t.retained };
                 outer.text.push_str(&format!(
-                    " In them: {} × {} with {} bytes.",
+                    " They hold {} × {} with {}.",
                     thousands(below.count),
                     below.type_name,
-                    thousands(below.retained)
+                    in_units(below.retained)
                 ));
                 outer.below.push(below);
                 continue;
             }
             types.extend(index.map(|t| (t, out.len())));
             let text = format!(
-                "{} objects of {} retain {} bytes together ({:.1} %).",
+                "{} objects of {} retain {} together ({:.1} %).",
                 thousands(t.count),
                 t.type_name,
-                thousands(t.retained),
+                in_units(t.retained),
                 t.share * 100.0
             );
             out.push(Suspect {
@@ -399,7 +400,7 @@ impl<'g> Retained<'g> {
         out
     }
 
-    /// For each of `types`, the bytes that its objects retain within the objects found so far.
+    /// Returns, for each of `types`, the retained bytes of its objects that the suspects dominate.
     fn within(&self, suspects: &[Suspect], types: impl Iterator<Item = TypeIndex>) -> IndexVec<TypeIndex, Option<u64>> {
         let tops: Vec<ObjectId> = suspects.iter().filter_map(|s| self.graph.index.id_of(s.address?)).collect();
         let mut within: IndexVec<TypeIndex, Option<u64>> = IndexVec::new();
@@ -418,7 +419,7 @@ impl<'g> Retained<'g> {
                 sum.grow(retained);
             }
         };
-        // The subtrees of objects without a dominator are disjoint.
+        // The suspects have no dominator, so their subtrees are disjoint.
         let parts: Vec<_> = tops.into_iter().flat_map(|top| self.tree.visit_dominated(top, || within.clone(), add)).collect();
         for part in parts {
             within.iter_mut().zip(part).for_each(|(to, from)| {
@@ -430,7 +431,7 @@ impl<'g> Retained<'g> {
         within
     }
 
-    /// Size of an object's closure, and how much of it the object retains.
+    /// Returns the size of an object's closure, and how much of it the object retains.
     fn objsize(&self, namer: &Namer, id: ObjectId) -> ObjSizeReport {
         let all = self.graph.edges.closure(id, |n| self.graph.size(n));
         let object = self.model(namer, id);

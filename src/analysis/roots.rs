@@ -1,4 +1,4 @@
-//! GC roots: list, counts by kind, counts by object type.
+//! GC roots: a list, and counts by kind and by object type.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::session::{Error, Heap, Namer, TypeFilter, TypePattern};
 /// Arguments of `roots`.
 #[derive(Clone, Debug, Default)]
 pub struct RootsQuery {
-    /// Kinds of roots, weak handles only on request; treatment of stack values.
+    /// Kinds of roots to list (weak handles only on request), and treatment of stack values.
     pub options: RootOptions,
     /// Only roots of objects of these types; empty for all.
     pub types: Vec<TypePattern>,
     /// Whether to list object types instead of roots.
     pub stat: bool,
-    /// Order of the rows; `None` for roots in the order of the walk, and types with the most roots first.
+    /// Order of the rows. By default, roots are in the order of the walk, and the types with the most roots come first.
     pub sort: Option<Order<RootSort>>,
     /// Maximum rows to list, 0 for all.
     pub top: usize,
@@ -82,7 +82,7 @@ pub fn roots(heap: &Heap, query: &RootsQuery) -> Result<Answer<RootsReport>, Err
     Ok(answer)
 }
 
-/// Like [`roots`], with each root of the list passed to `each`, so that the list need not be in memory as a whole.
+/// Like [`roots`], but passes each root to `each`, so that the whole list need not be in memory.
 pub(crate) fn each_root(heap: &Heap, query: &RootsQuery, each: &mut dyn FnMut(RootModel)) -> Result<Answer<RootsReport>, Error> {
     use RootSort::{Address, Count, Kind, Object, Objects, Type};
     let (has, what): (&[RootSort], &str) =

@@ -9,21 +9,20 @@ use crate::session::{Error, Heap, Runtime};
 /// Arguments of `segments`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SegmentsQuery {
-    /// Whether GC memory outside the segments in use is listed too: free regions, bookkeeping, handle tables.
+    /// Whether to also list GC memory outside the segments in use: free regions, bookkeeping, handle tables.
     pub free: bool,
-    /// Whether the objects of each segment are walked.
+    /// Whether to walk the objects of each segment.
     pub walk: bool,
     /// Only the segment or region that contains this address, or whose `heap_segment` is at this address.
     pub at: Option<Addr>,
-    /// Order of the segments in use, and of other memory if it has the column; `None` for the order of the GC's lists.
+    /// Order of the segments in use, and of other memory if it has the column. By default, the order of the GC's lists.
     pub sort: Option<Order<SegmentSort>>,
 }
 
 /// Lists the segments of `runtime`'s heap.
 ///
-/// # Errors
-/// [`Error::Contract`] if the descriptor does not describe the GC's structures or, with [`SegmentsQuery::walk`], object sizes; [`Error::Query`] for a
-/// column that requires the walk; [`Error::Nothing`] if no segment or region is at [`SegmentsQuery::at`].
+/// # Errors [`Error::Contract`] if the descriptor does not describe the GC's structures or, with [`SegmentsQuery::walk`], object sizes;
+/// [`Error::Query`] for a column that requires the walk; [`Error::NotIn`] if no segment or region is at [`SegmentsQuery::at`].
 pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<SegmentsReport>, Error> {
     use SegmentSort::{Address, AllocatedBytes, CommittedBytes, Generation, Heap, Start};
     if !query.walk {
@@ -44,7 +43,8 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     let mut regions = (query.free || elsewhere.is_some()).then(|| notes.take(gc.regions()));
     if let (Some(at), Some(regions)) = (query.at, &mut regions) {
         let around = |r: &RegionModel| r.segment.as_ref().map_or(r.range, |s| AddrRange::new(r.range.start, s.reserved));
-        // The structures of regions are in the bookkeeping memory. An exact match of a region's own address wins.
+        // The `heap_segment` of a region is in the bookkeeping memory, so an exact match of its address takes precedence over the range that contains
+        // it.
         let named = regions.iter().any(|r| r.address == at);
         regions.retain(|r| if named { r.address == at } else { around(r).contains(at) });
     }
@@ -53,7 +53,7 @@ pub fn segments(runtime: &Runtime, query: &SegmentsQuery) -> Result<Answer<Segme
     }
     let answer = notes.finish(SegmentsReport { segments, not_listed: None, detail: false, regions, carved: gc.carved_model() });
     match elsewhere.filter(|_| answer.regions.as_ref().is_none_or(Vec::is_empty)) {
-        // If a list is cut off, the address may be on the rest.
+        // If a list could not be read to its end, the address may be in the unread part.
         Some(at) if answer.complete() => Err(Error::NotIn(at, "a segment or region")),
         _ => Ok(answer),
     }

@@ -54,7 +54,7 @@ impl Selection {
         if self.types.is_empty() { TypeFilter::default() } else { heap.filter(&self.types, namer, notes) }
     }
 
-    /// Reports fields of the condition that no type accepted by `filter` has: an empty answer may be due to a typo.
+    /// Adds notes about fields of the condition that no type accepted by `filter` has: an empty answer may be due to a typo.
     pub(crate) fn note_unknown_fields(&self, heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) {
         let mut fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
         if fields.is_empty() {
@@ -67,7 +67,7 @@ impl Selection {
             fields.retain(|path| !taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some()));
             fields
         });
-        // A type whose fields are not in the dump may have the field.
+        // If fields of a type are not in the dump, that type may have the field.
         for path in unknown.iter().filter(|_| missed.is_empty()) {
             notes.add(NoteKind::NoMatch, None, format!("no object has a field '{}' (gcdump type NAME lists fields)", path.join(".")));
         }
@@ -91,7 +91,7 @@ pub struct Picker<'s> {
 }
 
 impl<'s> Picker<'s> {
-    /// Creates a picker for objects of `heap` whose types `filter` accepts ([`Selection::filter`]) and that `namer` names.
+    /// Creates a picker for objects of `heap`. `filter` is from [`Selection::filter`]; `namer` names types.
     pub(crate) fn new(heap: &'s Heap, selection: &'s Selection, filter: &'s TypeFilter, namer: &'s Namer) -> Picker<'s> {
         let condition = selection.condition.as_ref().map(|c| Evaluator::new(c, heap, namer));
         Picker { condition, selection, filter, namer, all: selection.takes_all(), types: IndexVec::new() }

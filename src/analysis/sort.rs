@@ -1,5 +1,5 @@
-//! Sort orders of lists: amounts are descending and everything else ascending, unless `:asc` or `:desc` is given.
-//! Unknown values come last. Equal rows keep their original order.
+//! Sort orders of lists: amounts are in descending order and everything else in ascending order, unless `:asc` or `:desc` is given. Unknown values
+//! come last. Equal rows keep their original order.
 
 use std::cmp::Reverse;
 use std::fmt::Display;
@@ -11,9 +11,9 @@ use crate::session::Error;
 /// Sort key of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key<'r> {
-    /// Larger values first.
+    /// Sorts larger values first.
     Most(Reverse<u64>),
-    /// Smaller values first: addresses, ids, times.
+    /// Sorts smaller values first: addresses, ids, times.
     Least(i128),
     Text(&'r str),
 }
@@ -43,7 +43,7 @@ impl<'r> Key<'r> {
     }
 }
 
-/// Sorts `rows` by their keys, in the direction of the column unless one is given.
+/// Sorts `rows` by their keys. Without `direction`, uses the usual direction of the key.
 pub(super) fn sort<T>(rows: &mut [T], direction: Option<SortDirection>, key: impl for<'r> Fn(&'r T) -> Option<Key<'r>>) {
     rows.sort_by(|a, b| {
         let (a, b) = (key(a), key(b));
@@ -55,8 +55,7 @@ pub(super) fn sort<T>(rows: &mut [T], direction: Option<SortDirection>, key: imp
 
 /// Checks that a list can be sorted by the given order.
 ///
-/// # Errors
-/// [`Error::Query`] with the columns that the list `has`, if it cannot.
+/// # Errors [`Error::Query`] if it cannot; the message names the columns in `has`.
 pub(super) fn check<S: Display + PartialEq>(order: Option<&Order<S>>, has: &[S], what: &str) -> Result<(), Error> {
     match order.map(|order| &order.by).filter(|by| !has.contains(by)) {
         None => Ok(()),

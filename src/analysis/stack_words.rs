@@ -1,10 +1,11 @@
-//! Threads that have an object on their stacks.
+//! Finds the threads that have the address of an object on their stacks.
 
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange};
 use crate::memory::Memory;
 
-/// The managed ids of the threads with a stack word that is one of the `wanted` addresses. The word may be stale.
+/// Maps each of the `wanted` addresses to the threads that have it as a word on their stacks. The threads are numbered as in `stacks`. The word may
+/// be stale.
 pub(super) fn holders(memory: &Memory, stacks: impl Iterator<Item = (u32, AddrRange)>, wanted: &Set<Addr>) -> Map<Addr, Vec<u32>> {
     let mut out: Map<Addr, Vec<u32>> = Map::default();
     if wanted.is_empty() {

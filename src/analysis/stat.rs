@@ -23,7 +23,7 @@ pub struct StatQuery {
     pub by: StatBy,
     /// Sort order. Generations, heaps, segments and sizes keep their natural order.
     pub sort: Order<StatSort>,
-    /// Maximum rows to list, 0 for all; totals always cover everything.
+    /// Maximum number of types to list, 0 for all. Groups by another key are all listed, and totals always cover everything.
     pub top: usize,
 }
 
@@ -50,7 +50,7 @@ impl GroupSums {
     }
 }
 
-/// Splits the visitor's sums by a second key besides the type.
+/// Second key, in addition to the type, by which a visitor splits its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Split {
     Nothing,
@@ -62,15 +62,15 @@ enum Split {
 struct Counter<'s> {
     picker: Picker<'s>,
     split: Split,
-    /// The current part's sums.
+    /// The sums of the current part, by type.
     types: Sums,
     part: Part,
     parts: FxHashMap<Part, Sums>,
 }
 
-/// Key of a [`Split`]: generation, segment index, or logarithm of the size.
+/// Value of the second key: position of the generation, segment index, or binary logarithm of the size.
 type Part = u32;
-/// The part of objects without a second key, or of all objects.
+/// The only part without a second key.
 const WHOLE: Part = u32::MAX;
 
 impl Counter<'_> {
@@ -241,7 +241,7 @@ fn count(heap: &Heap, namer: &Namer, query: &StatQuery, notes: &Collector) -> St
     report
 }
 
-/// Totals of the objects that `selection` accepts, and the coverage of their walk.
+/// Returns the totals of the objects that `selection` accepts, and the coverage of the walk.
 pub(super) fn totals(
     heap: &Heap,
     selection: &Selection,
@@ -257,7 +257,7 @@ pub(super) fn totals(
     (all.totals(types), coverage)
 }
 
-/// Bytes of all objects of the heap, without free blocks.
+/// Returns the bytes of all objects of the heap, without free blocks.
 fn bytes_of_objects(heap: &Heap, notes: &Collector) -> u64 {
     let kept = notes.with(heap.type_sums());
     let types = heap.walker().types().list();
@@ -265,7 +265,7 @@ fn bytes_of_objects(heap: &Heap, notes: &Collector) -> u64 {
     objects.fold(0, |bytes, (_, sum)| bytes.saturating_add(sum.bytes))
 }
 
-/// Sums by type for each part, and the coverage of the walk. The heap caches the sums of all objects.
+/// Returns the sums by type for each part, and the coverage of the walk. If the selection depends only on types, uses the sums that the heap caches.
 fn sums(
     heap: &Heap,
     selection: &Selection,
@@ -281,7 +281,7 @@ fn sums(
     }
 }
 
-/// Cached sums by type.
+/// Selects types from the cached sums of all objects.
 fn sums_of_types(heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) -> (BTreeMap<Part, Sums>, CoverageModel) {
     let kept = notes.with(heap.type_sums());
     let types = heap.walker().types().list();
@@ -290,7 +290,7 @@ fn sums_of_types(heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collec
     (BTreeMap::from([(WHOLE, sums.collect())]), coverage(heap.walker(), &kept.walks))
 }
 
-/// Sums of a walk.
+/// Walks the heap and sums up the selected objects.
 fn sums_by_part(
     heap: &Heap,
     selection: &Selection,
@@ -376,7 +376,7 @@ fn group(key: String, both: GroupSums, total: u64) -> GroupStat {
     }
 }
 
-/// Rows by type, largest first.
+/// Returns the rows by type, largest first.
 fn type_rows(namer: &Namer, by_type: &BTreeMap<Addr, Sum>, total: u64) -> Vec<TypeStat> {
     let mut rows: Vec<TypeStat> = by_type
         .iter()
@@ -404,7 +404,7 @@ fn named_groups(by_type: &BTreeMap<Addr, Sum>, total: u64, name: impl Fn(Addr) -
     rows
 }
 
-/// The namespace of a type name. For arrays it is that of the element type, for instances that of the generic type.
+/// Returns the namespace of a type name: for an array, of the element type; for an instantiation, of the generic type.
 pub(super) fn namespace(name: &str) -> String {
     let plain = name.split(['<', '[', '+', '*', '&']).next().unwrap_or(name);
     plain.rsplit_once('.').map_or_else(|| "(global)".to_string(), |(namespace, _)| namespace.to_string())

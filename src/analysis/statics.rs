@@ -12,11 +12,10 @@ use crate::heapgraph::Depends;
 use crate::model::{FieldValue, Stacks, StaticModel, StaticSort, StaticsReport};
 use crate::session::{Error, Runtime, StaticsQuery, StaticsReader};
 
-/// The static fields of all loaded types.
+/// Returns the static fields of all loaded types.
 ///
-/// # Errors
-/// [`Error::Contract`] if types or, for thread statics, threads are not described; [`Error::Query`] for a column that the list does not have;
-/// also the errors of [`retained`](super::retained) with retained sizes.
+/// # Errors [`Error::Contract`] if the runtime does not describe types or, for thread statics, threads; [`Error::Query`] for a column that the list
+/// does not have. With retained sizes, also the errors of [`retained`](super::retained).
 pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<StaticsReport>, Error> {
     use StaticSort::{Address, DeclaringType, Name, Retained, Storage, Thread, Type};
     if !query.retained {
@@ -35,7 +34,7 @@ pub fn statics(runtime: &Runtime, query: &StaticsQuery) -> Result<Answer<Statics
     Ok(answer)
 }
 
-/// Like [`statics`], with each field passed to `each` in the order of the types, so that they need not be in memory together.
+/// Like [`statics`], but passes each field to `each` in the order of the types, so that not all need to be in memory.
 pub(crate) fn each_static(
     runtime: &Runtime,
     query: &StaticsQuery,
@@ -71,7 +70,7 @@ fn key(s: &StaticModel, by: StaticSort) -> Option<Key<'_>> {
     }
 }
 
-/// Adds the retained bytes of each field. Returns the notes of the computation together with `before`.
+/// Adds the retained bytes of each field. Returns the notes in `before` and those of the computation.
 fn retained_by(runtime: &Runtime, list: &mut [StaticModel], before: &Notes) -> Result<Notes, Error> {
     let heap = runtime.heap()?;
     let on = OnGraph::open(&heap, false, Stacks::default(), Some(Depends::Dominators))?;

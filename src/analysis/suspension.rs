@@ -1,7 +1,7 @@
-//! A suspension of all threads in progress, for a collection that had not begun or for another purpose of the runtime.
+//! Detects that the runtime was suspending all threads, for a collection that had not begun or for another purpose.
 //!
-//! Rule: the runtime was suspending threads ([`GcPhase::Suspending`], or a background collection with a suspending thread), and a thread other than
-//! the suspending one was in cooperative mode. A suspended thread is in preemptive mode.
+//! Rule: the phase is [`GcPhase::Suspending`], or it is a background collection and a thread is suspending the others. The suspension waits for the
+//! threads in cooperative mode, because a suspended thread is in preemptive mode.
 //!
 //! Source: `ThreadSuspend::SuspendAllThreads` in `threadsuspend.cpp`; `docs/internals/gc-structures.md#heaps-in-motion`.
 
@@ -14,8 +14,7 @@ use crate::dump::ThreadStacks;
 use crate::model::{GcPhase, StackFrameKind, SuspendedThread, SuspensionModel, ThreadStackModel};
 use crate::session::Runtime;
 
-/// The suspension of a runtime's threads that was in progress. Its notes and failed reads are dropped, since other parts of an answer report what
-/// is missing.
+/// Returns the suspension that was in progress, if any. Notes and failed reads are dropped, because other parts of an answer report missing data.
 pub(super) fn suspension(runtime: &Runtime) -> Option<SuspensionModel> {
     tried(|| under_way(runtime))
 }
@@ -47,7 +46,7 @@ fn under_way(runtime: &Runtime) -> Option<SuspensionModel> {
     })
 }
 
-/// The threads with their names and innermost methods.
+/// Describes the threads with their names and innermost methods.
 fn named(runtime: &Runtime, threads: &[&Thread]) -> Vec<SuspendedThread> {
     if threads.is_empty() {
         return Vec::new();
@@ -61,7 +60,7 @@ fn named(runtime: &Runtime, threads: &[&Thread]) -> Vec<SuspendedThread> {
         methods.extend(stack.os_id.zip(innermost));
     };
     let query = StacksQuery { threads: threads.iter().filter_map(|t| t.os_id).collect(), ..StacksQuery::default() };
-    // Without stacks, the threads have no methods.
+    // If the stacks cannot be walked, the threads are listed without methods.
     let _ = each_stack(runtime, &query, &mut add);
     let name = |t: &Thread| {
         let native = t.os_id.and_then(|id| stacks.thread(id));

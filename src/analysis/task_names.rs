@@ -1,4 +1,4 @@
-//! Names of types, of the methods that tasks run, and of the methods that delegates call, each created once.
+//! Names types, the methods that tasks run, and the methods that delegates call. Each name is created once.
 
 use std::sync::OnceLock;
 
@@ -9,19 +9,19 @@ use crate::bcl::tasks::{AsyncType, Running, Tasks};
 use crate::session::continuations::{Suspended, SuspendedMethods};
 use crate::session::{Namer, Runtime};
 
-/// Names tasks and the methods that they run.
+/// Creates and caches the names.
 pub(super) struct Names<'n> {
     tasks: &'n Tasks,
     runtime: &'n Runtime,
     namer: &'n Namer,
     delegates: Delegates,
     types: Map<Addr, Option<Name>>,
-    /// Names by method table of the state machine.
+    /// Names of async methods, by method table of the state machine.
     methods: Map<Addr, Option<Name>>,
-    /// Names by entry point of the method and by the target's type, which may determine generic arguments.
+    /// Names of the methods of delegates, by entry point and by type of the target, which may determine generic arguments.
     calls: Map<(Addr, Option<Addr>), Option<Name>>,
     suspended: SuspendedMethods,
-    /// Methods of runtime async that threads run, by task.
+    /// Runtime async methods that threads run, by task.
     running: OnceLock<Map<Addr, Running>>,
     notes: &'n Collector,
 }
@@ -35,26 +35,26 @@ impl<'n> Names<'n> {
         Names { tasks, runtime, namer, delegates, types, methods, calls, suspended, running, notes }
     }
 
-    /// The name of the type at `method_table`.
+    /// Returns the name of the type at `method_table`.
     pub(super) fn type_name(&mut self, method_table: Addr) -> Option<Name> {
         let namer = self.namer;
         self.types.entry(method_table).or_insert_with(|| namer.name(method_table)).clone()
     }
 
-    /// The name of the type of the object at `object`.
+    /// Returns the name of the type of the object at `object`.
     pub(super) fn type_of(&mut self, object: Addr) -> Option<Name> {
         let mt = self.tasks.library().method_table(object)?;
         self.type_name(mt)
     }
 
-    /// The asynchronous method whose box is at `object`, with this method table.
+    /// Returns the async method whose box is at `object`. `method_table`: the method table of the box.
     pub(super) fn method(&mut self, object: Addr, method_table: Addr) -> Option<Name> {
         let machine = self.tasks.machine_type(object, &self.tasks.plan(method_table))?;
         let namer = self.namer;
         self.methods.entry(machine).or_insert_with(|| namer.kickoff(machine)).clone()
     }
 
-    /// The method of runtime async whose continuation is at `frame`.
+    /// Returns the runtime async method whose continuation is at `frame`.
     pub(super) fn suspended(&self, frame: Addr) -> Suspended {
         self.namer.names().map_or(Suspended::Unknown, |names| self.suspended.of(names, frame))
     }
@@ -64,7 +64,7 @@ impl<'n> Names<'n> {
         self.delegates.is(object)
     }
 
-    /// The method that the delegate at `delegate` calls.
+    /// Returns the method that the delegate at `delegate` calls.
     pub(super) fn callback(&mut self, delegate: Addr) -> Option<Name> {
         let call = self.delegates.call(delegate)?;
         let target = call.target.and_then(|t| self.tasks.library().method_table(t));
@@ -72,7 +72,7 @@ impl<'n> Names<'n> {
         self.calls.entry((call.entry, target)).or_insert_with(|| delegates.called(&call)).clone()
     }
 
-    /// Notes why delegates could not be named, if that was requested, and whether the budget for code lookups is used up.
+    /// Adds notes if the budget for code lookups is used up and, if a delegate was looked up, about delegates that could not be named.
     pub(super) fn note(&self, notes: &Collector) {
         self.suspended.note(notes);
         if !self.calls.is_empty() {
@@ -80,7 +80,7 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// The name of the method that the delegate at `delegate` calls, or of the type of its target.
+    /// Returns the name of the method that the delegate at `delegate` calls, or else the name of its target's type.
     pub(super) fn delegate(&mut self, delegate: Addr) -> Option<Name> {
         let library = self.tasks.library();
         if let Some(method) = self.callback(delegate) {
@@ -91,13 +91,13 @@ impl<'n> Names<'n> {
         self.type_of(target)
     }
 
-    /// The methods of runtime async that threads run, by task.
+    /// Returns the runtime async methods that threads run, by task.
     pub(super) fn running(&self) -> &Map<Addr, Running> {
         let find = || self.tasks.running(self.runtime, self.runtime.threads_if_any(self.notes), self.namer, self.notes);
         self.running.get_or_init(find)
     }
 
-    /// The method that the task at `task` runs. For runtime async, this is the method whose task it is, since the delegate only resumes methods.
+    /// Returns the method that the task at `task` runs. For runtime async, this is the outermost method, because the delegate only resumes methods.
     pub(super) fn work(&mut self, task: Addr) -> Option<Name> {
         if !self.is_runtime_async(task) {
             return self.delegate(self.tasks.action(task)?);
@@ -108,8 +108,8 @@ impl<'n> Names<'n> {
         }
     }
 
-    /// The continuations of the suspended methods of the runtime async task at `task`, from the innermost outwards, even if a thread runs a method
-    /// that they await.
+    /// Returns the continuations of the suspended methods of the runtime async task at `task`, innermost first. If a thread runs the innermost
+    /// method, the list starts with the continuation of the caller.
     pub(super) fn methods_of(&self, task: Addr, notes: &Collector) -> Vec<Addr> {
         let chain = self.tasks.chain(task, notes);
         if !chain.frames.is_empty() || chain.leaf.is_some() {
@@ -118,7 +118,7 @@ impl<'n> Names<'n> {
         self.running().get(&task).map(|running| self.tasks.chain_from(running.next, notes).frames).unwrap_or_default()
     }
 
-    /// The method that the queued task at `task` is about to run. For runtime async, this is the method that resumes first.
+    /// Returns the method that the queued task at `task` will run next. For runtime async, this is the innermost suspended method.
     pub(super) fn next_work(&mut self, task: Addr) -> Option<Name> {
         if !self.is_runtime_async(task) {
             return self.work(task);
@@ -127,7 +127,7 @@ impl<'n> Names<'n> {
         first.and_then(|frame| self.suspended(frame).name())
     }
 
-    /// Whether the object at `task` is a task of runtime async.
+    /// Whether the object at `task` is a runtime async task.
     pub(super) fn is_runtime_async(&self, task: Addr) -> bool {
         self.tasks.plan_of(task).is_some_and(|plan| plan.kinds.is(AsyncType::RuntimeAsyncTask))
     }

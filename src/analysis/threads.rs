@@ -40,7 +40,7 @@ pub fn threads(runtime: &Runtime, query: &ThreadsQuery) -> Result<Answer<Threads
     let stacks = ThreadStacks::new(file);
     let mut locks = if query.waits { thread_locks(runtime, &namer, &notes)? } else { ThreadLocks::default() };
     let native_aot = runtime.descriptor().is_native_aot();
-    // Threads are listed even if the GC's structures cannot be read, which other answers note.
+    // Threads are listed even if the GC's structures cannot be read. Other answers add the note about that.
     let gc = tried(|| runtime.gc().ok());
     let home_heap = |context: AllocContext| gc.as_ref().and_then(|gc| gc.data.home_heap(&context));
     let mut list: Vec<ThreadModel> = threads

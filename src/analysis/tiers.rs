@@ -1,4 +1,4 @@
-//! Optimization tiers of JIT-compiled code, for answers that list methods with their code.
+//! Determines the optimization tiers of JIT-compiled code, for answers that list methods with their code.
 
 use crate::base::hash::Map;
 use crate::base::missed::watched;
@@ -8,15 +8,15 @@ use crate::clr::methods::Methods;
 use crate::model::CodeTier;
 use crate::session::{Namer, Runtime};
 
-/// Determines tiers; each piece of code is looked up once.
+/// Determines tiers. The code at each address is looked up once.
 pub(super) struct Tiers<'r> {
     runtime: &'r Runtime,
     namer: &'r Namer,
     bound: Option<(CodeVersions, Methods)>,
     known: Map<Addr, Option<CodeTier>>,
-    /// Number of tiers that cannot be determined because of memory that a full dump of this kind has, and the first
-    /// such memory.
+    /// Number of tiers that cannot be determined because the dump lost memory that it should have.
     lost: u64,
+    /// Address and length of the first memory that was lost.
     why: Option<(Addr, u64)>,
 }
 
@@ -31,7 +31,7 @@ impl<'r> Tiers<'r> {
 
     /// Returns the tier of the JIT-compiled code at `start`, which belongs to the method at `desc`.
     ///
-    /// Dumps without a heap usually do not have the data for it. That is not a loss and is not noted.
+    /// Dumps without a heap usually do not have the data for this, so they get no note.
     pub(super) fn of(&mut self, desc: Addr, start: Addr) -> Option<CodeTier> {
         if let Some(known) = self.known.get(&start) {
             return *known;

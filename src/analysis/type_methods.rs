@@ -14,7 +14,7 @@ use crate::session::{Namer, Runtime};
 use crate::stack::code::{CodeMap, CodeOrigin};
 use crate::stack::{LookUps, StackError};
 
-/// Returns the methods that the type at `mt` declares; `None`, with a note, if they cannot be listed.
+/// Returns the methods that the type at `mt` declares. If they cannot be listed, adds a note and returns `None`.
 pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: Addr, notes: &Collector) -> Option<Vec<MethodModel>> {
     if runtime.descriptor().is_native_aot() {
         notes.add(Missing::Code, None, "methods of types cannot be listed: a NativeAOT program has no MethodDescs");
@@ -51,7 +51,7 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
         }
     };
     let images: Vec<AddrRange> = runtime.file().modules.iter().map(|m| AddrRange::new(m.base, m.base.plus(m.size))).collect();
-    // Precodes are created at run time. Targets of other code are not needed, and often not in the dump.
+    // Precodes are created at run time, so code in an image is not a precode. It is not read, because it is often not in the dump.
     let of_precode = |lead: Addr, desc: Addr| match &precodes {
         Some(precodes) if !images.iter().any(|image| image.contains(lead)) => precodes.targets(lead, desc),
         _ => Vec::new(),
@@ -101,17 +101,16 @@ pub(super) fn type_methods(runtime: &Runtime, namer: &Namer, types: &Types, mt: 
     Some(list)
 }
 
-/// Result of following the entry points of a method.
+/// The result of following the possible entry points of a method.
 struct EntryPoint {
     /// Code of the method.
     code: Option<(Addr, MethodCode)>,
-    /// Whether an entry point is a precode of the method. Then the current entry point is known, whatever the other
-    /// words are.
+    /// Whether one of the words is a precode of the method. Then the current entry point is known, even if the other words cannot be read.
     entered: bool,
 }
 
-/// Finds the code of a method: an entry point leads to it, directly or through a precode. Only code that belongs to this method is accepted, so
-/// that words that are not addresses have no effect.
+/// Finds the code of a method from words that may be entry points. An entry point is the code or a precode. Only code of this method is accepted, so
+/// words that are not addresses have no effect.
 fn code(method: &Listed, map: &CodeMap, of_precode: &impl Fn(Addr, Addr) -> Vec<Addr>) -> Result<EntryPoint, StackError> {
     let of_precodes: Vec<Addr> = method.leads.iter().flat_map(|lead| of_precode(*lead, method.desc)).collect();
     let entered = !of_precodes.is_empty();

@@ -1,4 +1,4 @@
-//! Loaded types by name or pattern, and the layout of one.
+//! Finds loaded types by name or pattern, and the layout of one type.
 
 use super::layout;
 use super::type_methods::type_methods;
@@ -7,8 +7,7 @@ use crate::clr::fields::Types;
 use crate::model::{TypeBrief, TypesReport};
 use crate::session::{Error, Runtime, StaticsReader, TypeFilter, TypePattern, loaded_types};
 
-/// Returns the loaded types that match `wanted`. If exactly one matches, its layout is included, and with `methods` its
-/// methods.
+/// Returns the loaded types that match `wanted`. If exactly one type matches, includes its layout and, with `methods`, its methods.
 ///
 /// # Errors
 /// [`Error::Contract`] if the descriptor does not describe types.
@@ -42,7 +41,7 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
     Ok(notes.finish(TypesReport { pattern: wanted.to_string(), types: found, layout }))
 }
 
-/// Returns the loaded types that match a name or pattern, by name, or the type at an address.
+/// Returns the loaded types that match a name or pattern, sorted by name, or the type at an address.
 pub(super) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Vec<TypeBrief> {
     if let TypePattern::MethodTable(mt) = *wanted {
         let valid = types.names().method_tables().is_valid(mt) == Ok(true);

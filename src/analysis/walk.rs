@@ -23,8 +23,7 @@ impl Visitor for OfTypes<'_> {
     }
 }
 
-/// Returns the objects with a wanted method table, each with its method table, in heap order. Only segments that
-/// contain such objects are walked.
+/// Returns the objects whose method table `wanted` accepts, each with its method table, in heap order. Walks only segments that contain such objects.
 pub(super) fn objects_of(heap: &Heap, wanted: impl Fn(Addr) -> bool) -> Answer<Vec<(Addr, Addr)>> {
     let notes = Collector::new();
     let wanted = heap.types_where(&notes, |ty| !ty.is_free && wanted(ty.method_table));

@@ -1,4 +1,4 @@
-//! `refs --young`: references of older objects to younger ones, and the state of their cards.
+//! `refs --young`: references from older objects to younger ones, and the state of their cards.
 //!
 //! A collection of the young generations looks for such references only in the ranges of set cards
 //! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found no such reference in its range.
@@ -26,7 +26,7 @@ const fn age(generation: Generation) -> u8 {
 
 impl Ages {
     pub(super) fn of(heap: &Heap, graph: &HeapGraph) -> Ages {
-        // Objects are numbered by address, so consecutive ones are mostly in one segment.
+        // Ids are in the order of addresses, so consecutive objects are mostly in the same segment.
         let mut segment: Option<(&SegmentModel, u8)> = None;
         let ages = graph.ids().map(|id| {
             check_at(id.as_u32());
@@ -48,7 +48,7 @@ impl Ages {
         self.0.get(id.index()).copied().unwrap_or(OLD)
     }
 
-    /// The objects of the young generations.
+    /// Returns the objects of the young generations.
     pub(super) fn young<'a>(&'a self, graph: &'a HeapGraph) -> impl Iterator<Item = ObjectId> + 'a {
         graph.ids().filter(|id| self.age(*id) < OLD)
     }
@@ -65,13 +65,13 @@ pub(super) struct CardReader<'h> {
     heap: &'h Heap,
     window: Window<'h>,
     absent: u64,
-    /// Cards that are looked at: a forged segment may have any length.
+    /// Limits the number of cards that are looked up, because a forged segment may have any length.
     budget: Budget,
     pub(super) of: YoungCards,
 }
 
 impl<'h> CardReader<'h> {
-    /// The cards, or the reason why they cannot be read.
+    /// Creates a reader, or returns the reason why the cards cannot be read.
     pub(super) fn new(heap: &'h Heap) -> Result<CardReader<'h>, &'static str> {
         let cards = heap.gc().cards()?;
         let of = YoungCards { card_bytes: cards.card_bytes(), set: 0, set_bytes: 0, references_on_set: 0, references_on_clear: 0 };
@@ -90,7 +90,7 @@ impl<'h> CardReader<'h> {
         }
     }
 
-    /// Counts the cards that are set for older objects.
+    /// Counts the set cards of older objects, and returns all counts.
     pub(super) fn finish(mut self, notes: &Collector) -> YoungCards {
         let step = self.cards.card_bytes().max(1);
         let is_old = |s: &&SegmentModel| !matches!(s.generation, Generation::Gen0 | Generation::Frozen);
@@ -111,7 +111,7 @@ impl<'h> CardReader<'h> {
         }
         self.of.set_bytes = self.of.set.saturating_mul(step);
         if self.absent > 0 {
-            let text = format!("{} cards are not in the dump: the numbers of cards are too small", self.absent);
+            let text = format!("{} cards are not in the dump, so the numbers of cards are too small", self.absent);
             notes.add(Missing::Heap, None, text);
         }
         self.budget.note("counting the cards", notes);

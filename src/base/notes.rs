@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::missed::{Missed, Scope};
 use super::missing::{Missing, NoteReason};
-use super::{Addr, be, named_enum, plural};
+use super::{Addr, named_enum, plural};
 
 named_enum! {
     /// The kind of a [`Note`].
@@ -170,19 +170,19 @@ impl Notes {
             self.add(
                 NoteKind::Invalid,
                 at,
-                format!("the pointer at {at}, which the answer needs, is invalid: {to} is not a user-mode address"),
+                format!("a pointer that the answer needs is invalid: the one at {at} is {to}, which is not a user-mode address"),
             );
         }
         let Some((address, len, times)) = missed.first().filter(|_| self.complete()) else { return };
         let more = match times {
             0 | 1 => String::new(),
-            2 => ", and memory at one more address is missing".into(),
-            n => format!(", and memory at {} other addresses is missing", n.saturating_sub(1)),
+            2 => ", and memory at one more address".into(),
+            n => format!(", and memory at {} other addresses", n.saturating_sub(1)),
         };
         self.add(
             NoteKind::Missing,
             address,
-            format!("{} at {address}, which the answer needs, {} not in the dump{more}", plural(len, "byte"), be(len)),
+            format!("memory that the answer needs is not in the dump: {} at {address}{more}", plural(len, "byte")),
         );
     }
 

@@ -16,6 +16,7 @@ use bytemuck::Pod;
 
 use super::array::Array;
 use super::cancel;
+use super::in_units;
 
 /// Arrays of at most this size in bytes always stay in memory. The limit is 1 in unit tests, whose arrays are small.
 const SMALL: usize = if cfg!(test) { 1 } else { 8 << 10 };
@@ -34,8 +35,8 @@ pub struct NoRoom {
 
 fn file_of(bytes: u64) -> String {
     match bytes {
-        0 => "a temporary file cannot be made".into(),
-        bytes => format!("there is no room for a temporary file of {bytes} bytes"),
+        0 => "a temporary file cannot be created".into(),
+        bytes => format!("there is no room for a temporary file of {}", in_units(bytes)),
     }
 }
 
@@ -362,7 +363,7 @@ pub(crate) mod tests {
     fn work_ends_when_there_is_no_room() {
         let store = Store::in_files(Arc::new(Disk(false)));
         let full = caught(|| Buffer::collected(&store, 0..9u32).len()).unwrap_err();
-        assert!(full.to_string().contains("cannot be made in here"), "{full}");
+        assert!(full.to_string().contains("cannot be created in here"), "{full}");
         assert_eq!(caught(|| 7).ok(), Some(7));
     }
 

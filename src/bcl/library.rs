@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::collections::Tables;
-use crate::base::{Addr, Budget, Collector, Missing, NoteKind};
+use crate::base::{Addr, Budget, Collector, Missing, NoteKind, thousands};
 use crate::clr::fields::{CORE, Types};
 use crate::clr::library::{FieldAt, NoSuchField};
 use crate::clr::statics::{StaticPlace, Statics};
@@ -86,7 +86,7 @@ impl Library {
         self.budget.note("reading the lists of objects", notes);
         self.statics.note(notes);
         if let Some((array, most)) = *self.cut.lock().unwrap_or_else(PoisonError::into_inner) {
-            notes.add(NoteKind::LimitHit, array, format!("only the first {most} elements of the array at {array} were read"));
+            notes.add(NoteKind::LimitHit, array, format!("only the first {} elements of the array at {array} were read", thousands(most)));
         }
     }
 

@@ -1,4 +1,4 @@
-//! Advice on errors of the library: options and commands that help. The library's own messages name none, since programs without a command
+//! Advice on errors of the library: options and commands that help. Messages of the library itself mention none, since programs without a command
 //! line show them too.
 
 use crate::contract::RuntimeError;
@@ -18,7 +18,7 @@ pub(super) fn advised(e: &anyhow::Error) -> String {
     advice.map_or(message.clone(), |advice| format!("{message}; {advice}"))
 }
 
-/// Appends the option that helps to `message`, the reason in an answer why `runtime` cannot be read.
+/// Replaces `message`, the reason in an answer why a runtime cannot be read, by the error of `runtime` with advice.
 pub(super) fn advise(message: &mut Option<String>, runtime: Result<Runtime, RuntimeError>) {
     if let (Some(message), Err(e)) = (message, runtime) {
         *message = of_runtime(&e).map_or_else(|| e.to_string(), |advice| format!("{e}; {advice}"));
@@ -33,7 +33,7 @@ fn of_error(e: &Error) -> Option<String> {
         Error::Room(_) => Some("set TMPDIR to a folder with room for it, or allow more memory with --max-memory".into()),
         Error::NoObject(at) | Error::NotIn(at, _) => Some(format!("`gcdump where {at}` says what is there")),
         Error::NoRoot(at) => Some(format!("`gcdump path {at}` lists the roots that hold it")),
-        Error::NoValueType(_, at) => Some(format!("`gcdump object {at}` shows an object")),
+        Error::NoValueType(_, at) => Some(format!("`gcdump object {at}` shows the object there")),
         Error::Unknown(e, _) => of_error(e),
         _ => None,
     }
@@ -41,10 +41,16 @@ fn of_error(e: &Error) -> Option<String> {
 
 fn of_runtime(e: &RuntimeError) -> Option<String> {
     match e {
-        RuntimeError::Cut { why, .. } | RuntimeError::Damaged { why, .. } | RuntimeError::Bounded { why } => of_runtime(why),
-        RuntimeError::NativeAot { in_file: true, .. } => Some("specify the folder with the program with --modules".into()),
-        RuntimeError::Unsupported { undescribed: true, .. } => Some("specify the folder with its files with --modules".into()),
-        RuntimeError::Unsupported { .. } => Some("--overlay FILE adds others".into()),
+        RuntimeError::Cut { why, .. } | RuntimeError::Damaged { why, .. } | RuntimeError::Bounded { why } => match &**why {
+            // The runtime may be in the part of the dump that is missing.
+            RuntimeError::Unread { .. } | RuntimeError::NoRuntime { .. } => None,
+            why => of_runtime(why),
+        },
+        RuntimeError::NativeAot { in_file: true, .. } | RuntimeError::Unread { .. } | RuntimeError::NoRuntime { program: Some(_), .. } => {
+            Some("--modules PATH with the program's file supplies it".into())
+        }
+        RuntimeError::Unsupported { undescribed: true, .. } => Some("--modules PATH with its files supplies it".into()),
+        RuntimeError::Unsupported { .. } => Some("--overlay FILE adds an overlay".into()),
         _ => None,
     }
 }

@@ -162,7 +162,7 @@ impl Config {
             && (self.carve, self.max_memory, self.max_decompressed) == (other.carve, other.max_memory, other.max_decompressed)
     }
 
-    /// Returns the options that another command needs to open the dump in the same way.
+    /// Returns the options that suggested command lines repeat: the runtime and the module files. `--symbols`, `--index` and limits are not repeated.
     pub(super) fn repeated(&self) -> Vec<String> {
         let folder = |option: &str, path: &PathBuf| [option.to_string(), path.display().to_string()];
         let runtime = (self.runtime > 0).then(|| ["--runtime".to_string(), self.runtime.to_string()]);
@@ -211,7 +211,7 @@ impl DumpArg {
     }
 }
 
-/// Whether screens show all frames of the framework: the same option of every command with stacks or chains.
+/// Shows all frames of the framework. All commands with stacks or chains share it.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct FrameworkArg {
     /// Show all frames of .NET and its libraries. By default, tables and pages fold each run of them into one line; other formats always
@@ -220,7 +220,7 @@ pub struct FrameworkArg {
     pub(super) framework: bool,
 }
 
-/// Which stack values count as roots: the same option of every command that follows roots.
+/// Selects the stack values that are roots. All commands that follow roots share it.
 #[derive(Clone, Copy, Debug, Args)]
 pub struct StacksArg {
     /// Which stack and register values count as roots. For retained sizes, handles, statics and finalization queues come first: a

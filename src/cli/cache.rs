@@ -1,9 +1,9 @@
 //! The cache of decompressed dumps (`--cache`).
 //!
 //! An entry is a file named after the BLAKE3 hash of the compressed dump, so that no other dump can be mistaken for it, not even a forged
-//! one. A stamp file next to it has the length and times of the entry and a hash of samples. Changing an entry changes its times, so a change
-//! is detected without reading the whole entry, which would take as long as decompressing. The time of the stamp itself is that of the last
-//! use.
+//! one. A stamp file next to it has the length and times of the entry and a hash of samples. Changing an entry changes its times, so a change is
+//! detected without reading the whole entry, which would take as long as decompressing. The modification time of the stamp file is the time of the
+//! last use.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -40,7 +40,7 @@ impl From<OsString> for CacheArg {
 
 /// Prefix of draft files, as for other output files.
 const DRAFT: &str = ".gcdump-";
-/// Extension that the stamp adds to the name of its entry.
+/// Extension of stamp files.
 const STAMP: &str = "stamp";
 /// Age after which a draft is considered abandoned by a process that was killed.
 const ABANDONED: Duration = Duration::from_secs(24 * 3600);
@@ -90,7 +90,7 @@ impl Folder {
             return None;
         }
         file.rewind().ok()?;
-        // Records the use. If that fails, the entry is only evicted earlier.
+        // Records the use. If this fails, the entry may be evicted earlier.
         let _ = File::options().write(true).open(&stamp).and_then(|f| f.set_modified(SystemTime::now()));
         Some(file)
     }
@@ -105,7 +105,7 @@ impl Folder {
         let _ = fs::remove_file(self.path.join(name));
     }
 
-    /// Evicts the least recently used entries until `more` bytes fit. Returns whether they do.
+    /// Evicts the least recently used entries until `more` bytes fit. Returns whether they fit.
     fn make_room(&self, more: u64) -> bool {
         let Some(room) = self.most.checked_sub(more) else { return false };
         let mut entries: Vec<(SystemTime, String, u64)> = Vec::new();
@@ -164,7 +164,7 @@ impl New {
         if !folder.make_room(file.metadata()?.len()) {
             return Ok(());
         }
-        // Prevents later writes, even accidental ones. Not on Windows, which cannot remove read-only files.
+        // Protects the entry from accidental writes. Windows is excluded, because it does not delete read-only files.
         #[cfg(unix)]
         {
             let mut permissions = file.metadata()?.permissions();

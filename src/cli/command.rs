@@ -133,12 +133,12 @@ pub(super) trait Command: Args {
         Ok(asked)
     }
 
-    /// Returns the exit code, given the one for completeness: reports that mean "none" or "bad" change it.
+    /// Returns the exit code. `exit` is the code for the completeness of the answer; commands replace it if nothing was found or a check failed.
     fn exit(&self, _report: &Self::Report, exit: Exit) -> Exit {
         exit
     }
 
-    /// Returns lines for standard error, printed with any format.
+    /// Returns lines for standard error, printed in every output format.
     fn remarks(&self, _report: &Self::Report) -> Vec<String> {
         Vec::new()
     }
@@ -160,13 +160,13 @@ pub(super) trait Command: Args {
         output::emit(&head, &answer, at.format(), at.target(streams))?;
         conclude(at, &answer.notes, streams)?;
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
-        // Follow-up commands are about objects.
+        // Follow-up commands need a heap.
         let has_heap = !answer.notes.iter().any(|n| n.kind == NoteKind::NoHeap);
         let next = self.next(&answer, at).filter(|_| has_heap);
         if let (Some(words), Some(to)) = (next, streams.next) {
             let _ = to.set(words);
         }
-        // The contents of standard input are removed after the command.
+        // A dump from standard input is deleted after the command, so no further command can read it.
         if let Some(words) = next.filter(|_| at.is_table() && streams.screen.terminal && at.opening.spool.is_none()) {
             let path = at.opening.path.display().to_string();
             let options = at.config.repeated();
@@ -177,7 +177,7 @@ pub(super) trait Command: Args {
     }
 }
 
-/// Answers a command line, using dumps that are already open or opening them.
+/// Function that runs a command line. It uses the dumps that are already open and opens the others.
 pub(super) type Run = fn(&ArgMatches, &Config, &[Dump], &mut Streams<'_>) -> Result<Exit>;
 
 /// A registered command.
@@ -209,7 +209,7 @@ impl Entry {
         super::sos::names_of(self.name).collect()
     }
 
-    /// Builds the clap command with all arguments, including the options of every command.
+    /// Builds the clap command with all arguments, including the global options.
     pub(super) fn command(&self) -> clap::Command {
         let mut command = (self.arguments)(Config::augment_args(clap::Command::new(self.name)));
         command.build();

@@ -35,7 +35,7 @@ pub(super) fn command_line_within(columns: usize) -> Clap {
 
 /// Builds the definition with help texts for `width` columns, but does not set the width at which clap wraps.
 fn with_help(width: usize) -> Clap {
-    // Options first, or their doc comment would become the program's description.
+    // The options are added first: clap takes the description from the doc comment that is added last.
     let root = Config::augment_args(Clap::new("gcdump"))
         .mut_args(|arg| arg.hide(true))
         .disable_help_subcommand(true)

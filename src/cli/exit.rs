@@ -36,7 +36,7 @@ impl Exit {
         }
     }
 
-    /// Returns the worse of two exit codes: a partial answer or an error precedes "bad", which precedes success.
+    /// Returns the worse of two exit codes: the first one that is an error or partial, else negative, else success.
     pub(super) const fn worse(self, other: Exit) -> Exit {
         match (self, other) {
             (Exit::Ok, other) => other,

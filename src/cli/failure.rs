@@ -24,8 +24,8 @@ pub(super) fn conclusion(result: anyhow::Result<Exit>, streams: &mut Streams<'_>
     }
 }
 
-/// Prints help and version to `out` with success, usage errors to `err`. Errors repeat arguments: unless the arguments are `plain`, a
-/// terminal gets neither their control characters nor colors.
+/// Prints help and version to `out`, usage errors to `err`. Usage errors repeat arguments: unless these are `plain` (without control characters), a
+/// terminal gets sanitized text without colors.
 pub(super) fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> Exit {
     let to_err = e.use_stderr();
     let text = e.render();
@@ -37,7 +37,7 @@ pub(super) fn usage(e: &clap::Error, plain: bool, streams: &mut Streams<'_>) -> 
         _ => write!(stream, "{text}"),
     };
     if to_err {
-        // There is nowhere left to report a failure.
+        // A failure to write to standard error cannot be reported.
         let _ = written.and_then(|()| stream.flush());
         return Exit::Usage;
     }

@@ -89,7 +89,7 @@ given for; one from any other place is not.
 ";
 
 const EXIT_CODES: &str = "  0   complete answer
-  1   negative answer: no object is of the type that was asked for, the heap is corrupt, a rule is broken
+  1   negative answer: no object is of the requested type, the heap is corrupt, a rule is broken
   2   usage error, or more memory needed than --max-memory allows, or more threads (mcp) than the system starts
   3   no readable dump
   4   no supported .NET runtime in it
@@ -105,7 +105,7 @@ fn options(width: usize) -> String {
     format!("Options of every command:\n{}\n{}", list.clone().render_long_help(), fold(LISTS, width))
 }
 
-/// Options that have the same meaning in every command with them.
+/// Options that have the same meaning in every command that has them.
 const LISTS: &str = "
 Where a command lists things:
   -n, --top N        so many rows, 0 for all; totals always cover everything

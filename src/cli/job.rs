@@ -1,4 +1,4 @@
-//! Runs a command on a separate thread that a handle, `--timeout` and `--max-memory` can stop.
+//! Runs a command on a separate thread that a `Cancel` handle, `--timeout` and `--max-memory` can stop.
 
 use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
@@ -14,7 +14,7 @@ use crate::base::Cancel;
 use crate::base::cancel;
 use crate::base::threads::start;
 
-/// Stack size: that of the main thread of a Linux process.
+/// Stack size in bytes, as of the main thread of a Linux process.
 const STACK: usize = 8 << 20;
 /// Interval of memory checks.
 const LOOK: Duration = Duration::from_millis(10);
@@ -28,7 +28,7 @@ const FULL: usize = 1 << 16;
 pub(super) enum Ended {
     /// The command finished.
     Done(Exit),
-    /// Its handle stopped it.
+    /// The `Cancel` handle stopped it.
     Interrupted,
     /// `--timeout` expired.
     TimedOut,
@@ -42,7 +42,7 @@ enum Piece {
     Err(Vec<u8>),
 }
 
-/// A stream of a command on its own thread.
+/// An output stream of a command that runs on another thread.
 struct Sink {
     to: SyncSender<Piece>,
     piece: fn(Vec<u8>) -> Piece,
@@ -79,7 +79,7 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
             let _ended = cancel.run(work);
             drop(send);
         };
-        // The system could not start a thread.
+        // If no thread can be started, `work` is skipped.
         if start(scope, Some(STACK), job).is_ok() {
             let _ = done.recv_timeout(time);
             cancel.cancel();
@@ -87,8 +87,8 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
     });
 }
 
-/// Runs `work` on the current thread, for systems that cannot start another, until `cancel` stops it or it exceeds the time or memory that
-/// `config` allows. The cancellation checks of `work` look at the clock.
+/// Runs `work` on the current thread, for when no other thread can be started, until `cancel` stops it or it exceeds a limit of `config`. The limits
+/// are checked whenever `work` checks for cancellation.
 pub(super) fn here(cancel: &Cancel, config: &Config, work: impl FnOnce() -> Exit) -> Ended {
     let why = Arc::new(Mutex::new(None));
     let (started, end, looked) = (Instant::now(), Arc::clone(&why), Mutex::new(Instant::now()));

@@ -17,9 +17,9 @@ use crate::session::{Dump, Heap};
 /// Number of bytes of a file that are hashed at a time.
 const PIECE: usize = 1 << 22;
 
-/// Returns the partition name of a dump: the first half of a hash of its file, which does not depend on its path.
+/// Returns the partition name of a dump: the first 64 bits of the BLAKE3 hash of its contents in hexadecimal.
 pub(super) fn dump_id(path: &Path) -> Result<String> {
-    // An error of the dump rather than of the output.
+    // The `io::Error` is not kept in the chain, so that the error is attributed to the dump rather than to the output folder.
     let cannot = |e: io::Error| anyhow::anyhow!("reading {}: {e}", path.display());
     let mut file = regular(path).map_err(cannot)?;
     let mut hash = blake3::Hasher::new();
@@ -46,7 +46,7 @@ fn plain(table: ExportTable, extension: &str) -> PathBuf {
     PathBuf::from(format!("{}.{extension}", table.name()))
 }
 
-/// Returns the path of a dump's partition of a table within the data set.
+/// Returns the path of a partition within the data set: the rows of one dump in a table.
 fn partition(table: ExportTable, id: &str) -> PathBuf {
     Path::new(table.name()).join(format!("dump={id}"))
 }
@@ -85,7 +85,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     check_named(out)?;
     let Ok(metadata) = out.symlink_metadata() else { return Ok(()) };
     if !metadata.is_dir() {
-        return Err(UsageError(format!("{} is not a folder; tables are written to a folder", out.display())).into());
+        return Err(UsageError(format!("{} is not a folder; name a folder for the tables", out.display())).into());
     }
     if !force {
         return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
@@ -138,7 +138,7 @@ impl Lake<'_> {
         check_named(self.root)?;
         match self.root.metadata() {
             Ok(metadata) if !metadata.is_dir() => {
-                Err(UsageError(format!("{} is not a folder; tables are written to a folder", self.root.display())).into())
+                Err(UsageError(format!("{} is not a folder; name a folder for the tables", self.root.display())).into())
             }
             _ => Ok(()),
         }

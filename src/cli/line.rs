@@ -1,4 +1,4 @@
-//! Splits command lines by the options that clap knows into options, their values, and other arguments, some of which are files.
+//! Splits command lines into options, values of options, and other arguments, using clap's definition. Recognizes arguments that are files.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(super) fn takes_value(text: &str, root: &Clap, sub: Option<&Clap>) -> bool {
     option(text, root, sub).is_some_and(takes_next)
 }
 
-/// Whether there is an unknown option: the argument after it may be its value.
+/// Whether `args` contain an unknown option. The argument after it may be its value.
 pub(super) fn has_unknown_option(args: &[OsString], root: &Clap, sub: &Clap) -> bool {
     let options = args.iter().take_while(|a| *a != "--").filter_map(|a| a.to_str()).filter(|a| a.starts_with('-') && a.len() > 1);
     // A short option may be followed by its value without a space.
@@ -76,8 +76,8 @@ pub(super) fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> V
     found
 }
 
-/// Returns the index of the dump among the positional arguments of a command, and whether others follow it: comparing commands take the
-/// earlier dump first, and commands that write a file take the dump before the file.
+/// Returns the index of the dump among the positional arguments of a command, and whether others follow it. Comparing commands take the earlier dump
+/// first; commands that write a file take the dump before the file.
 pub(super) fn place_of_dump(sub: &Clap) -> Option<(usize, bool)> {
     let is_dump = |p: &clap::Arg| p.get_id() == "before" || p.get_id() == "dump";
     let place = sub.get_positionals().position(is_dump)?;

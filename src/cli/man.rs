@@ -31,7 +31,7 @@ pub(super) fn run(matches: &ArgMatches, streams: &mut Streams<'_>) -> Result<Exi
         }
         return Ok(Exit::Ok);
     }
-    let unknown = |name: &String| UsageError(format!("there is no command '{name}'"));
+    let unknown = |name: &String| UsageError(format!("there is no command '{name}' (gcdump --help lists all)"));
     let command = man.command.as_ref().map(|name| root.find_subcommand(name).ok_or_else(|| unknown(name))).transpose()?;
     streams.out.write_all(&page(command.unwrap_or(&root))?)?;
     Ok(Exit::Ok)

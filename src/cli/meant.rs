@@ -10,8 +10,8 @@ use super::pick::could_be_dump;
 use super::sos::{ALWAYS, Form};
 use super::values::address;
 
-/// Names that other tools use for an option: the gcdump option, and its value if that is fixed. They apply only to commands that do not have
-/// the option itself.
+/// Names that other tools use for options, with the gcdump option and in some cases its value. A name applies only to commands that have no option of
+/// this name.
 const SYNONYMS: &[(&[&str], &str, Option<&str>)] = &[
     (&["limit", "head", "count", "max-rows"], "top", None),
     (&["sort-by", "order-by", "order"], "sort", None),
@@ -78,10 +78,10 @@ fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> 
     })
 }
 
-/// Whether a word without an option may be the value of one.
+/// Determines whether a bare word may be the value of an option.
 type Fits = fn(&str) -> bool;
 
-/// Options that a bare word may be the value of. The first one that the command has and that accepts the word is used.
+/// Options to which a bare word may belong. The first one that the command has and whose check accepts the word is used.
 const OPTIONS: &[(&str, Fits, Form)] = &[
     ("object", is_address, Form::Same),
     ("at", is_address, Form::Same),
@@ -94,7 +94,7 @@ const OPTIONS: &[(&str, Fits, Form)] = &[
     ("type", |_| true, Form::Same),
 ];
 
-/// Whether a word looks like an address in answers: with `0x`, or with as many digits as debuggers print.
+/// Whether a word looks like an address: it begins with `0x` or has at least 8 hexadecimal digits.
 fn is_address(text: &str) -> bool {
     const BARE: usize = 8;
     address(text).is_ok() && (text.len() >= BARE || text.starts_with("0x"))
@@ -105,8 +105,8 @@ fn is_id(text: &str) -> bool {
     text.parse::<u64>().is_ok() || (text.starts_with("0x") && address(text).is_ok())
 }
 
-/// Adds the missing options to the `args` of the command `sub`: for bare words and for an earlier dump. `dump` precedes the command.
-/// `has_dump` is true if the command may omit it.
+/// Adds missing options to `args` of the command `sub`: for bare words, and `--since` for an earlier dump. `dump` was typed before the command;
+/// `has_dump` is true if the dump may be omitted.
 ///
 /// # Errors
 /// Fails on words that fit no option, on too many dumps, and on options without a value.
@@ -148,7 +148,7 @@ pub(super) fn meant(
     }
     let (files, mut words): (Vec<usize>, Vec<usize>) =
         arguments(&args, root, Some(sub)).into_iter().partition(|i| args.get(*i).is_some_and(|a| is_path(a)));
-    // If no dump is found, the last word is a dump that does not exist.
+    // If no argument is a file, the last word names a dump that does not exist. Opening it reports the error.
     if files.is_empty() && dump.is_none() && !has_dump {
         words.pop();
     }
@@ -192,16 +192,16 @@ const LACKING: &[(&[&str], &str)] = &[
     (&["exclude", "not", "except"], "gcdump objects and stat leave types out with --where 'not type ~ \"System.*\"'"),
     (
         &["reverse", "desc", "descending", "asc", "ascending"],
-        "--sort COLUMN lists amounts descending, all else ascending; COLUMN:asc and COLUMN:desc turn it",
+        "--sort COLUMN lists amounts descending, all else ascending; COLUMN:asc or COLUMN:desc reverses the order",
     ),
     (
         &["regex", "regexp", "grep"],
         "a regular expression for the names of types is --type '/REGEX/'; --like and --method take patterns with * and ?",
     ),
-    (&["pid", "process", "p"], "gcdump reads dumps; dotnet-dump collect -p PID writes one"),
+    (&["pid", "process", "p"], "gcdump reads dumps, not running processes; dotnet-dump collect -p PID writes a dump"),
 ];
 
-/// Returns why the command `sub` rejects the unknown option `arg`: the alternative, or the commands that have it.
+/// Returns the error for the unknown option `arg` of the command `sub`, with an alternative or the commands that have the option.
 fn elsewhere(arg: &OsStr, root: &Clap, sub: &Clap) -> Option<UsageError> {
     const MOST: usize = 6;
     let text = arg.to_str()?;
@@ -256,7 +256,7 @@ fn needs_value(args: &[OsString], has_dump: bool, root: &Clap, sub: &Clap) -> Re
     Err(UsageError(format!("{command}: {option} needs a value: {command} {option} {value} {dump}")))
 }
 
-/// Inserts the format for commands that write a file and take it from `--format`.
+/// For commands whose first argument is a format: moves the value of `--format` there, and reports a missing format.
 fn with_format(
     mut args: Vec<OsString>,
     dump: Option<&OsString>,

@@ -89,7 +89,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>, mut streams: Streams<'_>) -
     }
 }
 
-/// Idle rayon workers steal from each other; a thousand of them spin for seconds.
+/// Maximum number of threads per processor. Idle rayon workers search for work to steal: a thousand of them spin for seconds.
 const THREADS_PER_PROCESSOR: usize = 4;
 
 /// Runs a command without a report.
@@ -123,7 +123,7 @@ pub fn parse(args: impl IntoIterator<Item = OsString>, streams: &mut Streams<'_>
     let args: Vec<OsString> = args.into_iter().collect();
     if args.len() <= 1 {
         let Some(first) = first::first(Path::new(".")) else {
-            // There is nowhere left to report a failure.
+            // A failure to write to standard error cannot be reported.
             let _ = streams.err.write_all(first::NO_DUMP.as_bytes());
             return Err(Exit::Usage);
         };
@@ -159,7 +159,7 @@ pub fn run_parsed(cli: &Cli, mut streams: Streams<'_>) -> Exit {
         }),
     };
     if result.is_ok() && streams.screen.terminal {
-        // There is nowhere left to report a failure.
+        // A failure to write to standard error cannot be reported.
         let _ = streams.err.write_all(cli.hints.as_bytes());
     }
     conclusion(result, &mut streams)
@@ -183,7 +183,7 @@ fn to_pager(cli: &Cli, pager: String, height: usize, streams: &mut Streams<'_>) 
         conclusion(result, &mut inner)
     };
     let left = paged.finish();
-    // There is nowhere left to report a failure.
+    // A failure to write to standard error cannot be reported.
     let _ = streams.err.write_all(&err);
     match left {
         Err(e) if e.kind() != io::ErrorKind::BrokenPipe => fail(&anyhow::Error::new(e).context("writing the answer"), streams),
@@ -191,8 +191,8 @@ fn to_pager(cli: &Cli, pager: String, height: usize, streams: &mut Streams<'_>) 
     }
 }
 
-/// Runs a parsed command line on the current thread, for systems that cannot start another, and returns its exit code. `stopped`, `--timeout`
-/// and `--max-memory` end it. Returns `None` if `stopped` did.
+/// Runs a parsed command line on the current thread, for when no other thread can be started, and returns its exit code. `stopped`, `--timeout` and
+/// `--max-memory` end it. Returns `None` if `stopped` ended it.
 pub fn run_here(cli: &Cli, streams: Streams<'_>, stopped: &Arc<AtomicBool>) -> Option<Exit> {
     let inner = Streams { out: &mut *streams.out, err: &mut *streams.err, ..streams };
     match job::here(&Cancel::of(Arc::clone(stopped)), &cli.config, || run_parsed(cli, inner)) {

@@ -16,8 +16,8 @@ const SHOWN: usize = 12;
 /// Maximum number of notes to show with one code.
 const ALIKE: u64 = 4;
 
-/// Prints the notes to `err`. Notes that differ only in numbers and addresses are shown once; those about the same kind of missing data follow each
-/// other, at most [`ALIKE`] of them.
+/// Prints the notes to standard error. Notes that differ only in numbers and addresses are shown once. Notes with the same code are adjacent, at most
+/// [`ALIKE`] of them.
 pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     // The note that the dump has no heap explains all other missing data, so it comes first.
     let (first, rest): (Vec<&Note>, Vec<&Note>) = notes.iter().partition(|n| n.kind == NoteKind::NoHeap);
@@ -60,7 +60,7 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
         let more = match len64(more.len()) {
             0 => String::new(),
             n if note.address.is_some() => format!(" … and {n} more at other addresses"),
-            n => format!(" … and {n} more of the kind"),
+            n => format!(" … and {n} more of this kind"),
         };
         let message = format!("{}{more}", reasons.once(note.message.clone()));
         if is_remark { streams.remark(&format!("{word}: {message}")) } else { streams.warn(word, &message) }?;
@@ -106,16 +106,16 @@ mod tests {
     #[test]
     fn a_reason_is_given_once() {
         let mut notes = Notes::new();
-        let why = "code cannot be unwound in libc.so.6: 4 bytes at 0x7f9c78bbfb2c are not in the dump; pass its file with --modules";
+        let why = "code cannot be unwound in libc.so.6: 4 bytes at 0x7f9c78bbfb2c are not in the dump; --modules PATH with its file supplies this memory";
         notes.add(Missing::Stacks, None, format!("stacks: {why}"));
         notes.add(Missing::Handles, None, "handles: not in the dump");
-        notes.add(Missing::Stacks, None, format!("1 object is held only by words of stacks that may be stale: {why}"));
+        notes.add(Missing::Stacks, None, format!("1 object is held only by stack words that may be stale: {why}"));
         notes.add(NoteKind::Missing, None, "oom: not in the dump");
         let (mut out, mut err) = (Vec::new(), Vec::new());
         show(&notes, &mut Streams::piped(&mut out, &mut err)).unwrap();
         let lines = format!(
             "missing: stacks: {why}\n\
-             missing: 1 object is held only by words of stacks that may be stale, as above\n\
+             missing: 1 object is held only by stack words that may be stale, as above\n\
              missing: handles: not in the dump\n\
              missing: oom: not in the dump\n"
         );
@@ -161,7 +161,7 @@ mod tests {
         let lines = "warning: this is a mini dump\n\
                      missing: gen0 segment 0x0 of heap 0: the walk stops at 0x0; 0 bytes … and 2 more at other addresses\n\
                      missing: System.Loh1 is not in the dump\n\
-                     warning: types of a have no names … and 1 more of the kind\n";
+                     warning: types of a have no names … and 1 more of this kind\n";
         assert_eq!(String::from_utf8(err).unwrap(), lines);
     }
 }

@@ -1,5 +1,4 @@
-//! Objects on the command line: an address, or the name of a location that refers to the object; several of them, or `-` to read them from
-//! standard input.
+//! Objects on the command line: addresses, names of locations that refer to an object, or `-` to read a list from standard input.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
@@ -51,7 +50,7 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
     let mut all = Vec::new();
     for line in BufReader::new(input.take(MOST_BYTES)).lines() {
         let line = line.context("reading objects from standard input")?;
-        // In JSON records, the other addresses are about something else, such as the dump.
+        // In a JSON record, only the field `address` is the object: other fields may contain addresses of other things.
         if line.trim_start().starts_with('{') {
             let record: serde_json::Value = serde_json::from_str(&line).context("reading objects from standard input")?;
             all.extend(record.get("address").and_then(serde_json::Value::as_str).and_then(|at| address(at).ok()).map(ObjectName::At));
@@ -64,7 +63,7 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
         });
         match (found, line.trim()) {
             (Some(at), _) => all.push(ObjectName::At(at)),
-            // Text around a list has several words, or is a title.
+            // Skips titles and lines of several words, such as notes around a list.
             (None, name) if name == "address" || name.contains([' ', ',']) => {}
             (None, name) => all.extend(object_name(name).ok().filter(|name| *name != ObjectName::Listed)),
         }
@@ -72,7 +71,11 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
             return Err(UsageError(format!("standard input lists more than {MOST} objects")).into());
         }
     }
-    if all.is_empty() { Err(UsageError("standard input lists no objects: one address on each line".into()).into()) } else { Ok(all) }
+    if all.is_empty() {
+        Err(UsageError("standard input lists no objects: expected one address on each line".into()).into())
+    } else {
+        Ok(all)
+    }
 }
 
 /// Parses an address or a name.
@@ -144,10 +147,10 @@ impl At<'_> {
         }
     }
 
-    /// Returns one object, or all objects of a type if the name is that of a type.
+    /// Returns the object that `name` identifies, or a pattern for the type that it names.
     ///
     /// # Errors
-    /// As [`At::address_of`]; an unknown name is taken as that of a type.
+    /// As [`At::address_of`]; an unknown name is taken for a type name.
     pub(super) fn object_or_type(&self, name: &ObjectName) -> Result<(Option<Addr>, Vec<TypePattern>)> {
         if let ObjectName::Named(text) = name
             && matches!(self.runtime()?.value_named(text), Err(Error::Nothing(_)))
@@ -157,7 +160,7 @@ impl At<'_> {
         Ok((Some(self.address_of(0, name)?), Vec::new()))
     }
 
-    /// Returns the address of a root: as given, or that of a static field.
+    /// Returns the address of a root: the given address, or the address of a static field.
     ///
     /// # Errors
     /// As [`At::address_of`].

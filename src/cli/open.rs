@@ -14,7 +14,7 @@ use super::pick::pick;
 use super::progress::Bar;
 use super::standard_input::Spool;
 use super::streams::Streams;
-use crate::base::Limits;
+use crate::base::{Limits, in_units};
 use crate::contract::Overlay;
 use crate::dump::{Cache, regular};
 use crate::heapgraph::IndexUse;
@@ -79,7 +79,7 @@ impl Opening {
             limits,
             carve: config.carve,
             index: match &config.index {
-                // A file next to a dump has the same origin as the dump, which may be untrusted.
+                // An index next to the dump comes from the same, perhaps untrusted, source. `--no-local-files` therefore excludes it.
                 IndexUse::Auto if config.no_local_files || config.carve == Carve::Always => IndexUse::None,
                 asked => asked.clone(),
             },
@@ -114,5 +114,5 @@ pub(super) fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
     if u64::try_from(read).is_ok_and(|n| n <= MAX) {
         return Ok(text);
     }
-    Err(UsageError(format!("{} is too large for the {what}: more than {MAX} bytes", path.display())).into())
+    Err(UsageError(format!("{} is too large for the {what}: more than {}", path.display(), in_units(MAX))).into())
 }

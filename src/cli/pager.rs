@@ -24,7 +24,7 @@ pub(super) fn system_shell(command: &str) -> Command {
 pub(super) fn system_shell(command: &str) -> Command {
     use std::os::windows::process::CommandExt;
     let mut shell = Command::new("cmd");
-    // Passed with the quotes as typed.
+    // `raw_arg` passes the quotes as typed.
     shell.arg("/C").raw_arg(command);
     shell
 }
@@ -66,7 +66,7 @@ impl<'s> Paged<'s> {
     fn start(&mut self) -> io::Result<()> {
         let mut shell = system_shell(&self.command);
         shell.stdin(Stdio::piped());
-        // Show colors, and do not page output that fits after all.
+        // Options of `less`: show colors, and exit at once if the output fits the screen.
         if std::env::var_os("LESS").is_none() {
             shell.env("LESS", "FRX");
         }
@@ -78,7 +78,7 @@ impl<'s> Paged<'s> {
         written
     }
 
-    /// Shows the rest, and waits until the pager ends.
+    /// Writes the held output to the screen, or waits until the pager ends.
     pub(super) fn finish(mut self) -> io::Result<()> {
         let Some((mut child, input)) = self.running.take() else {
             self.screen.write_all(&self.held)?;

@@ -35,7 +35,8 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Whether the command enforces the time and memory limits of its commands itself, and has no answer for `--output`.
+    /// Whether the command runs other commands (`shell`, `mcp`). It then enforces their time and memory limits itself, and does not support
+    /// `--output`.
     pub fn watches_itself(&self) -> bool {
         [SHELL.name, MCP.name].contains(&self.command.name)
     }
@@ -58,25 +59,25 @@ impl Cli {
         Ok(Cli { config, command, matches: own.clone(), hints: String::new() })
     }
 
-    /// Runs the command on `dumps`, which are already open, in place of the first dumps that it names. Prints to `streams` regardless of
-    /// `--output`. `trim` reopens its dump to record what is read.
+    /// Runs the command on `dumps`, which are already open and replace the first dumps that it names. Prints to `streams` regardless of `--output`.
+    /// `trim` opens its dump again to record reads.
     pub fn run_on(&self, dumps: &[Dump], mut streams: Streams<'_>) -> Exit {
         streams.dress(&self.config);
         let result = self.run_command(dumps, &mut streams);
         conclusion(result, &mut streams)
     }
 
-    /// Answers the command, using `dumps` that are already open.
+    /// Runs the command on `dumps`, which are already open, and opens the others.
     pub(super) fn run_command(&self, dumps: &[Dump], streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         let Some(run) = self.command.run else {
             return Err(UsageError(format!("{} cannot be run on a dump that is already open", self.command.name)).into());
         };
-        // Analyses return this error themselves, but exports also allocate arrays.
+        // Converts `NoRoom` (no space for temporary files) to an error. Analyses do this themselves, but exports allocate arrays outside of them.
         caught(|| run(&self.matches, &self.config, dumps, streams)).map_err(Error::from)?
     }
 }
 
-/// Returns help that fits the screen which it is shown on; any other error unchanged.
+/// Wraps help to the width of its screen. Returns other errors unchanged.
 pub(super) fn fitted(e: clap::Error, args: &[OsString], streams: &Streams<'_>) -> clap::Error {
     use clap::error::ErrorKind::{DisplayHelp, DisplayHelpOnMissingArgumentOrSubcommand};
     let screen = if e.use_stderr() { streams.err_screen } else { streams.screen };

@@ -98,7 +98,7 @@ pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Whether the name identifies a file as a dump. If its contents do not match, an error is reported instead of skipping it.
+/// Whether a file has the extension of a dump. It is not skipped if its contents do not match: opening it then reports an error.
 fn is_named_dump(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|e| ["dmp", "mdmp", "core"].iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
@@ -130,7 +130,7 @@ pub(super) fn is_dump(path: &Path) -> bool {
     regular(path).ok().and_then(|file| opened_dump(&file, path)).is_some()
 }
 
-/// Returns whether an open file that is a dump by [`is_dump`] is compressed, or `None` if it is not a dump. `path` is its name.
+/// Returns whether an open file is a compressed dump (`true`) or an uncompressed one (`false`); `None` if it is not a dump. `path` is its name.
 pub(super) fn opened_dump(mut file: &File, path: &Path) -> Option<bool> {
     let kind = kind_of(file)?;
     let compression = match kind {
@@ -139,7 +139,7 @@ pub(super) fn opened_dump(mut file: &File, path: &Path) -> Option<bool> {
         _ => return kind.is_dump().then_some(false),
     };
     file.rewind().ok()?;
-    // Of a damaged file only the name says what is inside. Opening it reports the damage.
+    // The contents of a damaged file are unknown, so its name decides. Opening the file reports the damage.
     let dump = sniff_inside(file, compression).map_or_else(|| is_named_like_a_dump(path), FileKind::is_dump);
     dump.then_some(true)
 }

@@ -58,8 +58,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<trim::Trim>(),
 ];
 
-/// Commands without a report: no schema, no formats. They run other commands or print the list, so `super::OWN`, which is above the registry,
-/// runs them.
+/// Commands without a report, schema and formats. `super::OWN` runs them rather than the registry, because they use the registry themselves.
 const OTHERS: &[Entry] = &[shell::SHELL, mcp::MCP, completions::COMPLETIONS, man::MAN];
 
 /// Returns all commands, in help order.

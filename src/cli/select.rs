@@ -20,7 +20,7 @@ use crate::model::{
 use crate::output::{ColumnOrder, Paging};
 use crate::session::TypePattern;
 
-/// Selects types: the same option of every command that lists what has a type.
+/// Selects types. All commands whose rows have a type share it.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct TypesArg {
     /// Only this type (repeatable): full or simple name, part of one, glob (* and ?), or method table; see gcdump help patterns.
@@ -40,7 +40,7 @@ impl TypesArg {
     }
 }
 
-/// Limits rows: the same options of every command whose rows have an order of importance or no end.
+/// Limits the rows of lists that are sorted by importance or may be very long.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct TopArg {
     /// Number of rows to list, 0 for all; totals always cover everything [default: what fits a terminal; all in pipes, files and other
@@ -52,7 +52,7 @@ pub(super) struct TopArg {
     skip: SkipArg,
 }
 
-/// Leaves out rows for which a condition does not hold: the same option of every command whose lists have columns, and are not of objects.
+/// Removes rows for which a condition does not hold. All commands with tables share it, except those that list objects.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct FilterArg {
     /// Only rows for which this holds, such as 'count > 10 and type ~ "Lab.*"', with the columns of the table, named as in CSV; see
@@ -74,7 +74,7 @@ impl FilterArg {
     }
 }
 
-/// Leaves out the first rows: the same option of every command that lists things.
+/// Skips the first rows of a list.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(super) struct SkipArg {
     /// Number of rows to leave out before those listed: --skip 20 --top 20 lists the second twenty.
@@ -110,7 +110,7 @@ impl TopArg {
         self.skip.counted(at.rows(self.top))
     }
 
-    /// Returns the maximum number of rows, 0 for all; by default `few` on a terminal. For lists that do not report their number of rows.
+    /// Like [`TopArg::counted`], with `few` rows by default on a terminal.
     pub(super) fn counted_or(self, at: &At<'_>, few: usize) -> usize {
         self.skip.counted(at.rows_or(self.top, few))
     }
@@ -126,7 +126,7 @@ impl TopArg {
     }
 }
 
-/// Limits rows of a list that is shown as a whole otherwise: the same options of every command with such a list.
+/// Limits the rows of a list that is complete by default.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct MostArg {
     /// Number of rows to list, 0 for all; totals always cover everything [default: all].
@@ -147,7 +147,7 @@ impl MostArg {
     }
 }
 
-/// The order of rows, by a column of the table: the same option of every command whose lists are sorted once they are made.
+/// Sorts the rows of a finished list by a column of the table.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct ColumnArg {
     /// Sort by this column of the table, amounts descending, all else ascending, unless COLUMN:asc or COLUMN:desc. Columns are
@@ -162,7 +162,7 @@ impl ColumnArg {
         self.sort.is_some()
     }
 
-    /// Returns the number of rows that an analysis must find before they are sorted: 0, for all, if there is an order.
+    /// Returns the number of rows that an analysis must find: `rows`, or all (0) if they are sorted afterwards.
     pub(super) fn before(&self, rows: usize) -> usize {
         if self.is_given() { 0 } else { rows }
     }
@@ -215,7 +215,7 @@ usual! {
     TimerSort: "due",
 }
 
-/// The order of rows: the same option of every command whose rows have several worth choosing.
+/// Selects the order of rows for commands that support several.
 #[derive(Clone, Copy, Debug, Args)]
 pub(super) struct SortArg<C: Columns> {
     #[arg(short, long, value_name = "COLUMN", ignore_case = true, value_parser = OrderParser::<C>(PhantomData), help = sort_help::<C>())]

@@ -110,7 +110,7 @@ pub(super) fn to_file(path: &Path, streams: &mut Streams<'_>, work: impl FnOnce(
         None => File::options().write(true).open(path),
     };
     let mut out = BufWriter::new(file.with_context(cannot)?);
-    // The io::Error has the cause; add the path here.
+    // The `io::Error` does not contain the path.
     let exit = work(&mut streams.with_output(&mut out)).map_err(|e| match e.downcast_ref::<io::Error>() {
         Some(_) => e.context(format!("writing {}", path.display())),
         None => e,

@@ -111,7 +111,8 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
     Some((first, None))
 }
 
-/// Whether the word at this position is a command preceded only by its options and perhaps the dump. Returns the position of the dump.
+/// Checks whether the word at this position is a command, and only its options and perhaps the dump precede it. If so, returns the position of the
+/// dump, if present.
 fn led(args: &[OsString], at: usize, root: &Clap) -> Option<Option<usize>> {
     let sub = match known(args.get(at)?, root)? {
         Known::Help => None,
@@ -178,7 +179,7 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let name = name.to_string_lossy();
     let wanted = sos::bare(&name);
     let own = root.get_subcommands().map(Clap::get_name);
-    // With two letters, every word is close to some word of three.
+    // Minimum length of compared names: almost every word of two letters is similar to some word of three.
     const FEWEST: usize = 3;
     let all: BTreeSet<&str> =
         own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();
@@ -200,7 +201,7 @@ fn dump_in_place(mut args: Vec<OsString>, dump: Option<OsString>, root: &Clap, s
         args.insert(after.unwrap_or(end), dump);
         return args;
     }
-    // A subcommand comes first.
+    // Nothing is moved if the command expects the dump before other arguments, or if the line contains `--`.
     if leads || args.iter().any(|a| a == "--") {
         return args;
     }
@@ -235,7 +236,7 @@ fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsStr
     args
 }
 
-/// Checks that `args` name what the command needs and nothing else: clap would take the dump as an address, and an address as the dump.
+/// Reports a missing address or type name: clap would take the dump for it.
 fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError> {
     let asks_help = args.iter().take_while(|a| *a != "--").any(|a| ["-h", "--help"].iter().any(|help| a == help));
     let words: Vec<&OsString> = arguments(args, root, Some(sub)).into_iter().filter_map(|i| args.get(i)).collect();

@@ -16,14 +16,14 @@ static UNFINISHED: Mutex<Vec<Unfinished>> = Mutex::new(Vec::new());
 
 struct Unfinished {
     path: PathBuf,
-    /// Files and folders created inside the folder, so that removing it needs no descriptor to find them.
+    /// Files and folders created inside the folder. They are removed by path, because listing a folder needs a free file descriptor.
     inside: Vec<PathBuf>,
-    /// The parent folder, if it was created for this one: it is also removed if it is empty.
+    /// The parent folder, if this process created it. It is also removed if it is empty.
     around: Option<PathBuf>,
 }
 
-/// Removes unfinished output files. Call before exiting the process while work is in progress. Threads that want to create another file then
-/// block until the exit.
+/// Removes unfinished output files. Call it before the process exits while work is in progress: threads that create another file afterwards block
+/// until the exit.
 pub fn remove_unfinished() {
     let mut all = unfinished();
     all.drain(..).for_each(Unfinished::remove);
@@ -31,7 +31,7 @@ pub fn remove_unfinished() {
 }
 
 impl Unfinished {
-    /// Removes the file or folder with its contents. There is nowhere left to report a failure.
+    /// Removes the file or folder with its contents. Failures are ignored.
     fn remove(self) {
         if !self.path.is_dir() {
             let _ = fs::remove_file(self.path);
@@ -40,7 +40,7 @@ impl Unfinished {
         for inside in self.inside.iter().rev() {
             let _ = fs::remove_file(inside).or_else(|_| fs::remove_dir(inside));
         }
-        // Whatever was moved into the folder remains.
+        // Removes what `inside` does not list: folders that were moved into this one.
         remove_folder(&self.path, DEPTH);
         let _ = self.around.map(fs::remove_dir);
     }
@@ -75,7 +75,7 @@ pub(super) fn is_standard_output(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Refuses standard output for files that appear complete or not at all: those need a name.
+/// Refuses standard output for output that is written to a temporary file and renamed.
 pub(super) fn check_named(out: &Path) -> Result<()> {
     if is_standard_output(out) {
         return Err(UsageError("- is standard output, but this needs a file: give its name (./- is a file of that name)".into()).into());
@@ -89,9 +89,9 @@ pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
     if out.is_dir() {
         return Err(UsageError(format!("{} is a folder", out.display())).into());
     }
-    // A rename would replace the device, and opening a pipe blocks.
+    // Renaming the temporary file would replace the device or pipe.
     if out.metadata().is_ok_and(|m| !m.is_file()) {
-        return Err(UsageError(format!("{} is a device or a pipe; this is written to a file", out.display())).into());
+        return Err(UsageError(format!("{} is a device or a pipe; name a file", out.display())).into());
     }
     if out.exists() && is_same(dump, out).with_context(|| format!("comparing {} with the dump", out.display()))? {
         return Err(UsageError(format!("{} is the dump itself; it is never overwritten", out.display())).into());
@@ -121,7 +121,7 @@ impl Drop for Listed {
 impl Draft {
     /// Creates a draft of `place`, readable by others only if `public`.
     pub(super) fn of(place: &Path, public: bool) -> io::Result<Draft> {
-        // Write through symbolic links.
+        // Resolves symbolic links, so that their target is replaced rather than the link.
         let place = place.canonicalize().unwrap_or_else(|_| place.to_path_buf());
         let folder = place.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = Builder::new();
@@ -130,7 +130,7 @@ impl Draft {
             permit(&mut builder, &place);
         }
         fs::metadata(folder)?;
-        // The lock blocks signals until the file is listed.
+        // While the lock is held, a signal cannot end the process: `remove_unfinished` waits until the file is listed.
         let mut all = unfinished();
         let file = builder.tempfile_in(folder).map_err(reason)?;
         all.push(Unfinished { path: file.path().to_path_buf(), inside: Vec::new(), around: None });
@@ -172,7 +172,7 @@ impl Workshop {
     /// Creates a workshop in `parent`.
     pub(super) fn beside(parent: &Path) -> io::Result<Workshop> {
         fs::metadata(parent)?;
-        // The lock blocks signals until the folder is listed.
+        // While the lock is held, a signal cannot end the process: `remove_unfinished` waits until the folder is listed.
         let mut all = unfinished();
         let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(reason)?;
         let path = folder.keep();
@@ -205,7 +205,7 @@ impl Workshop {
         self.noted(&self.0.join(place), |path| File::create_new(path))
     }
 
-    /// Creates a file or folder in the workshop. The lock blocks signals until it is listed.
+    /// Creates a file or folder in the workshop and lists it in [`UNFINISHED`], under one lock.
     fn noted<T>(&self, path: &Path, make: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
         let mut all = unfinished();
         let made = make(path)?;
@@ -218,10 +218,10 @@ impl Workshop {
         &self.0
     }
 
-    /// Moves `new`, a folder of the workshop, to `place`. An existing folder there is moved away if `replace`: another process may create one
-    /// at any time.
+    /// Moves `new`, a folder of the workshop, to `place`. If `replace`, an existing folder is first moved into the workshop. This is repeated,
+    /// because another process may create the folder again.
     pub(super) fn put(&self, new: &Path, place: &Path, replace: bool) -> io::Result<()> {
-        /// More than the number of processes that could write the same folder at the same time.
+        /// Maximum number of attempts: more than the processes that could write the folder at the same time.
         const TRIES: u32 = 100;
         let mut tries = 0..TRIES;
         loop {
@@ -232,7 +232,7 @@ impl Workshop {
         }
     }
 
-    /// Moves the folder at `place`, if there is one, into the workshop, with which it is removed.
+    /// Moves the folder at `place`, if it exists, into the workshop, so that both are removed together.
     pub(super) fn take_away(&self, place: &Path) -> io::Result<()> {
         let old = (0u32..).map(|n| self.0.join(format!("old-{n}"))).find(|old| !old.exists()).unwrap_or_else(|| self.0.join("old"));
         self.noted(&old, |old| fs::create_dir(old))?;
@@ -249,7 +249,7 @@ fn is_in_the_way(e: &io::Error, place: &Path) -> bool {
     matches!(e.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) || cfg!(windows) && place.is_dir()
 }
 
-/// Applies the permissions of the existing file, or the defaults; temporary files are readable only by their owner.
+/// Gives the draft the permissions of the existing file, or the default ones. Without this, temporary files are readable only by their owner.
 #[cfg(unix)]
 fn permit(builder: &mut Builder<'_, '_>, place: &Path) {
     use std::os::unix::fs::PermissionsExt;

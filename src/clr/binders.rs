@@ -2,7 +2,7 @@
 //! it.
 //!
 //! The descriptors of .NET 8 and 9 do not contain the offset of the binder, so it is found by its shape. The candidates are the words of a
-//! `PEAssembly`, and the words of the structures to which they point. The right one points to the binder of a collectible context in
+//! `PEAssembly`, and the words of the structures to which they point. The right candidate leads to the binder of a collectible context in
 //! collectible modules, and in no other module. Measured on .NET 8: word 7 of the `PEAssembly` points to the binder's own assembly, whose
 //! word 4 is the binder. On .NET 10, word 8 is the binder itself, as described, and the path of .NET 8 leads to the same binder.
 
@@ -20,7 +20,7 @@ enum Way {
     /// At the offset in the descriptor.
     Described,
     At(u64),
-    /// At the second offset in the structure to which the word at the first offset points.
+    /// The word at the first offset points to a structure. The binder is at the second offset in it.
     Through(u64, u64),
 }
 

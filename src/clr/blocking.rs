@@ -70,8 +70,8 @@ impl Blocking {
         self.queue.is_some()
     }
 
-    /// Finds the offset of the items by their shape: the only word that, in several of the `threads` (address, stack), points to an item on
-    /// the thread's own stack. A single thread is not sufficient, because other words may look like it.
+    /// Finds the offset of the items by their shape. It is the word of a `Thread` that points to an item on the thread's own stack in most
+    /// of `threads` (address, stack). It must do so in several threads, and any other word in less than half as many.
     pub(crate) fn find(&mut self, threads: &[(Addr, AddrRange)], is_block: impl Fn(Addr) -> bool) {
         let word = self.memory.ptr_bytes();
         let hits = |offset: u64| threads.iter().filter(|(t, stack)| self.read(t.plus(offset), *stack, &is_block).is_some()).count();

@@ -91,7 +91,7 @@ pub struct Exceptions {
     strings: Option<Strings>,
     base: Option<Addr>,
     derived: Mutex<Map<Addr, Kept<bool>>>,
-    /// Whether a type was found that only its missing name could classify.
+    /// Whether a type was found that cannot be classified because its name is missing.
     unnamed: AtomicBool,
     /// Offset of `_innerExceptions` by method table.
     inners: Mutex<Map<Addr, Kept<Option<u64>>>>,
@@ -172,8 +172,8 @@ impl Exceptions {
         *self.derived.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(is).get()
     }
 
-    /// Whether the GC finds references in objects of the type at `mt` where the layout has them. The layout of NativeAOT programs is a
-    /// guess, because they do not publish it.
+    /// Whether the GCDesc of the type at `mt` has references at the offsets of the layout. The layout of NativeAOT programs is a guess,
+    /// because they do not publish it.
     fn fits(&self, names: &TypeNames, mt: Addr) -> bool {
         if !self.exception.has(Layout::_corDbgStackTrace) {
             return true;
@@ -249,9 +249,8 @@ impl Exceptions {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
-    /// The frames of a NativeAOT program's exception: the code addresses in `array`, whose count is at `count`, and whether some are
-    /// missing.
-    /// The addresses are return addresses; a null one ends an earlier throw.
+    /// The frames of a NativeAOT program's exception, and whether some are missing. `array` has the code addresses; their number is at
+    /// `count`. The addresses are return addresses; a null address follows the last frame of an earlier throw.
     fn addresses(&self, array: Addr, count: Addr) -> (Vec<StackFrame>, bool) {
         let read = || {
             let wanted = u64::from(self.memory.u32(count).ok()?);

@@ -28,7 +28,8 @@ pub enum GcDesc {
         start: u64,
         /// The series of one element.
         items: Vec<ValueSeries>,
-        /// Number of bytes that the size of an object counts after its last element: the word in front of the object, in Mono the bounds.
+        /// Number of bytes by which the size of an array exceeds the end of its last element. The size includes the word before the object,
+        /// or in Mono the bounds after the elements.
         tail: u64,
     },
     /// The type has references, but its GCDesc is not in the dump, is damaged, or exceeds the size of its objects or the budget for types.
@@ -102,7 +103,7 @@ impl GcDesc {
         out
     }
 
-    /// Number of its series.
+    /// Number of series.
     pub(crate) fn items(&self) -> u64 {
         match self {
             GcDesc::None | GcDesc::Unknown => 0,
@@ -187,7 +188,7 @@ impl GcDesc {
                 let end = size.saturating_sub(*tail).min(to);
                 let past = from.saturating_sub(*start);
                 let whole = || items.iter().fold(0u64, |n, i| n.saturating_add(i.pointers.saturating_mul(word)).saturating_add(i.skip));
-                // Short arrays do not pay for summing up the items.
+                // A range that begins before the first series does not need the sum of the items.
                 let repeated = if past > 0 { whole() } else { 0 };
                 let before = past.checked_div(repeated).unwrap_or(0);
                 let mut at = start.saturating_add(before.saturating_mul(repeated));
@@ -233,7 +234,7 @@ fn read(memory: &Memory, mt: Addr, (base_size, component_size): (u64, u64), affo
             let start = memory.word(at.plus(word)).ok()?;
             list.push(Series { start, size: signed(memory, at)? });
         }
-        // No field is before the object or after its fixed part, and the elements begin at the end of that.
+        // Fields are within the fixed part of an object, and elements begin at its end.
         let sane = list.iter().all(|r| r.start >= word && r.start <= base_size);
         // The series are in the order of fields in all types of 135 dumps, but it is not documented whether the runtime guarantees this.
         list.sort_by_key(|series| series.start);
@@ -342,7 +343,7 @@ mod tests {
         );
     }
 
-    /// Seen in `trim --redact` of a dump in which an array that only a root refers to claims gigabytes.
+    /// `trim --redact` had this case: the array claims gigabytes, and only a root refers to it.
     #[test]
     fn only_captured_parts_are_visited() {
         let memory = crate::memory::tests::memory_of(vec![0; 64], &[(0x1000, 32, 0), (1 << 40, 32, 32)], crate::base::Shape::LE64);

@@ -6,8 +6,8 @@
 //! `<Go>b__29_6` and `<Outer>g__Local|0_0` have the state machines `<<Go>b__29_6>d` and `<<Outer>g__Local|0_0>d`. Brackets are matched, and
 //! names need not be identifiers: top-level code is `<Main>$`, and explicit interface implementations have dots.
 //!
-//! The numbers of lambdas are always shown. Those of state machines and local functions are shown if the compiler generated several for the
-//! same source name (`is_shared`), as for overloads and for blocks.
+//! The numbers of lambdas are always shown. The ordinals of state machines and local functions are shown if the compiler generated several
+//! for the same source name (`is_shared`), for example for overloads.
 
 use std::borrow::Cow;
 
@@ -32,9 +32,9 @@ pub struct Source {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Parameters {
     All,
-    /// All unless they are `()`, because lambdas are not called by name.
+    /// All parameters, but not an empty `()`, because lambdas are not called by name.
     Some,
-    /// None, because the parameters of `MoveNext` are not those of the method.
+    /// No parameters, because the parameters of `MoveNext` are not those of the method.
     None,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn kickoff(machine: &str, is_shared: impl FnOnce() -> bool) -> Option
 pub(crate) struct Boxed<'n> {
     /// Type of the state machine.
     pub(crate) machine: &'n str,
-    /// Whether the box is finalizable, as while events of the task library are traced.
+    /// Whether the box has a finalizer, which it has while events of the task library are traced.
     is_finalizable: bool,
 }
 
@@ -141,8 +141,8 @@ pub(crate) fn numbered(raw: &str) -> Option<String> {
     of_type().or_else(|| method(raw, || true).map(|source| source.with(parameters_of(raw).1)))
 }
 
-/// The part of `name`, a state machine or local function in its type, that others with the same source name share: `<Fetch>d` of
-/// `<Fetch>d__3`, `<Outer>g__Local` of `<Outer>g__Local|0_0` and of its state machine. `None` for other names.
+/// The part of `name` that all state machines or local functions with the same source name share. Examples: `<Fetch>d` of `<Fetch>d__3`,
+/// `<Outer>g__Local` of `<Outer>g__Local|0_0` and of its state machine. `None` for other names.
 pub(crate) fn shared_part(name: &str) -> Option<&str> {
     let (inner, kind) = generated(name)?;
     if kind.starts_with('d') && !inner.is_empty() {
@@ -239,7 +239,7 @@ fn member(owner: &str, name: &str, is_shared: impl FnOnce() -> bool) -> Option<S
     let within = format!("{}{}", qualified(outer, method), closure.arguments);
     if let Some(lambda) = kind.strip_prefix("b__") {
         let (number, arguments) = lambda.split_at(lambda.find('<').unwrap_or(lambda.len()));
-        // The number of the method is in the name of a closure class, and not in those of its lambdas.
+        // The number of the method is in the name of a closure class, and not in the names of its lambdas.
         let number = match number.contains('_') || closure.number.is_empty() {
             true => Cow::Borrowed(number),
             false => format!("{}_{number}", closure.number).into(),
@@ -253,7 +253,7 @@ fn member(owner: &str, name: &str, is_shared: impl FnOnce() -> bool) -> Option<S
     Some(Source { path, parameters: Parameters::Some, remark: " (local function)" })
 }
 
-/// The part of a lambda's method that the enclosing closure classes contain.
+/// Data about the method of a lambda, from the names of the enclosing closure classes.
 #[derive(Clone, Copy, Default)]
 struct Closure<'n> {
     /// Number of the method in its type; empty if unknown.

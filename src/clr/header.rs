@@ -296,8 +296,8 @@ impl Headers {
         out
     }
 
-    /// Reads the lock of a sync block of .NET 11: the object of the handle in the slot at `slot`. Before the first contention, it has no
-    /// object, and `thin` is a thin lock as in a header.
+    /// Reads the lock of a sync block of .NET 11: the object of the handle in the slot at `slot`. Before the first contention, the lock has
+    /// no object, and `thin` is a thin lock as in a header.
     fn lock_object(&self, slot: Addr, thin: Option<u32>, out: &mut SyncBlockModel) {
         let Ok(handle) = self.memory.ptr(slot) else { return };
         if handle.is_null() {
@@ -318,14 +318,14 @@ impl Headers {
         out.recursion = Some(if state.held { state.recursion.saturating_add(1) } else { 0 });
     }
 
-    /// Reports a contradiction if the entry of the sync table at `index`, to which the header of `object` refers, is not that of the
+    /// The header of `object` refers to the entry of the sync table at `index`. Reports a contradiction if the entry does not belong to the
     /// object.
     pub(crate) fn check_named(&self, index: u32, object: Addr) {
         self.check_entry(&SyncBlockModel { index, ..SyncBlockModel::default() }, Some(object));
     }
 
-    /// Reports contradictions between an entry of the sync table and its object, or `object`, whose header refers to it. The runtime
-    /// allocates an entry, then its block, and then updates the header.
+    /// Reports contradictions between an entry of the sync table and its object, or between the entry and `object`, whose header refers to
+    /// it. The runtime allocates an entry, then its block, and then updates the header.
     fn check_entry(&self, block: &SyncBlockModel, object: Option<Addr>) {
         let Some(table) = self.table.as_ref().filter(|_| !self.moving) else { return };
         let at = table.at.element(u64::from(block.index), table.entry_bytes);

@@ -1,8 +1,8 @@
 //! The loader's tables: assemblies of the application domain, types of a module by token, and its generic instances.
 //!
-//! Source: contract `Loader`, `dacenumerablehash.h`, `docs/internals/types.md#modules`. Measured on .NET 8 to 10: the items of the assembly
-//! list are `DomainAssembly` up to .NET 10, and `Assembly` in later releases. The first three words of a bucket array are its length, the
-//! next array while it grows, and the mark that ends chains.
+//! Source: contract `Loader`, `dacenumerablehash.h`, `docs/internals/types.md#modules`, and measurements on .NET 8 to 10. The items of the
+//! assembly list are `DomainAssembly` up to .NET 10, and `Assembly` in later releases. The first three words of a bucket array are its
+//! length, the next array while the table grows, and the mark that ends chains.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -111,7 +111,7 @@ impl Loader {
     /// # Errors
     /// [`ContractError`] if no supported version of the contract is advertised.
     pub fn bind(memory: &Arc<Memory>, d: &Descriptor, limits: &Limits) -> Result<Loader, ContractError> {
-        // NativeAOT programs have no loader, and that of Mono is not read.
+        // NativeAOT programs have no loader, and the loader of Mono is not read.
         if !d.is_native_aot() && !d.is_mono() {
             Self::CONTRACT.require(d)?;
         }
@@ -232,7 +232,8 @@ impl Loader {
                 block = self.needed(next, "the assembly list ends before its last assembly")?;
                 continue;
             }
-            // The next block is allocated when this one is full, and the count only grows.
+            // The runtime allocates the next block only to store another item, and the count never decreases. So a next block, or an assembly
+            // after the last item, shows that the count is too small.
             let after = u64::try_from(left).map_or(Addr::NULL, item);
             // The memory after the last item may contain items of a former list.
             let more = match size > left {
@@ -268,7 +269,7 @@ impl Loader {
         Some(module)
     }
 
-    /// The module of `item`, which may contain anything, if the module points back to the assembly.
+    /// The module of the assembly in `item`, if the module points back to that assembly. The item may contain anything.
     fn led_to(&self, a: &Assemblies, item: Addr) -> Option<Addr> {
         let follow = |at: Addr| self.memory.ptr(at).ok().filter(|to| !to.is_null());
         let assembly = follow(match a.item {
@@ -314,16 +315,17 @@ impl Loader {
         self.map.as_ref().and_then(read).filter(|f| *f < 8).unwrap_or(3)
     }
 
-    /// The limit on the cost of the tables of all modules together, since forged modules may share a table. Each entry of a genuine table
-    /// has eight bytes in the dump.
+    /// The common budget for the tables of all modules, because forged modules may share a table. It has at least one step for each eight
+    /// bytes of the dump, the size of a table's entry in a 64-bit process.
     fn budget(&self) -> Budget {
         Budget::new(self.memory.dump_bytes().saturating_mul(4), None)
     }
 
-    /// Method tables of the loaded types that `modules` define, if `keep` accepts them: forged modules may share millions of invalid
-    /// entries.
-    /// Generic types are open. `rows` gives the number of types that a module defines. The runtime allocates a table for all of them before
-    /// it loads the first (`Module::AllocateMaps`), except in a dynamic module.
+    /// Method tables of the loaded types that `modules` define, including open generic types. `keep` rejects invalid entries early, because
+    /// forged modules may share millions of them.
+    ///
+    /// `rows` gives the number of types that a module defines. The runtime allocates the whole type table of a module before it loads the
+    /// module's first type (`Module::AllocateMaps`), except in a dynamic module.
     pub fn type_defs(&self, modules: &[Addr], rows: impl Fn(Addr) -> Option<u32>, keep: impl Fn(Addr) -> bool) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {
@@ -340,7 +342,8 @@ impl Loader {
         out
     }
 
-    /// Number of entries of the table, unless a failed read or the limit ended it.
+    /// Adds the types of one module to `out`. Returns the number of entries of its table; `None` if a failed read or a limit ended the
+    /// walk.
     fn type_defs_of(&self, module: Addr, budget: &Budget, keep: &impl Fn(Addr) -> bool, out: &mut Vec<Addr>) -> Option<u64> {
         let l = self.map.as_ref()?;
         let mut map = self.module.as_ref()?.place(module, Module::TypeDefToMethodTableMap)?;
@@ -390,7 +393,8 @@ impl Loader {
         Some(!handle.is_null())
     }
 
-    /// The load context of a module, if the runtime describes it, as the address that `AssemblyLoadContext` contains.
+    /// The address of a module's binder, the native side of its load context; `None` if the descriptor or the dump does not have it. The
+    /// managed `AssemblyLoadContext` contains the same address.
     pub(crate) fn load_context(&self, module: Addr) -> Option<Addr> {
         self.binder(self.pe_assembly(module)?)
     }
@@ -415,7 +419,7 @@ impl Loader {
     }
 
     /// The generic instances, arrays and pointers in the tables of `modules`, as type handles: method tables, or type descriptors with bit
-    /// 1 set. Each is in the table of one of the modules of its type and arguments.
+    /// 1 set. The runtime adds each to the table of one module: that of its definition, its element type or one of its arguments.
     pub fn instances(&self, modules: &[Addr]) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {
@@ -441,7 +445,7 @@ impl Loader {
         Some(())
     }
 
-    /// Adds the entries of the instance table at `table`. Returns whether neither a failed read nor a limit ended it.
+    /// Adds the entries of the instance table at `table`. Returns false if a failed read or a limit ended the walk.
     fn entries(&self, l: &Bound<EETypeHashTable>, table: Addr, budget: &Budget, out: &mut Vec<Addr>) -> Option<bool> {
         let word = self.memory.ptr_bytes();
         let most = out.len().saturating_add(MAX_ENTRIES);
@@ -450,7 +454,7 @@ impl Loader {
         for _ in 0..MAX_ARRAYS {
             let Some(buckets) = array else { break };
             let length = self.memory.word(buckets).ok()?;
-            // There is at least one bucket for two entries. An invalid length must not cause a long loop.
+            // The runtime adds buckets when there are more than two entries for each. The limit prevents a long loop for an invalid length.
             let length = length.min(u64::try_from(MAX_ENTRIES).ok()?);
             for i in (0..length).take_while(|_| budget.steps(1)) {
                 let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else {

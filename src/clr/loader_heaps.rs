@@ -1,7 +1,7 @@
 //! Loader heaps: memory for method tables, MethodDescs and FieldDescs, dictionaries, statics, stubs.
 //!
-//! Each loader allocator has several heaps; in a collectible assembly, one heap has several purposes. A heap is a list of reserved blocks,
-//! whose beginning is committed.
+//! Each loader allocator has several heaps. In a collectible assembly, one heap serves several purposes. A heap is a list of reserved
+//! blocks. The beginning of each block is committed.
 //!
 //! Source: contract `Loader`, `loaderheap.h`, `loaderallocator.hpp`, `virtualcallstub.h`; `docs/internals/containers.md#loader-heaps`.
 
@@ -17,7 +17,7 @@ use crate::model::LoaderHeapKind;
 
 /// Maximum number of blocks of all heaps: 64 GiB in blocks of 64 KiB.
 const MAX_BLOCKS: usize = 1 << 20;
-/// Maximum size of a block in bytes. A block is as large as the largest request, a table of a module.
+/// Maximum size of a block in bytes. A large request, such as a table of a module, gets a block of the same size.
 const MAX_BLOCK: u64 = 1 << 32;
 
 /// A block of a loader heap: reserved memory whose beginning is committed.

@@ -1,7 +1,7 @@
 //! The methods of a type, from the MethodDesc chunks of its `EEClass`.
 //!
 //! Source: contract `RuntimeTypeSystem`; `class.h`, `method.hpp`, `methodtable.h`. Only .NET 10 publishes the sizes of MethodDescs. In all
-//! releases, they are found because each MethodDesc contains its own position in the chunk, and the chunk their number.
+//! releases, MethodDescs are found without their sizes: each contains its position in the chunk, and the chunk contains their number.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -112,8 +112,8 @@ impl MethodLists {
         Ok(out)
     }
 
-    /// Adds the methods of a chunk with its number of methods. `row` returns the declaring type and the row of the method at an address, if
-    /// there is one.
+    /// Adds the methods of the chunk at `chunk`, which has `count` methods. `row` returns the declaring type and the row of the method at
+    /// an address, if there is one.
     fn chunk(
         &self,
         row: &impl Fn(Addr) -> Option<(Addr, u32)>,

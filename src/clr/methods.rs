@@ -209,8 +209,8 @@ impl Methods {
         self.read(names, desc).is_some()
     }
 
-    /// The first of `contexts` that identifies an instance of the method at `desc`. All but one of them may be invalid, so failed reads are
-    /// recorded only if none does.
+    /// The first of `contexts` that identifies an instance of the method at `desc`. Some contexts may be invalid, so failed reads are
+    /// recorded only if no context identifies an instance.
     pub(crate) fn instance(&self, names: &TypeNames, desc: Addr, contexts: &[GenericContext]) -> Option<GenericContext> {
         let (found, missed) = watched(|| contexts.iter().copied().find(|context| self.exact(names, desc, *context).is_some()));
         if found.is_none() {

@@ -24,8 +24,8 @@ impl Objects {
     /// The contract that [`Objects`] reads.
     pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1", "m1"]);
 
-    /// Binds the contract. A descriptor of only the GC does not have it; the low bits of the first word then follow from the alignment of
-    /// method tables.
+    /// Binds the contract. If the descriptor does not have it because only the GC is described, the mask of the low bits follows from the
+    /// alignment of method tables.
     ///
     /// # Errors
     /// [`ContractError`] if the advertised version of the contract is not supported.

@@ -56,7 +56,7 @@ impl Precodes {
 
 impl Precodes {
     /// Candidates for the target of the precode at `entry` of the method `desc`; empty if no precode of that method is there. The offset of
-    /// the target depends on the kind of precode, and descriptors do not contain it, so each other word of the data is a candidate.
+    /// the target depends on the kind of precode, and descriptors do not contain it. Each other word of the data is therefore a candidate.
     ///
     /// Precodes are pointer-aligned (`PRECODE_ALIGNMENT`), so unaligned words are rejected without reading their data.
     pub(crate) fn targets(&self, entry: Addr, desc: Addr) -> Vec<Addr> {

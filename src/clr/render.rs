@@ -169,7 +169,7 @@ impl<'r> Renderer<'r> {
         self.finish(home)
     }
 
-    /// A list of generic arguments in brackets; empty if `arguments` is.
+    /// A list of generic arguments in brackets; an empty text if `arguments` is empty.
     pub(super) fn list(mut self, arguments: &[Addr]) -> TypeName {
         self.argument_list(arguments, 0);
         self.finish(None)
@@ -348,7 +348,7 @@ impl<'r> Renderer<'r> {
             if i > 0 {
                 self.push("+");
             }
-            // Compilers need not emit `n; arguments that no level claims belong to the last one.
+            // Compilers need not add the arity (`n) to a name; arguments that no level claims belong to the last level.
             let mine = if i == last { rest.len() } else { level.arity.min(rest.len()) };
             let (now, later) = rest.split_at_checked(mine).unwrap_or((rest, &[]));
             let name = if now.is_empty() { level.name.as_str() } else { level.plain_name() };

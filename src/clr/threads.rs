@@ -27,8 +27,8 @@ pub(crate) struct ContextLayout {
 const MAX_INLINED: usize = 1024;
 /// Maximum number of nested exceptions in flight of a thread.
 const MAX_NESTED: usize = 64;
-/// Minimum size in bytes of an exception in flight, which is on the stack of its thread, and of a module's block of thread statics. They
-/// limit the number of both in all threads together by the size of the dump.
+/// Minimum size in bytes of an exception in flight, and of a module's block of thread statics. All threads together can have at most as
+/// many of them as fit in the dump.
 const NESTED_BYTES: u64 = 64;
 const INLINED_BYTES: u64 = 24;
 
@@ -98,7 +98,8 @@ pub struct Thread {
     pub exposed: Option<Addr>,
     /// The exception in flight.
     pub exception: Option<Addr>,
-    /// Nested exceptions in flight, innermost first. Each was being handled when the next one was thrown.
+    /// Nested exceptions in flight, innermost first. `exception` was thrown while the first one was being handled, the first one while the
+    /// second one was, and so on.
     pub nested: Vec<Addr>,
     /// The last exception thrown.
     pub last_thrown: Option<Addr>,
@@ -229,7 +230,7 @@ pub struct Threads {
     thread: Bound<data::Thread>,
     /// Offset of the list's link in a thread.
     link: u64,
-    /// The OS id, bound separately because answers about other things show it as well.
+    /// The OS id, bound separately because not only answers about threads show it.
     identity: Bound<data::Thread>,
     store: Bound<data::ThreadStore>,
     context: Option<(ContextPlace, ContextLayout)>,
@@ -242,7 +243,8 @@ pub struct Threads {
     /// The bounds of the heap, which contain every object that can be thrown.
     heap: Option<AddrRange>,
     limit: usize,
-    /// Notes about fields that the descriptor defines in an unusable form: of threads, and separately of contexts and identities.
+    /// Notes about fields of threads that the descriptor defines in an unusable form. Those about allocation contexts and about OS ids are
+    /// also in the two lists below.
     losses: Notes,
     context_losses: Notes,
     identity_losses: Notes,
@@ -317,7 +319,7 @@ impl Threads {
         &self.context_losses
     }
 
-    /// The `Thread` of the finalizer thread, which exists from start to end of a runtime that has threads, and must be one of `threads`.
+    /// The `Thread` of the finalizer thread, which must be one of `threads`. A runtime that has threads always has this one.
     pub fn finalizer(&self, threads: &Answer<Vec<Thread>>, notes: &Collector) -> Option<Addr> {
         let at = self.finalizer_at?;
         let address = self.memory.ptr(at).ok()?;
@@ -338,7 +340,7 @@ impl Threads {
         ends && (!self.store.has(counted) || count().is_some_and(|n| usize::try_from(n) == Ok(threads.len())))
     }
 
-    /// All threads of the list. If a link is invalid, the threads before it, with a note.
+    /// All threads of the list. If a link is invalid, only the threads before it are returned, with a note.
     pub fn list(&self) -> Answer<Vec<Thread>> {
         let notes = Collector::new();
         let mut list = self.read_list(&notes);
@@ -389,7 +391,7 @@ impl Threads {
         let counted = self.store.get(&self.memory, store, data::ThreadStore::ThreadCount);
         match counted.filter(|n| usize::try_from(*n) != Ok(out.len())) {
             Some(n) => {
-                let what = format!("the thread list has {} threads, but the runtime counts {n}", out.len());
+                let what = format!("the thread list has {}, but the runtime counts {n}", plural(len64(out.len()), "thread"));
                 notes.add(NoteKind::Invalid, store, what);
             }
             // A runtime that has run managed code has at least one thread, and the finalizer thread.

@@ -20,7 +20,7 @@ pub struct TypeName {
     pub name: String,
     /// Display form, if different: `async Lab.Service.Fetch` for the box of an async method.
     pub source: Option<String>,
-    /// Name of the defining module; for arrays, that of the element type.
+    /// Name of the defining module; for arrays, the module of the element type.
     pub module: Option<String>,
     /// TypeDef token in that module; `None` for arrays.
     pub token: Option<Token>,

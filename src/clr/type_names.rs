@@ -35,8 +35,8 @@ pub struct TypeNames {
     native_aot: Option<Arc<Program>>,
     memory: Arc<Memory>,
     longest: usize,
-    /// Budget for the names and fields of types. Many types of a forged dump may share the bytes from which their names are built, so the
-    /// size of the dump does not limit the size of all names.
+    /// Budget for the names and fields of types. In a forged dump, many types may share the bytes of their names. The size of the dump
+    /// therefore does not limit the size of all names.
     budget: Budget,
     cache: Mutex<Map<Addr, Kept<Arc<TypeName>>>>,
 }
@@ -122,8 +122,8 @@ impl TypeNames {
         self.beside(shares).unwrap_or(false)
     }
 
-    /// Runs `ask`, which reads metadata that only the display form needs. A trimmed copy made by an earlier version of gcdump may not
-    /// contain that metadata, so its absence from a trimmed copy is not a loss.
+    /// Runs `ask`, which reads metadata that only the display form needs. A trimmed copy from an earlier version of gcdump may not contain
+    /// that metadata. Its absence from a trimmed copy is therefore not a loss.
     pub(super) fn beside<T>(&self, ask: impl FnOnce() -> T) -> T {
         let (found, missed) = watched(ask);
         if !self.memory.is_trimmed() && self.memory.has_lost(&missed) {
@@ -156,7 +156,7 @@ impl TypeNames {
         }
     }
 
-    /// A list of generic arguments in brackets; empty if `arguments` is.
+    /// A list of generic arguments in brackets; an empty text if `arguments` is empty.
     pub(crate) fn written_list(&self, arguments: &[Addr], notation: Notation) -> Arc<TypeName> {
         if arguments.is_empty() {
             return Arc::new(TypeName { name: String::new(), source: None, module: None, token: None, quality: NameQuality::Exact });
@@ -244,7 +244,7 @@ impl TypeNames {
         }
     }
 
-    /// The NativeAOT program; `None` for CoreCLR.
+    /// The NativeAOT program; `None` for other runtimes.
     pub(crate) fn native_aot(&self) -> Option<&Program> {
         self.native_aot.as_deref()
     }

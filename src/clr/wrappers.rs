@@ -42,7 +42,8 @@ struct Listed {
     map: Bound<SHash>,
     entry: Bound<ManagedObjectComWrapperMapEntry>,
     entry_bytes: u64,
-    /// Mask of an interface address that yields the start of its block, whose first word is the address of the wrapper.
+    /// Mask that yields the start of a block from the address of an interface in it. The first word of the block is the address of the
+    /// wrapper.
     mask: u64,
 }
 
@@ -96,8 +97,8 @@ impl RefCount {
 /// The wrappers in an object's table, each with its handle; `None` for a wrapper that cannot be read.
 type ListedWrappers = Arc<[Option<(Addr, RefCount)>]>;
 
-/// Reader of the reference counts that decide about ref-counted handles, if the runtime describes them: those of ComWrappers, and since
-/// .NET 11 those of built-in COM.
+/// Reader of the reference counts that decide about ref-counted handles, if the runtime describes them. They are the counts of ComWrappers
+/// and, since .NET 11, of built-in COM.
 #[derive(Debug)]
 pub struct Wrappers {
     memory: Arc<Memory>,
@@ -169,7 +170,7 @@ impl Wrappers {
         RefCount::among(&self.wrappers_in(map)?, handle, com.is_some())
     }
 
-    /// The pointer at `at`; `None` if it is odd, as after the destruction of a wrapper.
+    /// The pointer at `at`; `None` if it is null or not aligned. The runtime stores an odd value when it destroys a wrapper.
     fn follow(&self, at: Addr) -> Option<Addr> {
         self.memory.ptr(at).ok().filter(|a| !a.is_null() && a.is_aligned(self.memory.ptr_bytes()))
     }

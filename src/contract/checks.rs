@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use super::descriptor::Descriptor;
 use super::thread_list::ThreadLinks;
-use crate::base::{Addr, Limits, PAGE};
+use crate::base::{Addr, Limits, PAGE, len64, plural};
 use crate::data::{EEClass, MethodTable, Thread, ThreadStore, bind};
 use crate::memory::Memory;
 
@@ -146,7 +146,10 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         }
         let count = of_store.get(memory, store, ThreadStore::ThreadCount);
         let fits = count.is_none_or(|n| usize::try_from(n).is_ok_and(|n| n == ids.len())) && !ids.is_empty();
-        Ok(judge(fits, format!("{} threads in the list, {} counted", ids.len(), count.map_or("?".into(), |n| n.to_string()))))
+        Ok(judge(
+            fits,
+            format!("{} in the list, {} counted", plural(len64(ids.len()), "thread"), count.map_or("?".into(), |n| n.to_string())),
+        ))
     };
     check("thread-list", result())
 }

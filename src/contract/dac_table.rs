@@ -9,7 +9,7 @@ use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, ranges};
 use crate::memory::{Image, Memory, ReadError};
 
-/// Maximum number of entries where the size of the table is unknown; the longest table seen has 170.
+/// Maximum number of entries if the size of the table is unknown. The longest table seen has 170.
 const MAX_ENTRIES: u64 = 512;
 
 /// `g_dacTable` of one runtime.
@@ -148,7 +148,7 @@ pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, 
     })
 }
 
-/// Each aligned word of the image's captured writable memory, within the budget of the opening.
+/// Each aligned word of the image's captured writable memory, within the budget for opening a dump.
 fn words<'m>(memory: &'m Memory, image: &Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let word = memory.ptr_bytes();
     let mut list: Vec<AddrRange> = image.writable.clone();

@@ -81,7 +81,7 @@ pub struct ContractInfo {
     pub origin: usize,
 }
 
-/// Something that a contract needs is not in the descriptor.
+/// Reason why a contract cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContractError {
     /// No such contract.
@@ -97,7 +97,7 @@ pub enum ContractError {
         what: &'static str,
     },
     /// Mono has no such structures, or they are not read.
-    #[error("gcdump reads types, objects, handles and roots of Mono, but not what the contract {contract} describes")]
+    #[error("of Mono, gcdump reads types, objects, handles and roots, but not the contract {contract}")]
     Mono {
         /// Name of the contract.
         contract: String,
@@ -164,9 +164,9 @@ pub enum ContractError {
     },
 }
 
-/// Contract versions that only NativeAOT advertises.
 /// The version of `RuntimeTypeSystem` in overlays of Mono.
 const MONO: &str = "m1";
+/// Versions of `RuntimeTypeSystem` that only NativeAOT advertises.
 const NATIVE_AOT: [&str; 2] = ["n1", "1001"];
 
 /// Variables that the runtime never changes.
@@ -192,7 +192,7 @@ pub struct Descriptor {
     pub unusable: Arc<BTreeMap<DescriptorItem, String>>,
     /// Items that two sources of the same kind define; the later one is used.
     disputed: Arc<BTreeSet<DescriptorItem>>,
-    /// NativeAOT: the release, such as `10.0`, on which the layouts were measured that supplement the program's own.
+    /// NativeAOT: the release, such as `10.0`, whose measured layouts supplement the program's own.
     pub(super) release: Option<String>,
     /// The unusable and disputed items that were requested.
     asked: Mutex<BTreeSet<DescriptorItem>>,
@@ -273,12 +273,12 @@ impl Descriptor {
         }
     }
 
-    /// Records that `item`, which no source has so far, cannot be read.
+    /// Records that `item` cannot be read, unless a reason is already recorded. No source has defined the item so far.
     pub(super) fn lose(&mut self, item: DescriptorItem, why: &str) {
         Arc::make_mut(&mut self.unusable).entry(item).or_insert_with(|| why.into());
     }
 
-    /// Sets an item aside, and removes what weaker sources define for it.
+    /// Sets an item aside, and removes its definitions by weaker sources.
     fn set_aside(&mut self, item: &DescriptorItem, why: &str) {
         match item {
             DescriptorItem::Type(name) => drop(Arc::make_mut(&mut self.types).remove(name)),
@@ -363,7 +363,7 @@ impl Descriptor {
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
     }
 
-    /// Removes the variables whose values do not come from the process. `is_initial` determines this for an address
+    /// Removes the variables whose values come from the module file instead of the process, as `is_initial` determines for an address
     /// ([`Memory::is_initial`](crate::memory::Memory)).
     pub(super) fn forget_initial(&mut self, is_initial: impl Fn(Addr) -> bool) {
         let gone = |(name, global): &(&String, &GlobalInfo)| match global.value {

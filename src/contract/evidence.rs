@@ -1,7 +1,8 @@
-//! Checks of layouts without the runtime's variables: a dump that is cut off may have all objects and types, but not what leads to them.
+//! Checks layouts without the runtime's variables. A truncated dump may have all objects and types, but not the variables that point to
+//! them.
 //!
-//! Objects begin with method tables, and these have enough links that lead back to where they come from: the EEClass to its canonical
-//! method table, the assembly to its module. Offsets of another release do not lead back.
+//! Each object begins with a pointer to a method table. A method table and its EEClass point to each other, and so do a module and its
+//! assembly. With the offsets of another release, the pointers do not lead back.
 
 use std::collections::BTreeSet;
 
@@ -13,16 +14,16 @@ use crate::base::{Addr, AddrRange, len64, plural};
 use crate::data::{Assembly, EEClass, MethodTable, Module, bind};
 use crate::memory::Memory;
 
-/// Method tables that are enough.
+/// Number of method tables after which the search stops.
 const ENOUGH: usize = 256;
-/// Fewer are found by chance.
+/// Minimum number of method tables. Fewer may be found by chance.
 const LEAST: usize = 16;
-/// Words that are examined at most.
+/// Maximum number of words to examine.
 const MOST_EXAMINED: usize = 1 << 18;
 /// Base types of a type at most.
 const DEEPEST: usize = 64;
 
-/// Whether objects lead to method tables, and these to modules, by the layouts of `descriptor`.
+/// Checks with the layouts of `descriptor` whether words in the dump point to method tables, and these to modules.
 pub fn checks(descriptor: &Descriptor, memory: &Memory) -> Vec<Check> {
     let found = tried(|| find(descriptor, memory)).unwrap_or_default();
     let of_tables = match found.tables {

@@ -5,7 +5,7 @@
 use super::json::{self, JsonError, RawDescriptor};
 use super::overlay::Overlay;
 use crate::base::hash::Map;
-use crate::base::{Addr, AddrRange, Collector, Endian, Limits, Missing, NoteKind, PtrSize};
+use crate::base::{Addr, AddrRange, Collector, Endian, Limits, Missing, NoteKind, PtrSize, thousands};
 use crate::memory::{Memory, ReadError};
 
 /// The first eight bytes of a descriptor on a little-endian target.
@@ -21,7 +21,7 @@ pub fn magic(memory: &Memory) -> [u8; 8] {
     }
 }
 
-/// Header of a descriptor. It locates the JSON and the pointer data, either of which may be absent.
+/// Header of a descriptor. It locates the JSON and the pointer data. Both may be absent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Address of the header.
@@ -49,11 +49,11 @@ pub enum HeaderError {
         address: Addr,
     },
     /// A count in the header exceeds its limit.
-    #[error("descriptor at {address}: {what}, more than the limit of {limit}")]
+    #[error("descriptor at {address}: {what}, more than the limit of {}", thousands(*limit))]
     TooLarge {
         /// Address of the descriptor.
         address: Addr,
-        /// The count that is exceeded.
+        /// The count that exceeds the limit.
         what: String,
         /// The limit.
         limit: u64,
@@ -102,10 +102,10 @@ impl Header {
         };
         let too_large = |what, limit| HeaderError::TooLarge { address, what, limit };
         if header.json_bytes > limits.descriptor_json_bytes {
-            return Err(too_large(format!("{} bytes of JSON", header.json_bytes), limits.descriptor_json_bytes));
+            return Err(too_large(format!("{} bytes of JSON", thousands(header.json_bytes)), limits.descriptor_json_bytes));
         }
         if header.slots > limits.descriptor_slots {
-            return Err(too_large(format!("{} slots", header.slots), limits.descriptor_slots));
+            return Err(too_large(format!("{} slots", thousands(header.slots)), limits.descriptor_slots));
         }
         Ok(header)
     }
@@ -245,7 +245,7 @@ impl Tree<'_> {
                 }
                 Err(e) => {
                     let file = (self.copies.file)(child).filter(|_| matches!(e, HeaderError::JsonAbsent(_)));
-                    note(child, file.map_or_else(|| e.to_string(), |name| format!("{e}; it is in {name} (--modules)")));
+                    note(child, file.map_or_else(|| e.to_string(), |name| format!("{e}; --modules PATH with {name} supplies it")));
                     self.met.insert(child, Some(e.to_string()));
                 }
             }

@@ -156,8 +156,8 @@ pub fn parse(text: &[u8]) -> Result<RawDescriptor, JsonError> {
     Ok(out)
 }
 
-/// The entries of a section; of repeated names, the last one is used, as in the reference parser. A section that is not a dictionary is
-/// noted.
+/// The entries of a section. If a name is repeated, its last entry is used, as in the reference parser. A section that is not a dictionary
+/// is recorded as irregular.
 fn entries<T>(section: Option<Pairs<T>>, name: &str, out: &mut RawDescriptor) -> IndexMap<String, T> {
     match section {
         Some(Pairs::Entries(list)) => list.into_iter().collect(),

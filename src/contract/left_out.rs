@@ -1,4 +1,4 @@
-//! Memory that the dump writer left out, as a reason why the runtime cannot be read, with advice on writing a better dump.
+//! Determines whether the runtime cannot be read because the dump writer left memory out, and how to write a better dump.
 //!
 //! Source: `docs/internals/containers.md#kernel-cores`; stack dumps of the crate `minidump-writer` and of lldb (measured).
 
@@ -9,7 +9,7 @@ use crate::memory::{Memory, is_by_createdump};
 /// Maximum bytes outside of stacks in a stack dump: the code around instruction pointers, the memory that registers point to, TLS blocks.
 const BESIDE_STACKS: u64 = 256 << 10;
 
-/// Bytes of stacks, if the dump has little else, like those of Breakpad, Crashpad and lldb; `None` if it has more.
+/// Bytes of stacks in a dump that has little else, like dumps of Breakpad, Crashpad and lldb; `None` if it has more.
 pub(super) fn only_stacks(dump: &DumpFile) -> Option<u64> {
     let index = ThreadStacks::new(dump);
     let stack = |t: &OsThread| t.stack.or_else(|| index.whole(t, None));

@@ -200,12 +200,12 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     }
     if sites.is_empty() && seen.native_aot.is_empty() {
         sites.extend(stray_descriptor(dump, memory, limits));
-        // The image of the module is lost, and what it would contribute.
+        // The image of the module is not in the dump, so the data in it is missing.
         if let Some(module) = seen.headless.first().filter(|_| sites.iter().any(|s| s.image.is_none())) {
             notes.add(Missing::Modules, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
-    // A dump that is cut off loses the runtime's variables first, since they follow the heap. What is left may confirm the layouts.
+    // A dump that is cut off loses the runtime's variables first, since they follow the heap. The rest of the dump may confirm the layouts.
     if let Some(module) = seen.headless.first().filter(|_| memory.is_cut() && sites.is_empty() && seen.native_aot.is_empty()) {
         let (image, descriptor) = (None, None);
         sites.push(Site {
@@ -225,8 +225,8 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     (sites, seen)
 }
 
-/// Images of modules whose headers are not in the dump: their extent, and the parts that the process has written to, from the dump's lists
-/// of mapped files and of writable memory. The kernel leaves the headers out if bit 4 of `coredump_filter` is clear.
+/// Determines the images of modules whose headers are not in the dump. Their extents are from the dump's list of mapped files, and their
+/// written parts from its list of writable memory. The kernel leaves the headers out if bit 4 of `coredump_filter` is clear.
 struct Unread<'d> {
     dump: &'d DumpFile,
     /// Start addresses of mapped files and writable ranges, in address order. Computed for the first module that needs them.
@@ -243,7 +243,8 @@ impl<'d> Unread<'d> {
         self.maps.get_or_init(|| {
             let mut files: Vec<Addr> = dump.files.iter().map(|f| f.range.start).collect();
             files.sort_unstable();
-            // Minidumps without a list of regions do not record which ranges are writable; they contain nothing else of such an image.
+            // Minidumps without a list of regions do not record which ranges are writable; they contain only writable memory of such an
+            // image.
             let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
             let writable = || dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
             (files, ranges::union(if dump.regions.is_empty() { captured() } else { writable() }, 0))
@@ -283,7 +284,7 @@ fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
     }
 }
 
-/// Adds a NativeAOT program. Its file supplies what the dump does not have, such as the names in the debug header.
+/// Adds a NativeAOT program. Its file supplies data that is missing from the dump, such as the names in the debug header.
 fn program(
     sites: &mut Vec<Site>,
     seen: &mut Seen,
@@ -293,8 +294,8 @@ fn program(
     found: Result<DebugHeader, DebugHeaderError>,
 ) {
     // Heap dumps by createdump do not have all data pages, and compilers put constants there too, so the file supplies them. Readers of
-    // data that the process may have changed check the origin of a page (`Memory::is_from_dump`), and the descriptor omits variables of the
-    // runtime in such pages.
+    // data that the process may have changed check the origin of a page (`Memory::is_from_dump`). The descriptor omits variables of the
+    // runtime in pages that are not from the dump.
     let filled = top_up(unread, memory, module, search, notes, true);
     // The header may be readable now that the file has filled in pages.
     let again = |e| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).unwrap_or(Err(e));
@@ -372,11 +373,11 @@ fn site(memory: &Memory, module: &Module, image: Image, filled: Filled, limits: 
     }
 }
 
-/// Cost of a range in the opening's budget, in bytes, in addition to its contents.
+/// Cost of a range in the budget for opening a dump: bytes in addition to the bytes of the range.
 const BYTES_OF_A_RANGE: u64 = 512;
 
-/// Searches `ranges` for a root descriptor. In .NET 11 the GC descriptors have the same magic bytes, so a match must have sub-descriptors
-/// or the Thread contract, or its JSON must be absent and everything else valid.
+/// Searches `ranges` for a root descriptor. In .NET 11 the GC descriptors have the same magic bytes. A match must therefore have
+/// sub-descriptors or the Thread contract; if its JSON is missing from the dump, all other parts must be valid.
 fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> {
     let magic = header::magic(memory);
     let mut without_json = None;

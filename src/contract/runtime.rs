@@ -1,4 +1,4 @@
-//! Opens the runtimes of a process: descriptor, overlay, synthesis, each with its provenance.
+//! Opens the runtimes of a process. Layouts come from the runtime's descriptor, from an overlay or from synthesis; the source is recorded.
 
 mod agreement;
 mod copies;
@@ -105,7 +105,8 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
         return Err(RuntimeError::OnlyStacks { bytes, threads: len64(dump.threads.len()) });
     }
     if let Some(sentence) = left_out.sentence() {
-        // Without headers, the checks confirm the layouts. Without the method tables, no object can be identified.
+        // If only the headers are missing, the checks confirm the layouts. If shared memory is missing, the method tables are missing too,
+        // and no object can be identified.
         let reason = if left_out.shared { NoteReason::from(Missing::Layouts) } else { NoteKind::OverlayUsed.into() };
         notes.add(reason, None, sentence);
     }
@@ -130,11 +131,7 @@ fn nothing(dump: &DumpFile, memory: &Memory, program: Option<String>) -> Runtime
 fn without_exports(program: &UnreadProgram) -> String {
     let id = program.build_id.as_deref().map(|id| format!(" (build id {})", hex(id))).unwrap_or_default();
     let refused: String = program.refused.iter().map(|why| format!("; {why}")).collect();
-    format!(
-        "the runtime is in {}{id}, of which the dump does not have the part that leads to it; specify the folder with that file with \
-         --modules{refused}",
-        program.path
-    )
+    format!("the dump does not have the part of {}{id} that leads to the runtime{refused}", program.path)
 }
 
 /// The errors of runtimes that were seen but cannot be read.
@@ -149,7 +146,7 @@ fn unread(seen: Seen, left_out: LeftOut) -> impl Iterator<Item = RuntimeError> {
     native_aot.chain(headless).chain(foreign)
 }
 
-/// Whether a descriptor is the GC's.
+/// Whether a descriptor describes the GC.
 fn has_gc_contract(part: &Part) -> bool {
     part.raw.contracts.iter().any(|contract| contract.0 == "GC")
 }
@@ -199,7 +196,8 @@ impl<'a> Opener<'a> {
                 Err(e) => self.notes.add(Missing::Layouts, e.address, format!("GcDacVars cannot be read: {e}")),
             }
         }
-        // Dumps without these structures by design are complete; their answers report the source of the layouts.
+        // A dump without these structures may still be complete, because its writer omits them by design. The answers report the source of
+        // the layouts.
         if gc == LayoutSource::None && self.memory.is_cut() {
             self.notes.add(Missing::Layouts, None, "the GC's structures were not found in the remaining part of the dump");
         }
@@ -212,7 +210,11 @@ impl<'a> Opener<'a> {
         if matches!(vm.source, LayoutSource::Overlay | LayoutSource::OverlayJson)
             && let Some(o) = vm.overlay.filter(|o| o.given)
         {
-            self.notes.add(NoteKind::OverlayUsed, None, format!("layouts from overlay {}", o.section.name));
+            self.notes.add(
+                NoteKind::OverlayUsed,
+                None,
+                format!("the layouts of the runtime's structures come from the given overlay {}", o.section.name),
+            );
         }
         vm.descriptor.forget_initial(|at| self.memory.is_initial(at));
         let gc_image = gc_image::find(self.dump, self.memory, self.site.image.as_ref(), &mut vm.descriptor, self.notes);
@@ -316,7 +318,7 @@ impl<'a> Opener<'a> {
         by_table.or_else(|| dac_table::vars_by_content(self.memory, layout, image))
     }
 
-    /// Whether the size of the table is one for which the overlay's order is known.
+    /// Whether the overlay's order applies to a table of this size.
     fn fits_table(&self, overlay: &Overlay, table: &DacTable) -> bool {
         let count = || table.entries.or_else(|| self.site.image.as_ref().map(|i| table.count(self.memory, i)));
         overlay.section.dac_table.as_ref().is_some_and(|o| count().is_some_and(|n| o.entries.contains(&n)))
@@ -346,7 +348,7 @@ impl<'a> Opener<'a> {
             self.refuse(overlay, "for another operating system or architecture", &mut refused);
         }
         let mut candidates = self.overlays();
-        // A header without JSON, or a table whose symbol has a size, identifies the JSON or the order.
+        // The sizes in the descriptor header identify the JSON; the number of entries identifies the order of the table.
         let exact = |o: &Overlay| match (&header, &self.site.dac_table) {
             (Some(h), _) => o.section.descriptor.is_some_and(|r| (r.json_bytes, r.slots) == (h.json_bytes, h.slots)),
             (None, Some(t)) => self.fits_table(o, t),
@@ -388,8 +390,8 @@ impl<'a> Opener<'a> {
             self.notes.add(
                 Missing::Layouts,
                 None,
-                "no overlay could be confirmed for this runtime: only data published by the GC can be read; the runtime files \
-                 (--modules PATH) would help",
+                "no overlay could be confirmed for this runtime: only data published by the GC can be read; \
+                 --modules PATH with the files of the runtime may supply the rest",
             );
             return Ok(Vm {
                 descriptor: Descriptor::default(),
@@ -411,7 +413,7 @@ impl<'a> Opener<'a> {
     }
 
     /// Builds the VM part from the runtime's own JSON. If the JSON does not describe the GC, an overlay that agrees with all its offsets
-    /// adds the order of `g_dacTable` and the items missing from that release. User-supplied overlays are always tried.
+    /// adds the order of `g_dacTable` and the missing items. User-supplied overlays are always tried.
     fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
         let mut refused = Vec::new();
         for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {
@@ -561,7 +563,7 @@ impl<'a> Opener<'a> {
         let entries = self.site.dac_table.and_then(|t| t.entries);
         facts.extend(entries.map(|n| format!("g_dacTable with {n} entries")));
         facts.push(details);
-        // Kernels leave out the JSON, and .NET 11 has no overlay.
+        // The kernel may have left out the JSON, and no bundled copy of it matches.
         let undescribed = self.site.descriptor.is_some_and(|at| self.lacks_text(at));
         RuntimeError::Unsupported { path: self.path(), undescribed, left_out, details: facts.join("; ") }
     }

@@ -1,4 +1,4 @@
-//! Contracts and their versions: what a reader requires when it binds, and the three ways in which this fails.
+//! Contracts and their versions: what a reader requires when it binds, and the errors for runtimes that do not provide it.
 //!
 //! A reader declares its contract (`Threads::CONTRACT`) and checks it when it binds. Each layer lists its contracts (`clr::CONTRACTS`,
 //! `gc::CONTRACTS`, `stack::CONTRACTS`, [`CONTRACTS`]); `gcdump contracts` prints these lists.
@@ -82,7 +82,7 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("AuxiliarySymbols", &["1"]),
     ("CallingConvention", &["1"]),
     ("CodeNotifications", &["1"]),
-    // In NativeAOT, these contracts describe that a structure does not exist, or what NativeAOT's own tables contain.
+    // Version n1 is for NativeAOT. It describes that a structure does not exist, or the contents of NativeAOT's own tables.
     ("CodeVersions", &["n1"]),
     ("ConditionalWeakTable", &["1"]),
     ("DacStreams", &["1"]),

@@ -127,8 +127,8 @@ fn publish_vars(
                 continue;
             }
         };
-        // .NET 8 and 9 end before the adaptation mode (minor version 1, libclrgc 0); on Linux that word is the variable g_gcDacGlobals,
-        // which points back here.
+        // In .NET 8 and 9, `GcDacVars` ends before the adaptation mode (minor version 1, libclrgc 0). On Linux the next word is the
+        // variable `g_gcDacGlobals`, which points to this structure.
         if target.is_null() || target == vars.address {
             continue;
         }
@@ -174,7 +174,7 @@ fn published_offsets(
     out
 }
 
-/// Cost of probing a handle table in the opening's budget, in steps: the probe looks its layout up by name.
+/// Cost of probing a handle table in the budget for opening a dump, in steps: the probe looks up the layout by name.
 const STEPS_OF_A_TABLE: u64 = 32;
 /// Number of bad slots after which the search for a valid one stops.
 const MAX_BAD_SLOTS: usize = 64;
@@ -204,7 +204,8 @@ impl HandleTables {
         if let Some(types) = candidates.iter().find(proven) {
             found.types = *types;
         }
-        // A table begins with the flags of its handle types. If they match those of the first table, its segments may be missing.
+        // A table begins with the flags of its handle types. A table with the flags of the first table is accepted even if its segments are
+        // not in the dump.
         let flags = |t: Addr| missed::tried(|| memory.bytes(t, found.types.saturating_mul(4)).ok());
         let mut seen = HashSet::new();
         for array in &arrays {
@@ -246,9 +247,9 @@ fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &L
     Some((0..count).filter_map(array).collect())
 }
 
-/// Whether the segment list of `table` starts with a segment whose owner is that table, read with the layout for `types` handle types.
-/// `None` if only the page of the segment is absent (mini dumps). An absent table is invalid: the memory after the last slot of a bucket
-/// belongs to the C++ heap (text was seen there).
+/// Whether the segment list of `table` starts with a segment of that table. The segment is read with the layout for `types` handle types.
+/// `None` if only the page of the segment is absent (mini dumps). An absent table is invalid, since the slot may be past the end of a
+/// bucket: the C++ heap follows the last slot (text was seen there).
 fn owns_its_segment(memory: &Memory, gc: &Overlay, types: u64, table: Addr) -> Option<bool> {
     let offset = |t: String, f: &str| fields_of(gc, &t).iter().find(|x| x.0 == f).map(|x| x.1);
     let Ok(segment) = memory.ptr(table.plus(offset(format!("HandleTable[{types}]"), "SegmentList")?)) else { return Some(false) };

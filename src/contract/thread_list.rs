@@ -36,7 +36,7 @@ impl ThreadLinks {
         if d.is_native_aot() {
             return to_threads;
         }
-        // Under the wrong assumption, this is not a thread, and its fields are arbitrary.
+        // If the assumed kind is wrong, `thread` is not the address of a thread, and the fields are arbitrary.
         let proven = |links: &ThreadLinks| links.thread(first).is_some_and(|thread| tried(|| has_its_id(d, memory, thread)) == Some(true));
         if let Some(links) = [to_threads, to_links].into_iter().find(proven) {
             return links;

@@ -63,7 +63,7 @@ data! {
     /// `ReadyToRunInfo` (readytoruninfo.h): the precompiled code of an image.
     ReadyToRunInfo {
         ReadyToRunHeader: Addr,
-        /// The `ReadyToRunInfo` of the composite image, in those of its components.
+        /// In a component of a composite image: the `ReadyToRunInfo` of the composite image.
         CompositeInfo: Addr,
         RuntimeFunctions: Addr,
         NumRuntimeFunctions: u32,

@@ -6,7 +6,7 @@ use crate::base::Addr;
 data! {
     /// `Frame` (frames.h).
     Frame {
-        /// The outer frame; all ones in the last one.
+        /// Address of the next outer frame; all bits are set in the last frame.
         Next: Addr,
     }
 

@@ -20,7 +20,7 @@ data! {
 
     /// `ManagedObjectWrapperLayout` (interoplibabi.h).
     ManagedObjectWrapperLayout {
-        /// The handle to the wrapped object. .NET 8 and 9 look wrappers up by object and use it for verification.
+        /// The handle to the wrapped object. In .NET 8 and 9, it shows which of an object's wrappers belongs to a handle.
         Target: Addr,
         RefCount: u64,
     }

@@ -1,7 +1,7 @@
 //! Structures of the runtime, each defined once, with the names that data contract descriptors use.
 //!
 //! A definition lists the fields that a structure can have and their kinds; the offsets come from the descriptor of the dump. A reader
-//! binds the fields that it reads, once, and states which of them it needs:
+//! binds its fields once, and states which of them it needs:
 //!
 //! ```ignore
 //! let thread = bind!(&descriptor, Thread { LinkNext, OSId? })?;
@@ -310,7 +310,7 @@ impl<S: Structure> Bound<S> {
         T::read(source, self.place(address, field)?).ok()
     }
 
-    /// The pointer in a field of the structure at `address`; `None` if it is null, or the descriptor or the dump does not have it.
+    /// The pointer in a field of the structure at `address`; `None` if it is null, or missing from the descriptor or the dump.
     pub(crate) fn pointer(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
         self.get(memory, address, field).filter(|to| !to.is_null())
     }

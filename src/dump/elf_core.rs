@@ -11,7 +11,7 @@ use goblin::elf::{Elf, ProgramHeader};
 use super::elf_notes::{CoreNotes, note_alignment, read_notes};
 use super::fields::Fields;
 use super::{Bytes, CapturedRange, Container, DumpError, DumpFacts, DumpFile, MappedRegion, Trimmed, elf_modules};
-use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
+use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape, thousands};
 
 /// `e_phnum` escape value: the actual count is in `sh_info` of section header 0.
 pub(super) const PN_XNUM: u16 = 0xffff;
@@ -38,7 +38,11 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     for segment in note_segments(&file, &headers, limits) {
         let NoteSegment { data, align, have, declared, max } = segment;
         if have < declared {
-            notes.oddities.push(format!("the notes (threads, modules) are truncated: the file holds {have} of {declared} bytes"));
+            notes.oddities.push(format!(
+                "the notes (threads, modules) are truncated: the file holds {} of {} bytes",
+                thousands(have),
+                thousands(declared)
+            ));
         }
         if have > data.len() {
             notes.oddities.push(format!("notes beyond {max} bytes are ignored"));

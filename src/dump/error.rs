@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::FileKind;
+use crate::base::{in_units, thousands};
 
 /// Why a file could not be opened as a dump.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +45,7 @@ pub enum DumpError {
         inner: &'static str,
     },
     /// The file ends inside an essential structure.
-    #[error("{} is truncated: {what} needs {need} bytes, the file has {have}; the dump was not completely written or copied", path.display())]
+    #[error("{} is truncated: {what} needs {} bytes, the file has {}; the dump was not completely written or copied", path.display(), thousands(*need), thousands(*have))]
     Truncated {
         /// The file.
         path: PathBuf,
@@ -74,7 +75,7 @@ pub enum DumpError {
         source: io::Error,
     },
     /// The disk has too little space for the decompressed dump.
-    #[error("cannot decompress {}: no space left in {} after {written} bytes", path.display(), directory.display())]
+    #[error("cannot decompress {}: no space left in {} after {}", path.display(), directory.display(), in_units(*written))]
     NoSpace {
         /// The compressed file.
         path: PathBuf,
@@ -96,7 +97,7 @@ pub enum DumpError {
         source: io::Error,
     },
     /// The decompressed dump is larger than `Limits::decompressed_bytes`.
-    #[error("{} decompresses to more than the limit of {limit} bytes; decompress it with another tool first", path.display())]
+    #[error("{} decompresses to more than the limit of {}; decompress it with another tool first", path.display(), in_units(*limit))]
     DecompressedTooLarge {
         /// The compressed file.
         path: PathBuf,
@@ -104,7 +105,7 @@ pub enum DumpError {
         limit: u64,
     },
     /// The decoder would need more memory for the window than the size of the compressed dump, or `Limits::max_memory`, allows.
-    #[error("{} is compressed with a window of more than {limit} bytes (zstd --long)", path.display())]
+    #[error("{} is compressed with a window of more than {} (zstd --long)", path.display(), in_units(*limit))]
     WindowTooLarge {
         /// The compressed file.
         path: PathBuf,

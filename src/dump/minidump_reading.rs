@@ -5,7 +5,7 @@ use std::path::Path;
 use super::DumpError;
 use super::fields::Fields;
 use crate::base::hash::Map;
-use crate::base::{Addr, Limits};
+use crate::base::{Addr, Limits, thousands};
 
 /// Types of the streams that are read.
 pub(super) mod stream {
@@ -43,7 +43,7 @@ impl<'a> Reading<'a> {
         let (offset, len) = *self.streams.get(&kind)?;
         let bytes = Fields::new(self.file.clamped(offset, len), self.file.endian);
         if bytes.len() < len {
-            self.oddities.push(format!("the {name} is truncated: the file holds {} of {len} bytes", bytes.len()));
+            self.oddities.push(format!("the {name} is truncated: the file holds {} of {} bytes", thousands(bytes.len()), thousands(len)));
         }
         Some(bytes)
     }

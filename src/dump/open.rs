@@ -9,7 +9,7 @@ use super::compressed::{Cache, DamageKind};
 use super::files::regular;
 use super::sniff::SNIFF_BYTES;
 use super::{Bytes, Compression, DumpError, DumpFile, FileKind, compressed, elf_core, sniff};
-use crate::base::{Limits, Progress};
+use crate::base::{Limits, Progress, len64, plural};
 
 /// Maximum number of [`DumpFacts::oddities`](super::DumpFacts::oddities) of a dump.
 const MAX_ODDITIES: usize = 50;
@@ -127,7 +127,7 @@ fn parse(kind: FileKind, bytes: Bytes, path: &Path, options: &OpenOptions) -> Re
     let more = oddities.len().saturating_sub(MAX_ODDITIES);
     if more > 0 {
         oddities.truncate(MAX_ODDITIES);
-        oddities.push(format!("{more} further irregularities omitted"));
+        oddities.push(format!("{} of the file left out", plural(len64(more), "more problem")));
     }
     Ok(dump)
 }

@@ -13,7 +13,7 @@ use crate::model::Generation;
 pub enum ListEnd {
     /// At a null link, as expected.
     End,
-    /// A structure is not in the dump.
+    /// At a structure that is not in the dump.
     Absent,
     /// At a segment already seen on this list or another one.
     Seen,
@@ -40,7 +40,7 @@ pub struct SegmentList {
     pub target: Addr,
 }
 
-/// Facts that a heap records about its segments outside the lists.
+/// Facts that a heap records about its segments, in addition to the lists.
 #[derive(Clone, Copy, Debug)]
 pub struct HeapClaims {
     /// Index of the heap.
@@ -55,7 +55,7 @@ pub struct HeapClaims {
 struct ListedSegments {
     /// The first segments of all lists.
     heads: HashSet<Addr>,
-    /// Object ranges of the segments in `heads`.
+    /// Committed memory of the segments in `heads`, from the first object on.
     taken: Vec<AddrRange>,
     seen: HashSet<Addr>,
 }
@@ -81,7 +81,7 @@ impl Gc {
         places.into_iter().map(|(heap, kind, link)| self.segment_list(heap, kind, link, &mut known)).collect()
     }
 
-    /// Object range of the segment at `at`, if its bounds are in order.
+    /// Committed memory of the segment at `at`, from the first object on. `None` if the bounds of the segment are not in order.
     fn objects_of_segment(&self, at: Addr) -> Option<AddrRange> {
         let raw = self.raw_segment(at).ok()?;
         (raw.mem <= raw.allocated && raw.allocated <= raw.committed && raw.committed <= raw.reserved)
@@ -104,7 +104,7 @@ impl Gc {
                 break ListEnd::NoSegment;
             }
             let (Ok(raw), Ok(next)) = (self.raw_segment(target), self.segment.at(target, HeapSegment::Next)) else { break ListEnd::Absent };
-            // A segment with one bound out of order is damaged; with all of them out of order, it is not a segment.
+            // With one or two bounds out of order, this is a damaged segment; with more, it is not a segment.
             let order = [raw.mem <= raw.allocated, raw.allocated <= raw.committed, raw.committed <= raw.reserved, raw.mem < raw.reserved];
             if raw.mem.is_null() || order.iter().filter(|fits| !**fits).count() > 2 {
                 break ListEnd::NoSegment;
@@ -118,7 +118,7 @@ impl Gc {
         list
     }
 
-    /// The facts that each heap records about its segments outside the lists, without notes.
+    /// The facts that each heap records about its segments in addition to the lists, without notes.
     pub fn heap_claims(&self) -> Vec<HeapClaims> {
         let claims = |heap: &HeapId| {
             let ephemeral = self.heap_field(*heap, GCHeap::EphemeralHeapSegment);

@@ -1,8 +1,8 @@
 //! The card table: which ranges of older generations may hold references to younger ones.
 //!
-//! Source: `gcpriv.h`, `gc.cpp`; `docs/internals/gc-structures.md#cards`. One bit covers 256 bytes on 64-bit targets and 128
-//! on 32-bit ones, 32 bits to a word. The pointer is biased: it is the address that the word for address 0 would have. No
-//! descriptor gives the card size; it is confirmed by the table starting right after the bookkeeping header.
+//! Source: `gcpriv.h`, `gc.cpp`; `docs/internals/gc-structures.md#cards`. One bit covers 256 bytes on 64-bit targets and 128 on 32-bit
+//! ones, 32 bits to a word. The pointer is biased: it is the address that the word for address 0 would have. No descriptor gives the card
+//! size. It is confirmed by a check: the table must start right after the bookkeeping header.
 
 use super::Gc;
 use super::fields::card_table_info;
@@ -16,7 +16,7 @@ const WORD_BITS: u64 = 32;
 /// Bytes per word of the table.
 const WORD_BYTES: u64 = 4;
 
-/// Most bytes of the header of the bookkeeping memory (`card_table_info` in gcpriv.h; 64 on 64-bit targets).
+/// Maximum size in bytes of the header of the bookkeeping memory (`card_table_info` in gcpriv.h; 64 on 64-bit targets).
 pub(super) const LARGEST_HEADER: u64 = 128;
 
 /// The card tables of all heaps.
@@ -96,9 +96,9 @@ impl Gc {
         Ok(cards)
     }
 
-    /// The range in which the card table may begin if it is the only one in use: after the header of the bookkeeping memory. .NET 11 gives only the
-    /// size of the header's published fields. After growth the old table stays in use until the next collection and its cards count too, so neither
-    /// table is conclusive on its own.
+    /// The range after the header of the bookkeeping memory, in which the card table begins; .NET 11 gives only the size of the published
+    /// header fields. Fails if the table has grown since the last collection. The old table is then also in use, so that neither has all
+    /// cards.
     fn bookkeeping_header(&self) -> Result<AddrRange, &'static str> {
         let info = card_table_info(&self.descriptor).map_err(|_| "the descriptor does not describe the bookkeeping memory")?;
         let header = self.descriptor.number("CardTableInfoSize").map_err(|_| "the descriptor does not describe the bookkeeping memory")?;

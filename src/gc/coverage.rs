@@ -14,7 +14,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
         }
         for gap in &walk.gaps {
             let (kind, what) = match gap.kind {
-                GapKind::InAllocation => (NoteKind::InAllocation, "belong to an object in allocation"),
+                GapKind::InAllocation => (NoteKind::InAllocation, "belong to an object that was being allocated"),
                 GapKind::Corrupt => (NoteKind::Invalid, "do not hold objects and were skipped"),
                 GapKind::Absent => continue,
             };
@@ -27,7 +27,7 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
 /// the failed reads.
 pub(crate) fn note_unknown(heap: &Walker, objects: u64, notes: &Collector) {
     if objects > 0 {
-        let what = format!("the references of {} are not known: a GCDesc is damaged", plural(objects, "object"));
+        let what = format!("the references of {} are unknown: a GCDesc is damaged", plural(objects, "object"));
         notes.add(NoteKind::Invalid, None, what);
         heap.types().note(notes);
     }

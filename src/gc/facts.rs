@@ -48,7 +48,7 @@ const FREE: u64 = 2;
 const OLDEST: u64 = 2;
 
 impl Facts {
-    /// The facts of the GC of a carved heap: none is known.
+    /// The facts of the GC of a carved heap, all of them unknown.
     pub(super) fn unknown() -> Facts {
         Facts {
             identifiers: Vec::new(),

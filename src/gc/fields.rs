@@ -99,8 +99,7 @@ enum HeapField {
 
 /// The locations of the fields of `gc_heap`.
 pub(super) struct Places {
-    /// Locations by [`Field::index`]; `None` if this build does not have the field, an error if the descriptor has it in a form that cannot
-    /// be used.
+    /// Locations by [`Field::index`]; `None` if this build does not have the field, and an error if the descriptor's entry cannot be used.
     places: Box<[Result<Option<HeapField>, ContractError>]>,
 }
 
@@ -137,8 +136,9 @@ impl Places {
     }
 }
 
-/// Workstation globals are named like the server fields, prefixed with `GCHeap`. `OomData`, the arrays and the generation
-/// table are embedded: the *address* is the item (contract `GC` reads a pointer there, which is wrong in every dump measured).
+/// Finds a field of `gc_heap`. Workstation globals are named like the server fields, with the prefix `GCHeap`. `OomData`, the arrays and
+/// the generation table are embedded: their data starts at the address found (contract `GC` reads a pointer there, which is wrong in every
+/// dump measured).
 ///
 /// # Errors
 /// [`ContractError::Unusable`] if the descriptor has the field in a form that cannot be used.

@@ -1,9 +1,9 @@
 //! The finalization queue of each heap: objects whose finalizer has not run yet.
 //!
-//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. The queue is one array, split
-//! by the fill pointers into POH, LOH, gen2, gen1, gen0, critical ready, ready. The POH part starts with the array, whose address
-//! the contract does not publish, but that part is always empty. Collections move objects between parts; an object that is
-//! re-registered from a finalizer starts over in the part of generation 0, whatever generation the object is in by then.
+//! Source: `CFinalize` in `gcpriv.h` and `gc.cpp`; `docs/internals/gc-structures.md#finalization-queue`. The queue is one array, split by
+//! the fill pointers into POH, LOH, gen2, gen1, gen0, critical ready, ready. The POH part starts with the array, whose address the contract
+//! does not publish, but that part is always empty. Collections move objects between parts. An object that is re-registered from a
+//! finalizer starts again in the part of generation 0, although the object may be in an older generation.
 
 use super::{HeapId, Reading};
 use crate::base::{Addr, AddrRange, Disjoint, Missing, NoteKind};
@@ -63,7 +63,7 @@ impl Reading<'_> {
         let Some(fills) = self.fill_pointers(&what, address) else { return queue };
         let parts = fills.len();
         if !fills.is_sorted() {
-            self.notes.add(NoteKind::Invalid, address, format!("{what}: fill pointers out of order"));
+            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
             return queue;
         }
         queue.complete = true;
@@ -97,7 +97,7 @@ impl Reading<'_> {
         let mut at = range.start;
         while at < range.end {
             if out.len() >= self.limits.finalizer_entries {
-                self.notes.add(NoteKind::LimitHit, at, format!("{what}: truncated at the entry limit"));
+                self.notes.add(NoteKind::LimitHit, at, format!("{what}: it has more entries than the limit; the rest are left out"));
                 return false;
             }
             if !words.take(1) {
@@ -127,7 +127,11 @@ impl Reading<'_> {
             return None;
         };
         if length > self.limits.per_heap_array {
-            self.notes.add(NoteKind::LimitHit, address, format!("{what}: not read because it has {length} fill pointers"));
+            self.notes.add(
+                NoteKind::LimitHit,
+                address,
+                format!("{what}: it is not read, because it has {length} fill pointers, more than the limit"),
+            );
             return None;
         }
         let word = self.memory.ptr_bytes();

@@ -1,9 +1,9 @@
-//! The memory of handle tables: segments, their blocks by type, and the slots of those that hold no object.
+//! The memory of handle tables: segments, their blocks by type, and slots without an object.
 //!
-//! Source: `docs/internals/gc-structures.md#handles`. A block belongs to one type until all its handles are freed (`SegmentRemoveFreeBlocks`,
-//! `handletablecore.cpp`), and a segment is freed once no block of it is in use (`FullSegmentIterator`, `handletablescan.cpp`), unless it is the
-//! last one of its table: a single handle keeps both, and no handle moves. A slot without an object is free, or belongs to a handle whose
-//! object was collected or is not set yet.
+//! Source: `docs/internals/gc-structures.md#handles`. A block belongs to one type until all its handles are freed
+//! (`SegmentRemoveFreeBlocks`, `handletablecore.cpp`). A segment is freed when all its blocks are free, unless it is the last one of its
+//! table (`FullSegmentIterator`, `handletablescan.cpp`). Since handles do not move, a single handle keeps its block and its segment
+//! allocated. A slot without an object is free, or belongs to a handle whose object was collected or is not set yet.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -14,7 +14,7 @@ use crate::base::{Addr, Count, Disjoint, Missing};
 use crate::data::TableSegment;
 use crate::model::{HandleBlocks, HandleKind, HandleMemory};
 
-/// A block, or several.
+/// Counts for one or more blocks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Blocks {
     blocks: u64,
@@ -88,7 +88,8 @@ impl Reading<'_> {
         memory
     }
 
-    /// The slots of a block with an object and those without; `None` if they are not in the dump, which is noted, or no `words` are left.
+    /// Number of slots of a block with an object, and without one. `None` if a slot is not in the dump (which adds a note), or if `words`
+    /// is used up.
     fn slots(&self, l: &HandleFields, segment: Addr, block: u8, words: &Disjoint) -> Option<(u64, u64)> {
         let word = self.memory.ptr_bytes();
         let count = l.per_block.min(MAX_PER_BLOCK);

@@ -1,10 +1,10 @@
 //! GC handles: maps, buckets, tables, segments, blocks.
 //!
-//! Source: contract `GC`, `GetHandles`; `docs/internals/gc-structures.md#handles`. With server GC a bucket has one table per
-//! processor, not per heap: the DAC of .NET 9 and 10, and therefore ClrMD and SOS, walk too few and miss handles
-//! (dotnet/runtime #124872; 4 of 4 DATAS dumps here). The last handle type is internal: its blocks hold secondary values. No slot of
-//! a bucket and no table is ever empty: tables are made with a segment (`HndCreateHandleTable`), and the last one is kept though it
-//! holds nothing (`FullSegmentIterator`).
+//! Source: contract `GC`, `GetHandles`; `docs/internals/gc-structures.md#handles`. With server GC a bucket has one table per processor, not
+//! per heap. The DAC of .NET 9 and 10, and therefore ClrMD and SOS, walk too few tables and miss handles (dotnet/runtime #124872; 4 of 4
+//! DATAS dumps here). The last handle type is internal: its blocks hold secondary values. Every slot of a bucket has a table, and every
+//! table has a segment. A table is created with a segment (`HndCreateHandleTable`), and its last segment is kept even if it is empty
+//! (`FullSegmentIterator`).
 
 use std::collections::HashSet;
 
@@ -30,9 +30,9 @@ impl HandleFilter {
 
 /// Name of handle tables in notes.
 pub(super) const HANDLE_TABLES: &str = "handle tables";
-/// Most blocks of a segment: their indices have 8 bits.
+/// Maximum number of blocks per segment: block indices have 8 bits.
 pub(super) const MAX_BLOCKS: u64 = 256;
-/// Most handles of a block. It has 64.
+/// Maximum number of handles per block that is accepted. The runtime has 64.
 pub(super) const MAX_PER_BLOCK: u64 = 1024;
 
 /// Types that every runtime supports (contract `GC`, `GetSupportedHandleTypes`).
@@ -46,7 +46,7 @@ const ALWAYS: [HandleKind; 6] = [
 ];
 
 impl Gc {
-    /// Handle types that the handle tables have room for, used or not. Empty, with notes, if the tables are not described.
+    /// Handle types that the handle tables have room for, used or not. Empty, with notes, if the descriptor does not describe the tables.
     pub fn handle_types(&self) -> Answer<Vec<HandleKind>> {
         Answer::new(self.types_of_handles().collect(), self.handle_losses.clone())
     }
@@ -56,12 +56,12 @@ impl Gc {
         HandleKind::ALL.into_iter().take(usize::try_from(types).unwrap_or(0))
     }
 
-    /// Handle types that the runtime supports by its own rule, and the source of its features.
+    /// Handle types that the runtime supports, and the source of the features that decide this.
     ///
-    /// Ref-counted handles need COM, ComWrappers or Objective-C, cross references the Java bridge (contract `GC`,
-    /// `GetSupportedHandleTypes`). .NET 11 publishes the features that are on, and no others (contract `FeatureFlags`). Up to
-    /// .NET 10 only `FeatureCOMInterop` is published; ComWrappers are part of every build for Windows and Unix, the Java bridge
-    /// of none but Android's (`clrfeatures.cmake`).
+    /// Ref-counted handles need COM, ComWrappers or Objective-C; cross-reference handles need the Java bridge (contract `GC`,
+    /// `GetSupportedHandleTypes`). .NET 11 publishes the features that are on, and no others (contract `FeatureFlags`). Up to .NET 10 only
+    /// `FeatureCOMInterop` is published; every build for Windows and Unix has ComWrappers, and only builds for Android have the Java bridge
+    /// (`clrfeatures.cmake`).
     pub fn supported_handles(&self) -> Answer<(Vec<HandleKind>, FeatureSource)> {
         let d = self.descriptor.scope();
         let on = |names: &[&str]| names.iter().any(|name| d.number(name).is_ok_and(|n| n != 0));
@@ -84,8 +84,8 @@ impl Gc {
 }
 
 impl Reading<'_> {
-    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read: their
-    /// method tables are left to the caller.
+    /// Calls `visit` for every selected handle, in table order. Returns the number of tables. The objects are not read, so the handles have
+    /// no method tables.
     pub(super) fn walk_handles(&self, filter: &HandleFilter, mut visit: impl FnMut(HandleModel)) -> u64 {
         self.notes.extend(&self.handle_losses);
         let Some(fields) = &self.handles else { return 0 };
@@ -112,7 +112,7 @@ impl Reading<'_> {
         tables
     }
 
-    /// The budget for words of all handle tables: their lists and blocks are disjoint.
+    /// Budget for the words read from all handle tables, whose lists and blocks do not overlap.
     pub(super) fn words_of_handles(&self) -> Disjoint {
         Disjoint::new(self.memory.dump_bytes(), self.memory.ptr_bytes())
     }
@@ -195,7 +195,7 @@ impl Reading<'_> {
         self.capped(None, HANDLE_TABLES, (slots, self.limits.handle_slots), "tables per bucket")
     }
 
-    /// The segments of a table. `seen` has the segments of all tables, since tables share none.
+    /// The segments of a table. `seen` has the segments of all tables read so far, since no two tables share a segment.
     pub(super) fn handle_segments(&self, l: &HandleFields, table: Addr, seen: &mut HashSet<Addr>, words: &Disjoint) -> Vec<Addr> {
         let mut out = Vec::new();
         let Some(mut segment) = self.needed("handle table", l.table.read(&self.memory, table, HandleTable::SegmentList)) else {
@@ -236,7 +236,7 @@ impl Reading<'_> {
         })
     }
 
-    /// Calls `each` for every block of the selected types in a segment until it returns false, with the block of secondary values.
+    /// Calls `each` for every block of the selected types in a segment and its block of secondary values, until `each` returns false.
     pub(super) fn handle_blocks(
         &self,
         l: &HandleFields,

@@ -168,7 +168,7 @@ impl Reading<'_> {
         let (registered, ready) =
             if complete { (count(fill_pointers.first(), ready_from), count(ready_from, fill_pointers.last())) } else { (None, None) };
         if complete && (registered.is_none() || ready.is_none()) && length >= 3 {
-            self.notes.add(NoteKind::Invalid, address, format!("{what}: fill pointers out of order"));
+            self.notes.add(NoteKind::Invalid, address, format!("{what}: its fill pointers are out of order"));
         }
         Some(FinalizeQueueModel { address, fill_pointers, registered, ready })
     }

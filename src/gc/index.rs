@@ -73,14 +73,14 @@ struct ByAddress {
     lowest: u64,
     /// End of all segments.
     highest: u64,
-    /// Log2 of the size of a slot; the addresses from the lowest to the highest are divided into equal slots.
+    /// Log2 of the size of a slot in bytes. The range from `lowest` to `highest` is divided into slots of equal size.
     slot: u32,
     /// Number of segments that start at or before the beginning of each slot, and at or before the end of the last one.
     before: Vec<u32>,
 }
 
 impl ByAddress {
-    /// Slots per segment. Most regions have the same size.
+    /// Number of slots per segment. Most regions have the same size, so few of them start in the same slot.
     const SLOTS: usize = 4;
 
     fn of(parts: &IndexVec<SegmentIndex, Part>) -> ByAddress {
@@ -122,7 +122,7 @@ struct Found {
     segment: SegmentIndex,
     /// Bounds of the segment's objects.
     objects: AddrRange,
-    /// Words of the segment's bitmap; `None` for a list.
+    /// Number of words of the segment's bitmap; `None` for a list.
     bitmap: Option<usize>,
     /// Index of the bitmap's first word that is in `starts`.
     first_word: usize,
@@ -135,7 +135,7 @@ impl StartsVisitor {
         StartsVisitor { shift: heap.memory().ptr_bytes().max(1).ilog2(), found: Vec::new() }
     }
 
-    /// The word of a segment's bitmap with the bit for an object at this offset, and the bit.
+    /// The location of the bit for an object at this offset in a segment's bitmap: index of the word, and mask of the bit.
     #[inline]
     fn place(shift: u32, offset: u64) -> Option<(usize, u64)> {
         let bit = offset >> shift;
@@ -338,7 +338,7 @@ impl ObjectStarts {
 
     /// Objects at these addresses, which must be ascending.
     pub(crate) fn listed(addresses: Array<u64>) -> ObjectStarts {
-        // The list does not have the end of the last object; callers check its size.
+        // The end of the last object is unknown; callers check the size of the object.
         let (start, end) = (addresses.first().copied().unwrap_or(0), u64::MAX);
         let count = u32::try_from(addresses.len()).unwrap_or(u32::MAX);
         let part = Part { start, end, first: 0, count, starts: Starts::List(addresses) };
@@ -440,8 +440,8 @@ impl ObjectStarts {
         part.select(id.checked_sub(part.first)?, self.shift).map(Addr)
     }
 
-    /// Id and start of the object in the walked `heap` that contains `address`. To the GC, an object extends from its method table pointer
-    /// to that of the next object: a reference just past an array's elements belongs to the array.
+    /// Id and start of the object in the walked `heap` that contains `address`. For the GC, an object extends to the method table pointer
+    /// of the next object: a reference just past an array's elements belongs to the array.
     pub fn containing(&self, heap: &Walker, address: Addr) -> Option<(ObjectId, Addr)> {
         let (id, start) = self.before(address)?;
         if start == address {

@@ -86,7 +86,7 @@ pub struct Gc {
     /// Reads method tables of objects, if their contract is supported.
     objects: Result<Objects, ContractError>,
     facts: Facts,
-    /// The heap, where it was found without the GC's structures.
+    /// The carved heap, if the heap was found without the GC's structures.
     carved: Option<Carved>,
 }
 
@@ -154,7 +154,7 @@ impl Gc {
         Ok(notes.finish(gc))
     }
 
-    /// The heap without the GC's structures: carved out of memory that is `searched`.
+    /// Finds the heap in the memory of `searched` by its objects, without the GC's structures.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the layouts of method tables or objects.
@@ -217,7 +217,7 @@ impl Gc {
         Ok(notes.finish(gc))
     }
 
-    /// The heap, where it was found without the GC's structures.
+    /// The carved heap, if the heap was found without the GC's structures.
     pub fn carved(&self) -> Option<&Carved> {
         self.carved.as_ref()
     }
@@ -305,8 +305,8 @@ impl Gc {
         self.read(|r| r.oom())
     }
 
-    /// The allocation contexts of threads and of generations that have memory reserved or have allocated any. The global context is always
-    /// included if it is in the dump.
+    /// Every allocation context of a thread or a generation that holds memory or has a nonzero total. The global context is always included
+    /// if it is in the dump.
     pub fn contexts(&self, threads: &[Thread]) -> Answer<Vec<AllocContextModel>> {
         if self.carved.is_some() {
             return Answer::whole(Vec::new());
@@ -347,7 +347,7 @@ impl Gc {
     }
 }
 
-/// A read in progress, with its notes. The descriptor is a separate scope, which records the unusable items that this read requests.
+/// A read in progress, with its notes. `descriptor` is a separate scope: it records which items this read asked for and could not use.
 struct Reading<'g> {
     gc: &'g Gc,
     descriptor: Arc<Descriptor>,

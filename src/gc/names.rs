@@ -35,7 +35,7 @@ pub fn segment_flags(flags: u64) -> Vec<String> {
 /// Why an allocation failed (`oom_reason`, gcinterface.dac.h): name and description.
 pub(super) fn oom_reason(reason: i32) -> (OomReason, &'static str) {
     match reason {
-        0 => (OomReason::None, "no out-of-memory recorded"),
+        0 => (OomReason::None, "no failed allocation recorded"),
         1 => (OomReason::Budget, "allocation budget not met (likely a GC bug)"),
         2 => (OomReason::CantCommit, "could not commit memory"),
         3 => (OomReason::CantReserve, "could not reserve memory (likely a GC bug)"),

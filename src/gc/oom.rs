@@ -77,15 +77,15 @@ impl Reading<'_> {
 /// A description of the failure, from the fields that are known.
 fn text(o: &OomModel, why: Option<&str>, call: Option<&str>, limit: Option<GcLimitModel>) -> String {
     match o.failed() {
-        None => return "not known".into(),
-        Some(false) => return "none recorded".into(),
+        None => return "the out-of-memory history cannot be read".into(),
+        Some(false) => return "no failed allocation recorded".into(),
         Some(true) => {}
     }
     let after = o.gc_index.map_or_else(String::new, |n| format!(" after GC #{n}"));
     // With this reason, the size is that of the budget, not the size that the program requested (measured).
     let size = o.alloc_size.filter(|_| o.reason != Some(OomReason::Budget));
     let what = size.map_or_else(|| "An allocation".to_string(), |n| format!("{}-byte allocation", thousands(n)));
-    let why = why.unwrap_or("the reason is not known");
+    let why = why.unwrap_or("the reason is unknown");
     // At its limit, the GC can neither commit memory nor meet a budget.
     let of_limit = o.reason.is_none_or(|r| matches!(r, OomReason::Budget | OomReason::CantCommit | OomReason::Loh | OomReason::LowMem));
     let mut text = match limit.filter(|l| of_limit && l.is_reached()) {

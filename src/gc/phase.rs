@@ -6,8 +6,8 @@
 //! * `c_gc_state` covers background collections only.
 //! * The records of collections: the newest collection is counted when it begins, and recorded when it ends.
 //! * `GCThread` is the runtime thread that suspended the others. It is set before a collection begins, and also for purposes other than
-//!   collections. Server GC threads are not runtime threads and never appear there, but the threads that they suspend are flagged.
-//!   A collection takes away all allocation contexts before it is counted, so a thread that has one shows that no collection runs.
+//!   collections. Server GC threads are not runtime threads and never appear there, but the threads that they suspend are flagged. A
+//!   collection takes away all allocation contexts before it is counted, so no blocking collection is running if a thread has one.
 //!
 //! Evidence: `docs/internals/gc-structures.md#during-a-collection`.
 
@@ -44,7 +44,7 @@ impl Gc {
                 NoteKind::GcMoving,
                 None,
                 "a garbage collection was compacting or sweeping the heap when the dump was taken: objects may be half moved, so \
-                 answers about them may be wrong",
+                 answers about them may be wrong; take another dump",
             ),
             Some(GcPhase::Marking) => {
                 let which = newest.map_or_else(String::new, |n| format!(" (GC #{n})"));
@@ -60,8 +60,8 @@ impl Gc {
             Some(GcPhase::Background) => notes.add(
                 NoteKind::GcInProgress,
                 None,
-                "a background garbage collection was running when the dump was taken: the heap can be walked, but dead objects are \
-                 included",
+                "a background garbage collection was running when the dump was taken: the heap can be walked, but includes garbage \
+                 that is not swept yet",
             ),
             Some(GcPhase::Suspending | GcPhase::None) | None => {}
         }
@@ -116,7 +116,7 @@ mod tests {
     fn each_source_of_evidence_is_used_for_the_phases_that_it_covers() {
         let of = |server, valid, state, by, blocking| phase(&facts(server, valid, state, by), blocking, &[], true);
         let (ok, free, marks) = (Some(true), Some(2), Some(0));
-        // Structures are invalid only during a blocking collection, whatever the other evidence says.
+        // Structures are invalid only during a blocking collection, so this decides before all other evidence.
         assert_eq!(of(false, Some(false), free, Some(0), Some(false)), Some(GcPhase::Moving));
         assert_eq!(of(true, Some(false), marks, None, None), Some(GcPhase::Moving));
         // Workstation GC: if no thread is suspended, no blocking collection is running.

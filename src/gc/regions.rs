@@ -70,7 +70,7 @@ impl Reading<'_> {
         }
     }
 
-    /// The list of `heap_segment`s whose head is stored at `at`.
+    /// Adds the regions of the `heap_segment` list whose head is stored at `at`.
     fn free_list(&self, list: RegionListModel, heap: Option<HeapId>, class: Option<RegionSize>, at: Addr, out: &mut Vec<RegionModel>) {
         let what = format!("list of {} regions", list.name());
         let Some(mut address) = self.needed(&what, self.memory.ptr(at)) else { return };
@@ -100,11 +100,11 @@ impl Reading<'_> {
         }
     }
 
-    /// Card tables and the structures allocated with them. The next pointer points just *past* the info block.
+    /// Adds the card tables and the structures allocated with them. `NextCardTable` points just *past* the header of the next region.
     fn bookkeeping(&self, out: &mut Vec<RegionModel>) {
         let Ok(info) = card_table_info(&self.descriptor) else { return };
         let Some(start) = self.descriptor.pointer("BookkeepingStart").ok().filter(|a| !a.is_null()) else { return };
-        let Some(mut at) = self.needed("bookkeeping", self.memory.ptr(start)) else { return };
+        let Some(mut at) = self.needed("GC bookkeeping", self.memory.ptr(start)) else { return };
         let info_bytes = self.descriptor.number("CardTableInfoSize").unwrap_or(0);
         let mut seen = HashSet::new();
         while !at.is_null() {
@@ -112,8 +112,8 @@ impl Reading<'_> {
                 self.notes.add(NoteKind::LimitHit, at, "the list of bookkeeping regions has a cycle or exceeds its limit");
                 return;
             }
-            let recount = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::Recount));
-            let size = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::Size));
+            let recount = self.needed("GC bookkeeping", info.read(&self.memory, at, CardTableInfo::Recount));
+            let size = self.needed("GC bookkeeping", info.read(&self.memory, at, CardTableInfo::Size));
             let (Some(recount), Some(size)) = (recount, size) else { return };
             if recount != 0 && size != 0 {
                 out.push(RegionModel {
@@ -126,7 +126,7 @@ impl Reading<'_> {
                     segment: None,
                 });
             }
-            let Some(next) = self.needed("bookkeeping", info.read(&self.memory, at, CardTableInfo::NextCardTable)) else { return };
+            let Some(next) = self.needed("GC bookkeeping", info.read(&self.memory, at, CardTableInfo::NextCardTable)) else { return };
             // The structure is at the start of a page; it is larger than the size that .NET 11 publishes.
             let page = next.align_down(PAGE);
             let is_header = |size: u64| (info_bytes..=LARGEST_HEADER).contains(&size);

@@ -48,8 +48,8 @@ impl Gc {
 }
 
 impl Reading<'_> {
-    /// Adds notes for segments of the oldest generation that have the flag of frozen segments although the GC created them, or the other
-    /// way round. `own` are the segments of one heap.
+    /// Adds notes for segments of the oldest generation with a wrong flag of frozen segments: set although the GC created the segment, or
+    /// not set although it did not. `own` are the segments of one heap.
     pub(super) fn note_frozen(&self, own: &[SegmentModel]) {
         // In all regions that the GC creates, the first object is at the same offset.
         let basic = own.iter().find(|s| s.generation == Generation::Gen0);
@@ -60,7 +60,7 @@ impl Reading<'_> {
             }
             let offset = |s: &SegmentModel| s.start.since(s.start.align_down(PAGE));
             let alike = offset(s) == offset(basic?);
-            // Objects of an image may start at this offset by chance, and end anywhere.
+            // The frozen objects of an image may start at this offset by chance, and their segment may end anywhere.
             (!alike || s.generation != Generation::Frozen || s.committed.is_aligned(PAGE) && s.reserved.is_aligned(PAGE)).then_some(alike)
         };
         for s in own.iter().filter(|_| !self.facts.moves_objects()) {

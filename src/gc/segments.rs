@@ -116,8 +116,8 @@ impl Reading<'_> {
         Youngest { ephemeral: self.of_heap(heap, ephemeral.0, ephemeral.1), alloc_allocated: self.of_heap(heap, allocated.0, allocated.1) }
     }
 
-    /// Adds a note for an ephemeral segment that is not on any list, in which case the youngest objects are not read. Lists that were cut
-    /// short have notes already.
+    /// Adds a note if the ephemeral segment is not on any list, since the youngest objects are then not read. Lists that were cut short
+    /// have notes already.
     fn note_unlisted(&self, heap: HeapId, youngest: &Youngest, own: &[SegmentModel]) {
         let Some(ephemeral) = youngest.ephemeral.filter(|e| !own.iter().any(|s| s.address == *e)) else { return };
         if !self.facts.moves_objects() && self.notes.notes().complete() {
@@ -130,7 +130,7 @@ impl Reading<'_> {
     fn lists(&self, heap: HeapId) -> Vec<List> {
         let soh = self.facts.oldest();
         let mut out = Vec::new();
-        // A heap that is not one gets a single note for all its generations.
+        // If the address of the heap is wrong, all its generations share one note.
         let (mut lost, mut lost_at) = (Vec::new(), None);
         for generation in 0..self.facts.total_generations {
             // With segments, all small-object segments are on the list of generation 2. The lists of generations 0 and 1 start
@@ -159,7 +159,7 @@ impl Reading<'_> {
             }
         }
         if let Some(at) = lost_at {
-            self.notes.add(NoteKind::Invalid, at, format!("heap {}: no first segment of {}", heap.index, lost.join(", ")));
+            self.notes.add(NoteKind::Invalid, at, format!("heap {}: the first segments of {} were not found", heap.index, lost.join(", ")));
         }
         out
     }
@@ -210,8 +210,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Whether the segment at `address` has the flag of another generation than that of `list`, and is on the list of that generation too.
-    /// The LOH and POH flags agreed with the list in 243 of 243 segments, and no other segment had one of them.
+    /// Whether the segment at `address` has the LOH or POH flag although `list` is for another generation, and is also on the LOH or POH
+    /// list. The LOH and POH flags agreed with the list in 243 of 243 segments, and no other segment had one of them.
     fn belongs_elsewhere(&self, name: &str, list: List, lists: &[List], address: Addr, flags: u64) -> bool {
         let claimed = [(names::LOH, Generation::Loh), (names::POH, Generation::Poh)].into_iter().find(|(bit, _)| flags & bit != 0);
         let Some((_, claimed)) = claimed.filter(|(_, g)| *g != list.kind && !self.facts.moves_objects()) else {

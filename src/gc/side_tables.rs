@@ -1,7 +1,7 @@
 //! Card tables and mark arrays: the part of the heap that each of their words covers.
 //!
 //! Source: `gcpriv.h`; `docs/internals/gc-structures.md#cards` and `#mark-array`. A word has 32 bits. A bit of the card table covers 32
-//! pointers, a bit of the mark array covers two. Both pointers are biased: they lead to where the word of address 0 would be.
+//! pointers, a bit of the mark array covers two. Both pointers are biased: they point to the place that the word for address 0 would have.
 
 use super::Gc;
 use crate::base::{Addr, AddrRange};

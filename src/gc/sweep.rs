@@ -51,8 +51,8 @@ impl Sweep {
         self.marked(window, heap, address)
     }
 
-    /// Whether the collection marked the object at `address` in `segment`; `None` if its mark is not in the dump. Unmarked
-    /// objects that were allocated since may be live too.
+    /// Whether the collection marked the object at `address` in `segment`; `None` if its mark is not in the dump. An object that was
+    /// allocated after the collection began may be live without a mark.
     pub fn is_marked(&self, window: &mut Window<'_>, segment: &SegmentModel, address: Addr) -> Option<bool> {
         self.marked(window, self.heaps.iter().find(|h| h.heap == segment.heap)?, address)
     }

@@ -28,13 +28,13 @@ impl HeapGraph {
         let Doubts { only, dominators } = *self.doubts(stacks);
         let what = if only.count > 0 {
             let objects = format!("{} of {}", plural(only.count, "object"), plural(only.bytes, "byte"));
-            format!("{objects} {} held only by words of stacks that may be stale", if only.count == 1 { "is" } else { "are" })
+            format!("{objects} {} held only by stack words that may be stale", if only.count == 1 { "is" } else { "are" })
         } else {
             match depends {
                 Depends::Live => return,
                 Depends::Dominators if !dominators => return,
-                Depends::Dominators => "words of stacks that may be stale hold objects which others are said to retain".into(),
-                Depends::Roots => "words of stacks that may be stale are among the roots".into(),
+                Depends::Dominators => "stack words that may be stale also hold objects that other objects are shown to retain".into(),
+                Depends::Roots => "the roots include stack words that may be stale".into(),
             }
         };
         self.roots.note_doubts(stacks, &what, notes);
@@ -47,7 +47,7 @@ impl HeapGraph {
         }
         let reached = self.edges.reachable(self.rooted_by(is_doubtful));
         if targets.iter().any(|id| reached.contains(*id)) {
-            self.roots.note_doubts(stacks, "words of stacks that may be stale are among what holds it", notes);
+            self.roots.note_doubts(stacks, "the object is also held by stack words that may be stale", notes);
         }
     }
 

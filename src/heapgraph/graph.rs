@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use super::described::Described;
 use super::edges::{ByType, Edges};
 use super::roots::{RawRoot, RootFlags, Roots};
-use crate::base::{Addr, IndexVec, Indices, Notes};
+use crate::base::{Addr, IndexVec, Indices, Notes, in_units, plural};
 use crate::clr::modules::Module;
 use crate::gc::{ObjectId, ObjectStarts, ObjectType, TypeIndex};
 use crate::model::Sum;
 
 /// Error: the graph would exceed the memory limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{objects} objects need about {needed} bytes of memory, {allowed} are allowed")]
+#[error("the graph of {} needs about {} of memory, and {} are allowed", plural((*objects).into(), "object"), in_units(*needed), in_units(*allowed))]
 pub struct MemoryLimit {
     /// Number of objects.
     pub objects: u32,

@@ -39,8 +39,8 @@ impl Object {
     ///
     /// # Errors
     /// [`ValueError::WrongType`] if it is not a supported collection, [`ValueError::Absent`] if a part of it is not in the dump,
-    /// [`ValueError::NoLayout`] if its type does not have the expected fields, [`ValueError::Endless`] if it is counted by its links and these form a cycle,
-    /// [`Error::Contract`] if the runtime does not describe fields.
+    /// [`ValueError::NoLayout`] if its type does not have the expected fields, [`ValueError::Endless`] if it is counted by its links and
+    /// these form a cycle, [`Error::Contract`] if the runtime does not describe fields.
     pub fn collection(&self) -> Result<Collection, Error> {
         let contents = contents(self, 0)?;
         Ok(Collection { object: self.clone(), kind: contents.kind, count: contents.count, capacity: contents.capacity })

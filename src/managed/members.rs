@@ -162,7 +162,7 @@ impl Value {
 }
 
 impl Type {
-    /// The instance fields, inherited ones first. Offsets count from the start of an object.
+    /// The instance fields, inherited ones first. Offsets are relative to the start of an object.
     ///
     /// # Errors
     /// [`ValueError::NoLayout`] if the layout is not in the dump, [`Error::Contract`] if the runtime does not describe fields.
@@ -270,8 +270,8 @@ impl Runtime {
     }
 }
 
-/// The index of the field `name`: the last one with that name, since it hides fields of base types, or the backing field of a C#
-/// auto-property.
+/// The index of the field `name`, or of the backing field of the C# auto-property `name`. Of several fields, it is the last one, which
+/// hides those of base types.
 pub(super) fn position(list: &[fields::Field], name: &str) -> Option<usize> {
     let made_for = |field: &str| field.strip_prefix('<').and_then(|f| f.strip_suffix(">k__BackingField")) == Some(name);
     list.iter().rposition(|f| f.name == name).or_else(|| list.iter().rposition(|f| made_for(&f.name)))

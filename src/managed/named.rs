@@ -55,8 +55,8 @@ fn part(text: &str, from: usize) -> Option<PathPart<'_>> {
 }
 
 impl Runtime {
-    /// The value at this path: a static field by the full name of its type, followed by fields and indices. An index counts the elements of
-    /// an array or of a collection in its own order; in quotes, it is the key of a dictionary.
+    /// The value at this path: a static field by the full name of its type, followed by fields and indices. An index is the number of an
+    /// element of an array, or of a collection in the collection's order. In quotes, it is the key of a dictionary.
     ///
     /// ```
     /// let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;

@@ -90,13 +90,13 @@ impl Heap {
 }
 
 impl Object {
-    /// Address of the object, which is that of its method table pointer.
+    /// Address of the object: the address of its method table pointer.
     pub fn address(&self) -> Addr {
         self.address
     }
 
-    /// Size in bytes of the object itself, as counted by SOS and ClrMD: with the header word, not rounded up to the heap alignment, and without the
-    /// objects that it refers to (see [`Object::retained_size`]).
+    /// Size of the object itself in bytes, as counted by SOS and ClrMD: with the header word and not rounded up to the heap alignment. For
+    /// the objects that it refers to, see [`Object::retained_size`].
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -116,8 +116,8 @@ impl Object {
         Type::new(&self.heap, self.ty.method_table)
     }
 
-    /// Full name of the type, such as `System.Collections.Generic.Dictionary<System.String, Lab.Order[]>+Entry[]`; `Module!0x02000012` without metadata, or the method table address if the type is
-    /// unknown.
+    /// Full name of the type, such as `System.Collections.Generic.Dictionary<System.String, Lab.Order[]>+Entry[]`; `Module!0x02000012`
+    /// without metadata, or the method table address if the type is unknown.
     pub fn type_name(&self) -> String {
         self.heap.type_name(self.ty.method_table)
     }

@@ -101,7 +101,7 @@ fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
     let mut walker = make()?;
     walker.cut_finely(least);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    // Scopes belong to threads.
+    // A scope of failed reads belongs to one thread.
     let (walked, again): (Walked<Rows>, _) = pool.install(|| watched(|| walker.walk(&Silent, Rows::default)));
     same(what, &segments, &walked.segments);
     let (pieces, rows) = sorted(walked.visitors);

@@ -44,7 +44,8 @@ impl PartialEq for Thread {
 impl Eq for Thread {}
 
 impl Runtime {
-    /// The threads that have run managed code, in the order of the runtime's list. Of a damaged list, those before the damage, with a note.
+    /// The threads that have run managed code, in the order of the runtime's list. If the list is damaged, only the threads before the
+    /// damage are returned, with a note.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe its threads.
@@ -115,7 +116,7 @@ impl Thread {
         self.object_at(self.thread.exposed)
     }
 
-    /// The exception in flight: thrown, and not yet handled. `None` without one, or if it is not in the dump.
+    /// The exception in flight: thrown, and not yet handled. `None` if the thread has no such exception, or if it is not in the dump.
     ///
     /// # Errors
     /// See [`Thread::object`].

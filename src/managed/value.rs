@@ -115,8 +115,8 @@ impl Value {
         }
     }
 
-    /// Offset in bytes of an instance field, from the start of its object or, in a structure, from one pointer before the structure's data;
-    /// `None` for other values.
+    /// Offset in bytes of an instance field from the start of its object. In a structure, it is from one pointer before the structure's
+    /// data; `None` for other values.
     pub fn offset(&self) -> Option<u64> {
         self.described().filter(|f| f.storage == Storage::Instance).map(|f| f.offset)
     }

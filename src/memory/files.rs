@@ -2,12 +2,12 @@
 //!
 //! A file is used only if it is provably the one that the process had loaded: its GNU build ID (ELF), or its time stamp and size (PE),
 //! match. If the dump has no headers of an ELF image, captured pages of the image are compared with the file. Only pages that the process
-//! cannot have modified are filled: read-only segments, and RELRO with its relative relocations applied. Missing writable pages stay missing,
-//! because the file's contents would be a guess, unless dumps of this kind contain every modified page.
+//! cannot have modified are filled: read-only segments, and RELRO with its relative relocations applied. Other missing writable pages usually
+//! stay missing, because the process may have changed them. [`DataPages`] lists the exceptions.
 //!
 //! If a segment is larger in memory than in the file, the loader zeroes the rest of the last file-backed page. These zeros are supplied if
-//! nothing can have written there since: the page is read-only, or becomes read-only after relocation. Further pages of `.bss`, and the
-//! tails of writable pages, stay missing: the kernel creates them when the process writes to them.
+//! nothing can have written there since: the page is read-only, or becomes read-only after relocation. The tails of writable pages stay
+//! missing. Further pages of `.bss` stay missing too, because the kernel creates them when the process writes to them.
 
 mod bundle;
 mod identity;
@@ -33,7 +33,7 @@ pub(crate) use local::{framework, framework_packages, is_version, rids, target};
 pub use search::FileSearch;
 pub(crate) use search::{ModuleFile, module_id};
 
-/// Steps of the opening's budget for opening and checking one candidate.
+/// Steps for opening and checking one candidate. They are taken from the budget for opening the dump.
 const STEPS_OF_A_FILE: u64 = 1 << 11;
 
 const DT_RELA: u64 = 7;
@@ -87,8 +87,8 @@ impl From<String> for Rejected {
 
 /// Fills gaps of `memory` from the file of `module`, whose image in memory is `image` (`None` if its first page is absent).
 ///
-/// `data` says what to do with missing writable pages. Kernel cores have every page that the process changed. createdump's heap dumps leave
-/// out all file-backed data of programs whose DAC it does not have.
+/// `data` says what to do with missing writable pages. Kernel cores have every page that the process changed. If createdump
+/// has no DAC for a program, its heap dumps leave out all file-backed data.
 pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, search: &FileSearch, os: Os, data: DataPages) -> Filled {
     let mut filled = Filled::default();
     for file in search.candidates(&module.path, module_id(module, image).as_ref(), os) {
@@ -242,7 +242,7 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
 const AGREEING_POINTERS: u64 = 128;
 /// Minimum number of read-only data pages that must agree if the pointers do not decide. A single page may occur in many files.
 const AGREEING_PAGES: u64 = 16;
-/// Minimum number of agreeing pages for each page that differs: the runtime writes to a page or two of its constants.
+/// Minimum number of agreeing pages for each page that differs. A few pages may differ, because the runtime patches some of its constants.
 const PAGES_FOR_ONE: u64 = 8;
 
 /// Checks that the file is the one that the process had loaded, by parts of the image that processes hardly ever change: relocated pointers
@@ -291,8 +291,8 @@ fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
     }
 }
 
-/// The ranges after the file contents of segments, up to the end of a page, that the loader zeroes and that nothing writes afterwards: in
-/// read-only segments, and in those pages of RELRO that the loader protects as a whole.
+/// The tails of segments that the loader zeroes and that nothing writes afterwards. A tail extends from the end of the segment's contents in
+/// the file to the end of the page at most, in a read-only segment or in pages of RELRO that the loader protects as a whole.
 fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
     let at = |vaddr: u64| Addr(elf.image.bias.wrapping_add(vaddr));
     let relro = elf.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO);
@@ -307,7 +307,7 @@ fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
             (from < to && fixed).then(|| AddrRange::new(from, to))
         })
         .collect();
-    // Copy relocations write variables of libraries into such a tail of a program (`.bss.rel.ro`). All of them have a symbol.
+    // A copy relocation may write a library's variable into such a tail of a program (`.bss.rel.ro`). Every copy relocation has a symbol.
     if !tails.is_empty() {
         for Relocation { offset, .. } in relocations(elf).filter(|r| r.symbol != 0) {
             if !afford(1) {

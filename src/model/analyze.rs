@@ -15,57 +15,56 @@ named_enum! {
 }
 
 named_enum! {
-    /// The problems that `analyze` looks for, most important first. The description of each says what `count`, `bytes`
-    /// and `share` of the finding mean.
+    /// The problems that `analyze` looks for, most important first. Each description uses the `count`, `bytes` and `share` of the finding.
     pub enum ProblemId {
         /// The process ended with a signal or an unhandled exception.
         Crash = "crash",
-        /// An allocation failed: `bytes` were requested, on `count` heaps.
+        /// An allocation of `bytes` failed on `count` heaps.
         Oom = "oom",
-        /// A garbage collection was running. Critical if it was moving objects, or if the process ended within a blocking one.
+        /// A garbage collection was running. Critical if it was moving objects, or if the process ended during a blocking collection.
         GcInProgress = "gc-in-progress",
-        /// `bytes` of the heap are neither objects nor free; `verify` finds `count` errors.
+        /// `bytes` of the heap are neither objects nor free space, and `verify` finds `count` errors.
         Damage = "damage",
-        /// `count` threads wait for each other. A warning if one of the waits is not certain, or has a timeout.
+        /// `count` threads wait for each other. Only a warning if one of the waits is uncertain or has a timeout.
         Deadlock = "deadlock",
-        /// A lock is held by a thread that has ended; `count` threads wait for it. A warning if none does.
+        /// A lock is held by a thread that has ended, and `count` threads wait for the lock. Only a warning if `count` is 0.
         OrphanedLock = "orphaned-lock",
         /// The finalizer thread is blocked or too slow: `count` objects are ready for finalization.
         StuckFinalizer = "stuck-finalizer",
-        /// `count` items wait for thread-pool threads, and none is free. Critical if all are blocked.
+        /// `count` items wait for a thread of the thread pool, and all threads are busy. Critical if all threads are blocked.
         PoolStarvation = "pool-starvation",
         /// `count` threads wait for a lock that another thread holds.
         LockQueue = "lock-queue",
-        /// `count` threads are blocked until tasks complete.
+        /// `count` threads are blocked until a task completes.
         SyncOverAsync = "sync-over-async",
-        /// `count` incoming HTTP requests have been unanswered for a long time.
+        /// `count` incoming HTTP requests are stuck: they have been unanswered for a long time, or many of them wait for the same object.
         Requests = "requests",
-        /// `count` asynchronous methods wait for one promise, semaphore or custom awaitable, or for each other. A warning for the latter, and
-        /// where threads wait for each other or the thread pool is starved.
+        /// `count` asynchronous methods wait for a promise, semaphore or custom awaitable, or for each other. A warning if they wait for
+        /// each other, or if a deadlock, a starved thread pool or unanswered requests were also found.
         AsyncWaits = "async-waits",
-        /// `count` threads have the same frames, from one of the program's methods outwards.
+        /// `count` threads have the same frames from a method of the program outwards.
         SamePlace = "same-place",
-        /// `count` connection pools of `HttpClient` connect to one server.
+        /// `count` connection pools of `HttpClient` connect to the same server.
         ConnectionPools = "connection-pools",
         /// `count` faulted tasks have an unobserved exception.
         UnobservedExceptions = "unobserved-exceptions",
-        /// `count` exceptions of one type, thrown by one method, are on the heap.
+        /// The heap has `count` exceptions of the same type that the same method threw.
         Exceptions = "exceptions",
-        /// A container retains `bytes` more than in an earlier dump, which is the `share` of the heap's size at that time; it holds `count` more
-        /// objects of the type that accumulates there.
+        /// A container retains `bytes` more than in an earlier dump, a `share` of the heap's size then. It holds `count` more objects of
+        /// the type that accumulates in it.
         Growth = "growth",
-        /// `bytes` of the heap are free, the `share` of what is allocated; `count` pinned objects block compaction.
+        /// `bytes` of the heap are free, a `share` of the allocated bytes, and `count` pinned objects block compaction.
         Fragmentation = "fragmentation",
-        /// `count` objects outside of gen0 are garbage, `bytes` in all, and most of the heap is: the `share` of the objects' bytes.
+        /// `count` objects of `bytes` outside of gen0 are garbage. Garbage is most of the heap: a `share` of the bytes of the objects.
         Garbage = "garbage",
-        /// `bytes` are committed in `count` ranges of free regions, the `share` of what the GC has committed.
+        /// `bytes` are committed in `count` ranges of free regions, a `share` of the bytes that the GC has committed.
         FreeRegions = "free-regions",
-        /// `bytes` of memory belong neither to the GC nor to files, stacks or the runtime's own heaps: the `share` of the memory that the process can
-        /// access.
+        /// `bytes`, a `share` of the memory that the process can access, belong neither to the GC nor to files, stacks or the runtime's own
+        /// heaps.
         NativeMemory = "native-memory",
-        /// One object, or `count` objects of a type, retain `bytes`, the `share` of the reachable bytes.
+        /// An object or `count` objects of a type retain `bytes`, a `share` of the reachable bytes.
         Suspects = "suspects",
-        /// `count` handlers of an event have targets that nothing else holds.
+        /// `count` handlers of an event have targets that only the event holds.
         EventLeaks = "event-leaks",
         /// `count` timers are active.
         Timers = "timers",
@@ -77,7 +76,7 @@ named_enum! {
         DynamicAssemblies = "dynamic-assemblies",
         /// The process has `count` GC handles.
         Handles = "handles",
-        /// `count` strings have the same text as others: `bytes` are wasted, the `share` of what is allocated.
+        /// `count` strings have the same text as others. They waste `bytes`, a `share` of the allocated bytes.
         EqualStrings = "equal-strings",
         /// Like `equal-strings`, for arrays of references that are mostly null.
         SparseArrays = "sparse-arrays",
@@ -91,7 +90,7 @@ named_enum! {
         ZeroArrays = "zero-arrays",
         /// Like `equal-strings`, for arrays that end in zeros.
         ZeroTails = "zero-tails",
-        /// `count` commands cannot answer completely: something is missing from the dump.
+        /// `count` commands cannot answer completely, because data is missing from the dump.
         MissingParts = "missing-parts",
     }
 }
@@ -113,7 +112,7 @@ impl Problem {
     pub fn complaint(&self) -> Option<Complaint> {
         match self.id {
             ProblemId::Crash | ProblemId::Damage => Some(Complaint::Crash),
-            // Another collection is not a problem.
+            // A collection with a lower severity does not explain a crash.
             ProblemId::GcInProgress => (self.severity == ProblemSeverity::Critical).then_some(Complaint::Crash),
             ProblemId::Deadlock
             | ProblemId::OrphanedLock
@@ -125,7 +124,7 @@ impl Problem {
             | ProblemId::AsyncWaits
             | ProblemId::SamePlace
             | ProblemId::ConnectionPools => Some(Complaint::Hang),
-            // No failed operation has ended the process.
+            // These did not end the process.
             ProblemId::UnobservedExceptions | ProblemId::Exceptions | ProblemId::MissingParts => None,
             _ => Some(Complaint::Memory),
         }
@@ -138,31 +137,30 @@ impl Problem {
 pub struct AnalyzeReport {
     /// The findings.
     pub findings: Vec<Problem>,
-    /// Problems that would be findings without a threshold, most bytes first: a large share of a small heap, or a suspect that `retained` lists
-    /// although its share is smaller than that of a finding.
+    /// Problems that would be findings without a threshold, most bytes first. Examples are a large share of a small heap, or a suspect with
+    /// a small share.
     pub below: Vec<BelowThreshold>,
     /// The problems that were looked for.
     pub inspected: Vec<ProblemId>,
-    /// Problems in `inspected` that were not found, but that may be in a part of the process that is missing from the
-    /// dump.
+    /// Problems in `inspected` that were not found but may exist, because a part of the process is missing from the dump.
     pub uncertain: Vec<SkippedProblem>,
     /// Problems that could not be looked for, or were not requested.
     pub skipped: Vec<SkippedProblem>,
-    /// Measures of the process that changed from dump to dump, if more than two are compared.
+    /// If more than two dumps are compared: measures of the process that changed from dump to dump.
     pub trends: Vec<super::DiffMeasure>,
-    /// For each complaint, its finding or where to look next: always three.
+    /// One row for each of the three complaints: its finding, or the command to run next.
     pub triage: Vec<Triage>,
 }
 
-/// A complaint, and what the dump says about it.
+/// A complaint, and the finding of the dump that may explain it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Triage {
     /// The complaint.
     pub complaint: Complaint,
-    /// Index in `findings` of the most important finding that may explain it; `null` without one.
+    /// Index in `findings` of the most important finding that may explain the complaint; `null` if no finding does.
     pub found: Option<u64>,
-    /// Beginning of that finding's title, or what the dump shows instead.
+    /// Beginning of that finding's title, or a text that says what the dump shows instead.
     pub text: String,
     /// Command line that shows more.
     pub command: String,
@@ -171,7 +169,7 @@ pub struct Triage {
     pub short_command: String,
 }
 
-/// A finding. For the meaning of its numbers see [`ProblemId`]; `null` if it has none.
+/// A finding. For the meaning of `count`, `bytes` and `share` see [`ProblemId`]; they are `null` if the problem does not have them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Problem {
@@ -189,7 +187,7 @@ pub struct Problem {
     pub share: Option<f64>,
     /// The object: an exception, lock or holder.
     pub object: Option<Addr>,
-    /// Type name of the object; for strings and arrays, of the worst ones.
+    /// Type name of the object; for wasted strings, arrays and collections, the type that wastes most.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// The method that threw, crashed, or waits, as the compiler named it.
@@ -209,9 +207,9 @@ pub struct BelowThreshold {
     /// The finding that it would be without the threshold.
     #[serde(flatten)]
     pub problem: Problem,
-    /// Threshold: smallest number of bytes; `null` if it is reached.
+    /// Smallest number of bytes of a finding; `null` if the problem has as many.
     pub least_bytes: Option<u64>,
-    /// Threshold: smallest share, 0 to 1; `null` if it is reached.
+    /// Smallest share of a finding, 0 to 1; `null` if the problem has as large a share.
     pub least_share: Option<f64>,
 }
 

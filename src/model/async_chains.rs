@@ -7,7 +7,7 @@ named_enum! {
     pub enum TaskStatus {
         /// Created, not started.
         Created = "Created",
-        /// A promise or the continuation of another task; something else starts it.
+        /// A promise or the continuation of another task: other code completes or starts it.
         WaitingForActivation = "WaitingForActivation",
         /// Scheduled.
         WaitingToRun = "WaitingToRun",
@@ -25,13 +25,13 @@ named_enum! {
 }
 
 named_enum! {
-    /// Kinds of roots of chains: the thing that a chain of asynchronous methods waits for.
+    /// Kinds of roots of chains. The root is the object that a chain of asynchronous methods waits for.
     pub enum AsyncRootKind {
         /// A task that code completes: a `TaskCompletionSource`, or a library's promise.
         Promise = "promise",
         /// `Task.Delay`, or a tick of a `PeriodicTimer`.
         Timer = "timer",
-        /// A `SemaphoreSlim`. It has no owner.
+        /// A `SemaphoreSlim`, which has no owner.
         Semaphore = "semaphore",
         /// An operation of a channel.
         Channel = "channel",
@@ -39,15 +39,15 @@ named_enum! {
         Socket = "socket",
         /// Another object that calls back: an `IValueTaskSource` or a custom awaitable.
         Source = "source",
-        /// The thread pool: the method is ready and in a queue.
+        /// The thread pool: the method is ready to run and in a queue.
         Queue = "queue",
-        /// A thread that runs the method, and is blocked in `Wait` or `Result`.
+        /// A thread that runs the method and is blocked in `Wait` or `Result`.
         Thread = "thread",
-        /// A thread that runs the method or the delegate, or is about to run it.
+        /// A thread that runs the method or delegate, or is about to.
         Running = "running",
-        /// Each other: a cycle.
+        /// A cycle: the methods wait for each other.
         Cycle = "cycle",
-        /// Nothing: nothing can resume the method.
+        /// No root: nothing can resume the method.
         Abandoned = "abandoned",
         /// Unknown.
         Unknown = "unknown",
@@ -62,8 +62,7 @@ pub struct AsyncReport {
     pub totals: AsyncTotals,
     /// Tasks by status.
     pub statuses: Vec<TaskStatusCount>,
-    /// Waiting methods as chains: one chain for each way from a root to an outermost waiter. With `merged`, equal chains
-    /// are listed once.
+    /// Chains of waiting methods, one for each path from a root to an outermost waiter. With `merged`, equal chains are listed once.
     pub chains: Vec<AsyncChain>,
     /// Whether equal chains are merged.
     pub merged: bool,
@@ -92,7 +91,7 @@ pub struct AsyncRootSum {
     pub methods: u64,
     /// Number of asynchronous methods in the longest chain.
     pub longest: u64,
-    /// The innermost method of the program itself in most chains, else of a library.
+    /// The innermost method of the program in most chains, or of a library if the program has none in them.
     pub innermost: Option<Name>,
 }
 
@@ -106,17 +105,17 @@ pub struct AsyncTotals {
     pub pending: u64,
     /// Asynchronous methods that have not completed.
     pub methods: u64,
-    /// Suspended methods: an awaiter is set, or there is a continuation.
+    /// Suspended methods: those with an awaiter or a continuation.
     pub suspended: u64,
-    /// Suspended methods whose awaiter and the awaited object's list of continuations refer to each other.
+    /// Suspended methods for which the awaiter and the awaited object's list of continuations refer to each other.
     pub confirmed: u64,
-    /// Suspended methods whose awaiter and the awaited object's list of continuations do not refer to each other.
+    /// Suspended methods for which the awaiter and the awaited object's list of continuations do not refer to each other.
     pub contradicted: u64,
-    /// Methods that nothing can resume: no awaiter, no object that would call back, in no queue, not running.
+    /// Methods that nothing can resume: they do not run, are not in a queue, and no object would call them back.
     pub abandoned: u64,
     /// Faulted tasks whose exceptions were not observed.
     pub unobserved: u64,
-    /// Completed tasks that still have continuations: completion is in progress.
+    /// Completed tasks that still have continuations, because completion is in progress.
     pub completing: u64,
 }
 
@@ -130,27 +129,27 @@ pub struct TaskStatusCount {
     pub count: u64,
 }
 
-/// Methods that wait for each other, and what the innermost one waits for.
+/// A chain: methods of which each waits for the previous one, and the object that the innermost one waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AsyncChain {
     /// Root of the chain.
     pub root: AsyncRoot,
-    /// Number of equal chains; objects are those of the first chain.
+    /// Number of equal chains. The objects in `root` and `frames` are those of the first one.
     pub count: u64,
-    /// Frames, from the innermost one, which waits for the root, outwards.
+    /// Frames, innermost first. The innermost one waits for the root.
     pub frames: Vec<AsyncFrame>,
 }
 
-/// Root of a chain: what the innermost method waits for.
+/// Root of a chain: the object that the innermost method waits for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AsyncRoot {
     /// Kind.
     pub kind: AsyncRootKind,
-    /// The semaphore, channel, socket or timer; otherwise the same as `node`.
+    /// The semaphore, channel, socket or timer; for other kinds the same as `node`.
     pub object: Option<Addr>,
-    /// The task or source that calls back; the method itself if it waits for no object.
+    /// The task or source that calls back, or the method itself if it does not wait for an object.
     pub node: Option<Addr>,
     /// Type of `object`; `null` if unknown.
     #[serde(rename = "type")]
@@ -163,32 +162,31 @@ pub struct AsyncRoot {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AsyncFrame {
-    /// The asynchronous method, or what a task or callback runs, as the compiler named it; `null` for other tasks.
+    /// The asynchronous method, or the method that a task or callback runs, as the compiler named it; `null` for other tasks.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
-    /// Text for people: the method, or else what is known about the frame.
+    /// Text for people: the method, or else a description of the frame.
     pub label: Name,
-    /// The module whose file has the method's name (`--modules`): the code is precompiled, and that part of the image is not in the dump. `null`
-    /// otherwise.
+    /// The module whose file is needed for the method's name (`--modules`). `null` if the name is known, or if a file would not help.
     pub file: Option<String>,
-    /// `<>1__state` of the method: number of the `await` at which it is suspended, -1 if it runs. For a runtime-async method, the number of its
-    /// suspension point, `null` if it runs.
+    /// `<>1__state` of the method: the number of the `await` at which it is suspended, or -1 if it runs. For a runtime-async method, the
+    /// number of the suspension point, or `null` if it runs.
     pub state: Option<i32>,
-    /// The task, box, continuation, or event that a thread waits for; for a running runtime-async method, its task.
+    /// The task, the box or continuation of the method, or the event that a thread waits for. For a running runtime-async method, its task.
     pub object: Addr,
     /// Type; `null` if unknown.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// Status of the task; `null` if the object is not a task.
     pub status: Option<TaskStatus>,
-    /// Whether the method is `async void`: it cannot be awaited.
+    /// Whether the method is `async void`, so that it cannot be awaited.
     pub async_void: bool,
-    /// Managed id of a thread that has the object on its stack: it is blocked waiting for it, or runs the method.
+    /// Managed id of a thread that has the object on its stack because it runs the method or is blocked until the object completes.
     pub thread: Option<u32>,
-    /// Whether the frame is also part of an earlier chain, which lists its further waiters.
+    /// Whether the frame is also part of an earlier chain. Its further waiters are listed only there.
     pub visited: bool,
-    /// Whether it is of the framework, or a task between methods.
+    /// Whether the frame is a method of the framework, or a task between methods.
     #[serde(skip)]
     pub framework: bool,
 }
@@ -211,11 +209,11 @@ pub struct AsyncRow {
     pub status: Option<TaskStatus>,
     /// One of the objects.
     pub example: Option<Addr>,
-    /// Managed ids of the threads that wait here, or that run the method.
+    /// Managed ids of the threads that wait for the objects or run the method.
     pub threads: Vec<u32>,
     /// Whether an earlier row lists the waiters.
     pub visited: bool,
-    /// Whether it is of the framework, or a task between methods.
+    /// Whether the row is a method of the framework, or a task between methods.
     #[serde(skip)]
     pub framework: bool,
 }
@@ -231,7 +229,7 @@ pub struct TaskModel {
     pub type_name: Option<Name>,
     /// Status.
     pub status: TaskStatus,
-    /// The asynchronous method that the task belongs to, or what it runs, as the compiler named it.
+    /// The asynchronous method that the task belongs to, or the method that the task runs, as the compiler named it.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
@@ -260,7 +258,7 @@ pub struct TaskExceptionModel {
 pub struct TaskPart {
     /// Status; `null` for a box that is not a task.
     pub status: Option<TaskStatus>,
-    /// The asynchronous method, or what the task runs, as the compiler named it.
+    /// The asynchronous method, or the method that the task runs, as the compiler named it.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
@@ -285,7 +283,7 @@ pub struct TaskWaiter {
     /// Type.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// The asynchronous method, or what the waiter runs, as the compiler named it.
+    /// The asynchronous method, or the method that the waiter runs, as the compiler named it.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,

@@ -7,7 +7,7 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// Bridge class kinds, as named by Mono's SGen bridge.
     pub enum BridgeClassKind {
-        /// Not bridged; references through its objects are followed.
+        /// Not bridged; references of its objects are followed.
         Transparent = "transparent",
         /// Not bridged; references of its objects are not followed.
         Opaque = "opaque",
@@ -24,18 +24,18 @@ named_enum! {
 pub struct BridgeReport {
     /// Number of bridged objects, live ones included.
     pub bridged: u64,
-    /// Number of bridged objects that only the bridge's own handles keep alive.
+    /// Number of bridged objects that only the handles of the bridge keep alive.
     pub dead: u64,
     /// Whether live objects are included (`--all`).
     pub all: bool,
     /// Strongly connected components with bridged objects, in topological order: referrers first.
     pub sccs: Vec<BridgeScc>,
-    /// References between components, sorted by `src`, then `dst`, without duplicates. Paths lead through objects that
-    /// are not bridged, but not through bridged ones. `src` is always less than `dst`.
+    /// References between components, directly or through objects that are not bridged, without duplicates. They are sorted by `src`, then
+    /// `dst`; `src` is always less than `dst`.
     pub xrefs: Vec<BridgeXref>,
     /// Classes of bridged objects, and classes made opaque by a rule.
     pub classes: Vec<BridgeClass>,
-    /// Weak handles to dead bridged objects, and to dead objects that these reach.
+    /// Weak handles to dead bridged objects and to objects that are reachable only from dead bridged objects.
     pub weak_links: Vec<BridgeWeakLink>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
@@ -49,7 +49,7 @@ pub struct BridgeReport {
 pub struct BridgeScc {
     /// Index in `sccs`.
     pub index: u32,
-    /// Whether something besides the bridge's own handles keeps it alive.
+    /// Whether a root other than the handles of the bridge keeps the component alive.
     pub alive: bool,
     /// Bridged objects, by address.
     pub objects: Vec<BridgeObject>,
@@ -70,7 +70,7 @@ pub struct BridgeObject {
     pub type_name: Name,
     /// Method table.
     pub method_table: Addr,
-    /// Cross-reference handle, the first in table order; `null` if the object is bridged only because of its type.
+    /// First cross-reference handle in table order; `null` if the object is bridged only because of its type.
     pub handle: Option<Addr>,
     /// The native context of the handle.
     pub context: Option<Addr>,
@@ -100,7 +100,7 @@ pub struct BridgeXref {
     pub dst: u32,
 }
 
-/// A weak handle that the bridge keeps until the other collector has answered.
+/// A weak handle that the bridge does not clear until the other collector has answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct BridgeWeakLink {
@@ -117,7 +117,7 @@ pub struct BridgeWeakLink {
     pub scc: Option<u32>,
     /// Whether the object is bridged.
     pub bridged: bool,
-    /// Whether the bridge nulls the link unless the other collector keeps the object alive. Links to objects that are not bridged stay.
+    /// Whether the bridge clears the handle unless the other collector keeps the object alive. `false` for objects that are not bridged.
     pub nulled: bool,
 }
 

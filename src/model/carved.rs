@@ -3,20 +3,20 @@ use serde::Serialize;
 use crate::base::named_enum;
 
 named_enum! {
-    /// When the heap is carved out of memory, by the objects in it, rather than read from the GC's structures.
+    /// Conditions on which the heap is carved: found by its objects in memory, without the GC's structures.
     #[derive(Default)]
     pub enum Carve {
-        /// Where the GC's structures cannot be read.
+        /// If the GC's structures cannot be read.
         #[default]
         Auto = "auto",
-        /// Whatever the GC's structures say.
+        /// Always.
         Always = "always",
-        /// Not at all.
+        /// Never.
         Never = "never",
     }
 }
 
-/// A heap that was carved: found by its objects, without the GC's structures. Objects of it may be missing, and some may be dead.
+/// A carved heap: it was found by its objects, without the GC's structures. Objects may be missing, and some may be dead.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CarvedModel {
@@ -24,21 +24,21 @@ pub struct CarvedModel {
     pub because: String,
     /// File of the standalone GC that the process was started with, if any.
     pub collector: Option<String>,
-    /// Number of ranges with objects: the segments of the answers.
+    /// Number of ranges with objects, which are the segments in answers.
     pub ranges: u64,
-    /// Number of their objects, free blocks included.
+    /// Number of objects in the ranges, free blocks included.
     pub objects: u64,
     /// Bytes of these.
     pub bytes: u64,
-    /// Bytes of memory that were searched: writable memory of no other known use.
+    /// Bytes of the searched memory: writable memory without another known use.
     pub searched_bytes: u64,
-    /// Number of references of the objects, null ones excluded.
+    /// Number of non-null references in the objects.
     pub references: u64,
-    /// Number of those that lead to the start of an object.
+    /// Number of these references that point to the start of an object.
     pub references_to_objects: u64,
-    /// Number of runs of objects that nothing leads to, which are left out: remains of compacted regions.
+    /// Number of runs of objects that are left out because nothing refers to them: remains of compacted regions.
     pub left_out_ranges: u64,
-    /// Number of their objects.
+    /// Number of objects in the left-out runs.
     pub left_out_objects: u64,
     /// Bytes of these.
     pub left_out_bytes: u64,

@@ -16,7 +16,7 @@ named_enum! {
         Stack = "stack",
         /// `Queue`; the oldest element comes first.
         Queue = "queue",
-        /// `PriorityQueue`; keys are priorities, in no order.
+        /// `PriorityQueue`; keys are priorities, and elements are not sorted.
         PriorityQueue = "priority-queue",
         /// `LinkedList`.
         LinkedList = "linked-list",
@@ -50,14 +50,14 @@ named_enum! {
         StringBuilder = "string-builder",
         /// `MemoryStream`; elements are bytes.
         MemoryStream = "memory-stream",
-        /// `Lazy`; one element once the value is created.
+        /// `Lazy`; one element if the value was created.
         Lazy = "lazy",
         /// An array of references; only elements that are not null are counted.
         Array = "array",
     }
 }
 
-/// A collection: its number of elements, and the first ones.
+/// A collection with its first elements.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ContainerModel {

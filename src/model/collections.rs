@@ -16,15 +16,15 @@ named_enum! {
         Empty = "empty",
         /// The budget of LOH or POH was exceeded.
         AllocLoh = "alloc-loh",
-        /// No space for a small object.
+        /// Space for a small object ran out.
         OutOfSpaceSoh = "out-of-space-soh",
-        /// No space for a large or pinned object.
+        /// Space for a large or pinned object ran out.
         OutOfSpaceLoh = "out-of-space-loh",
         /// `GC.Collect`, not forced.
         InducedNotForced = "induced-not-forced",
         /// GC stress.
         Stress = "stress",
-        /// The machine was low on memory; blocking.
+        /// The machine was low on memory; the collection is blocking.
         LowMemoryBlocking = "low-memory-blocking",
         /// `GC.Collect`, compacting.
         InducedCompacting = "induced-compacting",
@@ -32,7 +32,7 @@ named_enum! {
         LowMemoryHost = "low-memory-host",
         /// A provisional collection became a full one.
         ProvisionalFull = "provisional-full",
-        /// The host was low on memory; blocking.
+        /// The host was low on memory; the collection is blocking.
         LowMemoryHostBlocking = "low-memory-host-blocking",
         /// Tuning of background collections, SOH.
         BackgroundTuningSoh = "background-tuning-soh",
@@ -77,17 +77,16 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CollectionsModel {
-    /// Number of collections of gen0, gen1, gen2, as `GC.CollectionCount` returns it: a collection of a generation also counts for every younger
-    /// generation.
+    /// Number of collections of gen0, gen1 and gen2, as `GC.CollectionCount` returns it. A collection of a generation is also one of every
+    /// younger generation.
     pub counts: Vec<u64>,
-    /// Settings of the last collection, or of the current one if a collection is in progress; `null` before the first one. A background collection
-    /// becomes the last one when it ends, whichever collections ran meanwhile.
+    /// Settings of the current collection, or of the one that ended last; `null` before the first one.
     pub last: Option<LastCollection>,
-    /// The last finished collection of each kind (of `background`, the last two), newest first: what `GC.GetGCMemoryInfo` returns.
+    /// The last finished collection of each kind, and the last two background collections, newest first: the data of `GC.GetGCMemoryInfo`.
     pub recorded: Vec<RecordedCollection>,
 }
 
-/// Settings of a collection (`gc_mechanisms`, gcpriv.h). What the collection decides or finds as it runs is `null` unless it has ended.
+/// Settings of a collection (`gc_mechanisms`, gcpriv.h). Settings that are made while the collection runs are `null` until it has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LastCollection {
@@ -95,19 +94,19 @@ pub struct LastCollection {
     pub index: u64,
     /// The condemned generation: the oldest one collected.
     pub generation: u64,
-    /// Reason for starting it.
+    /// Reason for starting the collection.
     pub reason: GcReason,
-    /// Whether it compacted; it swept otherwise.
+    /// Whether the collection compacted; otherwise it swept.
     pub compacting: Option<bool>,
-    /// Whether it compacted the LOH.
+    /// Whether the collection compacted the LOH.
     pub loh_compacting: Option<bool>,
-    /// Whether it was a background collection.
+    /// Whether the collection was a background collection.
     pub concurrent: bool,
     /// Whether survivors were promoted.
     pub promotion: Option<bool>,
     /// Whether survivors were demoted.
     pub demotion: Option<bool>,
-    /// Whether gen1 was collected where gen2 was due, after full collections that freed little.
+    /// Whether the collection was reduced from gen2 to gen1, because earlier full collections freed little.
     pub elevation_reduced: Option<bool>,
     /// Latency mode.
     pub latency_mode: GcLatencyMode,
@@ -120,8 +119,8 @@ pub struct LastCollection {
 }
 
 impl LastCollection {
-    /// Returns the settings of a collection that has not ended: what it decides as it runs still has its initial value, and
-    /// becomes `None`.
+    /// Returns the settings of a collection that has not ended. Settings that it makes while it runs still have their initial values and
+    /// become `None`.
     pub(crate) fn unfinished(self) -> LastCollection {
         LastCollection {
             compacting: None,
@@ -145,11 +144,11 @@ pub struct RecordedCollection {
     pub index: u64,
     /// The condemned generation.
     pub generation: u64,
-    /// Whether it compacted; it swept otherwise.
+    /// Whether the collection compacted; otherwise it swept.
     pub compacting: bool,
-    /// Pauses in microseconds: one, or two for a background collection.
+    /// Pauses in microseconds: two for a background collection, one for others.
     pub pauses_us: Vec<u64>,
-    /// Share of the time since process start that the program was paused, in percent, cut to hundredths.
+    /// Percentage of the time since process start during which the program was paused, rounded down to hundredths.
     pub pause_percent: f64,
     /// Bytes promoted.
     pub promoted_bytes: u64,
@@ -165,7 +164,7 @@ pub struct RecordedCollection {
     pub committed_bytes: u64,
     /// Memory load of the machine, in percent.
     pub memory_load: u64,
-    /// By generation: gen0, gen1, gen2, LOH, POH.
+    /// Sizes by generation: gen0, gen1, gen2, LOH, POH.
     pub generations: Vec<RecordedGeneration>,
 }
 
@@ -185,7 +184,7 @@ pub struct RecordedGeneration {
     pub fragmentation_after: u64,
 }
 
-/// The budget that decides when a generation of a heap is collected next, and its last collection (`dynamic_data`, gcpriv.h). Sizes are in bytes.
+/// The allocation budget of a generation of a heap, and the generation's last collection (`dynamic_data`, gcpriv.h). Sizes are in bytes.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationBudget {
@@ -193,24 +192,24 @@ pub struct GenerationBudget {
     pub generation: Generation,
     /// Number of collections of this generation.
     pub collections: u64,
-    /// Index of the last collection of this generation; `null` for LOH and POH, for which the GC does not keep it.
+    /// Index of the last collection of this generation; `null` for LOH and POH, because the GC does not record it.
     pub last_collection: Option<u64>,
-    /// Duration of that collection in microseconds.
+    /// Duration of the last collection in microseconds.
     pub last_duration_us: Option<u64>,
-    /// Allocation budget until the next collection.
+    /// The budget: bytes to allocate until the next collection.
     pub budget: u64,
     /// Rest of the budget; negative if exceeded.
     pub budget_left: i64,
-    /// Size of the objects before that collection.
+    /// Size of the objects before the last collection.
     pub size_before: u64,
-    /// Size of its survivors.
+    /// Size of the survivors of the last collection.
     pub survived: u64,
-    /// Size of its survivors in pinned plugs.
+    /// Size of the survivors in pinned plugs.
     pub pinned_survived: u64,
-    /// Size of the objects after it.
+    /// Size of the objects after the last collection.
     pub size_after: u64,
-    /// Size of the objects that it promoted.
+    /// Size of the objects that the last collection promoted.
     pub promoted: u64,
-    /// Fragmentation after it.
+    /// Fragmentation after the last collection.
     pub fragmentation: u64,
 }

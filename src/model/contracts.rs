@@ -26,7 +26,7 @@ named_enum! {
     }
 }
 
-/// `contracts`: the data contracts of the runtime, and which of them gcdump supports.
+/// `contracts`: the data contracts of the runtime, and gcdump's support for them.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ContractsReport {
@@ -79,7 +79,7 @@ named_enum! {
         UnrecognizedVersion = "unrecognized-version",
         /// Known version that is not supported.
         KnownButUnsupported = "known-but-unsupported",
-        /// A contract that this version of gcdump does not know: no command needs it.
+        /// Unknown to this version of gcdump. No command needs the contract.
         NotNeeded = "not-needed",
         /// The descriptor's entry for the contract cannot be used.
         Unusable = "unusable",
@@ -94,7 +94,7 @@ pub struct ContractModel {
     pub name: String,
     /// Version as advertised.
     pub version: Option<String>,
-    /// Whether gcdump supports it.
+    /// Whether gcdump supports the contract.
     pub support: SupportKind,
     /// The support as text.
     pub message: String,

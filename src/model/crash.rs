@@ -1,10 +1,10 @@
-//! Where a process crashed, and the report that a NativeAOT program leaves in its memory when it ends itself.
+//! Location of a crash, and the report that a NativeAOT program writes into its memory when it ends itself.
 
 use serde::Serialize;
 
 use crate::base::{Addr, Name};
 
-/// The report that a NativeAOT program leaves in its memory when it ends itself.
+/// The report that a NativeAOT program writes into its memory when it ends itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CrashReport {
@@ -61,24 +61,25 @@ pub struct FaultModel {
     pub signal: String,
     /// Cause of the signal: `SEGV_MAPERR`, `SI_TKILL`; `null` on Windows, and if the dump does not record it.
     pub code: Option<String>,
-    /// Whether the processor raised it at an instruction; otherwise a program sent the signal or threw the exception.
+    /// Whether the processor raised the signal or exception at an instruction; otherwise a program did.
     pub hardware: bool,
-    /// Whether native code crashed: by a fault of the processor, on a native thread, or by a signal that a function called through P/Invoke sent.
+    /// Whether native code crashed: by a processor fault, on a native thread, or by a signal from a function that was called through
+    /// P/Invoke.
     pub native: bool,
     /// Address that the instruction accessed; `null` if none is recorded.
     pub address: Option<Addr>,
-    /// Whether the first frame is where the signal or exception was raised. If not, the thread was in the signal handler, and the dump does not have
-    /// the context that the kernel saved for it.
+    /// Whether the first frame raised the signal or exception. Otherwise the first frame is in the signal handler, because the dump does
+    /// not have the interrupted context.
     pub at_fault: bool,
     /// Native frames, innermost first.
     pub frames: Vec<NativeFrameModel>,
     /// Why the native frames end: `managed code`, `the outermost frame`, or what is missing from the dump.
     pub end: Option<String>,
-    /// Whether the stack of the thread overflowed: the runtime's exception or the system's error says so.
+    /// Whether the stack of the thread overflowed, according to the runtime's exception or the system's error.
     pub stack_overflow: bool,
     /// The P/Invoke method whose native function the thread is in.
     pub pinvoke: Option<Name>,
-    /// Stack pointer of the managed method that called the native frames; `null` without one.
+    /// Stack pointer of the managed method that called the native frames; `null` if no managed method did.
     pub managed_sp: Option<Addr>,
 }
 
@@ -94,14 +95,14 @@ pub struct NativeFrameModel {
     pub module: Option<Name>,
     /// Offset of `ip` from the base of the image, in bytes.
     pub offset: Option<u64>,
-    /// The last export at or below `ip`. An address in a function that is not exported gets the name of another
-    /// function.
+    /// The last export at or below `ip`. It is another function if the function at `ip` is not exported.
     pub export: Option<String>,
     /// Offset of `ip` from the export, in bytes.
     pub export_offset: Option<u64>,
 }
 
-/// Largest distance in bytes from an export at which it is shown: few functions are larger, so an address beyond it belongs to another function.
+/// Largest distance in bytes from an export at which the export is shown. Few functions are larger, so a more distant address is probably
+/// in another function.
 const MOST_OF_A_FUNCTION: u64 = 1 << 14;
 
 impl NativeFrameModel {
@@ -126,7 +127,7 @@ impl FaultModel {
         let code = self.code.as_ref().map(|code| format!(" ({code})")).unwrap_or_default();
         let address = self.address.map(|address| format!(" at address {address}")).unwrap_or_default();
         let mut frames = self.frames.iter().filter(|_| self.native && self.at_fault);
-        // A signal that a program sent comes from the C library.
+        // Programs send signals through the C library, whose frames are skipped.
         let (verb, frame) = if self.hardware { ("in", frames.next()) } else { ("sent by", frames.find(|frame| !frame.is_in_c_library())) };
         let place = frame.map(|frame| format!(", {verb} {}", frame.place())).unwrap_or_default();
         let overflow = if self.stack_overflow && !self.signal.contains(FaultModel::OVERFLOW) { ", stack overflow" } else { "" };

@@ -75,8 +75,8 @@ pub struct DiffReport {
     pub dumps: Vec<ComparedDump>,
     /// Totals of the process: heap, handles, threads, finalization queue, out-of-memory records.
     pub summary: Vec<DiffMeasure>,
-    /// The containers that hold the growth, from the first dump to the last. Containers that accumulate objects of the application's own types come
-    /// first, then those that accumulate only objects of framework types; the largest growth first in each. `null` if not searched for.
+    /// The containers that grew from the first dump to the last. Containers that gained objects of the application's types come first;
+    /// otherwise they are sorted by growth. `null` if they were not searched for.
     pub holders: Option<Vec<GrowingHolder>>,
     /// The groups that changed, most bytes gained first; with `--all`, every group.
     pub rows: Vec<DiffRow>,
@@ -84,7 +84,7 @@ pub struct DiffReport {
     pub unchanged: u64,
     /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// The rules of `--fail-on` and `--budget`, with their outcome.
+    /// The rules of `--fail-on` and `--budget` with their results.
     pub rules: Vec<DiffRule>,
 }
 
@@ -160,23 +160,23 @@ pub struct DiffRow {
 pub struct GrowingHolder {
     /// The root: a static field, or a kind of handle, stack or queue.
     pub root: String,
-    /// The objects from the root to the container, each dominated by the one before.
+    /// The objects from the root to the container. Each dominates the next.
     pub path: Vec<HolderStep>,
     /// Bytes that the container retained in the first dump; 0 if it is new.
     pub retained_before: u64,
-    /// Bytes that it retains in the last dump.
+    /// Bytes that the container retains in the last dump.
     pub retained_after: u64,
     /// Bytes gained.
     pub change: i64,
     /// `change` as a fraction of `retained_before`; `null` if that is 0.
     pub growth: Option<f64>,
-    /// Bytes that everything below the root retained in the first dump.
+    /// Bytes that all objects below the root retained in the first dump.
     pub root_before: u64,
-    /// Bytes that everything below the root retains in the last dump.
+    /// Bytes that all objects below the root retain in the last dump.
     pub root_after: u64,
-    /// The type whose objects accumulate in the container; `null` if only objects that existed before have grown.
+    /// The type whose objects accumulate in the container; `null` if only existing objects have grown.
     pub element: Option<Name>,
-    /// Whether a type outside the framework accumulates.
+    /// Whether the container accumulates objects of a type outside the framework.
     pub own: bool,
     /// Types of all objects that the container dominates, most bytes gained first; at most 5.
     pub gained: Vec<GainedType>,
@@ -191,9 +191,9 @@ pub struct HolderStep {
     /// Name of the type.
     #[serde(rename = "type")]
     pub type_name: Name,
-    /// Field or element of the previous step that refers to it, if a single object grew; `null` for several objects of the type.
+    /// Field or element of the previous step that refers to the object; `null` if the step represents several objects of the type.
     pub field: Option<String>,
-    /// The object in the last dump, if it is a single one.
+    /// Address of the object in the last dump; `null` if the step represents several objects.
     pub address: Option<Addr>,
     /// Number of objects in the first dump.
     pub before: u64,
@@ -214,18 +214,18 @@ pub struct GainedType {
     pub bytes: i64,
 }
 
-/// A rule of `--fail-on` or `--budget`, and its outcome.
+/// A rule of `--fail-on` or `--budget` with its result.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DiffRule {
     /// The rule as given.
     pub rule: String,
-    /// Value of the rule's measure in the first dump.
+    /// Value of the measure in the first dump.
     pub before: Option<u64>,
-    /// Value in the last dump.
+    /// Value of the measure in the last dump.
     pub after: Option<u64>,
-    /// Whether the rule's comparison is true, which fails the check; `null` if the value is not in both dumps.
+    /// Whether the check failed because the rule's comparison is true; `null` if the value is missing from one of the dumps.
     pub failed: Option<bool>,
-    /// Why it failed, or why it could not be checked; `null` otherwise.
+    /// Why the check failed or could not be made; `null` if it passed.
     pub reason: Option<String>,
 }

@@ -56,20 +56,20 @@ pub struct Head {
     pub dump: DumpModel,
     /// The runtime; `null` if none could be read.
     pub runtime: Option<RuntimeModel>,
-    /// Number of runtimes in the process that can be read; `--runtime` selects the one that an answer is about.
+    /// Number of runtimes in the process that can be read. `--runtime` selects one of them.
     pub runtimes: u64,
-    /// With `--skip`: the rows listed, of each list of the answer.
+    /// With `--skip`: the range of listed rows, for each list of the answer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pages: Vec<PageModel>,
 }
 
-/// The rows of a list that an answer has.
+/// The range of listed rows of a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PageModel {
     /// Name of the list in the answer.
     pub list: String,
-    /// Number of rows before those listed.
+    /// Number of rows that were skipped before the first listed row.
     pub skipped: u64,
     /// Number of rows listed.
     pub listed: u64,
@@ -95,7 +95,7 @@ pub struct Envelope<T> {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "cli", schemars(inline))]
 pub struct Data<T> {
-    /// Whether the answer is complete: no warning reports missing data.
+    /// Whether the answer is complete, that is, no warning reports missing data.
     pub complete: bool,
     /// The answer.
     #[serde(flatten)]

@@ -13,20 +13,19 @@ pub struct ExceptionModel {
     pub type_name: Option<Name>,
     /// Method table.
     pub method_table: Option<Addr>,
-    /// Whether the exception is in flight (exception tracker), not just the last one thrown. Always `false` for inner
-    /// exceptions.
+    /// Whether the exception is in flight; otherwise it is only the last one that was thrown. Always `false` for inner exceptions.
     pub current: bool,
     /// Message; `null` if unset (`Exception.Message` would then return a default text) or not in the dump.
     pub message: Option<String>,
     /// HRESULT; `null` if the object is not in the dump.
     pub hresult: Option<i32>,
-    /// Stack trace, innermost frame first; empty if never thrown.
+    /// Stack trace, innermost frame first; empty if the exception was never thrown.
     pub stack: Vec<FrameModel>,
     /// Inner exception.
     pub inner: Option<Box<ExceptionModel>>,
     /// Further inner exceptions of an `AggregateException`; the first one is `inner`.
     pub inners: Vec<ExceptionModel>,
-    /// Stack trace text, if the program had requested it.
+    /// Text of the stack trace; `null` unless the program requested it.
     pub stack_text: Option<String>,
     /// Text printed by `Exception.StackTrace` before the frames: a remote or explicitly set trace.
     pub remote_stack_text: Option<String>,
@@ -38,7 +37,7 @@ pub struct ExceptionModel {
 pub struct FrameModel {
     /// Instruction pointer as stored in the exception.
     pub ip: Addr,
-    /// Stack pointer; `null` where the runtime does not publish it (.NET 11).
+    /// Stack pointer; `null` if the runtime does not publish it (.NET 11).
     pub sp: Option<Addr>,
     /// Method, as the compiler named it: `Lab.Program.Main(System.String[])`, or `lab!0x06000001` without metadata; `null` if unknown.
     pub method: Option<Name>,
@@ -54,7 +53,7 @@ pub struct FrameModel {
     pub file: Option<Name>,
     /// Line in that file, from 1.
     pub line: Option<u32>,
-    /// Whether this is the last frame of an earlier throw: the exception was captured and rethrown after it.
+    /// Whether this is the last frame of an earlier throw, after which the exception was captured and rethrown.
     pub last_of_foreign: bool,
 }
 
@@ -82,8 +81,7 @@ impl FrameModel {
 pub struct ExceptionsReport {
     /// Number of exception objects.
     pub total: u64,
-    /// Exceptions that the runtime preallocates at startup for when memory or stack run out, and that were never
-    /// thrown.
+    /// Number of never thrown exceptions that the runtime created at startup, for use when memory or stack run out.
     pub preallocated: u64,
     /// Groups of exceptions of one type thrown by one method, most frequent first.
     pub groups: Vec<ExceptionGroup>,
@@ -101,7 +99,7 @@ pub struct ExceptionGroup {
     /// Type name.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// The method that threw them, as the compiler named it; `null` for exceptions that were not thrown, and if the method is unknown.
+    /// The method that threw the exceptions, as the compiler named it; `null` if they were not thrown or the method is unknown.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
@@ -140,10 +138,10 @@ pub struct HeapExceptionModel {
     pub remote_stack_text: Option<String>,
     /// Managed id of the associated thread.
     pub thread: Option<u32>,
-    /// Relation to the thread: `in-flight`, `nested` (in flight, below another one) or `last-thrown`; `preallocated` for one that the runtime
-    /// preallocates.
+    /// Relation to the thread: `in-flight`, `nested` (also in flight, while another exception is handled) or `last-thrown`. `preallocated`
+    /// for an exception that the runtime created at startup.
     pub thread_role: Option<String>,
-    /// The inner exceptions with their stack traces, for exceptions in flight, and if a single exception was requested. `null` for others, whose
-    /// inner exceptions are in the list.
+    /// The inner exceptions with their stack traces. `null` unless the exception is in flight or was requested by its address; the inner
+    /// exceptions are then rows of the list.
     pub inner_exceptions: Option<Vec<ExceptionModel>>,
 }

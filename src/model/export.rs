@@ -47,11 +47,11 @@ named_enum! {
         Suspects = "suspects",
         /// Values of strings.
         Strings = "strings",
-        /// Static fields, those of threads among them.
+        /// Static fields, including thread statics.
         Statics = "statics",
         /// Managed threads.
         Threads = "threads",
-        /// Frames of their stacks.
+        /// Frames of the stacks of managed threads.
         Frames = "frames",
         /// Exceptions.
         Exceptions = "exceptions",
@@ -67,7 +67,7 @@ named_enum! {
 }
 
 impl ExportTable {
-    /// Whether it is about objects and the heap. The others are written when they are asked for: each takes a separate analysis.
+    /// Whether the table is about objects and the heap. Other tables are written only on request, since each takes a separate analysis.
     pub const fn is_of_heap(self) -> bool {
         !matches!(
             self,
@@ -115,7 +115,7 @@ pub struct ExportReport {
     pub nodes: Option<u64>,
     /// Edges between the nodes; `null` for tables.
     pub edges: Option<u64>,
-    /// Reachable objects that were omitted, summed up in nodes; `null` without `--under` and `--min-retained`.
+    /// Reachable objects that were omitted, with sums in some of the nodes; `null` without `--under` and `--min-retained`.
     pub left_out: Option<Sum>,
     /// Unreachable objects that were omitted; `null` with `--unreachable`.
     pub unreachable: Option<Sum>,
@@ -132,7 +132,7 @@ named_enum! {
     pub enum FleetState {
         /// The tables are written.
         Written = "written",
-        /// The tables are written, but they are incomplete because the dump does not have everything.
+        /// The tables are written but incomplete, because data is missing from the dump.
         Partial = "partial",
         /// The lake already had the dump.
         Known = "known",

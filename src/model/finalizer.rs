@@ -8,7 +8,7 @@ named_enum! {
     pub enum FinalizerState {
         /// Registered for finalization and not yet found dead.
         Registered = "registered",
-        /// Found dead and ready for finalization; the queue keeps it alive until its finalizer has run.
+        /// Found dead and ready for finalization. The queue keeps the object alive until its finalizer has run.
         Ready = "ready",
         /// Like `ready`, for `CriticalFinalizerObject`s, whose finalizers run last.
         Critical = "critical",
@@ -27,9 +27,9 @@ pub struct FinalizersReport {
     pub critical: u64,
     /// The queue of each heap.
     pub heaps: Vec<FinalizerHeap>,
-    /// The finalizer thread; `null` if not created yet or unknown.
+    /// The finalizer thread; `null` if it is unknown or not yet created.
     pub thread: Option<FinalizerThread>,
-    /// By type, most frequent first.
+    /// Objects in the queues by type, most frequent first.
     pub types: Vec<FinalizerType>,
     /// Number of types listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
@@ -52,8 +52,8 @@ pub struct FinalizerHeap {
     pub ready: u64,
     /// Number of objects ready for critical finalization.
     pub critical: u64,
-    /// Registered objects by queue generation; generations without any are omitted. Objects registered since the last collection, or re-registered,
-    /// are part of `gen0`.
+    /// Registered objects by queue generation; generations without objects are omitted. `gen0` also has the objects that were registered or
+    /// re-registered since the last collection.
     pub generations: Vec<FinalizerGeneration>,
 }
 

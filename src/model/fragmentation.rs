@@ -8,15 +8,15 @@ use crate::base::{Addr, Name};
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FragmentationReport {
-    /// By generation; with `--heaps` by heap and generation.
+    /// Free space by generation; with `--heaps` by heap and generation.
     pub generations: Vec<FreeSpaceModel>,
-    /// With `--segments`: by segment, ordered by heap and generation.
+    /// With `--segments`: free space by segment, ordered by heap and generation.
     pub segments: Option<Vec<FreeSpaceModel>>,
     /// Free blocks by size, in powers of two; sizes without blocks are omitted.
     pub sizes: Vec<FreeSizeModel>,
     /// The largest free blocks.
     pub largest: Vec<FreeBlockModel>,
-    /// Objects pinned by handles, by type, sorted by free bytes before them.
+    /// Types of objects that handles pin, sorted by the free bytes before the objects.
     pub pinned: Vec<PinnedTypeModel>,
     /// Totals of the whole heap.
     pub totals: FragmentationTotals,
@@ -36,17 +36,17 @@ pub struct FreeSpaceModel {
     pub segment: Option<Addr>,
     /// Allocated bytes: objects, free blocks, allocation contexts.
     pub allocated_bytes: u64,
-    /// Number of free blocks; `null` if objects are missing from the dump, and no free block was found.
+    /// Number of free blocks; `null` if objects are missing from the dump and no free block was found.
     pub free_count: Option<u64>,
     /// Size of the free blocks in bytes; `null` as for `free_count`.
     pub free_bytes: Option<u64>,
-    /// Share of the free blocks in the allocated bytes that were walked, 0 to 1; `null` as for `free_count`.
+    /// Free bytes as a share of the allocated bytes that were walked, 0 to 1; `null` as for `free_count`.
     pub share: Option<f64>,
     /// Committed but unused bytes after the last object. In an ephemeral segment they belong to the youngest
     /// generation.
     pub unused_committed_bytes: u64,
-    /// Unused bytes of allocation contexts: neither free nor objects. In an ephemeral segment they belong to the
-    /// youngest generation. `null` if objects are missing from the dump, and no allocation context was found.
+    /// Unused bytes of allocation contexts, which are neither free blocks nor objects; in an ephemeral segment they belong to the youngest
+    /// generation. `null` if objects are missing from the dump and no allocation context was found.
     pub context_bytes: Option<u64>,
 }
 
@@ -74,10 +74,9 @@ pub struct FreeBlockModel {
     pub generation: Generation,
     /// Address of the segment.
     pub segment: Addr,
-    /// The object that ends where the block starts; `null` next to a segment start, an allocation context or absent
-    /// memory.
+    /// The object that ends where the block starts; `null` after a segment start, an allocation context or missing memory.
     pub before: Option<NeighborModel>,
-    /// The object that starts where the block ends; `null` as for `before`.
+    /// The object that starts where the block ends; `null` before a segment end, an allocation context or missing memory.
     pub after: Option<NeighborModel>,
     /// Address of a pinned handle to the object after the block, or else to the one before it.
     pub pinned_by: Option<Addr>,
@@ -111,8 +110,7 @@ pub struct PinnedTypeModel {
     pub free_bytes_before: u64,
 }
 
-/// Totals of `fragmentation`. A total is `null` if the memory that it is computed from is missing from the dump and
-/// nothing of it was found.
+/// Totals of `fragmentation`. A total is `null` if all data for it is missing from the dump.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct FragmentationTotals {
@@ -122,7 +120,7 @@ pub struct FragmentationTotals {
     pub free_count: Option<u64>,
     /// Size of the free blocks in bytes.
     pub free_bytes: Option<u64>,
-    /// Share of the free blocks in the allocated bytes that were walked, 0 to 1.
+    /// Free bytes as a share of the allocated bytes that were walked, 0 to 1.
     pub share: Option<f64>,
     /// Committed but unused bytes after the last object of each segment.
     pub unused_committed_bytes: Option<u64>,

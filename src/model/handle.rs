@@ -3,7 +3,7 @@ use serde::Serialize;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
-    /// Type of a GC handle (`HNDTYPE_…`, gcinterface.h), in the order of the runtime's numbers, which are aliases.
+    /// Type of a GC handle (`HNDTYPE_…`, gcinterface.h), in the order of the runtime's numbers. The numbers are accepted as names.
     pub enum HandleKind {
         /// Weak; cleared when the object becomes ready for finalization.
         WeakShort = "weak-short" | "WeakShort" | "0",
@@ -17,7 +17,7 @@ named_enum! {
         Variable = "variable" | "4",
         /// Strong while its COM or ComWrappers reference count is nonzero.
         RefCounted = "ref-counted" | "RefCounted" | "5",
-        /// Keeps the secondary object alive as long as the primary one is.
+        /// Keeps the secondary object alive while the primary object is alive.
         Dependent = "dependent" | "6",
         /// Pinned for overlapped I/O; not used since .NET 8.
         AsyncPinned = "async-pinned" | "AsyncPinned" | "7",
@@ -38,7 +38,7 @@ impl HandleKind {
         matches!(self, HandleKind::Dependent | HandleKind::WeakInteriorPointer | HandleKind::CrossReference)
     }
 
-    /// Whether handles of this type keep their objects alive; `None` if that depends on more than the handle.
+    /// Whether handles of this type keep their objects alive; `None` if that does not depend only on the handle.
     pub const fn keeps_alive(self) -> Option<bool> {
         match self {
             HandleKind::Strong | HandleKind::Pinned | HandleKind::AsyncPinned | HandleKind::SizedRef => Some(true),
@@ -85,13 +85,12 @@ pub struct HandleModel {
     pub method_table: Option<Addr>,
     /// Size of the object in bytes; `null` if the object is not in the dump.
     pub object_size: Option<u64>,
-    /// Whether the handle keeps its object alive. For ref-counted handles, whether their count does; `null` if it cannot be read. `null` for cross
-    /// references, which the Java bridge decides.
+    /// Whether the handle keeps its object alive. `null` for a ref-counted handle if its count cannot be read, and for cross references,
+    /// for which the Java bridge decides.
     pub strong: Option<bool>,
     /// For strong handles that the runtime or its library created for itself: the use. `null` for all others.
     pub used_for: Option<HandleUse>,
-    /// For ref-counted handles: number of COM references to the object's wrapper; `null` if they cannot be read, and
-    /// for all others.
+    /// For ref-counted handles: number of COM references to the object's wrapper. `null` if it cannot be read, and for other handles.
     pub ref_count: Option<u64>,
     /// For dependent handles: the dependent object. For weak interior pointers: the address of the pointer. For cross
     /// references: the native context. `null` for all others.
@@ -126,8 +125,8 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HandleGroup {
-    /// Handle type, object type name (or method table address if unknown), or generation; `null` if the object is not in the
-    /// dump or in no segment.
+    /// Handle type, type name of the objects (or their method table address), or generation; `null` if the objects are not in the dump or
+    /// not in a segment.
     pub key: Option<Name>,
     /// Number of handles.
     pub count: u64,
@@ -156,7 +155,7 @@ pub struct HandleUseStat {
     pub count: u64,
 }
 
-/// The memory of handle tables. It is the GC's own, outside of the heap.
+/// The memory of handle tables, which is outside of the heap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HandleMemory {
@@ -164,13 +163,14 @@ pub struct HandleMemory {
     pub tables: u64,
     /// Number of segments. A table has at least one.
     pub segments: u64,
-    /// Segments with an object in some slot: each stays as long as that handle does, however empty it is. `null` if not all are in the dump.
+    /// Number of segments with an object in at least one slot; only segments without one can be freed. `null` if not all segments are in
+    /// the dump.
     pub segments_with_objects: Option<u64>,
     /// Bytes of a segment, its header included.
     pub segment_bytes: u64,
-    /// Reserved bytes of all segments. Pages without a block in use may not be committed.
+    /// Reserved bytes of all segments; pages in which all blocks are free need not be committed.
     pub bytes: u64,
-    /// Slots of a block.
+    /// Number of slots in a block.
     pub slots_per_block: u64,
     /// Blocks that belong to no type; `null` if not all segments are in the dump.
     pub free_blocks: Option<u64>,
@@ -185,19 +185,19 @@ pub struct HandleBlocks {
     /// The type.
     #[serde(rename = "type")]
     pub kind: HandleKind,
-    /// Its blocks. A block returns to the free ones once all its handles are freed, and handles do not move.
+    /// Blocks of this type. Since handles do not move, a block becomes free only when all its handles are freed.
     pub blocks: u64,
-    /// Blocks for the secondary values of these.
+    /// Blocks with the secondary values of these handles.
     pub secondary_blocks: u64,
-    /// Of its blocks, those without an object in any slot.
+    /// Blocks of this type without an object in any slot.
     pub blocks_without_objects: u64,
-    /// Bytes of its blocks, those for secondary values included.
+    /// Bytes of these blocks, including those with secondary values.
     pub bytes: u64,
-    /// Slots of its blocks.
+    /// Slots of the blocks of this type.
     pub slots: u64,
     /// Slots with an object.
     pub handles: u64,
-    /// Slots without one: free, or of handles whose object was collected or is not set.
+    /// Slots without an object: free slots, and handles whose object was collected or not set.
     pub empty_slots: u64,
 }
 
@@ -211,14 +211,14 @@ pub struct HandlesReport {
     pub counts: Vec<HandleStat>,
     /// Strong handles that the runtime or its library created for itself, by use.
     pub uses: Vec<HandleUseStat>,
-    /// Whether people are shown `supported` (`--detail`).
+    /// Whether screens show `supported` (`--detail`).
     #[serde(skip)]
     pub detail: bool,
-    /// Handle types that the runtime supports, whether or not there are such handles.
+    /// Handle types that the runtime supports, including those without handles.
     pub supported: Vec<HandleKind>,
     /// Source of the features that determine the supported types.
     pub supported_by: FeatureSource,
-    /// Number of listed ref-counted handles whose reference count cannot be read, so that it is unknown whether they keep their objects alive. `null`
+    /// Number of listed ref-counted handles whose reference count cannot be read. Whether these keep their objects alive is unknown; `null`
     /// with `--stat` and `--by`.
     pub ref_counts_unknown: Option<u64>,
     /// Number of handle tables walked: one per processor with server GC.
@@ -233,7 +233,7 @@ pub struct HandlesReport {
     pub group_count: Option<u64>,
     /// With `--by`: the groups, largest first.
     pub groups: Option<Vec<HandleGroup>>,
-    /// With `--memory`: what the tables consist of.
+    /// With `--memory`: the memory of the tables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<HandleMemory>,
 }

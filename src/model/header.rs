@@ -6,10 +6,10 @@ named_enum! {
     /// Contents of an object's header word.
     #[derive(Default)]
     pub enum HeaderState {
-        /// Empty: neither locked nor with a hash code.
+        /// Empty: the object is not locked and does not have a hash code.
         #[default]
         None = "none",
-        /// An uncontended lock: owner and recursion level are in the header.
+        /// An uncontended lock, with owner and recursion level in the header.
         ThinLock = "thin-lock",
         /// A hash code.
         Hash = "hash",
@@ -36,7 +36,7 @@ pub struct HeaderModel {
     pub sync_block: Option<SyncBlockModel>,
 }
 
-/// A sync block: lock and hash code of an object whose header word has no room for both.
+/// A sync block. It has the lock and the hash code of an object whose header word has no room for them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SyncBlockModel {
@@ -52,7 +52,7 @@ pub struct SyncBlockModel {
     pub owner: Option<Addr>,
     /// Managed id of the owning thread.
     pub owner_managed_id: Option<u32>,
-    /// Number of times the owner entered the lock: 1 for once.
+    /// Number of times the owner entered the lock: 1 if it entered once.
     pub recursion: Option<u32>,
     /// The `System.Threading.Lock` of the sync block (.NET 11); `null` if it has none.
     pub lock: Option<Addr>,

@@ -16,12 +16,12 @@ pub struct HeapReport {
     pub totals: HeapTotals,
     /// With `--detail`: records that the GC keeps about its collections; `null` if they were not found.
     pub collections: Option<CollectionsModel>,
-    /// With `--map`: a map of what the memory of the heaps contains.
+    /// With `--map`: a map of the contents of the heaps' memory.
     pub map: Option<HeapMapModel>,
-    /// Allocation contexts: ranges of the youngest generation reserved for a thread and not yet filled with objects. Those without a range and
-    /// without counted bytes are omitted, except the global one, which is missing only if it is not in the dump.
+    /// Allocation contexts: ranges that are reserved for threads and not yet filled with objects. Contexts without a range and without
+    /// allocated bytes are omitted, except the global one.
     pub allocation_contexts: Vec<AllocContextModel>,
-    /// Set if the heap was carved.
+    /// How the heap was carved; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carved: Option<CarvedModel>,
 }
@@ -34,7 +34,7 @@ pub struct HeapModel {
     pub index: u64,
     /// Address of the `gc_heap`; `null` with workstation GC, whose single heap is kept in global variables.
     pub address: Option<Addr>,
-    /// Generations; those without segments are omitted.
+    /// Generations that have segments.
     pub generations: Vec<GenerationModel>,
     /// Totals of the generations.
     pub totals: HeapTotals,
@@ -88,7 +88,7 @@ named_enum! {
     }
 }
 
-/// An allocation context: a range reserved for an allocator and not yet filled.
+/// An allocation context: a range that is reserved for its owner's next objects.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct AllocContextModel {
@@ -96,21 +96,21 @@ pub struct AllocContextModel {
     pub owner: ContextOwner,
     /// Managed thread id, or generation.
     pub owner_id: Option<u64>,
-    /// Index of the heap that contains the range; `null` if the range is absent, or in no known segment. For a generation's context, the heap
-    /// of the generation.
+    /// Index of the heap that contains the range; `null` without a range, or if its segment is unknown. For a generation's context, the
+    /// heap of the generation.
     pub heap: Option<u64>,
-    /// Server GC: index of the heap that the last range came from; `null` if absent, or if the GC's layout is unknown.
+    /// Server GC: index of the heap that the last range came from; `null` if the owner never had a range, or if the GC's layout is unknown.
     pub alloc_heap: Option<u64>,
-    /// Server GC: index of the heap that the GC prefers for the thread, that of the processor it ran on.
+    /// Server GC: index of the heap that the GC prefers for the thread, according to the processor on which the thread ran.
     pub home_heap: Option<u64>,
-    /// Next free byte; `0x0` if the owner has no range, since every collection takes it away.
+    /// Next free byte; `0x0` if the owner has no range, for example since the last collection.
     pub pointer: Addr,
-    /// End of the range; followed by unformatted space for one minimum-size object.
+    /// End of the range. Unformatted space for one object of minimum size follows.
     pub limit: Addr,
-    /// Bytes that the owner has allocated in the SOH so far, without those that are left up to `limit`; `null` if not published by the runtime, or if
-    /// the runtime's total is less than what is left.
+    /// Bytes that the owner has allocated in the SOH so far, without the unused bytes up to `limit`. `null` if the runtime does not publish
+    /// them, or publishes fewer than the unused bytes.
     pub allocated_bytes: Option<u64>,
-    /// Bytes that the owner has allocated in LOH and POH so far; `null` if not published by the runtime.
+    /// Bytes that the owner has allocated in LOH and POH so far; `null` if the runtime does not publish them.
     pub allocated_bytes_uoh: Option<u64>,
 }
 
@@ -124,8 +124,7 @@ pub struct NamedCount {
     pub count: u64,
 }
 
-/// Everything returned by `GetHeapData` of the GC contract. A value is `null` if this build does not have it, or if it
-/// is not in the dump.
+/// The data that `GetHeapData` of the GC contract returns. A value is `null` if the runtime does not have it or it is not in the dump.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct HeapDetail {
@@ -149,7 +148,7 @@ pub struct HeapDetail {
     pub saved_sweep_start: Option<Addr>,
     /// Internal root array of the GC.
     pub internal_root_array: Option<Addr>,
-    /// Number of entries of that array in use.
+    /// Number of used entries of the internal root array.
     pub internal_root_array_index: Option<u64>,
     /// Whether the last heap analysis succeeded.
     pub heap_analyze_success: Option<bool>,
@@ -157,13 +156,13 @@ pub struct HeapDetail {
     pub generation_table: Vec<GenerationTableEntry>,
     /// The finalization queue.
     pub finalize_queue: Option<FinalizeQueueModel>,
-    /// Interesting data points (GC builds with `GC_CONFIG_DRIVEN` only).
+    /// Data points that the GC counts (only in builds with `GC_CONFIG_DRIVEN`).
     pub interesting_data: Option<Vec<NamedCount>>,
     /// Compaction reasons.
     pub compact_reasons: Option<Vec<NamedCount>>,
     /// Heap expansion mechanisms.
     pub expand_mechanisms: Option<Vec<NamedCount>>,
-    /// Mechanism bits, one word per bit.
+    /// Mechanism bits: one count for each bit.
     pub interesting_mechanism_bits: Option<Vec<NamedCount>>,
     /// Budget and last collection of each generation; `null` if the GC's records were not found.
     pub budgets: Option<Vec<GenerationBudget>>,
@@ -173,9 +172,9 @@ pub struct HeapDetail {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GenerationTableEntry {
-    /// First segment of the generation's list.
+    /// Index of the generation.
     pub generation: u64,
-    /// First segment of its list.
+    /// First segment of the generation's list.
     pub start_segment: Option<Addr>,
     /// Start of the generation (segments builds only).
     pub allocation_start: Option<Addr>,
@@ -183,7 +182,7 @@ pub struct GenerationTableEntry {
     pub context_pointer: Option<Addr>,
     /// Allocation context of the generation: end.
     pub context_limit: Option<Addr>,
-    /// Allocation context of the generation: bytes allocated in the SOH so far, without those that are left up to its end.
+    /// Allocation context of the generation: bytes allocated in the SOH so far, without the unused bytes up to its end.
     pub allocated_bytes: Option<u64>,
     /// Allocation context of the generation: bytes allocated in LOH and POH so far.
     pub allocated_bytes_uoh: Option<u64>,
@@ -197,7 +196,7 @@ pub struct FinalizeQueueModel {
     pub address: Addr,
     /// Ends of the queue parts: POH, LOH, gen2, gen1, gen0, critical ready, ready.
     pub fill_pointers: Vec<Addr>,
-    /// Number of registered objects, from the second part on (the first, POH, is always empty).
+    /// Number of registered objects. The first part (POH) is always empty and not counted.
     pub registered: Option<u64>,
     /// Number of objects ready for finalization.
     pub ready: Option<u64>,

@@ -4,7 +4,7 @@ use super::segment::Generation;
 use crate::base::{Addr, Count, named_enum};
 
 named_enum! {
-    /// Contents of most of a cell of a heap map.
+    /// Predominant contents of a cell of a heap map.
     pub enum MapCell {
         /// Objects. Letter `o`.
         Objects = "objects",
@@ -14,7 +14,7 @@ named_enum! {
         Garbage = "garbage",
         /// Free space between objects. Letter `f`.
         Free = "free",
-        /// Free space with pinned objects in it, which prevent it from being decommitted. Letter `x`.
+        /// Free space with pinned objects, which prevent it from being decommitted. Letter `x`.
         FreePinned = "free-pinned",
         /// Committed memory that is neither allocated nor free space between objects. Letter `u`.
         Unused = "unused",

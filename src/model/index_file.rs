@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-/// `index`: the index file, with which later commands answer at once.
+/// `index`: the index file, with which later commands answer faster.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct IndexReport {
@@ -14,8 +14,8 @@ pub struct IndexReport {
     pub objects: u64,
     /// Number of references between them.
     pub references: u64,
-    /// Whether the index was written; with `--check`, whether it was read.
+    /// Whether the index was written. With `--check`, whether it was read.
     pub written: bool,
-    /// With `--check`: why the index cannot be used; `null` if it can.
+    /// With `--check`: why the index cannot be used; `null` if it can be used.
     pub problem: Option<String>,
 }

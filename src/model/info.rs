@@ -44,7 +44,7 @@ named_enum! {
         Heap = "heap",
         /// Stacks and runtime structures, without the heap.
         Mini = "mini",
-        /// Like `mini`, without potentially confidential data.
+        /// Like `mini`, but without potentially confidential data.
         Triage = "triage",
         /// An ELF core written by the kernel, with the memory that the core filter of the process selects.
         KernelCore = "kernel-core",
@@ -80,8 +80,7 @@ named_enum! {
         Partial = "partial",
         /// Not at all: exit code 4, or 5 with an empty answer.
         No = "no",
-        /// Not at all, since the runtime does not describe the required data: exit code 4. Nothing is missing from the
-        /// dump.
+        /// Not at all (exit code 4): the runtime does not describe the required data. Nothing is missing from the dump.
         Undescribed = "undescribed",
     }
 }
@@ -91,12 +90,13 @@ named_enum! {
     pub enum AnswerBasis {
         /// The command's answer was computed.
         Answered = "answered",
-        /// Large heaps: the data that a heap walk needs was read, and the presence of the objects was checked. Only a walk finds damaged objects.
+        /// For large heaps: the data for a heap walk was read, and the presence of the objects was checked. Damaged objects are found only
+        /// by a walk.
         Bound = "bound",
     }
 }
 
-/// `info`: what the dump contains, which commands can answer, what to run next.
+/// `info`: the contents of the dump, the commands that can answer, and the command to run next.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct InfoReport {
@@ -124,8 +124,8 @@ pub struct InfoReport {
     pub truncated_bytes: u64,
     /// Name of the process.
     pub process_name: Option<String>,
-    /// Command line: the arguments, quoted for a shell; the command line that Windows keeps; or else the first 80 bytes, as in cores of the kernel
-    /// and of gdb. `(hidden)` if contents are not shown.
+    /// Command line: as kept by Windows, or the arguments quoted for a shell. In cores without the arguments, only the first 80 bytes.
+    /// `(hidden)` if contents are not shown.
     pub command_line: Option<String>,
     /// Arguments, starting with the name of the program; `null` if they are not in the dump.
     pub arguments: Option<Vec<String>>,
@@ -145,9 +145,9 @@ pub struct InfoReport {
     pub crashed_thread: Option<u32>,
     /// Location of the crash; `null` without a crash.
     pub fault: Option<super::FaultModel>,
-    /// The suspension of all threads that was in progress; `null` without one.
+    /// The suspension of all threads, if one was in progress.
     pub suspension: Option<super::SuspensionModel>,
-    /// The report that a NativeAOT program leaves in its memory when it ends itself.
+    /// The report that a NativeAOT program writes into its memory when it ends itself.
     pub crash_report: Option<super::CrashReport>,
     /// The GC; `null` if it cannot be read.
     pub gc: Option<GcModel>,
@@ -189,8 +189,7 @@ pub struct HeapSizeModel {
     pub free_region_bytes: u64,
 }
 
-/// Stacks that would be more precise with module files: the GC references of their frames, or the frames themselves,
-/// are not known.
+/// Stacks that would be more precise with module files. Some of their frames, or the GC references of some frames, are not known.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MorePrecise {
@@ -217,7 +216,7 @@ impl MorePrecise {
 pub struct RuntimeBrief {
     /// Number of the runtime, from 0: the value of `--runtime`.
     pub index: u64,
-    /// CoreCLR or NativeAOT.
+    /// CoreCLR, NativeAOT or Mono.
     pub kind: RuntimeKind,
     /// Version.
     pub version: Option<String>,
@@ -308,13 +307,13 @@ named_enum! {
     pub enum GcPhase {
         /// None.
         None = "none",
-        /// The threads were being suspended, or had been, for a collection that had not begun or for another purpose of the runtime.
+        /// The threads were suspended or being suspended, but no collection had begun; the purpose need not be a collection.
         Suspending = "suspending",
-        /// A blocking collection was in progress but was not moving objects: it was marking, starting or ending.
+        /// A blocking collection was marking, starting or ending. It was not moving objects.
         Marking = "marking",
         /// A blocking collection was planning, compacting or sweeping: heap structures are not valid, and objects may be partially moved.
         Moving = "moving",
-        /// A background collection was in progress, and no blocking one.
+        /// Only a background collection was in progress.
         Background = "background",
     }
 }
@@ -323,7 +322,7 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GcModel {
-    /// Set if the heap was carved: then nothing else is known of the GC.
+    /// How the heap was carved; absent if it was not. Nothing else is known about the GC of a carved heap.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carved: Option<super::CarvedModel>,
     /// Workstation or server.
@@ -332,11 +331,11 @@ pub struct GcModel {
     pub layout: Option<GcLayout>,
     /// Identifiers published by the GC.
     pub identifiers: Vec<String>,
-    /// Whether the build supports background (concurrent) collection, whatever is configured.
+    /// Whether the build supports background (concurrent) collection. It may still be turned off.
     pub background: bool,
-    /// Whether background collections are enabled, according to the latency mode of the last collection. They are with `interactive` and
-    /// `sustained-low-latency`. They are not with `batch`: concurrent GC is off, or the program requested that mode. `null` if unknown: before the
-    /// first collection, in other modes, or if the records of the GC were not found.
+    /// Whether background collections are enabled: `true` if the latency mode of the last collection is `interactive` or
+    /// `sustained-low-latency`, `false` if it is `batch`. `null` in other modes, before the first collection, and if the records of the GC
+    /// were not found.
     pub concurrent: Option<bool>,
     /// Whether the heap count adapts to the application (DATAS); `null` if not published by the runtime.
     pub datas: Option<bool>,
@@ -360,8 +359,8 @@ pub struct GcModel {
     pub phase: Option<GcPhase>,
     /// Whether a collection was in progress: `phase` is `marking`, `moving` or `background`.
     pub gc_in_progress: Option<bool>,
-    /// The runtime's `Thread` that suspended the others, `0x0` if none did; `null` if not published by the runtime. Server GC threads are not threads
-    /// of the runtime.
+    /// The `Thread` that suspended the others; `null` if the runtime does not publish it. `0x0` if no managed thread did, for example
+    /// because a thread of server GC did.
     pub suspended_by: Option<Addr>,
     /// Limit on the memory that the GC commits; `null` if none was found.
     pub limit: Option<GcLimitModel>,
@@ -371,8 +370,8 @@ pub struct GcModel {
     pub global_mechanisms: Option<Vec<crate::model::NamedCount>>,
 }
 
-/// Limit on the memory that the GC commits (`GCHeapHardLimit`, `GCHeapHardLimitPercent`, or the limit of a container). Available only with regions:
-/// the GC does not publish the limit, and with segments it cannot be found.
+/// Limit on the memory that the GC commits: `GCHeapHardLimit`, `GCHeapHardLimitPercent`, or the limit of a container. It can be found only
+/// with regions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GcLimitModel {
@@ -385,7 +384,7 @@ pub struct GcLimitModel {
 }
 
 impl GcLimitModel {
-    /// Whether the heap is so close to the limit that a failed allocation failed because of it.
+    /// Whether the heap is so close to the limit that it explains a failed allocation.
     pub(crate) fn is_reached(&self) -> bool {
         crate::base::share(self.committed_bytes, self.hard_limit_bytes).is_some_and(|share| share >= REACHED)
     }
@@ -399,5 +398,6 @@ impl GcLimitModel {
     }
 }
 
-/// Share of the limit (0 to 1) from which on it is treated as reached: the GC also counts its own tables.
+/// Committed share of the limit, 0 to 1, at which the limit is treated as reached. It is less than 1 because the GC also counts its own
+/// tables.
 const REACHED: f64 = 0.9;

@@ -11,17 +11,17 @@ named_enum! {
         EqualArrays = "equal-arrays",
         /// Arrays of at least a kilobyte of zeros.
         ZeroArrays = "zero-arrays",
-        /// Arrays of at least a kilobyte, more than half of which, at the end, is zero.
+        /// Arrays of at least a kilobyte that end in zeros, more than half of the array.
         ZeroTails = "zero-tails",
-        /// Arrays of at least 100 references, less than a quarter of them non-null.
+        /// Arrays of at least 100 references of which less than a quarter are not null.
         SparseArrays = "sparse-arrays",
         /// Empty collections.
         EmptyCollections = "empty-collections",
-        /// Collections with a capacity of at least 100 elements, less than a quarter of it used.
+        /// Collections with a capacity of at least 100 elements of which less than a quarter is used.
         OversizedCollections = "oversized-collections",
         /// Boxed values.
         BoxedValues = "boxed-values",
-        /// Events with many handlers whose targets nothing else holds.
+        /// Events with many handlers whose targets only the event holds.
         EventLeaks = "event-leaks",
         /// Objects with a finalizer that were not disposed.
         Undisposed = "undisposed",
@@ -36,7 +36,7 @@ named_enum! {
     }
 }
 
-/// `inspect`: what the heap wastes, and what may be held by mistake.
+/// `inspect`: objects that are wasted or may be held by mistake.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct InspectReport {
@@ -48,11 +48,11 @@ pub struct InspectReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct InspectionModel {
-    /// Which inspection.
+    /// The inspection.
     pub id: InspectionId,
-    /// Rule: what the inspection looks for, and what it leaves out.
+    /// Rule: the objects that the inspection looks for, and exceptions.
     pub rule: &'static str,
-    /// Number of objects found.
+    /// Number of found objects.
     pub found: u64,
     /// Number of bytes that could be saved; `null` if the inspection is not about bytes.
     pub wasted_bytes: Option<u64>,
@@ -73,13 +73,12 @@ pub struct InspectionRow {
     pub type_name: Option<Name>,
     /// Number of objects.
     pub count: u64,
-    /// Number of bytes that could be saved, or the size of the objects. For event leaks, the size of the targets that nothing else holds, without
-    /// what they retain.
+    /// Number of bytes that could be saved, or the size of the objects. For event leaks, the size of the targets that only the event holds,
+    /// without the objects that they retain.
     pub bytes: u64,
     /// Details.
     pub detail: Option<String>,
-    /// For event leaks, the number of targets that nothing else holds. It is part of `detail`, for use by other
-    /// analyses.
+    /// For event leaks, the number of targets that only the event holds. Other analyses use it; for users it is part of `detail`.
     #[serde(skip)]
     pub held_here: Option<u64>,
 }

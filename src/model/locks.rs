@@ -27,7 +27,7 @@ named_enum! {
         Thread = "thread",
         /// `BlockingCollection`.
         BlockingCollection = "blocking-collection",
-        /// Class constructor (`.cctor`) of a type, which another thread runs.
+        /// Class constructor (`.cctor`) that another thread runs.
         ClassConstructor = "class-constructor",
     }
 }
@@ -71,7 +71,7 @@ named_enum! {
         Sleep = "sleep",
         /// `BlockingCollection.Take`, or `Add` to a full collection.
         BlockingCollection = "blocking-collection",
-        /// Waiting for the class constructor of a type, which another thread runs.
+        /// Waiting until another thread has run the class constructor of a type.
         ClassConstructor = "class-constructor",
         /// Waiting for something that cannot be determined from the dump.
         Other = "other",
@@ -79,7 +79,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Evidence for what a thread waits for.
+    /// Evidence for the object that a thread waits for.
     pub enum WaitEvidence {
         /// A record that the runtime keeps.
         Exact = "exact",
@@ -88,7 +88,7 @@ named_enum! {
     }
 }
 
-/// `locks`: locks that are held or waited for, what each thread waits for, and deadlocks.
+/// `locks`: locks that are held or waited for, the waits of threads, and deadlocks.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct LocksReport {
@@ -101,7 +101,7 @@ pub struct LocksReport {
     pub waits: Vec<WaitModel>,
     /// Threads that wait for each other.
     pub deadlocks: Vec<DeadlockModel>,
-    /// Chains of waiting threads outside deadlocks that end in an object without a known owner.
+    /// Chains of waiting threads that end in an object without a known owner. Deadlocks are not included.
     pub chains: Vec<WaitChain>,
     /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
@@ -121,8 +121,8 @@ pub struct LockModel {
     pub kind: LockKind,
     /// The thread that holds the lock; `null` if none does, or if locks of this kind have no owner.
     pub owner: Option<LockOwner>,
-    /// Number of times the owner entered the lock again: 0 if it entered once. `null` if no thread holds it, or locks
-    /// of this kind are not counted.
+    /// Number of times the owner entered the lock again: 0 if it entered once. `null` if no thread holds the lock, or if its kind has no
+    /// such count.
     pub recursion: Option<u32>,
     /// The threads that hold the lock for reading.
     pub readers: Vec<LockOwner>,
@@ -144,8 +144,8 @@ pub struct LockOwner {
     pub managed_id: Option<u32>,
     /// OS id; `null` if no known thread has the managed id.
     pub os_id: Option<u64>,
-    /// Whether no living thread has the id, so that the lock will never be released. `null` if no thread was found but some threads are unknown, or
-    /// no thread ever had the id.
+    /// Whether the owner has ended, so that the lock will never be released. `null` if that is unknown: threads may be missing from the
+    /// dump, or the id is invalid.
     pub orphaned: Option<bool>,
 }
 
@@ -171,8 +171,8 @@ pub struct WaitModel {
     pub name: Option<Name>,
     /// Kind of wait.
     pub kind: WaitKind,
-    /// The object that the thread waits for, or the method table of the type whose class constructor it waits for; `null` if it waits for no object,
-    /// or the object is unknown.
+    /// The object that the thread waits for; for a class constructor, the method table of the type. `null` without an object, or if it is
+    /// unknown.
     pub object: Option<Addr>,
     /// Type name of the object.
     #[serde(rename = "type")]
@@ -201,8 +201,7 @@ pub struct WaitModel {
 pub struct ThreadWait {
     /// Kind of wait.
     pub kind: WaitKind,
-    /// The object, or the method table of the type whose class constructor the thread waits for; `null` if it waits for no object, or the object is
-    /// unknown.
+    /// The object; for a class constructor, the method table of the type. `null` without an object, or if it is unknown.
     pub object: Option<Addr>,
     /// Type name of the object.
     #[serde(rename = "type")]
@@ -211,7 +210,7 @@ pub struct ThreadWait {
     pub evidence: WaitEvidence,
     /// Timeout in milliseconds; `null` if absent, or if it cannot be determined.
     pub timeout_ms: Option<u32>,
-    /// The threads that hold the object; empty if none does, or if locks of this kind have no owner.
+    /// The threads that hold the object; empty if it is free or has no owner.
     pub owners: Vec<LockOwner>,
 }
 
@@ -221,11 +220,11 @@ pub struct ThreadWait {
 pub struct DeadlockModel {
     /// Managed ids.
     pub threads: Vec<u32>,
-    /// Which thread waits for which.
+    /// The waits among the threads.
     pub edges: Vec<WaitEdge>,
-    /// Whether an edge is uncertain or has a timeout.
+    /// Whether the deadlock is only possible: an edge is uncertain or has a timeout.
     pub possible: bool,
-    /// Managed ids of the threads that wait for a thread of the deadlock, directly or not.
+    /// Managed ids of other threads that wait for a thread of the deadlock, directly or through further threads.
     pub victims: Vec<u32>,
     /// Stacks of the deadlocked threads.
     pub stacks: Vec<BlockedStack>,
@@ -245,7 +244,7 @@ named_enum! {
     }
 }
 
-/// A thread that waits for what another thread holds or runs, or for its end.
+/// A wait of one thread for another: for a lock that the other holds, for code that it runs, or for its end.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WaitEdge {
@@ -255,7 +254,7 @@ pub struct WaitEdge {
     pub to: u32,
     /// The lock, task or thread object, or the method table of the type whose class constructor runs.
     pub object: Addr,
-    /// Why it waits for that thread.
+    /// Why the thread waits for the other.
     pub kind: WaitEdgeKind,
     /// Type name of the object.
     #[serde(rename = "type")]
@@ -272,11 +271,11 @@ pub struct BlockedStack {
     pub frames: Vec<String>,
 }
 
-/// A chain of threads, each waiting for the next; the last one waits for an object without a known owner.
+/// A chain of threads. Each waits for the next, and the last one for an object without a known owner.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WaitChain {
-    /// Managed ids: each waits for a lock that the next one holds.
+    /// Managed ids of the threads. Each waits for a lock that the next one holds.
     pub threads: Vec<u32>,
     /// Kind of wait of the last thread.
     pub kind: WaitKind,
@@ -285,6 +284,6 @@ pub struct WaitChain {
     /// Type name of that object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Managed ids of the threads that have a reference to the object on their stacks, and may release it.
+    /// Managed ids of the threads that have a reference to the object on their stacks, so that they may be the ones to release it.
     pub candidates: Vec<u32>,
 }

@@ -22,32 +22,32 @@ named_enum! {
         StubHeap = "stub-heap",
         /// Loader heaps with data: method tables, method and field descriptors, dictionaries, statics; including reserved memory.
         LoaderHeap = "loader-heap",
-        /// Mappings of the runtime's executable allocator (`memfd:doublemapper`) that are in no list: the writable views of code. Linux only.
+        /// Other mappings of the runtime's executable allocator (`memfd:doublemapper`): the writable views of code. Linux only.
         DoubleMapped = "double-mapped",
-        /// Images: executables, libraries, assemblies. A file is an image if its headers say so, a part of it is executable, the runtime lists it, or
-        /// its name is that of an image.
+        /// Images: executables, libraries, assemblies. A file is an image by its headers, its executable part, the runtime's list, or its
+        /// name.
         Module = "module",
         /// Stacks of threads.
         Stack = "stack",
         /// Other mapped files: data.
         File = "file",
-        /// The page that createdump adds. It is not memory of the process.
+        /// The page that createdump adds to the dump. It is not memory of the process.
         DumpWriter = "dump-writer",
         /// Shared memory, or a file whose name is not in the dump. Windows only.
         Shared = "shared",
         /// Heaps of the C library's `malloc` (glibc): memory allocated by native code, `Marshal` and `NativeMemory`.
         Malloc = "malloc",
-        /// Anonymous memory that is in no list: native heaps, buffers.
+        /// Other anonymous memory: native heaps, buffers.
         Anonymous = "anonymous",
-        /// Inaccessible address space that is in no list: guard pages, reserved memory.
+        /// Other inaccessible address space: guard pages, reserved memory.
         Reserved = "reserved",
-        /// Memory of unknown use: the dump does not record which memory is mapped from files.
+        /// Memory of unknown use, in dumps that do not record which memory is mapped from files.
         Unknown = "unknown",
     }
 }
 
 named_enum! {
-    /// Kinds of loader heaps. A collectible assembly has one heap for the first three.
+    /// Kinds of loader heaps. A collectible assembly has a single heap for the first three kinds.
     pub enum LoaderHeapKind {
         /// Data that running code reads often: method tables, method descriptors, dictionaries.
         HighFrequency = "high-frequency",
@@ -67,7 +67,7 @@ named_enum! {
         DynamicHelpers = "dynamic-helpers",
         /// Indirection cells for calls of interface methods.
         IndirectionCells = "indirection-cells",
-        /// Cache entries that map such a call and a type to a method.
+        /// Cache entries that map a call of an interface method and a type to the type's method.
         CacheEntries = "cache-entries",
     }
 }
@@ -105,13 +105,13 @@ named_enum! {
 pub struct MemoryReport {
     /// How much of the address space the dump lists.
     pub listing: MemoryListing,
-    /// Reason why the runtime cannot be read; memory that only the runtime can identify is `anonymous` then.
+    /// Why the runtime cannot be read. Memory that only the runtime identifies is then `anonymous`.
     pub runtime_error: Option<String>,
     /// Memory by kind, most accessible memory first. Each byte is counted once.
     pub kinds: Vec<MemoryKindModel>,
     /// The largest ranges of the kinds that do not explain the use.
     pub unexplained: Vec<MemoryRangeModel>,
-    /// Allocations of the C library's `malloc`; `null` if no heap of it was recognized.
+    /// Allocations of the C library's `malloc`; `null` if none of its heaps was recognized.
     pub malloc: Option<MallocModel>,
     /// With `--ranges`: all ranges, by address.
     pub ranges: Option<Vec<MemoryRangeModel>>,
@@ -135,7 +135,7 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct MallocModel {
-    /// The first heap, each arena, and all blocks with their own mapping together; the largest first.
+    /// The first heap and the arenas, largest first. Separately mapped blocks are listed together as one heap.
     pub heaps: Vec<MallocHeapModel>,
     /// The most common sizes of blocks in use, most bytes first.
     pub sizes: Vec<MallocBlockSize>,
@@ -147,13 +147,13 @@ pub struct MallocModel {
 pub struct MallocHeapModel {
     /// Kind.
     pub kind: MallocHeapKind,
-    /// First address, of the arena, or of the first separately mapped block.
+    /// Address of the first heap, of the arena structure, or of the first separately mapped block.
     pub start: Addr,
     /// Number of ranges.
     pub ranges: u64,
     /// Size in bytes.
     pub bytes: u64,
-    /// Bytes in use and free; `null` if the dump does not have all blocks, or they are inconsistent.
+    /// Bytes in use and free; `null` if blocks are missing from the dump or inconsistent.
     pub parts: Option<MallocUse>,
 }
 
@@ -175,7 +175,7 @@ impl MallocUse {
 pub struct MallocUse {
     /// Blocks in use with their headers, and blocks in thread caches.
     pub used: super::Sum,
-    /// Free blocks between these blocks.
+    /// Free blocks between the used ones.
     pub free: super::Sum,
     /// Bytes left at the end of the heap.
     pub left_bytes: u64,
@@ -211,13 +211,12 @@ pub struct MemoryKindModel {
     pub accessible_bytes: u64,
     /// Bytes that are in the dump.
     pub captured_bytes: u64,
-    /// Bytes of all-zero pages in the dump, mostly memory that was never written. For `stack`, `malloc`, `anonymous` and `unknown`; `null` for
-    /// others.
+    /// Bytes of all-zero pages in the dump: mostly memory that was never written. `null` except for `stack`, `malloc`, `anonymous` and
+    /// `unknown`.
     pub zero_bytes: Option<u64>,
     /// Share of the accessible bytes of all kinds, 0 to 1.
     pub share: f64,
-    /// Further bytes that are of this kind according to the runtime, but that the dump does not list. They are not in
-    /// the sums.
+    /// Further bytes of this kind that the runtime lists but the dump does not. They are not included in `bytes`.
     pub unlisted_bytes: u64,
 }
 
@@ -265,7 +264,7 @@ pub struct MemoryTotals {
     pub captured_bytes: u64,
     /// Accessible bytes of the kinds that explain the use of the memory.
     pub explained_bytes: u64,
-    /// Share of these in the accessible bytes, 0 to 1.
+    /// `explained_bytes` as a share of `accessible_bytes`, 0 to 1.
     pub explained_share: f64,
     /// Bytes that the runtime lists but the dump does not.
     pub unlisted_bytes: u64,

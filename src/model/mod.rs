@@ -1,4 +1,4 @@
-//! The plain data types that readers return and all output formats print.
+//! The data types that readers return and all output formats print.
 //!
 //! An unknown value is `null`; `0` and `"0x0"` are actual zeros in the process. Kinds and names are kebab-case and
 //! open-ended: later runtimes may add some.

@@ -5,13 +5,13 @@ use crate::base::{Addr, AddrRange, named_enum};
 named_enum! {
     /// Places where the file of a module was found, in search order.
     pub enum FilePlace {
-        /// In a directory of `--modules`, or such a file.
+        /// Given with `--modules`, directly or in a directory.
         Given = "modules",
         /// Under `--sysroot`.
         Sysroot = "sysroot",
         /// At the path that the dump records.
         Recorded = "recorded-path",
-        /// In a single-file program: the process's own program or a given one.
+        /// In a single-file program: the program of the process, or a given one.
         Bundle = "single-file-program",
         /// In a directory of `$GCDUMP_MODULES`.
         Variable = "gcdump-modules",
@@ -27,13 +27,13 @@ named_enum! {
 }
 
 impl FilePlace {
-    /// Whether the user specified the place for this dump. A file there that does not match the module is reported, and one that the dump cannot
-    /// verify is trusted.
+    /// Whether the user specified the place for this dump. Files in such a place are reported if they do not match the module, and trusted
+    /// if the dump cannot verify them.
     pub const fn is_given(self) -> bool {
         matches!(self, FilePlace::Given | FilePlace::Sysroot)
     }
 
-    /// Whether the place has files of many programs, so that files there that do not match the module are not reported.
+    /// Whether the place has files of many programs. Files in such a place are not reported if they do not match the module.
     pub(crate) const fn is_shared(self) -> bool {
         matches!(self, FilePlace::Variable | FilePlace::Installed | FilePlace::Package | FilePlace::Symbols | FilePlace::Own)
     }
@@ -46,7 +46,7 @@ named_enum! {
         Runtime = "runtime",
         /// A managed assembly with a file.
         Assembly = "assembly",
-        /// A managed assembly without a file: emitted, or loaded from bytes that are no longer an image.
+        /// A managed assembly without a file: emitted at run time, or loaded from bytes that are no longer an image.
         Dynamic = "dynamic",
         /// An image that is not in the runtime's list: a native library, a program.
         Native = "native",
@@ -54,7 +54,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Parts of a module that the dump does not have and that its file supplies.
+    /// Parts of a module that are missing from the dump and that the module's file supplies.
     pub enum ModuleNeed {
         /// The runtime's descriptor or its data.
         Runtime = "runtime",
@@ -69,15 +69,15 @@ named_enum! {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ModuleModel {
-    /// File name, or for an assembly without a file its name; `null` if neither is known.
+    /// File name; for an assembly without a file, its assembly name. `null` if unknown.
     pub name: Option<String>,
     /// Kind.
     pub kind: ModuleKind,
     /// Path of the module's file in the process; `null` without a file, and in single-file programs.
     pub path: Option<String>,
-    /// Version of the assembly, of the runtime, or of the file if a minidump records it; `null` if unknown.
+    /// Version: of the assembly or the runtime, or of the file as recorded in a minidump. `null` if unknown.
     pub version: Option<String>,
-    /// Load address of the image; `null` without one.
+    /// Load address of the image; `null` for a module without an image.
     pub base: Option<Addr>,
     /// Size of the image in bytes; `null` if unknown.
     pub size: Option<u64>,
@@ -93,22 +93,22 @@ pub struct ModuleModel {
     pub timestamp: Option<u32>,
     /// `SizeOfImage` (PE) in bytes; together with `timestamp` it identifies the file. `null` for other images, and if it is not in the dump.
     pub image_size: Option<u64>,
-    /// Name of the portable PDB that the assembly names; `null` if it names none.
+    /// Name of the assembly's portable PDB, as recorded in the assembly; `null` if none is recorded.
     pub pdb: Option<String>,
     /// Identity of that PDB: GUID and stamp, 20 bytes as stored, hexadecimal.
     pub pdb_id: Option<String>,
     /// Address of the native structure of the module's load context (`AssemblyLoadContext`); `null` if the runtime does
     /// not describe it.
     pub load_context: Option<Addr>,
-    /// Whether that is the load context of the framework; `null` if unknown.
+    /// Whether the load context is the one of the framework; `null` if unknown.
     pub default_context: Option<bool>,
     /// Whether the module can be unloaded; `null` for native images, and if the runtime does not describe it.
     pub collectible: Option<bool>,
-    /// Whether the module's file supplies data that the dump does not have, so that answers are partial without it.
+    /// Whether answers are partial without the module's file, because it supplies data that is missing from the dump.
     pub needed: bool,
     /// The parts that are missing from the dump.
     pub needed_for: Vec<ModuleNeed>,
-    /// Pages of the image that stack walks read and that are not in the dump.
+    /// Pages of the image that stack walks need and that are not in the dump.
     pub missing: Vec<AddrRange>,
     /// Number of those pages.
     pub missing_pages: u64,
@@ -125,11 +125,11 @@ named_enum! {
         Fetched = "fetched",
         /// No source has the file.
         NotFound = "not-found",
-        /// A source sent another file, or one that is not accepted.
+        /// A source sent another file or an invalid one.
         Refused = "refused",
         /// A source could not be reached.
         Failed = "failed",
-        /// No source may be asked for the file.
+        /// No source was asked, because none is permitted for the file.
         NotAsked = "not-asked",
     }
 }
@@ -148,7 +148,7 @@ pub struct FetchModel {
     pub source: Option<String>,
     /// Size in bytes; `null` unless it was fetched.
     pub bytes: Option<u64>,
-    /// Why the file was not fetched, one sentence for each source that was asked.
+    /// Why the file was not fetched: one sentence for each source that was asked.
     pub reasons: Vec<String>,
 }
 
@@ -158,13 +158,13 @@ pub struct FetchModel {
 pub struct ModulesReport {
     /// The modules: first those in the runtime's list, in load order, then other images by address.
     pub modules: Vec<ModuleModel>,
-    /// Number of rows, if cut by `--top`; `null` if complete.
+    /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
     /// Number of requested modules.
     pub total: u64,
-    /// Number of listed modules whose files supply data that the dump does not have.
+    /// Number of listed modules whose files supply data that is missing from the dump.
     pub needed: u64,
-    /// Number of those whose files were not found.
+    /// Number of these modules whose files were not found.
     pub needed_not_found: u64,
     /// Files to be fetched; `null` without `--fetch`.
     pub fetched: Option<Vec<FetchModel>>,

@@ -15,11 +15,11 @@ named_enum! {
         AllocationContext = "allocation-context",
         /// An object that was being allocated.
         InAllocation = "in-allocation",
-        /// Neither an object nor memory of an object that was being allocated.
+        /// Corrupt: neither an object nor memory of an object that was being allocated.
         Corrupt = "corrupt",
-        /// Memory that is not in the dump, or that cannot be identified because other memory is missing.
+        /// Memory that is missing from the dump or cannot be identified without other missing memory.
         Absent = "absent",
-        /// A gap between objects of unknown cause.
+        /// A gap between objects, of unknown cause.
         Gap = "gap",
     }
 }

@@ -22,16 +22,16 @@ named_enum! {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ObjectReport {
-    /// The object; with `--as`, the value.
+    /// The object. With `--as`, the value.
     pub address: Addr,
     /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
     /// Method table.
     pub method_table: Addr,
-    /// The queried address, if it is inside the object rather than at its start.
+    /// The queried address, if it is inside the object and not at its start.
     pub interior: Option<Addr>,
-    /// Location in the heap; `null` if the object is in no segment.
+    /// Location in the heap; `null` if the object is not in a segment.
     pub segment: Option<SegmentPlace>,
     /// Header of the object: lock, hash code, sync block; `null` if it is not in the dump.
     pub header: Option<HeaderModel>,
@@ -43,7 +43,7 @@ pub struct ObjectReport {
     pub dimensions: Vec<DimensionModel>,
     /// Text of a string.
     pub string: Option<String>,
-    /// The boxed value, for boxed structures, enums and primitives; with `--as`, the value.
+    /// The value of a boxed structure, enum or primitive. With `--as`, the value.
     pub boxed: Option<FieldValue>,
     /// The call target of a delegate; `null` for other objects.
     pub delegate: Option<DelegateModel>,

@@ -32,8 +32,8 @@ pub struct ObjectBrief {
     /// With `--refs`: non-null references of the object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refs: Option<Vec<ReferenceModel>>,
-    /// With `--fields`: values by path, as [`FieldValue::to_json`] has them; `null` if the object has no such field, or if a reference on the
-    /// path is null.
+    /// With `--fields`: values by path, in the form of [`FieldValue::to_json`]; `null` if the object does not have the field, or if a
+    /// reference on the path is null.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "fields_to_json")]
     #[cfg_attr(feature = "cli", schemars(with = "Option<BTreeMap<String, serde_json::Value>>"))]
     pub fields: Option<BTreeMap<String, Option<FieldValue>>>,
@@ -67,7 +67,7 @@ pub struct ObjectsTail {
     pub total: u64,
     /// Size of the selected objects in bytes.
     pub total_bytes: u64,
-    /// Number of selected free blocks, listed or not. They are rows as well.
+    /// Number of selected free blocks, listed or not. Free blocks are also rows.
     pub free_count: u64,
     /// Size of the selected free blocks in bytes.
     pub free_bytes: u64,

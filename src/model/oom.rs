@@ -52,8 +52,8 @@ pub struct OomReport {
     pub heaps: Vec<OomModel>,
 }
 
-/// The record that a heap makes when an allocation fails. A value is `null` if the runtime does not publish it, or if it is not in the dump; the
-/// answer is partial then.
+/// The record that a heap makes when an allocation fails. A value is `null`, and the answer partial, if the runtime does not publish it or
+/// it is not in the dump.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct OomModel {
@@ -61,12 +61,12 @@ pub struct OomModel {
     pub heap: u64,
     /// Reason for the failure.
     pub reason: Option<OomReason>,
-    /// Size requested by the allocator, in bytes: the program's request rounded up, plus 32 on the LOH (measured).
-    /// With the reason `budget`, a budget of the GC.
+    /// Size in bytes that the allocator requested: the program's request rounded up, plus 32 on the LOH (measured). With the reason
+    /// `budget`, a budget of the GC.
     pub alloc_size: Option<u64>,
-    /// End of reserved memory at the time; mostly zero.
+    /// End of reserved memory when the allocation failed; usually zero.
     pub reserved: Option<Addr>,
-    /// End of allocated memory at the time; mostly zero.
+    /// End of allocated memory when the allocation failed; usually zero.
     pub allocated: Option<Addr>,
     /// Index of the last collection.
     pub gc_index: Option<u64>,
@@ -76,7 +76,7 @@ pub struct OomModel {
     pub size: Option<u64>,
     /// Commit space left, in MB; 0 if not queried by the GC.
     pub available_pagefile_mb: Option<u64>,
-    /// Whether the allocation was on the LOH. It is false in .NET 8 to 10 even then (measured).
+    /// Whether the allocation was on the LOH. .NET 8 to 10 always record `false` (measured).
     pub loh: Option<bool>,
     /// Description.
     pub text: String,

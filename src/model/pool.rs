@@ -6,7 +6,7 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// Implementations of the thread pool.
     pub enum PoolKind {
-        /// Unknown: the data that would determine it is missing from the dump.
+        /// Unknown, because data is missing from the dump.
         Unknown = "unknown",
         /// The thread pool has not been used.
         None = "none",
@@ -47,14 +47,14 @@ pub struct PoolReport {
     pub existing: Option<u32>,
     /// Number of threads that the pool wants.
     pub goal: Option<u32>,
-    /// Number of threads that .NET knows to be blocked.
+    /// Number of threads that .NET has recorded as blocked.
     pub blocked: Option<u32>,
     /// Processor usage as last measured by the pool, in percent.
     pub cpu_percent: Option<u32>,
     /// Number of items in all queues.
     pub pending: u64,
-    /// Whether items wait although all threads of the pool are busy, and either no thread can be added or all threads
-    /// are blocked.
+    /// Whether items wait although all threads of the pool are busy. In addition, the pool must not be able to add a thread, or all threads
+    /// must be blocked.
     pub starved: bool,
     /// The queues with items, and the queues that every pool has.
     pub queues: Vec<PoolQueue>,
@@ -74,7 +74,7 @@ pub struct PoolQueue {
     pub object: Addr,
     /// Managed id of the thread that owns a local queue.
     pub managed_id: Option<u32>,
-    /// Items: in a local queue the newest last, in others in the order in which they are taken.
+    /// Items, in the order in which threads take them; in a local queue, the newest last.
     pub items: Vec<PoolItem>,
 }
 
@@ -89,7 +89,7 @@ pub struct PoolItem {
     pub type_name: Option<Name>,
     /// Kind.
     pub kind: PoolItemKind,
-    /// Exact name of what will run: the method of a delegate, the asynchronous method, or the type of any other item.
+    /// Exact name of the code that will run: the method of a delegate, the asynchronous method, or the type of any other item.
     pub description: Name,
     /// Form of that name for people.
     pub display: Name,
@@ -103,7 +103,7 @@ pub struct PoolGroup {
     pub queue: String,
     /// Kind of the items.
     pub kind: PoolItemKind,
-    /// Exact name of what will run.
+    /// Exact name of the code that will run.
     pub description: Name,
     /// Form of that name for people.
     pub display: Name,
@@ -119,7 +119,7 @@ pub struct PoolWorker {
     pub managed_id: Option<u32>,
     /// OS id.
     pub os_id: Option<u64>,
-    /// Call or lock that blocks the thread; `null` if it is not known to be blocked.
+    /// Call or lock that blocks the thread; `null` if the thread is not known to be blocked.
     pub blocked_by: Option<String>,
     /// Kind of the wait.
     pub wait: Option<WaitKind>,
@@ -128,8 +128,8 @@ pub struct PoolWorker {
     /// Type name of the object.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// The method that waits, as the compiler named it: the innermost one outside of `System.Threading`. For a thread that is not blocked, the method
-    /// that it runs: the innermost one of the program, else the innermost one outside of `System.Threading`; `null` if the thread waits for work.
+    /// The method that waits or runs, as the compiler named it; `null` if the thread waits for work. It is the innermost one outside of
+    /// `System.Threading`, but on a thread that is not blocked, a method of the program takes precedence.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,

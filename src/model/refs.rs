@@ -10,9 +10,9 @@ named_enum! {
     pub enum RefVia {
         /// A field of the source, or an element of an array.
         Field = "field",
-        /// A dependent handle, whose primary object is the source.
+        /// A dependent handle with the source as its primary object.
         DependentHandle = "dependent-handle",
-        /// The type of the source, which is collectible; the target is its loader allocator.
+        /// The collectible type of the source; the target is the type's loader allocator.
         LoaderAllocator = "loader-allocator",
         /// A reference in a `.gcdump` file, which does not record fields.
         Unknown = "unknown",
@@ -37,7 +37,7 @@ named_enum! {
         Address = "address",
         /// Size of the object, or total size of the objects, largest first.
         Size = "size",
-        /// With --retained: its retained size, largest first.
+        /// With --retained: retained size of the object at the other end, largest first.
         Retained = "retained",
         /// Type.
         Type = "type",
@@ -51,16 +51,16 @@ named_enum! {
 named_enum! {
     /// Grouping keys of `refs --by`.
     pub enum RefBy {
-        /// The types at both ends, and the field.
+        /// Types at both ends, and field.
         Type = "type",
     }
 }
 
-/// `refs`: objects that refer to the requested objects, and objects that these refer to.
+/// `refs`: references to and from the requested objects.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RefsReport {
-    /// The requested object; `null` if all objects of types were requested.
+    /// The requested object; `null` if types were requested.
     pub object: Option<RefObject>,
     /// Number of requested objects.
     pub targets: u64,
@@ -79,8 +79,8 @@ pub struct RefsReport {
     pub cards: Option<YoungCards>,
 }
 
-/// The cards of older objects. A card covers a range of the heap; where it is set, a collection of younger generations looks
-/// for references to these.
+/// The cards of older objects. A card covers a range of the heap; if it is set, a collection of younger generations searches the range for
+/// references to them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct YoungCards {
@@ -88,11 +88,12 @@ pub struct YoungCards {
     pub card_bytes: u64,
     /// Cards that are set in segments of older generations.
     pub set: u64,
-    /// Bytes that these cover: what a collection of the young generations searches.
+    /// Bytes that these cards cover, which a collection of younger generations searches.
     pub set_bytes: u64,
     /// References of older objects to younger ones on cards that are set.
     pub references_on_set: u64,
-    /// Such references on cards that are not: for large objects another card of the object counts; else `verify` reports them.
+    /// References of older objects to younger ones on cards that are not set. Another card of a large object may be set instead; otherwise
+    /// `verify` reports the reference.
     pub references_on_clear: u64,
 }
 
@@ -146,7 +147,7 @@ pub struct RefRow {
     pub field: Option<String>,
     /// The kind of reference.
     pub via: RefVia,
-    /// The object that it refers to.
+    /// The object that is referred to.
     pub to: Addr,
     /// Type name of that object.
     pub to_type: Name,

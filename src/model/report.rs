@@ -9,8 +9,8 @@ use super::{
 };
 use crate::base::{Addr, Name};
 
-/// `report`: a page about a process, composed of the answers of other commands. A part is `null` if it could not be answered, for a reason
-/// in `lacking`.
+/// `report`: a page about a process, composed of the answers of other commands. A part that could not be answered is `null`, with the
+/// reason in `lacking`.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PageReport {
@@ -36,7 +36,7 @@ pub struct PageReport {
     pub thrown: Option<ExceptionsReport>,
     /// `memory`.
     pub memory: Option<MemoryReport>,
-    /// `statics --retained`, those that retain most; `null` with `--no-graph`.
+    /// `statics --retained`: the static fields that retain most; `null` with `--no-graph`.
     pub statics: Option<StaticsReport>,
     /// `modules`.
     pub modules: Option<ModulesReport>,
@@ -48,7 +48,7 @@ pub struct PageReport {
     pub types: Option<PageTypes>,
     /// Retained sizes by type.
     pub icicle: Option<Icicle>,
-    /// Suspects with a path from a root each.
+    /// Suspects, each with a path from a root.
     pub suspects: Option<Vec<PageSuspect>>,
     /// `stacks --merge`.
     pub stacks: Option<StacksReport>,
@@ -58,7 +58,7 @@ pub struct PageReport {
     pub chains: Option<AsyncReport>,
     /// `pool`.
     pub pool: Option<PoolReport>,
-    /// `inspect`: objects that are often wasted.
+    /// `inspect`.
     pub inspect: Option<InspectReport>,
     /// `fragmentation`.
     pub fragmentation: Option<FragmentationReport>,
@@ -128,11 +128,12 @@ pub struct PageSuspect {
 
 /// The dominator tree by type. A box represents the objects of one type whose dominators are of one type.
 ///
-/// Small boxes are merged into one, so that the bytes of a box are the sum of its objects' own bytes and of the boxes below it.
+/// Small boxes are merged into one. The retained bytes of a box are therefore its objects' own bytes plus the retained bytes of the boxes
+/// below.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Icicle {
-    /// The boxes in preorder: children are ordered largest first, with the rest last. The first box is the whole heap.
+    /// The boxes in preorder. The first box is the whole heap; children are listed largest first, the merged rest last.
     pub boxes: Vec<IcicleBox>,
     /// Totals of the heap.
     pub totals: ReachTotals,
@@ -144,14 +145,13 @@ pub struct Icicle {
 pub struct IcicleBox {
     /// Depth; 0 for the whole heap.
     pub depth: u32,
-    /// Kind of the root that holds the objects of a box directly below the whole heap, as in `roots`; `several-roots` for objects that no root
-    /// refers to, because several objects hold them. `null` for other boxes.
+    /// For a box directly below the whole heap: kind of the root that holds its objects, as in `roots`, or `several-roots` if several
+    /// objects without a common dominator hold them. `null` for other boxes.
     pub root: Option<String>,
-    /// Name of the type; `null` for the whole heap, for kinds of roots, and for objects that are too small to be shown.
+    /// Name of the type; `null` for the whole heap, for a kind of root, and for the merged rest.
     #[serde(rename = "type")]
     pub type_name: Option<Name>,
-    /// Number of objects: of that type, of all types, or of the objects that are too small to be shown and those that
-    /// they dominate.
+    /// Number of objects of the box. In the merged rest, dominated objects are counted too.
     pub count: u64,
     /// Own size of these objects in bytes.
     pub bytes: u64,

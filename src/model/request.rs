@@ -4,29 +4,30 @@ use super::AsyncRoot;
 use crate::base::{Addr, Name, named_enum};
 
 named_enum! {
-    /// The side of an HTTP request that the process is on.
+    /// The role of the process in an HTTP request.
     pub enum RequestDirection {
         /// The process serves the request, with ASP.NET Core.
         Incoming = "incoming",
-        /// The process sent the request, or is about to, with `HttpClient`.
+        /// The process sends the request, with `HttpClient`.
         Outgoing = "outgoing",
     }
 }
 
 named_enum! {
-    /// Progress of an HTTP request: `processing`, `responding` and `upgraded` for incoming ones, the others for outgoing ones.
+    /// Progress of an HTTP request. Incoming ones are `processing`, `responding` or `upgraded`, outgoing ones `sent`, `queued` or
+    /// `waiting`.
     pub enum RequestState {
         /// A connection handles the request.
         Sent = "sent",
         /// The request waits for a connection.
         Queued = "queued",
-        /// The request was passed to a handler, and an asynchronous method that has not completed refers to it.
+        /// The request was passed to a handler, and an uncompleted asynchronous method refers to it.
         Waiting = "waiting",
         /// The application processes the request and has not sent the response headers.
         Processing = "processing",
-        /// The response headers are sent, or about to be, and the application has not completed.
+        /// The response headers have been sent or are about to be, and the application still processes the request.
         Responding = "responding",
-        /// The connection, or the HTTP/2 stream, now carries another protocol: usually a WebSocket, SignalR's included.
+        /// The connection or HTTP/2 stream carries another protocol: usually a WebSocket, for example one of SignalR.
         Upgraded = "upgraded",
     }
 }
@@ -40,16 +41,16 @@ pub struct RequestsReport {
     /// With `--top`: number of requests that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
-    /// Number of requests on the heap that have a response, were never sent, or are not being processed. For incoming requests, `HttpContext`s that
-    /// have completed and wait to be reused or collected.
+    /// Number of requests on the heap that are not in flight: outgoing ones that were answered or never sent, and `HttpContext`s that have
+    /// completed.
     pub others: u64,
-    /// The connection pools of `SocketsHttpHandler`; like `sockets`, empty if only incoming requests were selected.
+    /// The connection pools of `SocketsHttpHandler`; empty if only incoming requests were selected.
     pub pools: Vec<ConnectionPool>,
-    /// The sockets.
+    /// The sockets; empty if only incoming requests were selected.
     pub sockets: Vec<SocketModel>,
-    /// The sockets by other end and state, garbage left out: most first.
+    /// The sockets by remote endpoint and state, largest groups first. Sockets that are garbage are not included.
     pub peers: Vec<PeerModel>,
-    /// Whether screens show the methods of the framework among those that serve a request (`--framework`).
+    /// Whether screens show the methods of the framework in the chains of requests (`--framework`).
     #[serde(skip)]
     pub framework: bool,
 }
@@ -68,34 +69,33 @@ pub struct RequestModel {
     pub method: Option<String>,
     /// URI as the program gave it; for an incoming request, path and query.
     pub uri: Option<String>,
-    /// Protocol: `HTTP/1.1`, `HTTP/2` and so on. `null` for outgoing requests, like all fields up to `endpoint`.
+    /// Protocol: `HTTP/1.1`, `HTTP/2` and so on; `null` for outgoing requests.
     pub protocol: Option<String>,
-    /// Start time in UTC, ISO 8601: `Activity.StartTimeUtc`. `null` if ASP.NET Core created no activity for the request, as without logging,
-    /// diagnostics and tracing.
+    /// Start time in UTC, ISO 8601 (`Activity.StartTimeUtc`). `null` for outgoing requests, and if ASP.NET Core created no activity because
+    /// logging, diagnostics and tracing are off.
     pub start_utc: Option<String>,
-    /// Minimum age: milliseconds from the start to Kestrel's last heartbeat before the dump (there is one per second).
+    /// Minimum age: milliseconds from the start to Kestrel's last heartbeat before the dump. There is a heartbeat each second.
     pub age_ms: Option<u64>,
-    /// The server's identifier of the connection, as in its log.
+    /// The server's identifier of the connection, as in the server's log; `null` for outgoing requests.
     pub connection_id: Option<String>,
-    /// Remote endpoint of the connection: `127.0.0.1:40852`.
+    /// Remote endpoint of the connection: `127.0.0.1:40852`; `null` for outgoing requests.
     pub remote: Option<String>,
-    /// The route that serves the request, as ASP.NET Core displays it: `HTTP: GET /orders/{id}`.
+    /// The route that serves the request, as ASP.NET Core displays it: `HTTP: GET /orders/{id}`; `null` for outgoing requests.
     pub endpoint: Option<String>,
     /// The connection that handles the request; for an incoming request, the `ConnectionContext` of its transport.
     pub connection: Option<Addr>,
     /// Pool of the connection.
     pub pool: Option<Addr>,
-    /// The uncompleted asynchronous method that refers to the request; for an incoming request, the innermost one that serves it.
+    /// An uncompleted asynchronous method that refers to the request; for an incoming request, the innermost method that serves it.
     pub waiter: Option<Addr>,
-    /// Root of the chain, as in `async`: the semaphore, promise, timer or socket that the request waits for. `null` for outgoing requests, and for
-    /// incoming ones that are not served by a suspended method.
+    /// Root of the chain, as in `async`: the semaphore, promise, timer or socket that the request waits for. `null` for outgoing requests,
+    /// and if no suspended method serves the request.
     pub waits_for: Option<AsyncRoot>,
-    /// Managed id of the thread that runs the application for an incoming request, if no await is pending: its stack has the request's objects.
-    /// `null` otherwise.
+    /// Managed id of the thread that serves an incoming request. It is known only if no await is pending, since the request's objects are
+    /// then on the thread's stack.
     pub thread: Option<u32>,
-    /// Asynchronous methods and tasks that continue one after the other once there is a response, innermost first, as in `async`. If several wait for
-    /// one, the first is followed. For an incoming request, the methods that serve it, from the one that waits for `waits_for` up to the server's; if
-    /// there are several chains, the longest.
+    /// Asynchronous methods and tasks that serve an incoming request or wait for the response to an outgoing one, innermost first, as in
+    /// `async`. Of several chains, the first one is listed, or for an incoming request the longest.
     pub frames: Vec<RequestFrame>,
 }
 
@@ -130,7 +130,7 @@ impl RequestModel {
 pub struct RequestFrame {
     /// The box of the method, or the task.
     pub object: Addr,
-    /// The method, or what a task runs, as the compiler named it.
+    /// The method, or the method that a task runs, as the compiler named it.
     pub method: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
@@ -144,7 +144,7 @@ pub struct ConnectionPool {
     pub object: Addr,
     /// The server: `example.com:443`.
     pub server: Option<String>,
-    /// Number of connections on the heap, without those that are garbage if the graph of the heap was used.
+    /// Number of connections on the heap. Garbage is excluded if the graph of the heap was used.
     pub connections: u64,
     /// Number of these connections that handle a request.
     pub busy: u64,
@@ -167,7 +167,7 @@ pub struct SocketModel {
     pub object: Addr,
     /// Handle of the socket: on Linux and macOS the file descriptor.
     pub handle: Option<i64>,
-    /// Local endpoint; `null` until the program asked for it.
+    /// Local endpoint; `null` if the program has not asked for it.
     pub local: Option<String>,
     /// Remote endpoint.
     pub remote: Option<String>,
@@ -177,7 +177,7 @@ pub struct SocketModel {
     pub connected: Option<bool>,
     /// Whether the socket was disposed.
     pub disposed: Option<bool>,
-    /// Whether nothing keeps the object alive: the connection is open until it is finalized, but nothing uses it. `null` if it was not looked at.
+    /// Whether the object is garbage: its connection stays open until the object is finalized. `null` if reachability was not determined.
     pub garbage: Option<bool>,
 }
 
@@ -186,30 +186,30 @@ named_enum! {
     pub enum SocketState {
         /// The socket waits for connections.
         Listening = "listening",
-        /// Connected, by a peer: its own end is one at which a socket of the process listens, or that several connections share.
+        /// Connected by a peer. Another socket of the process listens at the local port, or several connections share the port.
         Accepted = "accepted",
-        /// Connected, by the process or in a way that is not known.
+        /// Connected by the process, or it is not known by which end.
         Connected = "connected",
-        /// Neither connected nor disposed of: not yet, or no more.
+        /// Neither connected nor disposed: the connection is not yet made, or has ended.
         Unconnected = "unconnected",
-        /// Disposed of.
+        /// Disposed.
         Closed = "closed",
     }
 }
 
-/// Sockets with one other end, in one state.
+/// Sockets with the same remote endpoint and the same state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PeerModel {
-    /// Their state.
+    /// State of the sockets.
     pub state: SocketState,
-    /// The other end: address and port, of accepted connections only the address, since each has another port. `null` without one, and if it
-    /// is not known.
+    /// Remote address and port; for accepted connections only the address, since each has a different port. `null` if the sockets do not
+    /// have one or it is unknown.
     pub peer: Option<String>,
-    /// This end, of those that listen or were accepted.
+    /// Local endpoint of listening sockets and accepted connections; `null` for others.
     pub local: Option<String>,
     /// Number of sockets.
     pub count: u64,
-    /// One of them.
+    /// One of the sockets.
     pub example: Addr,
 }

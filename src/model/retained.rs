@@ -35,12 +35,12 @@ named_enum! {
 pub struct RetainedGroup {
     /// Name of the group: a namespace, a file, the description of a root, `thread 1`.
     pub key: String,
-    /// Number of reachable objects of these types, or of objects that the roots refer to and that no other object
+    /// Number of reachable objects of these types. If grouped by roots: number of objects that the roots refer to and that no object
     /// dominates.
     pub count: u64,
     /// Own size of these objects in bytes.
     pub bytes: u64,
-    /// Bytes that these objects retain together; nothing is counted twice if one dominates another.
+    /// Bytes that these objects retain together. Objects that dominate each other are not counted twice.
     pub retained: u64,
     /// Share of the reachable bytes, 0 to 1.
     pub share: f64,
@@ -82,7 +82,7 @@ pub struct RetainedType {
     pub count: u64,
     /// Own size of these objects in bytes.
     pub bytes: u64,
-    /// Bytes that these objects retain together; nothing is counted twice if one dominates another.
+    /// Bytes that these objects retain together. Objects that dominate each other are not counted twice.
     pub retained: u64,
     /// Share of the reachable bytes, 0 to 1.
     pub share: f64,
@@ -99,8 +99,8 @@ pub struct TreeRow {
     pub object: RetainedObject,
     /// Number of children that are not listed.
     pub hidden: u64,
-    /// Start of the object's block if the blocks of all reachable objects are laid out in a row: after the listed siblings before it, within the
-    /// block of its dominator.
+    /// Position of the row in an icicle diagram, in bytes: the offset of the parent row plus the retained sizes of the siblings that are
+    /// listed before.
     pub offset: u64,
 }
 
@@ -125,13 +125,14 @@ pub struct Suspect {
     pub share: f64,
     /// Roots that hold the object, exact ones first, at most 8.
     pub roots: Vec<RootModel>,
-    /// Accumulation point: the deepest dominated object that still retains most of the bytes.
+    /// The accumulation point: the deepest dominated object that still retains most of the bytes.
     pub accumulation: Option<RetainedObject>,
-    /// Children of the accumulation point by type, largest groups first. For a type: types whose objects are mostly inside objects of this type.
+    /// Children of the accumulation point by type, largest groups first. For a type: the types of which most objects are inside objects of
+    /// this type.
     pub below: Vec<BelowType>,
-    /// The elements of the container in which the bytes accumulate; `null` without one.
+    /// The elements of the container in which the bytes accumulate; `null` if they do not accumulate in a container.
     pub elements: Option<ElementsModel>,
-    /// Types of the objects that refer to the object, at most 4, if no single root or object holds it.
+    /// If several objects hold the object: their types, at most 4.
     pub holders: Vec<HolderType>,
     /// Description of the suspect.
     pub text: String,
@@ -148,9 +149,9 @@ pub struct ElementsModel {
     pub type_name: Name,
     /// Number of elements according to the container.
     pub count: u64,
-    /// Type of the keys: that of most of the first ones, or the declared one; `null` without keys.
+    /// Type of the keys: the most frequent type among the first elements, or else the declared one; `null` if the container has no keys.
     pub key: Option<Name>,
-    /// Type of the values or elements, determined like `key`. For entries of a `MemoryCache`, that of their values.
+    /// Type of the values or elements, determined like `key`. For a `MemoryCache`, the type of the cached values.
     pub value: Option<Name>,
 }
 
@@ -232,7 +233,7 @@ pub struct RetainedReport {
     pub types: Option<Vec<RetainedType>>,
     /// Number of types that `types` was chosen from; `null` if another view was requested.
     pub type_count: Option<u64>,
-    /// With `--by`: the groups, those that retain most first.
+    /// With `--by`: the groups, largest retained size first.
     pub groups: Option<Vec<RetainedGroup>>,
     /// Number of groups that `groups` was chosen from; `null` if another view was requested.
     pub group_count: Option<u64>,
@@ -258,9 +259,9 @@ pub struct ObjSizeReport {
     pub object: RetainedObject,
     /// Number of objects that are reachable from the object, including itself.
     pub closure_objects: u64,
-    /// Size of these objects in bytes, as reported by SOS `objsize`. Much of it may be shared.
+    /// Size of these objects in bytes, as reported by SOS `objsize`. Other objects may also hold many of them.
     pub closure_bytes: u64,
-    /// Bytes of the closure that others hold as well: closure minus retained.
+    /// Bytes of the closure that other roots or objects hold as well: `closure_bytes` minus the retained size.
     pub shared_bytes: u64,
     /// Whether the object is reachable from a root.
     pub reachable: bool,
@@ -287,21 +288,21 @@ pub struct PathStep {
     /// Key of the dictionary entry whose value refers to this object: text in quotes, a number, or the name of the key's type. `null` for other
     /// fields.
     pub key: Option<String>,
-    /// The other objects that the step represents; `null` for a single object.
+    /// The objects that the step represents, if there are several.
     pub fold: Option<PathFold>,
 }
 
-/// Steps of a long chain that are shown as one: objects of the same type, each in the same field of the previous one.
+/// Steps of a long chain that are shown as one: objects of the same type, each referred to by the same field of the previous one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathFold {
-    /// Number of objects, the one of the step included.
+    /// Number of objects, including the object of the step itself.
     pub count: u64,
     /// The last of these objects.
     pub last: Addr,
     /// Size of these objects in bytes.
     pub bytes: u64,
-    /// Number of successive steps that repeat together, this one included: 1 if each object refers directly to the next one.
+    /// Number of steps in the repeating sequence: 1 if each object refers directly to the next one.
     pub period: u32,
 }
 
@@ -309,7 +310,7 @@ pub struct PathFold {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct PathModel {
-    /// The roots that hold the first object, lasting ones first, at most 16.
+    /// The roots that hold the first object, at most 16: handles, static fields and queues before stacks.
     pub roots: Vec<RootModel>,
     /// Number of roots that hold the first object.
     pub root_count: u64,
@@ -325,7 +326,7 @@ pub struct PathNode {
     pub depth: u32,
     /// Label of the root, or type name.
     pub name: Name,
-    /// Whether objects of the type refer to each other on the path, and are counted here together.
+    /// Whether the node represents several objects of a path: objects of the type that refer to each other.
     pub fold: bool,
     /// Number of target objects reached through this node.
     pub targets: u64,
@@ -345,15 +346,16 @@ pub struct PathsReport {
     pub targets: u64,
     /// Number of reachable target objects.
     pub reachable: u64,
-    /// Number of roots from which the object of `paths` is reachable, shown or not. An object held by a static field is reached from the field, not
-    /// from the handle of the array that contains the field.
+    /// Number of roots from which the object of `paths` is reachable, shown or not. For a static field, the field is the root, not the
+    /// handle of the array that contains it.
     pub roots: u64,
-    /// Shortest paths, up to the requested number per object: first from lasting roots (handles, static fields, queues), then from frames, then from words of stacks that may be stale, then from weak handles.
+    /// Shortest paths, up to the requested number for each object. Their order is by the root: handles, static fields and queues, then
+    /// frames, then possibly stale words of stacks, then weak handles.
     pub paths: Vec<PathModel>,
     /// Whether screens show the objects of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
-    /// With `--type`: the shortest paths merged by type; `paths` lead to the first object then.
+    /// With `--type`: the shortest paths merged by type. `paths` then has only paths to the first object.
     pub tree: Option<Vec<PathNode>>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,

@@ -9,9 +9,9 @@ named_enum! {
         StrongHandle = "strong-handle" | "strong",
         /// A pinned GC handle.
         PinnedHandle = "pinned-handle" | "pinned",
-        /// A handle that is strong while a COM or ComWrappers reference count is not zero. A handle with a count of zero is a weak handle.
+        /// A handle that is strong because a COM or ComWrappers reference count is not zero. With a count of zero, it is a weak handle.
         RefCountedHandle = "ref-counted-handle" | "ref-counted",
-        /// A handle of the Java bridge: the collector of the other runtime decides whether it keeps its object alive.
+        /// A handle of the Java bridge. The collector of the other runtime decides whether the handle keeps its object alive.
         CrossReferenceHandle = "cross-reference-handle" | "cross-reference",
         /// A handle of overlapped I/O; not used since .NET 8.
         AsyncPinnedHandle = "async-pinned-handle" | "async-pinned",
@@ -25,13 +25,14 @@ named_enum! {
         Static = "static",
         /// A static field of one thread.
         ThreadStatic = "thread-static",
-        /// Memory outside of the heap that the runtime registered because it has references (.NET 11). It is not read; only its existence is known.
+        /// Memory outside of the heap that has references and is registered with the runtime (.NET 11). Only its existence is known; its
+        /// contents are not read.
         ExternalMemory = "external-memory",
-        /// A reference on a thread stack. If frames are not known, a word that points to an object, which may be stale.
+        /// A reference on a thread stack. In frames that are not known, any word that points to an object; it may be stale.
         Stack = "stack",
-        /// A reference in a thread's register. If frames are not known, a value that points to an object, which may be stale.
+        /// A reference in a thread's register. In frames that are not known, any value that points to an object; it may be stale.
         Register = "register",
-        /// A weak handle, or a ref-counted one without references: not a root, listed on request only.
+        /// A weak handle, or a ref-counted one with a count of zero. It is not a root and listed only on request.
         WeakHandle = "weak-handle" | "weak",
     }
 }
@@ -48,7 +49,7 @@ named_enum! {
     pub enum CoverageKind {
         /// All roots and nothing else.
         Complete = "complete",
-        /// All roots, possibly with false ones: everything that looks like a root is treated as one.
+        /// All roots and possibly false ones: every value that looks like a root is treated as one.
         Conservative = "conservative",
         /// Some of the roots.
         Partial = "partial",
@@ -66,24 +67,22 @@ named_enum! {
         Weak = "weak",
         /// An interior pointer.
         Interior = "interior",
-        /// A reference count or another collector decides whether the object is kept alive, and the decision is
-        /// unknown.
+        /// A root that may not keep the object alive: a reference count or another collector decides, and the decision is unknown.
         RefCounted = "ref-counted",
-        /// A word that points to an object. It may be stale.
+        /// A word that points to an object and may be stale.
         Conservative = "conservative",
     }
 }
 
 named_enum! {
-    /// Stack and register values that are treated as roots. Retained sizes use lasting roots first (handles, statics, finalization queues): a stack
-    /// value only holds what none of these holds, because a method that returns soon, or a stale value, must not mask the real holder.
+    /// Stack and register values that are treated as roots. In retained sizes they hold only objects that no handle, static field or
+    /// finalization queue holds.
     #[derive(Default)]
     pub enum Stacks {
-        /// References in frames according to the methods' GC info. If that is not known, values that point to an
-        /// object.
+        /// References in frames according to the methods' GC info. In frames without known GC info, values that point to an object.
         #[default]
         Precise = "precise",
-        /// Every value that points to an object; some may be stale.
+        /// Every value that points to an object, even if it may be stale.
         Conservative = "conservative" | "fallback" | "all",
         /// None.
         None = "none",
@@ -119,14 +118,14 @@ pub struct RootModel {
     pub method_table: Option<Addr>,
     /// Properties.
     pub flags: Vec<RootFlag>,
-    /// Description: the kind of a handle, the static field, or the method, thread and slot of a frame.
+    /// Description: kind of handle, name of the static field, or method, thread and slot of the frame.
     pub label: String,
     /// Managed id of the root's thread, as in [`Thread::managed_id`](crate::Thread::managed_id).
     pub thread: Option<u32>,
 }
 
 impl RootModel {
-    /// The method whose frame holds the object; `None` for other roots than those of stacks, and for words without a frame.
+    /// The method whose frame holds the object; `None` for roots that are not on stacks, and for words without a frame.
     pub(crate) fn method(&self) -> Option<&str> {
         let (method, _) = self.label.split_once(" thread ").filter(|_| self.kind.is_of_stacks())?;
         Some(method)
@@ -160,7 +159,7 @@ pub struct RootType {
     pub objects: u64,
 }
 
-/// A dependent handle: keeps the secondary object alive as long as the primary one is.
+/// A dependent handle. It keeps the secondary object alive while the primary object is alive.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct DependentModel {

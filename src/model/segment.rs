@@ -20,7 +20,7 @@ named_enum! {
         Poh = "poh" | "4",
         /// Read-only objects that are never collected ("NonGC heap": literals and others).
         Frozen = "frozen",
-        /// Not known: the heap was carved.
+        /// Unknown, because the heap was carved.
         Unknown = "unknown",
     }
 }
@@ -91,12 +91,12 @@ pub struct SegmentsReport {
     /// With `--top`: number of segments that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
-    /// Whether people are shown all of each segment (`--detail`).
+    /// Whether screens show all fields of each segment (`--detail`).
     #[serde(skip)]
     pub detail: bool,
-    /// With `--free`: GC memory outside the segments in use. With `--at`: such memory at that address, if it is not in a segment.
+    /// GC memory outside the segments in use: with `--free` all of it, with `--at` the memory at that address.
     pub regions: Option<Vec<RegionModel>>,
-    /// Set if the heap was carved: the segments are the ranges where objects were found.
+    /// How the heap was carved; absent if it was not. The segments of a carved heap are the ranges in which objects were found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carved: Option<CarvedModel>,
 }
@@ -119,7 +119,7 @@ named_enum! {
 pub struct RegionModel {
     /// Purpose.
     pub list: RegionListModel,
-    /// Index of the heap, if any.
+    /// Index of the heap; `null` if the memory does not belong to one heap.
     pub heap: Option<u64>,
     /// Size class of a free region.
     pub size_class: Option<RegionSize>,

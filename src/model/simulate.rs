@@ -5,7 +5,7 @@ use super::root::{RootCoverageModel, Stacks};
 use super::segment::Generation;
 use super::sum::Sum;
 
-/// `simulate collect`: objects that a collection would free now.
+/// `simulate collect`: objects that a collection would free.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct CollectReport {
@@ -13,16 +13,15 @@ pub struct CollectReport {
     pub generation: u8,
     /// Objects that would be freed.
     pub freed: ObjectsByType,
-    /// Objects that would survive: reachable from roots or from objects not collected.
+    /// Objects that would survive, because roots or objects that are not collected reach them.
     pub survivors: Sum,
     /// Survivors of generations 0 and 1, which are promoted.
     pub promoted: Sum,
-    /// Unreachable objects that survive one more collection, because their finalizers, or those of objects that refer
-    /// to them, would be ready to run.
+    /// Unreachable objects that survive one more collection, because their finalizers or those of their referrers would be ready to run.
     pub resurrected: Sum,
-    /// Objects of older generations, which are not collected.
+    /// Objects of generations that are not collected.
     pub untouched: Sum,
-    /// By collected generation.
+    /// Objects of each collected generation.
     pub generations: Vec<CollectGeneration>,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,

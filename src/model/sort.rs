@@ -17,7 +17,7 @@ named_enum! {
 pub struct Order<C> {
     /// The column.
     pub by: C,
-    /// The direction; `None` for that of the column: amounts are descending, everything else is ascending.
+    /// The direction; `None` for the usual one of the column, which is descending for amounts and ascending for all others.
     pub direction: Option<SortDirection>,
 }
 
@@ -28,7 +28,7 @@ impl<C> From<C> for Order<C> {
 }
 
 impl<C> Order<C> {
-    /// Whether the rows are sorted opposite to `usual`, the direction of the column.
+    /// Whether the direction is the opposite of `usual`, the usual one of the column.
     pub fn reverses(&self, usual: SortDirection) -> bool {
         self.direction.is_some_and(|asked| asked != usual)
     }
@@ -65,7 +65,7 @@ named_enum! {
         Name = "name",
         /// Type of the field.
         Type = "type",
-        /// How it is stored.
+        /// Storage of the field.
         Storage = "storage",
         /// Managed id of the thread.
         Thread = "thread",
@@ -129,7 +129,7 @@ named_enum! {
         ExceptionType = "exception-type",
         /// With --waits: most locks first.
         LocksHeld = "locks-held",
-        /// Bytes that it has allocated since it began, most first.
+        /// Bytes that the thread has allocated since it began, most first.
         Allocated = "allocated",
     }
 }
@@ -145,7 +145,7 @@ named_enum! {
         Message = "message",
         /// Managed id of the thread.
         Thread = "thread",
-        /// With --stat: the method that threw them.
+        /// With --stat: the method that threw the exceptions.
         Method = "method",
         /// With --stat: most exceptions first.
         Count = "count",

@@ -8,13 +8,13 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// How precisely the references of a stack are known.
     pub enum StackCoverage {
-        /// Every frame is known, and the references that it holds.
+        /// All frames and their references are known.
         Precise = "precise",
-        /// Some frames, or the references of some, are not known: parts of the stack are scanned word by word.
+        /// Some frames, or the references of some frames, are not known. These parts of the stack are scanned word by word.
         Partial = "partial",
         /// No frame is known: the whole stack is scanned word by word.
         Conservative = "conservative",
-        /// Neither frames nor stack are in the dump.
+        /// Neither the frames nor the stack are in the dump.
         Unavailable = "unavailable",
     }
 }
@@ -24,7 +24,7 @@ named_enum! {
     pub enum StackFrameKind {
         /// A frame of a managed method.
         Managed = "managed",
-        /// An explicit frame of the runtime, where managed code calls into it or into native code.
+        /// A `Frame` structure of the runtime, which marks a call from managed code into the runtime or into native code.
         Runtime = "runtime",
     }
 }
@@ -34,7 +34,7 @@ named_enum! {
     pub enum FramePart {
         /// The method itself.
         Body = "body",
-        /// A catch, finally or fault block, which the runtime calls as a funclet while it handles an exception.
+        /// A catch, finally or fault block that runs as a separate function (funclet).
         Handler = "handler",
         /// The filter of an exception handler.
         Filter = "filter",
@@ -54,18 +54,17 @@ named_enum! {
 named_enum! {
     /// Optimization tier of a method's code, in the terms of tiered compilation; in parentheses SOS's terms.
     pub enum CodeTier {
-        /// Compiled quickly with few optimizations; replaced once it runs often (`QuickJitted`).
+        /// Compiled quickly with few optimizations; replaced when the method is called often (`QuickJitted`).
         Tier0 = "tier0",
-        /// Like `tier0`, and instrumented: it counts how often each part runs (`QuickJittedInstrumented`).
+        /// Like `tier0`, but the code also counts how often each part runs (`QuickJittedInstrumented`).
         Tier0Instrumented = "tier0-instrumented",
-        /// Fully optimized, after it ran often (`OptimizedTier1`).
+        /// Fully optimized, for a method that is called often (`OptimizedTier1`).
         Tier1 = "tier1",
-        /// Fully optimized while running in a loop: on-stack replacement (`OptimizedTier1OSR`).
+        /// Fully optimized, and replaced while a loop ran: on-stack replacement (`OptimizedTier1OSR`).
         Tier1Osr = "tier1-osr",
-        /// Optimized and instrumented: it counts how often each part runs; follows ReadyToRun code
-        /// (`OptimizedTier1Instrumented`).
+        /// Optimized code that also counts how often each part runs; it replaces ReadyToRun code (`OptimizedTier1Instrumented`).
         Tier1Instrumented = "tier1-instrumented",
-        /// Optimized at once and never replaced: not part of tiering (`Optimized`).
+        /// Optimized at the first call and never replaced (`Optimized`).
         Optimized = "optimized",
         /// Not optimized and never replaced: `MethodImplOptions.NoOptimization`, or an assembly built for debugging (`MinOptJitted`).
         MinOpts = "min-opts",
@@ -78,13 +77,13 @@ named_enum! {
 pub struct StacksReport {
     /// Number of managed threads with a stack.
     pub total: u64,
-    /// The threads, the crashed one first, then in the order of the runtime's list; `null` with `--merge`.
+    /// The threads: the crashed one first, the others in the order of the runtime's list. `null` with `--merge`.
     pub threads: Option<Vec<ThreadStackModel>>,
     /// With `--top`: number of threads that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
-    /// Location of the crash with native frames: those that the thread's managed code called, or all frames of a native thread. `null` without a
-    /// crash, and if that thread was not selected.
+    /// Location of the crash with native frames; on a managed thread, only the frames below its managed code. `null` without a crash, and
+    /// if that thread was not selected.
     pub fault: Option<FaultModel>,
     /// With `--merge`: stacks with equal frames merged, outermost frame first, most threads first.
     pub merged: Option<Vec<MergedFrame>>,
@@ -109,13 +108,13 @@ pub struct ThreadStackModel {
     pub coverage: StackCoverage,
     /// Parts of the stack that are scanned conservatively.
     pub gaps: Vec<StackGap>,
-    /// Wait of the thread; `null` if it is not blocked, or without `--waits`.
+    /// The wait that blocks the thread; `null` if it is not blocked, or without `--waits`.
     pub waits_for: Option<Box<ThreadWait>>,
     /// Exception in flight.
     pub exception: Option<Arc<ExceptionModel>>,
     /// Frames, innermost first.
     pub frames: Vec<StackFrameModel>,
-    /// Recursion: cycles of frames that are repeated ten times or more in a row, innermost first.
+    /// Recursion: cycles of frames that occur ten times or more in a row, innermost first.
     pub repeats: Vec<StackRepeat>,
 }
 
@@ -141,9 +140,9 @@ pub struct StackGap {
     pub from: Option<Addr>,
     /// End; `null` for the end of the stack.
     pub to: Option<Addr>,
-    /// Whether frames may be missing there; if not, only the references of a listed frame are not known.
+    /// Whether frames may be missing in this part; otherwise only the references of a listed frame are unknown.
     pub loses_frames: bool,
-    /// Why it is scanned conservatively.
+    /// Why this part is scanned conservatively.
     pub reason: String,
     /// The module whose file would help (`--modules`).
     pub module: Option<String>,
@@ -155,16 +154,17 @@ pub struct StackGap {
 pub struct StackFrameModel {
     /// Kind.
     pub kind: StackFrameKind,
-    /// Instruction pointer: a return address, except in the innermost frame. For a runtime frame, that of the code that called it last.
+    /// Instruction pointer: a return address, except in the innermost frame. For a runtime frame, the instruction pointer at which the
+    /// stack walk met the frame.
     pub ip: Option<Addr>,
     /// Stack pointer; for a runtime frame, the address of the frame.
     pub sp: Addr,
-    /// The method, named like the runtime's debugging interface and ClrMD do:
-    /// ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``. For a runtime frame, the method that it is
-    /// about to call, or whose native code runs: a P/Invoke, or a method that the runtime implements. `null` if unknown.
+    /// The method, with the name that the runtime's debugging interface and ClrMD use: ``Lab.Gen`1[[System.__Canon,
+    /// System.Private.CoreLib]].Add(System.Span`1<Byte>)``. For a runtime frame, the called method: a P/Invoke, a method that the runtime
+    /// implements, or a method that is about to run. `null` if unknown.
     pub method: Option<Name>,
-    /// The method for people: `Lab.Gen<System.String>.Add(System.Span<Byte>)`. Type arguments are exact if the frame has them; names made by the
-    /// compiler are replaced by those of the method in the source.
+    /// Form of the method's name for people: `Lab.Gen<System.String>.Add(System.Span<Byte>)`. It has exact type arguments if the frame has
+    /// them, and the method's name in the source instead of one that the compiler made.
     pub display: Option<Name>,
     /// Address of the `MethodDesc`.
     pub method_desc: Option<Addr>,
@@ -187,14 +187,14 @@ pub struct StackFrameModel {
     pub frame_type: Option<Name>,
     /// Address of a runtime frame.
     pub address: Option<Addr>,
-    /// Whether an exception has passed the frame, or a handler of the method reports its references.
+    /// Whether the frame holds no references: an exception has passed it, or a running handler of its method reports them.
     pub unwound: bool,
     /// References of the frame; `null` if not requested.
     pub roots: Option<Vec<StackRootModel>>,
     /// Arguments, starting with `this`; `null` if not requested, for a runtime frame, and if the method's signature cannot be read.
     pub arguments: Option<Vec<ArgumentModel>>,
-    /// Local variables, by slot; `null` if not requested, for a runtime frame, and if the signature of the locals cannot be read. With a PDB, only
-    /// those that have a name at the instruction.
+    /// Local variables, by slot; with a PDB, only those that have a name at the instruction. `null` if not requested, for a runtime frame,
+    /// and if the signature of the locals cannot be read.
     pub locals: Option<Vec<ArgumentModel>>,
 }
 
@@ -229,16 +229,16 @@ impl StackFrameModel {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ArgumentModel {
-    /// Name, or `this`; `null` if the metadata has none. For a local variable, the name in the PDB, or `local_` and its slot without one.
+    /// Name, or `this`; `null` if the metadata has none. For a local variable, the name in the PDB, or else `local_` and its slot.
     pub name: Option<String>,
-    /// Declared type; with `&`, an address of such a value.
+    /// Declared type, followed by `&` for the address of a value.
     #[serde(rename = "type")]
     pub type_name: String,
     /// Location at this instruction according to the method's debug info, written as in a disassembly: `[rbp-0x8]`, `rdi`; `null` if absent.
     pub location: Option<String>,
     /// Value at that location; `null` if it cannot be determined.
     pub value: Option<FieldValue>,
-    /// Why it cannot be determined.
+    /// Why the value cannot be determined.
     pub reason: Option<String>,
 }
 
@@ -248,8 +248,7 @@ pub struct ArgumentModel {
 pub struct StackRootModel {
     /// Location, written as in a disassembly: `[rbp-0x48]`, `rbx`.
     pub location: String,
-    /// Address of the stack slot; for a register, where a callee saved it. `null` if the value is still in the thread's
-    /// register.
+    /// Address of the stack slot. For a register, the slot in which a callee saved it; `null` if no callee did.
     pub slot: Option<Addr>,
     /// The object; `null` if the slot is not in the dump.
     pub object: Option<Addr>,
@@ -284,17 +283,18 @@ pub struct MergedFrame {
     pub threads: u64,
     /// Managed ids of the threads for which this is the innermost frame.
     pub managed_ids: Vec<u32>,
-    /// The method for people; for a runtime frame, its type and the method, if it has one; for a cycle, its methods, callers first.
+    /// Name for people: of a frame, the method; of a runtime frame, its type and the method, if any; of a cycle, its methods, callers
+    /// first.
     pub frame: Name,
-    /// Number of repetitions of a cycle; `null` for a frame.
+    /// Number of repetitions of a cycle; `null` for a single frame.
     pub times: Option<RepeatTimes>,
-    /// The method as in the frames of `threads`; `null` for a cycle, and for a runtime frame without one.
+    /// The method as in the frames of `threads`; `null` for a cycle, and for a runtime frame without a method.
     pub method: Option<Name>,
     /// Address of the `MethodDesc`; `null` as for `method`.
     pub method_desc: Option<Addr>,
     /// Module of the method.
     pub module: Option<Name>,
-    /// Path of the source file at compile time; `null` without a PDB that has the line, and if the threads are at several lines.
+    /// Path of the source file at compile time; `null` without a PDB that has the line, and if the threads are at different lines.
     pub file: Option<Name>,
     /// Line in that file, from 1.
     pub line: Option<u32>,

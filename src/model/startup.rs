@@ -5,9 +5,9 @@ use crate::base::named_enum;
 named_enum! {
     /// Sources of the arguments and the environment of a process.
     pub enum StartupSource {
-        /// The initial stack, where Linux puts them: as at the start of the program.
+        /// The initial stack, on which Linux stores them at the start of the program.
         InitialStack = "initial-stack",
-        /// The process parameters that Windows keeps.
+        /// The process parameters, which Windows keeps.
         ProcessParameters = "process-parameters",
     }
 }
@@ -28,8 +28,7 @@ named_enum! {
 pub struct EnvReport {
     /// Source of the arguments and the environment; `null` if they are not in the dump.
     pub source: Option<StartupSource>,
-    /// The arguments, starting with the name of the program; `null` on Windows, where the program splits the command
-    /// line itself.
+    /// The arguments, starting with the name of the program; `null` on Windows, where the program itself splits the command line.
     pub arguments: Option<Vec<String>>,
     /// The command line; on Linux, the arguments quoted for a shell.
     pub command_line: Option<String>,
@@ -49,7 +48,7 @@ pub struct VariableModel {
     pub value: String,
 }
 
-/// A setting of the runtime made by the program or its environment.
+/// A setting of the runtime by the program or its environment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SettingModel {

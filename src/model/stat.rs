@@ -56,7 +56,7 @@ pub struct StatReport {
     pub coverage: CoverageModel,
     /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// Set if the heap was carved.
+    /// How the heap was carved; absent if it was not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub carved: Option<super::CarvedModel>,
 }
@@ -65,7 +65,7 @@ pub struct StatReport {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TypeStat {
-    /// Name of the type; `Module!0x02000123` without metadata, the method table address if unknown.
+    /// Name of the type. `Module!0x02000123` without metadata; the method table address if the type is unknown.
     #[serde(rename = "type")]
     pub type_name: Name,
     /// Method table.
@@ -76,7 +76,7 @@ pub struct TypeStat {
     pub count: u64,
     /// Size of the objects in bytes as counted by SOS and ClrMD: header included, not rounded up.
     pub bytes: u64,
-    /// Share of the bytes of all objects of the heap, selected or not, 0 to 1.
+    /// Share of the bytes of all objects of the heap, selected or not; 0 to 1.
     pub share: f64,
 }
 
@@ -94,9 +94,9 @@ pub struct GroupStat {
     pub count: u64,
     /// Size of the objects in bytes.
     pub bytes: u64,
-    /// Share of the bytes of all objects of the heap, selected or not, 0 to 1.
+    /// Share of the bytes of all objects of the heap, selected or not; 0 to 1.
     pub share: f64,
-    /// Number of free blocks; 0 if grouped by assembly or namespace, which free blocks do not have.
+    /// Number of free blocks; 0 if grouped by assembly or namespace, since a free block does not have these.
     pub free_count: u64,
     /// Size of the free blocks in bytes.
     pub free_bytes: u64,
@@ -108,7 +108,8 @@ pub struct GroupStat {
 pub struct StatTotals {
     /// Number of objects.
     pub count: u64,
-    /// Size of the objects in bytes as counted by SOS and ClrMD. `coverage.walked_bytes` covers the same objects and the free blocks, rounded up.
+    /// Size of the objects in bytes as counted by SOS and ClrMD. `coverage.walked_bytes` also includes the free blocks, and has rounded
+    /// sizes.
     pub bytes: u64,
     /// Number of free blocks.
     pub free_count: u64,

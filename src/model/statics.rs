@@ -25,11 +25,11 @@ pub struct StaticsReport {
     pub types: u64,
     /// Number of initialized static fields.
     pub initialized: u64,
-    /// Number of static fields of uninitialized types, or never accessed by a thread.
+    /// Number of static fields without a value: of types that are not initialized, or thread statics that the thread never accessed.
     pub not_initialized: u64,
     /// Number of fields with unknown location.
     pub unknown: u64,
-    /// The fields, by module and type; thread statics once per thread.
+    /// The fields, by module and type. A thread static is listed once for each thread.
     pub statics: Vec<StaticModel>,
     /// Number of fields listed with `--top`, if there are more.
     pub shown: Option<u64>,
@@ -43,12 +43,12 @@ pub struct StaticModel {
     pub method_table: Addr,
     /// Module of the type.
     pub module: Option<String>,
-    /// Storage; never `instance`, and `rva` only with `--all`.
+    /// Storage: never `instance`, and `rva` only with `--all`.
     pub storage: Storage,
     /// Thread of a thread static.
     pub thread: Option<StaticThread>,
-    /// With `--retained`: retained size of the object that the field refers to, or of all objects that a structure refers to; `null` for other
-    /// values.
+    /// With `--retained`: retained size of the object that the field refers to, or of all objects that its structure refers to. `null` for
+    /// other values.
     pub retained: Option<u64>,
     /// Name, type, address and value.
     #[serde(flatten)]

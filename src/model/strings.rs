@@ -29,9 +29,9 @@ pub struct StringsReport {
     pub coverage: CoverageModel,
     /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// Number of rows, listed or not.
+    /// Number of selected values, listed or not.
     pub rows: u64,
-    /// Fewest occurrences of a value that has a row.
+    /// Smallest number of occurrences of a selected value.
     pub min_count: u64,
 }
 
@@ -69,6 +69,6 @@ pub struct StringTotals {
     pub duplicate_groups: u64,
     /// Size in bytes of all but one string of each such value.
     pub wasted_bytes: u64,
-    /// Number of strings that are only partly in the dump; they are included only in `strings` and `bytes`.
+    /// Number of strings that are only partly in the dump. Of the totals, only `strings` and `bytes` include them.
     pub unreadable: u64,
 }

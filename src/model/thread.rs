@@ -8,9 +8,9 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// GC mode of a thread.
     pub enum GcMode {
-        /// The thread runs managed code: the GC must wait until it reaches a safepoint.
+        /// The thread runs managed code. The GC must wait until the thread reaches a safepoint.
         Cooperative = "cooperative",
-        /// The thread does not access the heap: the GC need not wait.
+        /// The thread does not access the heap. The GC need not wait for it.
         Preemptive = "preemptive",
     }
 }
@@ -26,18 +26,18 @@ pub struct ThreadsReport {
     /// With `--top`: number of managed threads that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_listed: Option<u64>,
-    /// Whether the threads are in the order of what they have allocated.
+    /// Whether the threads are sorted by allocated bytes.
     #[serde(skip)]
     pub by_allocated: bool,
     /// OS id of the crashed thread, if it is not a managed thread.
     pub crashed_unmanaged: Option<u32>,
     /// Location of the crash; `null` without a crash.
     pub fault: Option<FaultModel>,
-    /// The suspension of all threads that was in progress; `null` without one.
+    /// The suspension of all threads, if one was in progress.
     pub suspension: Option<SuspensionModel>,
 }
 
-/// A suspension of all threads that was in progress, for a collection that had not begun or for another purpose of the runtime.
+/// A suspension of all threads that was in progress. No collection had begun; the purpose need not be a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct SuspensionModel {
@@ -48,7 +48,7 @@ pub struct SuspensionModel {
     /// Number of the last collection before the suspension; `null` before the first one, and if the records of the GC
     /// were not found.
     pub after_collection: Option<u64>,
-    /// The threads that had not stopped: they ran managed code, or native code in cooperative mode.
+    /// The threads that had not stopped. They ran managed code, or native code in cooperative mode.
     pub waits_for: Vec<SuspendedThread>,
 }
 
@@ -89,7 +89,7 @@ impl SuspensionModel {
 }
 
 impl ThreadModel {
-    /// Bytes that it has allocated in all heaps; `None` if neither count is known.
+    /// Bytes that the thread has allocated in SOH, LOH and POH; `None` if neither count is known.
     pub fn allocated(&self) -> Option<u64> {
         let counts = [self.allocated_bytes, self.allocated_bytes_uoh];
         counts.iter().any(Option::is_some).then(|| counts.into_iter().flatten().fold(0, u64::saturating_add))
@@ -116,29 +116,29 @@ pub struct ThreadModel {
     pub gc_mode: Option<GcMode>,
     /// Whether the thread crashed.
     pub crashed: bool,
-    /// Whether it is the finalizer thread.
+    /// Whether the thread is the finalizer thread.
     pub finalizer: bool,
     /// Next free byte of the thread's allocation context.
     pub alloc_pointer: Option<Addr>,
     /// End of the thread's allocation context.
     pub alloc_limit: Option<Addr>,
-    /// Bytes that it has allocated in the SOH so far, without those that are left up to `alloc_limit`; `null` if the runtime does not
+    /// Bytes that the thread has allocated in the SOH so far, without the unused bytes up to `alloc_limit`; `null` if the runtime does not
     /// publish them.
     pub allocated_bytes: Option<u64>,
-    /// Bytes that it has allocated in LOH and POH so far; `null` if the runtime does not publish them.
+    /// Bytes that the thread has allocated in LOH and POH so far; `null` if the runtime does not publish them.
     pub allocated_bytes_uoh: Option<u64>,
-    /// Server GC: index of the heap that the GC prefers for it, that of the processor it ran on; `null` if it has allocated nothing, or if the
-    /// GC's layout is not known.
+    /// Server GC: index of the heap that the GC prefers for the thread, according to the processor on which the thread ran. `null` if the
+    /// thread has not allocated, or if the GC's layout is unknown.
     pub home_heap: Option<u64>,
     /// The managed `Thread` object.
     pub object: Option<Addr>,
-    /// Exception in flight, or the last one thrown if its `current` is false.
+    /// Exception in flight, or the last one that was thrown; its `current` distinguishes the two.
     pub exception: Option<Arc<ExceptionModel>>,
-    /// Wait of the thread; `null` if it is not blocked, or without `--waits`.
+    /// The wait that blocks the thread; `null` if it is not blocked, or without `--waits`.
     pub waits_for: Option<Box<ThreadWait>>,
-    /// Number of monitors that the thread holds, each once however often it was entered: thin locks and sync blocks, as in `locks`. `null` if
-    /// monitors cannot be determined, or without `--waits`.
+    /// Number of monitors that the thread holds (thin locks and sync blocks), however often each was entered. `null` if they cannot be
+    /// determined, or without `--waits`.
     pub locks_held: Option<u64>,
-    /// Nested exceptions in flight below the current one: each was being handled when the next was thrown.
+    /// Nested exceptions in flight, innermost first, without the current one. Each was thrown while the next in the list was being handled.
     pub nested_exceptions: Vec<Addr>,
 }

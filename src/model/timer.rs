@@ -5,7 +5,7 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// Kinds of timers.
     pub enum TimerKind {
-        /// `System.Threading.Timer`, or a timer built on it.
+        /// `System.Threading.Timer`, or a timer class that uses it.
         Timer = "timer",
         /// `Task.Delay`.
         Delay = "delay",
@@ -24,15 +24,15 @@ pub struct TimersReport {
     pub active: u64,
     /// Number of these timers that are late.
     pub late: u64,
-    /// Number of active timers in queues that wait for a thread of the thread pool: none of them is called until a thread is free.
+    /// Number of active timers in queues that wait for a thread of the thread pool. Their callbacks do not run until a thread is free.
     pub held_up: u64,
-    /// The latest `Environment.TickCount64` at which a timer was started: the dump was written then, or later.
+    /// The latest `Environment.TickCount64` at which a timer was started. The dump was written at that time or later.
     pub latest_tick_ms: Option<u64>,
     /// That tick in UTC, by `clock`.
     pub latest_utc: Option<String>,
     /// Clock that converts ticks to times; `null` if the process created no timer, or if it cannot be determined.
     pub clock: Option<TimerClock>,
-    /// The timers, by due time. Timers that are in no queue come last: never started, or disposed.
+    /// The timers, by due time. Timers that were never started or are disposed come last.
     pub timers: Vec<TimerModel>,
     /// With `--top`: number of timers that are not listed, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,8 +43,8 @@ pub struct TimersReport {
     pub cancellations: Vec<CancellationModel>,
 }
 
-/// The tick and the time at which the process created its first timer: `TimerQueue.s_tickCountToTimeMap`, which the library keeps for debuggers. If
-/// the clock was set since, times are off by the difference.
+/// The tick and the time at which the process created its first timer (`TimerQueue.s_tickCountToTimeMap`). If the clock was changed later,
+/// all computed times differ by that change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TimerClock {
@@ -60,20 +60,19 @@ pub struct TimerClock {
 pub struct TimerModel {
     /// The `TimerQueueTimer`.
     pub object: Addr,
-    /// Due time, in milliseconds of `Environment.TickCount64`; `null` if the timer is in no queue.
+    /// Due time, in milliseconds of `Environment.TickCount64`; `null` if the timer is not in a queue.
     pub due_ms: Option<u64>,
-    /// Due time in UTC, ISO 8601, by the report's `clock`; `null` without one.
+    /// Due time in UTC, ISO 8601, computed with the report's `clock`; `null` without a clock.
     pub due_utc: Option<String>,
-    /// Milliseconds from `latest_tick_ms` to the due time; negative if it was due before. The remaining time was not
-    /// longer.
+    /// Milliseconds from `latest_tick_ms` to the due time; negative if the due time is earlier. The remaining time was at most this long.
     pub due_in_ms: Option<i64>,
-    /// Milliseconds that the timer was last set to; `null` if it was never started, or was stopped.
+    /// Milliseconds to which the timer was last set; `null` if it was never started, or was stopped.
     pub set_ms: Option<u64>,
     /// Milliseconds between two calls; `null` if the timer fires once.
     pub period_ms: Option<u64>,
     /// Kind.
     pub kind: TimerKind,
-    /// The method that is called, or the method that waits, as the compiler named it.
+    /// The method that the timer calls, or the method that waits for the timer, as the compiler named it.
     pub callback: Option<Name>,
     /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
     pub display: Option<Name>,
@@ -85,8 +84,8 @@ pub struct TimerModel {
     pub canceled: Option<bool>,
     /// Number of callbacks running now.
     pub running: Option<u32>,
-    /// Whether it was due and is not called: its queue waits for a thread of the thread pool, or another timer was started a tenth of a second
-    /// after that time, or later. `false` may mean that the dump does not show it.
+    /// Whether the timer is overdue. Either its queue waits for a thread of the thread pool, or another timer was started at least 0.1
+    /// seconds after the due time. `false` is not a proof that the timer is on time.
     pub late: bool,
 }
 
@@ -96,11 +95,11 @@ pub struct TimerModel {
 pub struct RegisteredWait {
     /// The `RegisteredWaitHandle`.
     pub object: Addr,
-    /// The handle that it waits for.
+    /// The wait handle.
     pub handle: Option<Addr>,
     /// Timeout in milliseconds; `null` if absent.
     pub timeout_ms: Option<u64>,
-    /// Whether the wait continues after a call.
+    /// Whether the wait continues after a call of the method.
     pub repeating: Option<bool>,
     /// The method that is called, as the compiler named it.
     pub callback: Option<Name>,

@@ -11,7 +11,7 @@ named_enum! {
         Certain = "certain",
         /// The best explanation, without evidence against it.
         Likely = "likely",
-        /// One of several explanations. It is not counted, and listed only on request.
+        /// One of several explanations. Such a match is not counted, and listed only on request.
         Doubtful = "doubtful",
     }
 }
@@ -22,7 +22,7 @@ named_enum! {
 pub struct TrackReport {
     /// Sums of all objects.
     pub totals: TrackSums,
-    /// Matches by certainty; doubtful ones are included only here.
+    /// Matches by certainty. Doubtful matches are included only in this list.
     pub certainty: Vec<CertaintySum>,
     /// Objects by type, most bytes before or after first; `null` with `--objects` and `--ranges`.
     pub types: Option<Vec<TrackType>>,
@@ -30,16 +30,16 @@ pub struct TrackReport {
     pub generations: Option<Vec<GenerationFlow>>,
     /// With `--objects`: the matches, in the order of the first dump.
     pub matches: Option<Vec<TrackMatch>>,
-    /// With `--ranges`: survivors that moved, as runs of adjacent objects that moved by the same distance, in the order of the
-    /// first dump (`ICorProfilerCallback4::MovedReferences2`).
+    /// With `--ranges`: runs of adjacent survivors that moved by the same distance, in the order of the first dump
+    /// (`ICorProfilerCallback4::MovedReferences2`).
     pub moved: Option<Vec<MovedRange>>,
-    /// With `--ranges`: survivors that stayed, as runs of adjacent objects (`ICorProfilerCallback4::SurvivingReferences2`).
+    /// With `--ranges`: runs of adjacent survivors that did not move (`ICorProfilerCallback4::SurvivingReferences2`).
     pub surviving: Option<Vec<SurvivingRange>>,
     /// Number of types listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
 }
 
-/// Fate of objects. Survivors are the certain and the likely matches.
+/// Numbers of objects that survived, died or are new. Survivors are the certain and the likely matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct TrackSums {
@@ -53,13 +53,13 @@ pub struct TrackSums {
     pub moved: Sum,
     /// Survivors in an older generation.
     pub promoted: Sum,
-    /// Objects of the first dump that have certainly died: no object of the last dump can be the same.
+    /// Objects of the first dump that have certainly died, because no object of the last dump can be the same.
     pub died: Sum,
-    /// Objects of the last dump that are certainly new: no object of the first dump can be the same.
+    /// Objects of the last dump that are certainly new, because no object of the first dump can be the same.
     pub born: Sum,
-    /// Objects of the first dump that died or are one of several similar survivors; which of them cannot be determined.
+    /// Objects of the first dump that either died or survived as one of several similar objects.
     pub unknown_before: Sum,
-    /// Objects of the last dump that are new or one of several similar survivors.
+    /// Objects of the last dump that are either new or one of several similar survivors.
     pub unknown_after: Sum,
 }
 
@@ -83,7 +83,7 @@ pub struct TrackType {
     pub type_name: Name,
     /// Method table, the same in both dumps.
     pub method_table: Addr,
-    /// Fate of the objects.
+    /// Numbers of the type's objects.
     #[serde(flatten)]
     pub sums: TrackSums,
 }

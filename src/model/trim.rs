@@ -12,7 +12,7 @@ pub struct TrimReport {
     pub bytes: u64,
     /// Size of the decompressed copy in bytes.
     pub kept_bytes: u64,
-    /// Size of the written file in bytes; smaller than the copy if compressed.
+    /// Size of the written file in bytes; smaller than the copy if the file is compressed.
     pub file_bytes: u64,
     /// Number of memory ranges in the copy.
     pub ranges: u64,
@@ -52,7 +52,7 @@ pub struct TrimPart {
     pub kept_bytes: u64,
 }
 
-/// Data overwritten or dropped by `--redact`.
+/// Data that `--redact` overwrote or dropped.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct RedactionModel {

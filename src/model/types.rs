@@ -71,7 +71,7 @@ pub struct TypeLayout {
     pub name: Name,
     /// Method table.
     pub method_table: Addr,
-    /// Canonical method table, with which the type shares code; for most types, the type's own.
+    /// Canonical method table, with which the type shares code. For most types it is the same as `method_table`.
     pub canonical: Option<Addr>,
     /// Address of the `EEClass`.
     pub class: Option<Addr>,
@@ -105,11 +105,11 @@ pub struct TypeLayout {
     pub contains_pointers: bool,
     /// Instance fields, inherited ones first; `null` if they cannot be read.
     pub fields: Option<Vec<LayoutField>>,
-    /// Static fields that the type declares; thread statics once per managed thread.
+    /// Static fields that the type declares. A thread static is listed once for each managed thread.
     pub statics: Vec<StaticModel>,
     /// Methods that the type declares, by slot; `null` without `--methods`, and if they cannot be listed.
     pub methods: Option<Vec<MethodModel>>,
-    /// Offsets of the references in an object, in bytes from its start, including those in nested structures.
+    /// Offsets of the references in an object, in bytes from its start. References in nested structures are included.
     pub references: Vec<u64>,
 }
 
@@ -131,7 +131,7 @@ named_enum! {
 pub struct MethodModel {
     /// Address of the `MethodDesc`.
     pub method_desc: Addr,
-    /// Slot number; a slot of the vtable if it is less than the number of virtual methods.
+    /// Slot number. The slot is in the vtable if the number is less than the number of virtual methods.
     pub slot: u16,
     /// Token in hex; `null` if unknown.
     pub token: Option<Token>,

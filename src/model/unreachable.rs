@@ -8,13 +8,13 @@ use crate::base::{Addr, Name, named_enum};
 named_enum! {
     /// Classes of garbage.
     pub enum GarbageClass {
-        /// Will be freed by the next collection of its generation.
+        /// Freed by the next collection of its generation.
         Unreachable = "unreachable",
         /// Referenced only by a weak handle.
         WeakOnly = "weak-only",
-        /// Waiting for finalization, or referenced only by such objects: survives one more collection.
+        /// Has a finalizer that has yet to run, or is referenced only by such objects. It survives one more collection.
         FinalizerOnly = "finalizer-only",
-        /// Young, and referenced by unreachable objects of an older generation: survives until those are collected.
+        /// Young, and referenced by unreachable objects of an older generation. It survives until these are collected.
         DeadOlder = "dead-older",
     }
 }
@@ -35,8 +35,8 @@ pub struct UnreachableReport {
     pub objects: Option<Vec<GarbageObject>>,
     /// Number of rows listed, if cut by `--top`; `null` if complete.
     pub shown: Option<u64>,
-    /// Coverage of each kind of root. If one is incomplete, some of the listed objects may be reachable; if one is
-    /// conservative, more objects may be unreachable.
+    /// Coverage of each kind of root. With incomplete coverage, some listed objects may be reachable; with conservative coverage, more
+    /// objects may be unreachable.
     pub coverage: Vec<RootCoverageModel>,
     /// Stack and register values that are treated as roots.
     pub stacks: Stacks,

@@ -19,9 +19,9 @@ named_enum! {
         Nint = "nint",
         /// `value` is the enum member name, `A | B` for flags, or the number as text.
         Enum = "enum",
-        /// `value` is the text, `object` the address of the string.
+        /// `value` is the text, and `object` the address of the string.
         String = "string",
-        /// `object` is the address of the referenced object, `object_type` its type.
+        /// `object` is the address of the referenced object, and `object_type` its type.
         Object = "object",
         /// A null reference, or a `Nullable` without value.
         Null = "null",
@@ -51,7 +51,7 @@ named_enum! {
         Absent = "absent",
         /// The memory does not contain a valid value of the type.
         Invalid = "invalid",
-        /// The class is uninitialized and the field still zero, or not yet allocated for the thread.
+        /// A static field without a value: its class is not initialized, or it is not yet allocated for the thread.
         NotInitialized = "not-initialized",
     }
 }
@@ -88,19 +88,19 @@ pub struct FieldValue {
 }
 
 impl FieldValue {
-    /// The value as JSON, without name, type and kind: a number, a text, `true` or `false`, the address of an object (`0x0` for a null reference), an object with the fields of a
-    /// structure; `null` if it is not known, and for a `Nullable` without value.
+    /// The value as JSON, without name, type and kind. A reference is an address (`0x0` if null), and a structure is an object with its
+    /// fields. An unknown value and a `Nullable` without value are `null`.
     pub fn to_json(&self) -> serde_json::Value {
         match self.kind {
             ValueKind::Object => serde_json::json!(self.object),
-            // A reference has no fields and no value either.
+            // A null reference, unlike a `Nullable` without value, is an address.
             ValueKind::Null if !self.type_name.starts_with("System.Nullable<") => serde_json::json!(Addr::NULL),
             ValueKind::Struct => self.fields.iter().map(|f| (f.name.clone(), f.to_json())).collect::<serde_json::Map<_, _>>().into(),
             _ => self.value.clone(),
         }
     }
 
-    /// The text of a value without the quotes that people see: of a string, itself.
+    /// The text of the value; for strings and characters, without the quotes of `text`.
     pub fn unquoted(&self) -> &str {
         match (self.kind, &self.value) {
             (ValueKind::String | ValueKind::Char, serde_json::Value::String(text)) => text,

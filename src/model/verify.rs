@@ -14,7 +14,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// Kinds of findings, explained in docs/findings.md.
+    /// Kinds of findings. docs/findings.md explains them.
     pub enum FindingId {
         /// An object has no valid method table.
         ObjectBadMethodTable = "object-bad-method-table",
@@ -91,7 +91,7 @@ pub struct VerifyReport {
     pub findings: Vec<FindingModel>,
     /// Number of all findings by kind.
     pub summary: Vec<FindingCount>,
-    /// Totals of all findings, and of what was checked.
+    /// Numbers of findings and of checked objects.
     pub totals: VerifyTotals,
     /// Checks that were not made, or only partially, with reasons.
     pub unavailable: Vec<UnavailableCheck>,
@@ -116,7 +116,7 @@ pub struct FindingModel {
     pub type_name: Option<Name>,
     /// The invalid value, or the second of two contradictory ones.
     pub related: Option<Addr>,
-    /// Number of other references and entries that point into the same corruption and are not listed separately.
+    /// Number of other references and entries that point into the same corruption. They are not listed separately.
     pub also: u64,
     /// Description.
     pub message: String,
@@ -144,7 +144,7 @@ pub struct VerifyTotals {
     pub suspicious: u64,
     /// Objects checked, free space excluded.
     pub objects: u64,
-    /// Objects found dead but not yet swept by a background collection; their references were not checked.
+    /// Dead objects that a background collection has not yet swept. Their references were not checked.
     pub dead_objects: u64,
     /// Non-null references checked.
     pub references: u64,

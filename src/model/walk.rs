@@ -34,9 +34,9 @@ pub struct WalkModel {
     pub context_bytes: u64,
     /// Bytes of objects that were being allocated: memory reserved and cleared, method table not yet written.
     pub in_allocation_bytes: u64,
-    /// Corrupt bytes skipped up to the next plausible object.
+    /// Corrupt bytes that were skipped up to the next plausible object.
     pub skipped_bytes: u64,
-    /// Bytes not walked because they are not in the dump or a collection was moving them.
+    /// Bytes that were not walked because they are not in the dump or a collection was moving them.
     pub absent_bytes: u64,
     /// Address where the walk ended early.
     pub stopped_at: Option<Addr>,
@@ -78,6 +78,6 @@ pub struct CoverageModel {
     pub skipped_bytes: u64,
     /// Bytes not in the dump, or being moved by a collection.
     pub absent_bytes: u64,
-    /// Share of the object bytes that was walked, 0 to 1.
+    /// Share of the object bytes that were walked, 0 to 1.
     pub share: f64,
 }

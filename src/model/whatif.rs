@@ -18,16 +18,16 @@ pub struct WhatifReport {
     pub survivors: ObjectsByType,
     /// Objects that are reachable now but would be unreachable.
     pub freed: ObjectsByType,
-    /// Freed objects that survive one more collection because of finalizers that would then be ready to run.
+    /// Freed objects that survive one more collection, because finalizers would be ready to run.
     pub resurrected: Sum,
-    /// Cycles and bridged objects in `survivors` and `freed`: strongly connected components of several objects, or with
-    /// a target of a cross-reference handle; most bytes first.
+    /// Strongly connected components in `survivors` and `freed` with several objects or with a target of a cross-reference handle, most
+    /// bytes first.
     pub components: Vec<WhatifComponent>,
-    /// Weak handles whose object is unreachable now or would be. Others are unaffected.
+    /// Weak handles whose object is unreachable now or would be. Other weak handles are unaffected.
     pub weak_handles: Vec<WhatifWeak>,
     /// Number of weak handles with an object.
     pub weak_total: u64,
-    /// Number of weak handles that a full collection would then clear.
+    /// Number of weak handles that a full collection would clear with the assumed roots.
     pub weak_cleared: u64,
     /// Coverage of each kind of root.
     pub coverage: Vec<RootCoverageModel>,
@@ -69,7 +69,6 @@ pub struct WhatifWeak {
     pub type_name: Option<Name>,
     /// Whether the object is reachable now.
     pub reached_now: bool,
-    /// Whether a full collection would not clear the handle. A `weak-long` handle also survives while its object is kept for
-    /// finalization.
+    /// Whether the handle would survive a full collection. A `weak-long` handle also survives while its object is kept for finalization.
     pub survives: bool,
 }

@@ -15,7 +15,7 @@ named_enum! {
         Free = "free",
         /// An allocation context.
         AllocationContext = "allocation-context",
-        /// A gap between the objects of a segment: corrupt, an object that was being allocated, or not in the dump.
+        /// A gap between the objects of a segment: corrupt memory, an object that was being allocated, or memory that is not in the dump.
         Gap = "gap",
         /// Unused memory after the last object of a segment.
         SegmentUnused = "segment-unused",
@@ -58,7 +58,7 @@ named_enum! {
     }
 }
 
-/// `where`: what is at an address.
+/// `where`: the contents of an address.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct WhereReport {
@@ -66,7 +66,7 @@ pub struct WhereReport {
     pub address: Addr,
     /// Kind of thing at the address.
     pub kind: PlaceKind,
-    /// Description of it.
+    /// Description of the thing at the address.
     pub text: String,
     /// Whether the byte at the address is in the dump.
     pub captured: bool,
@@ -96,9 +96,10 @@ pub struct WhereReport {
     pub module: Option<Addr>,
     /// For a method table: the `EEClass` of the type.
     pub class: Option<Addr>,
-    /// Section of the module. For ELF modules, whose section names are not loaded, the permissions of the segment, such as `rw-`, or `bss`.
+    /// Section of the module. For ELF modules, whose section names are not in memory: the permissions of the segment, such as `rw-`, or
+    /// `bss`.
     pub section: Option<String>,
-    /// The module's last export at or below the address; from the same section, if there is one.
+    /// The module's last export at or below the address, if there is one in the same section.
     pub symbol: Option<String>,
     /// Offset of the address from that export, in bytes.
     pub symbol_offset: Option<u64>,

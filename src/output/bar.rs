@@ -5,7 +5,7 @@ use crate::base::share;
 /// Widths of a bar in columns; 0 for no bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
-    /// Minimum width, for which columns are dropped; 0 if the bar is omitted if it does not fit.
+    /// Minimum width: other columns are dropped to make room for it. 0 if the bar itself is dropped when it does not fit.
     pub least: u16,
     /// Maximum width.
     pub most: u16,

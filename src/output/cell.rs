@@ -32,7 +32,7 @@ pub enum Cell<'a> {
     None,
 }
 
-/// A signed percentage with thousands separators: `+100,100.0 %`.
+/// Adds thousands separators to a signed percentage: `+100,100.0 %`.
 fn grouped(percent: &str) -> String {
     let (sign, digits) = percent.split_at_checked(1).unwrap_or(("", percent));
     let (whole, part) = digits.split_once('.').unwrap_or((digits, "0"));

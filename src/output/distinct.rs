@@ -136,7 +136,7 @@ fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
     // Reserves room for two ellipses.
     let mut left = columns.saturating_sub(width(own)).saturating_sub(2);
     let (mut from, mut to) = (before.len(), 0usize);
-    // Adds characters before and after it alternately.
+    // Adds characters before and after the distinct part alternately.
     let (mut backwards, mut forwards) = (before.chars().rev(), after.chars());
     let (mut back, mut forth) = (true, true);
     while back || forth {
@@ -153,7 +153,7 @@ fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
                 true
             });
     }
-    // Half a number would look like a different number.
+    // A number is not cut, because a part of it would look like a different number.
     let behind = text.len().saturating_sub(after.len());
     from = halved(text, from).map_or(from, |(_, end)| end.min(start));
     let until = behind.saturating_add(to);

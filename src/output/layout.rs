@@ -127,13 +127,13 @@ impl Layout {
 
     /// Fits the columns to the screen.
     fn fit(&mut self) {
-        /// Width that text gets beyond the minimum of names before bars are shown.
+        /// Number of screen columns that text gets beyond its minimum width before bars get any.
         const BEFORE_BARS: usize = 20;
         let (screen, room, all) = (self.screen, self.room(), &mut self.placed);
         let least_bar = |p: &Placed| Placed::bar(p.column.bar.least, screen);
         let mut hidden = Vec::new();
         while sum(all, |p| p.least().saturating_add(least_bar(p))) > room && all.len() > 1 {
-            // Drops the last of equals.
+            // Drops the last column among those with equal priority.
             let leaves = all.iter().enumerate().min_by_key(|(i, p)| (!p.empty, p.column.keep, usize::MAX.saturating_sub(*i)));
             let Some((leaves, _)) = leaves else { break };
             hidden.push(all.remove(leaves));

@@ -74,7 +74,7 @@ impl std::fmt::Debug for Target<'_> {
 pub(crate) struct Reasons(Vec<String>);
 
 impl Reasons {
-    /// Returns `line` without a reason that an earlier line has.
+    /// Returns `line`. If it ends with the reason of an earlier line, `as above` replaces the reason.
     pub(crate) fn once(&mut self, line: String) -> String {
         /// Minimum length in bytes of a reason that is removed.
         const SHORTEST: usize = 40;
@@ -126,7 +126,7 @@ fn finish<R: Report>(out: &mut Out<'_>, answer: &Answer<R>, format: Format) -> i
     format.writer().end(out, &Printed { head: out.head, answer })
 }
 
-/// A section with these columns only, if it is a table that has one of them.
+/// Restricts a table to these columns. Other sections, and tables without any of these columns, are unchanged.
 fn only<'r>(section: Section<'r>, names: &[String]) -> Section<'r> {
     match section {
         Section::Table(mut table) => {

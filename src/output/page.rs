@@ -39,7 +39,7 @@ pub struct Paging {
     filtered: bool,
 }
 
-/// The key of a row. Rows without a key come last.
+/// The sort key of a row. Rows without a key come last.
 #[derive(Clone, Debug, PartialEq)]
 enum Key {
     /// Larger numbers first.
@@ -121,8 +121,8 @@ impl Paging {
         Paging { sort, skip, top, ..Paging::default() }
     }
 
-    /// Sorts a list and keeps the rows of the page. `total` is the number of all rows; the list includes the rows before the page. Returns
-    /// how many rows are listed, unless all are.
+    /// Filters and sorts a list, and keeps the rows of the page. `rows` contains at least the rows up to the end of the page; `total` is the number
+    /// of all rows. Returns the number of listed rows, or `None` if all are listed.
     pub fn list<T: serde::Serialize>(&mut self, list: &str, rows: &mut Vec<T>, total: u64, columns: &Columns<'_, T>) -> Option<u64> {
         let all = total.max(len64(rows.len()));
         self.note_columns(columns);
@@ -148,7 +148,7 @@ impl Paging {
         Some(all.saturating_sub(listed))
     }
 
-    /// Sorts a list whose rows are all listed regardless of `top`.
+    /// Like [`Paging::whole_list`], but lists all rows regardless of `top`.
     pub fn all_of<T: serde::Serialize>(&mut self, list: &str, rows: &mut Vec<T>, columns: &Columns<'_, T>) {
         let top = std::mem::take(&mut self.top);
         self.whole_list(list, rows, columns);
@@ -170,7 +170,8 @@ impl Paging {
         add_names(&columns.list(), &mut self.columns);
     }
 
-    /// Keeps the rows that satisfy the condition. A list that is missing one of its columns is unchanged.
+    /// Keeps the rows that satisfy the condition. Without a condition, or if the list does not have one of its columns, leaves the list unchanged and
+    /// returns false.
     fn filter<T: serde::Serialize>(&mut self, rows: &mut Vec<T>, columns: &Columns<'_, T>) -> bool {
         let Some(condition) = &self.filter else { return false };
         let named: Option<Vec<(String, usize)>> =
@@ -185,7 +186,7 @@ impl Paging {
         true
     }
 
-    /// Returns the pages: none if no rows are skipped.
+    /// Returns the pages of lists whose rows were filtered or skipped, or were cut with `tells_cuts`.
     ///
     /// # Errors
     /// A message about a column that no list has.
@@ -217,7 +218,7 @@ const LISTS: &[(&str, &str)] = &[
     ("moved", "moved ranges"),
     ("outgoing", "outgoing references"),
     ("statics", "static fields"),
-    ("survivors", "types of survivors"),
+    ("survivors", "types of surviving objects"),
     ("surviving", "ranges that stayed"),
     ("tree", "trees"),
     ("unexplained", "unexplained ranges"),
@@ -228,6 +229,7 @@ pub(super) fn words(page: &PageModel) -> String {
     let PageModel { list, skipped, listed, total } = page;
     let last = skipped.saturating_add(*listed);
     let named = LISTS.iter().find(|(name, _)| name == list).map_or(list.as_str(), |(_, words)| words);
+    let named = if *total == 1 { named.strip_suffix('s').unwrap_or(named) } else { named };
     let of = format!("of {} {named}", count(*total));
     match listed {
         0 if *total == 0 => format!("no {named}"),

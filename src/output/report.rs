@@ -23,7 +23,7 @@ pub trait Report: Serialize {
         None
     }
 
-    /// Returns the stacks of the answer, each once with its number of threads; frames from the outermost.
+    /// Returns the distinct stacks of the answer, outermost frame first, each with its number of threads.
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
         None
     }
@@ -36,29 +36,29 @@ pub trait Report: Serialize {
 
 /// A section of an answer.
 pub enum Section<'r> {
-    /// A line of text (table format only).
+    /// A line of text (tables, HTML and Markdown).
     Line(Cow<'r, str>),
-    /// The title of the following sections (table format only).
+    /// The title of the following sections (tables, HTML and Markdown).
     Title(Cow<'r, str>),
-    /// A line that must not be overlooked (table format only).
+    /// A line that must not be overlooked (tables, HTML and Markdown).
     Alarm(Cow<'r, str>),
-    /// A finding, and the command line that shows more about it (tables and pages).
+    /// A finding, and the command line that shows more about it (tables, HTML and Markdown).
     Finding(Finding<'r>),
     /// The topic of a page, in a sentence, and its chapters. The sections after it are kept short.
     Contents(String, Vec<Chapter>),
-    /// The overview of a page: figures, each with the chapter that has details (pages only).
+    /// The overview of a page: figures, each with the chapter that has details (HTML only).
     Tiles(Vec<Tile>),
     /// The start of a chapter.
     Chapter(Chapter),
-    /// A chart (pages only).
+    /// A chart (HTML only).
     Picture(Picture<'r>),
     /// Several lines.
     Lines(Box<dyn Iterator<Item = String> + 'r>),
     /// An empty line.
     Gap,
-    /// Meaning of the cells of a map (table format only).
+    /// Meaning of the cells of a map (tables and HTML).
     Legend(Vec<MapCell>),
-    /// Names and values (table format only).
+    /// Names and values (tables, HTML and Markdown).
     Facts(Vec<(&'static str, String)>),
     /// A table.
     Table(Table<'r>),
@@ -158,8 +158,8 @@ impl<'r> Sections<'r> {
         self.list.push(Item::One(section));
     }
 
-    /// Adds the sections that `describe` adds when they are printed. For rows that have several sections each: all of them together would
-    /// take more memory than the answer.
+    /// Adds sections that `describe` creates when they are printed. Answers with several sections per row use this, because all sections together
+    /// would take more memory than the answer.
     pub fn part(&mut self, describe: impl FnOnce(&mut Sections<'r>) + 'r) {
         self.list.push(Item::Part(Box::new(describe)));
     }
@@ -169,14 +169,15 @@ impl<'r> Sections<'r> {
         self.push(Section::Line(text.into()));
     }
 
-    /// Adds a line that `what` was not found, qualified if the answer is incomplete.
+    /// Adds the line `what`, which states that nothing was found. It is qualified if the answer is incomplete.
     pub fn none(&mut self, what: &str) {
         self.line(format!("{what}{}.", self.within()));
     }
 
-    /// Returns the qualification of a statement that something is missing: it may be true only of the contents of the dump.
+    /// Returns a suffix for the statement that something does not exist. If the answer is incomplete, it limits the statement to the contents of the
+    /// dump.
     pub fn within(&self) -> &'static str {
-        if self.complete { "" } else { " in what the dump has" }
+        if self.complete { "" } else { " in the captured memory" }
     }
 
     /// Adds the title of the following sections.
@@ -240,6 +241,7 @@ impl<'r> Sections<'r> {
     /// Adds a line about rows beyond the `shown` ones, if there are any.
     pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
         if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0 && !self.paged) {
+            let what = if more == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };
             self.line(format!("… {} more {what} (--top 0 lists all)", count(more)));
         }
     }

@@ -126,7 +126,7 @@ impl Ink {
         Ink::Caution,
     ];
 
-    /// The mark of the first ink. Such characters have no width, and `sanitize` removes them from text.
+    /// The mark of the first ink. Such characters have no width, and `sanitize` escapes them in text.
     const FIRST_MARK: u32 = 0x2060;
 
     /// Returns the character that marks the following text as having this ink.

@@ -1,4 +1,4 @@
-//! The addresses that an answer showed, which a shell offers as names for the rows of the last table.
+//! The addresses in the rows of an answer. In a shell, `$1`, `$2` … refer to them.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -28,12 +28,12 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// For tables without their first `skipped` rows.
+    /// Creates a receiver for tables whose first `skipped` rows are not printed.
     pub fn after(skipped: u64) -> Seen {
         Seen { skipped, ..Seen::default() }
     }
 
-    /// For an answer that continues earlier ones, which had `before` rows.
+    /// Continues the numbering of earlier answers, which had `before` rows.
     #[must_use]
     pub fn numbered_from(self, before: usize) -> Seen {
         Seen { before, ..self }
@@ -52,7 +52,7 @@ impl Seen {
         lists.iter().fold(self.before, |n, list| n.saturating_add(list.len()))
     }
 
-    /// Returns the number of rows so far. The next row is named after the number that follows, up to the maximum.
+    /// Returns the number of rows so far, including those of earlier answers.
     pub(super) fn rows_before(&self) -> usize {
         self.count(&self.lists())
     }

@@ -32,20 +32,20 @@ pub(super) fn check<'h>(names: &[String], format: Format, lists: impl Iterator<I
     }
 }
 
-/// Leaves the columns with these names. A list that has none of them keeps its columns.
+/// Keeps only the columns with these names. A list without any of them is unchanged.
 pub(super) fn only(heading: &mut Heading, names: &[String]) {
     let chosen = |column: &Column| names.iter().any(|name| column.is_named(name.trim()));
     if !heading.columns.iter().any(|c| c.is_shown() && chosen(c)) {
         return;
     }
-    // A column that formats show in different forms is there once for each.
+    // A column that has different forms for different formats occurs once for each form.
     let names: Vec<_> = heading.columns.iter().map(|c| c.name.clone()).collect();
     for column in heading.columns.iter_mut().filter(|c| c.is_shown()) {
         let forms = names.iter().filter(|name| **name == column.name).count();
         column.readers = match chosen(column) {
             true if forms > 1 => column.readers,
             true => Readers::All,
-            // What is left out still says what `$1` refers to.
+            // A hidden column still determines what `$1` refers to.
             false => Readers::Links,
         };
     }

@@ -188,7 +188,7 @@ impl<'n> Parsed<'n> {
         let after = || self.nodes.iter().enumerate().skip(at.saturating_add(1));
         let before = |n: usize| at.checked_sub(n).and_then(|i| self.nodes.get(i));
         let is_async = before(1) == Some(&Node::Between(" ")) && before(2) == Some(&Node::Name(ASYNC));
-        // `.Fetch` of `Lab.Service<System.String>.Fetch`.
+        // A following name that begins with a dot continues this one, such as `.Fetch` in `Lab.Service<System.String>.Fetch`.
         let continues =
             || after().find(|(_, n)| !matches!(n, Node::List(..))).is_some_and(|(_, n)| matches!(n, Node::Name(n) if n.starts_with('.')));
         let method = matches!(after().next(), Some((_, Node::List('(', _)))) || is_async && !continues();
@@ -215,7 +215,7 @@ impl<'n> Parsed<'n> {
         let mut forms = vec![whole];
         forms.extend((0..namespace).rev().map(|head| Form { head: Some(head), ..whole }));
         forms.extend(self.kind.map(|_| bare));
-        // The outermost arguments are kept as long as possible, of others only the last; the shortest forms have none.
+        // The outermost arguments are kept as long as possible. Of nested arguments only the last is kept, and the shortest forms have no arguments.
         let shortened = deepest.min(MAX_SHORTENED);
         let least = if self.last.is_some() { 0 } else { shortened };
         let last = (least..shortened).rev().map(|last| (0, last.saturating_add(1)));

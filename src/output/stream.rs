@@ -145,7 +145,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
         if self.waiting.len() > self.max_waiting { self.write_first() } else { Ok(()) }
     }
 
-    /// Waits for the batches that are being formatted and prints them. Data that their rows looked up is available afterwards.
+    /// Waits for the batches that are being formatted and prints them. Afterwards, everything that their rows looked up has been recorded.
     ///
     /// # Errors
     /// Errors of the rows, and write errors.

@@ -26,13 +26,13 @@ pub enum Align {
 /// Which formats include a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readers {
-    /// Tables and CSV.
+    /// Tables, HTML, Markdown and CSV.
     All,
-    /// Tables only.
+    /// Tables, HTML and Markdown.
     People,
     /// CSV only.
     Machines,
-    /// Not shown: the value of `$1` and so on if the row does not show it as an address.
+    /// Not shown: the address that `$1` and so on refer to, if no shown column contains one.
     Links,
 }
 
@@ -55,12 +55,12 @@ pub struct Column {
     pub least: u16,
     /// Priority: columns with the smallest value are dropped first if the screen is too narrow.
     pub keep: u8,
-    /// The bar that terminals show next to it.
+    /// The bar that terminals show next to the column.
     pub bar: Bar,
 }
 
 impl Column {
-    /// Whether formats show it. The others only say what `$1` refers to.
+    /// Whether a format shows the column. Link columns only determine what `$1` refers to.
     pub(super) fn is_shown(&self) -> bool {
         self.readers != Readers::Links
     }
@@ -72,7 +72,7 @@ impl Column {
     }
 }
 
-/// Adds the names of `columns` that `names` does not have yet, for the message about a column that no list has.
+/// Adds the names of `columns` that are not in `names` yet, for the error about an unknown column.
 pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names: &mut Vec<String>) {
     for column in columns.into_iter().filter(|c| c.is_shown()) {
         if !names.iter().any(|known| *known == column.name) {
@@ -390,7 +390,7 @@ pub trait Row {
     /// Returns the cell in the column at this index.
     fn cell(&self, column: usize) -> Cell<'_>;
 
-    /// Returns the contents of the bar next to the column at this index, if it does not show the share in the cell.
+    /// Returns the contents of the bar next to the column at this index; `None` if the bar shows the share in the cell.
     fn fill(&self, column: usize) -> Option<Fill>;
 
     /// Writes the row as a JSON object.
@@ -464,7 +464,7 @@ pub struct Heading {
     pub list: &'static str,
     /// Whether CSV includes these rows.
     pub csv: bool,
-    /// Whether the table format includes them.
+    /// Whether tables, HTML and Markdown include these rows.
     pub shown: bool,
     /// Value of `complete` in NDJSON records, for rows that are the answer itself.
     pub complete: Option<bool>,
@@ -495,7 +495,7 @@ pub struct Table<'r> {
     pub heading: Heading,
     /// The rows.
     pub rows: Box<dyn Rows + 'r>,
-    /// Totals row (table format only).
+    /// Totals row (tables and HTML).
     pub totals: Option<Vec<Cell<'static>>>,
 }
 
@@ -542,7 +542,7 @@ impl<'r> Table<'r> {
         self
     }
 
-    /// Sets whether the table format includes it.
+    /// Sets whether tables, HTML and Markdown include it.
     #[must_use]
     pub fn shown(mut self, shown: bool) -> Table<'r> {
         self.heading.shown = shown;

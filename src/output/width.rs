@@ -1,6 +1,6 @@
 //! Measures text in terminal columns, and cuts, shortens and wraps it.
 //!
-//! Numbers and addresses within text are kept whole or omitted: half of one would look like a different one.
+//! Numbers and addresses within text are kept whole or omitted: a part of a number would look like a different number.
 
 use std::borrow::Cow;
 
@@ -72,7 +72,7 @@ pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let end = fitting(text, columns.saturating_sub(1));
-    // Unless nothing would remain: then the text begins with a long number, such as one with a hundred digits.
+    // Cuts before the number that would be split, unless nothing would remain because the text begins with this number.
     let end = halved(text, end).map_or(end, |(start, _)| if start == 0 { end } else { start });
     let mut out = text.get(..end).unwrap_or_default().trim_end().to_string();
     out.push(ELLIPSIS);
@@ -123,7 +123,7 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Ve
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let mut end = fitting(rest, room).max(first);
         let blank = |text: &str| text.chars().all(|c| c == ' ');
-        // The line may also break at a space right after it.
+        // The line may also break at a space that directly follows.
         let upto = rest.get(end..).filter(|t| t.starts_with(' ')).map_or(end, |_| end.saturating_add(1));
         let space = rest.get(..upto).and_then(|t| t.rfind(' ')).filter(|at| !blank(rest.get(..*at).unwrap_or_default()));
         match (space, halved(rest, end)) {
@@ -138,8 +138,8 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Ve
     lines
 }
 
-/// Wraps each line of `text` to at most `columns`. Continuation lines start where the line's last column does; if that leaves no room, the
-/// whole last column moves below.
+/// Wraps each line of `text` to at most `columns`. Continuation lines are aligned with the last column of the line, which begins after at least two
+/// spaces. If the last column begins too far to the right, it moves to the next line.
 pub(crate) fn fold(text: &str, columns: usize) -> String {
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {

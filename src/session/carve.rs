@@ -1,4 +1,4 @@
-//! Where a heap can be that the GC does not describe.
+//! Selects the memory to search for objects when the GC's structures are not used.
 
 use super::{Runtime, Startup};
 use crate::base::missed::tried;
@@ -9,8 +9,8 @@ use crate::gc::Searched;
 use crate::memory::{Image, ImageFormat};
 use crate::stack::code::CodeUse;
 
-/// The writable captured memory of a process outside images and heaps of the loader: objects may be there. `why` says why
-/// the GC's structures are not used.
+/// Returns the memory to search for objects: writable captured memory outside of images, loader heaps and code. `why` says why the GC's
+/// structures are not used.
 pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let (file, memory) = (runtime.file(), runtime.memory());
     let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
@@ -19,11 +19,11 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let mut taken: Vec<AddrRange> = file.files.iter().map(|f| f.range).collect();
     for module in &file.modules {
         taken.push(AddrRange::new(module.base, module.base.plus(module.size)));
-        // In a core, the runtime maps assemblies as files, which are smaller than the headers say.
+        // In a core, assemblies are mapped as flat files. Such a mapping is smaller than the image size in the headers.
         let loaded = tried(|| Image::at(memory, module.base)).filter(|i| i.format == ImageFormat::Elf || !is_core);
         taken.extend(loaded.map(|image| image.range));
     }
-    // Other memory may adjoin a stack, and is taken for a part of it.
+    // The kernel merges adjacent mappings, so a range may include more than the stack. All of it is treated as stack.
     let of_threads = ThreadStacks::new(file);
     let stacks = ranges::union(file.threads.iter().filter_map(|thread| of_threads.whole(thread, None)).collect(), 0);
     tried(|| of_the_runtime(runtime, &mut taken));
@@ -49,7 +49,7 @@ fn standalone(runtime: &Runtime) -> Option<String> {
     given.filter_map(|(_, path)| loaded(path)).map(named).next()
 }
 
-/// Heaps of the loader, code and stubs.
+/// Adds loader heaps, code and stubs to `out`.
 fn of_the_runtime(runtime: &Runtime, out: &mut Vec<AddrRange>) {
     if runtime.descriptor().is_native_aot() {
         return;

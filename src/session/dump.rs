@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::process::Process;
 use super::{Error, HeapSnapshot, Runtime};
 use crate::base::missed::tried;
-use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, len64, plural};
+use crate::base::{Budget, Collector, Limits, NoteKind, Notes, Progress, Shape, Silent, be, in_units, len64, plural};
 use crate::contract::{Description, Options, Overlay, RuntimeError, open_runtimes, own_program};
 use crate::dump::{self, Bytes, Cache, Container, DumpError, DumpFile};
 use crate::heapgraph::IndexUse;
@@ -144,7 +144,7 @@ impl Dump {
         let notes = Collector::new();
         let lost = file.facts.truncated_bytes;
         if lost > 0 {
-            let what = format!("the dump is cut off: {} of memory listed in its header {} missing", plural(lost, "byte"), be(lost));
+            let what = format!("the dump is cut off: {} of memory listed in its header {} missing", in_units(lost), be(lost));
             notes.add(NoteKind::TruncatedDump, None, what);
         }
         if let Some(damage) = &file.facts.damage {
@@ -307,7 +307,10 @@ fn others(index: usize, all: &[Description]) -> Option<String> {
         1 => "other",
         _ => "others",
     };
-    Some(format!("this is about {mine}, of {} runtimes; --runtime {numbers} for the {other} ({names})", all.len()))
+    Some(format!(
+        "this answer is about {mine}, one of {} runtimes in the process; --runtime {numbers} selects the {other} ({names})",
+        all.len()
+    ))
 }
 
 /// Hides the container's thread names, and arguments in its process name. The command line remains, because readers search it for module

@@ -38,7 +38,7 @@ pub enum Error {
     /// The address of a root was required, but this address is in an object.
     #[error("{0} is in an object, not a root")]
     NoRoot(Addr),
-    /// Objects of the type at this address have a header, so they cannot be shown as a value.
+    /// A value of this type was requested at this address, but the type is a reference type.
     #[error("{0} is not a value type")]
     NoValueType(Name, Addr),
     /// An object or value has another type than requested, or is not in the dump.
@@ -59,7 +59,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Converts an error that nothing was found to [`Error::Unknown`] if `notes` report a loss of data.
+    /// Wraps an error that missing data can cause in [`Error::Unknown`] if `notes` report a loss of data. Other errors stay unchanged.
     pub(crate) fn given(self, notes: &Notes) -> Error {
         match (self, notes.first_loss()) {
             (

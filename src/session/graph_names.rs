@@ -9,8 +9,8 @@ use crate::heapgraph::{HeapGraph, RawRoot};
 use crate::model::{RootModel, Stacks};
 
 impl HeapGraph {
-    /// Adds the modules that supplied names of roots while this graph was built, so that the answer has the notes about these modules.
-    /// Returns `namer`.
+    /// Adds to `namer` the modules that supplied names of this graph's roots, and returns `namer`. The answer then has the notes about these
+    /// modules.
     pub(crate) fn namer(&self, namer: Namer) -> Namer {
         namer.include(self.modules());
         namer

@@ -34,7 +34,7 @@ impl Found<'_> {
 pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes) -> Notes {
     let found = Found { gc: true, segments, whole: rest.complete() };
     let (captured, allocated) = found.bytes();
-    // Even if no segment was found, the process had some if a read failed.
+    // A failed read shows that the process had segments, even if none was found.
     let lost = || rest.iter().any(|n| n.kind == NoteKind::Missing && n.address.is_some());
     let known = if segments.is_empty() { lost() } else { allocated > 0 || !found.whole };
     let mut notes = Notes::new();

@@ -149,7 +149,7 @@ impl Runtime {
             let image = self.description().gc_image.as_ref();
             let carve = self.process().carve;
             if carve == Carve::Always {
-                return self.carved("that was asked for").map(Arc::new);
+                return self.carved("that was requested").map(Arc::new);
             }
             let read = Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads);
             match read {

@@ -295,7 +295,7 @@ impl HeapSnapshot {
         let file = inner.process.file.snapshot.as_ref().ok_or_else(|| Error::Query("the file holds no snapshot".into()))?;
         let notes = Collector::new();
         if file.sampling != 1.0 {
-            let what = format!("the file has a sample of the heap; each object represents {:.1} objects", file.sampling);
+            let what = format!("the file has a sample of the heap; each of its objects represents about {:.1} objects", file.sampling);
             notes.add(Missing::File, None, what);
         }
         if let Some(loss) = &file.loss {

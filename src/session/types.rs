@@ -226,7 +226,7 @@ fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collect
     let lost = len64(lost.count());
     if lost > 0 {
         let types = plural(lost, "type");
-        notes.add(Missing::Metadata, None, format!("'{pattern}' may mean some of {types} whose names are not in the dump"));
+        notes.add(Missing::Metadata, None, format!("'{pattern}' may match some of {types} whose names are not in the dump"));
     }
 }
 
@@ -281,7 +281,7 @@ fn other_form(pattern: &str, labels: &[Label]) -> Option<String> {
             None => {
                 let regex =
                     Regex::new(pattern).ok().filter(|_| pattern.contains(['\\', '^', '$', '[', '(', '|']) || pattern.contains(".*"))?;
-                (format!("; a regular expression is written /{pattern}/, and matches "), found(&|name| regex.is_match(name))?)
+                (format!("; as a regular expression, /{pattern}/, it matches "), found(&|name| regex.is_match(name))?)
             }
         },
     };
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(hint("lab.*"), "no type matches 'lab.*'; ignoring case, it matches Lab.EntryList, Lab.Program+Entry");
         assert_eq!(
             hint("Lab\\..*t"),
-            "no type matches 'Lab\\..*t'; a regular expression is written /Lab\\..*t/, and matches Lab.EntryList, Lab.Program+Entry, \
+            "no type matches 'Lab\\..*t'; as a regular expression, /Lab\\..*t/, it matches Lab.EntryList, Lab.Program+Entry, \
              System.Collections.Generic.Dictionary<System.String, Lab.Program+Entry>, …"
         );
         assert!(hint("/lab/").contains("/(?i)lab/, it matches Lab.EntryList"), "{}", hint("/lab/"));

@@ -294,7 +294,9 @@ impl Lack {
     /// The reason as text, with the module of the code.
     pub(crate) fn reason(&self, module: Option<&str>) -> String {
         let of = |what: &str, e: &StackError| match module {
-            Some(module) if matches!(e, StackError::Read(_)) => format!("{what} in {module}: {e}; pass its file with --modules"),
+            Some(module) if matches!(e, StackError::Read(_)) => {
+                format!("{what} in {module}: {e}; --modules PATH with its file supplies this memory")
+            }
             Some(module) => format!("{what} in {module}: {e}"),
             None => format!("{what}: {e}"),
         };
@@ -302,7 +304,7 @@ impl Lack {
             Lack::Registers => "the registers of the thread are not in the dump".into(),
             Lack::Unwind(e) => of("code cannot be unwound", e),
             Lack::Frames(e) => of("the frame chain cannot be followed", e),
-            Lack::GcInfo(e) => of("the references in a frame are not known", e),
+            Lack::GcInfo(e) => of("the references in a frame are unknown", e),
             Lack::Endless => "the limit on frames or reads for a stack of its size was reached; the stack may be corrupt".into(),
             Lack::Memory => "the references in its frames exceed the memory limit for a dump of this size".into(),
             Lack::Claimed(by) => format!("the stack also belongs to the thread at {by}, and is walked only for that one"),

@@ -274,7 +274,7 @@ fn an_analysis_that_does_not_fit_in_memory_is_reported() {
     let answer = ran.json();
     let skipped: Vec<&str> = answer["data"]["skipped"].as_array().unwrap().iter().map(|s| text(s, "id")).collect();
     assert!(ran.exit == Exit::Partial && skipped.contains(&"suspects"), "{:?} {skipped:?}", ran.exit);
-    assert!(answer["warnings"].as_array().unwrap().iter().any(|w| text(w, "message").starts_with("suspects are not inspected")));
+    assert!(answer["warnings"].as_array().unwrap().iter().any(|w| text(w, "message").starts_with("leak suspects are not inspected")));
 }
 
 #[test]
@@ -309,7 +309,7 @@ fn synthetic_processes_are_analyzed() {
             // The process has no fields from which locks could be read.
             let skipped = answer["data"]["skipped"].as_array().unwrap();
             let why = skipped.iter().find(|s| s["id"] == "deadlock").map(|s| text(s, "reason").to_string());
-            let because = if moving { "a collection moved objects" } else { "FieldDesc" };
+            let because = if moving { "a collection was moving objects" } else { "FieldDesc" };
             assert!(why.is_some_and(|why| why.contains(because)), "{shape:?}: {skipped:?}");
         }
     }
@@ -382,7 +382,7 @@ fn a_stack_overflow_names_its_recursion() -> Tested {
         let cycle = "Cases.NativeCrash.Recurse → Cases.NativeCrash.Middle";
         let title = text(crash, "title");
         assert!(title.starts_with(&format!("Stack overflow on thread {thread}: {cycle}, about ")), "{title}");
-        assert!(title.ends_with(&format!(" times, begun by {by}")), "{title}");
+        assert!(title.ends_with(&format!(" times, started by {by}")), "{title}");
         assert_eq!(text(crash, "type"), "System.StackOverflowException");
         let shown = run(&["info", "--no-local-files", path.to_str().unwrap()]).out;
         assert!(shown.contains("SIGABRT (SI_USER), stack overflow in thread "), "{shown}");

@@ -237,7 +237,7 @@ fn a_heap_with_its_structures_is_not_carved() {
     assert_eq!((&stat["data"]["complete"], stat["data"].get("carved")), (&serde_json::json!(true), None));
     let (exit, stat) = ask(&crate::common::own_dump(), &["stat", "--carve", "always"]);
     assert_eq!((exit as i32, &stat["data"]["complete"]), (5, &serde_json::json!(false)));
-    assert_eq!(stat["data"]["carved"]["because"], "that was asked for");
+    assert_eq!(stat["data"]["carved"]["because"], "that was requested");
 }
 
 #[test]

@@ -158,7 +158,7 @@ fn a_generation_without_segments_is_reported() {
             for g in if regions { 0..5 } else { 2..5 } {
                 let what = format!("generation {g} of the heap at {heap:#x}");
                 let commands = ["segments", "stat", "heap"];
-                assert_eq!(whole.check(&what, &[(first + g * size, 0, whole.p())], "no first segment of", &commands), 3, "{what}");
+                assert_eq!(whole.check(&what, &[(first + g * size, 0, whole.p())], "the first segments of", &commands), 3, "{what}");
                 heads += 1;
             }
             let at = item(&whole, heap, "EphemeralHeapSegment");
@@ -298,7 +298,7 @@ fn an_array_with_unread_elements_is_reported() {
     let of = answer["statics"].as_array().unwrap().iter().find(|s| s["name"] == "<Instances>k__BackingField").unwrap();
     let length = number(&of["object"]) + 8;
     assert!(whole.u32(length) > 0);
-    assert_eq!(whole.check("a long array of queues", &[(length, 100_000, 4)], "only the first 4096 elements", &["timers"]), 1);
+    assert_eq!(whole.check("a long array of queues", &[(length, 100_000, 4)], "only the first 4,096 elements", &["timers"]), 1);
 }
 
 #[test]

@@ -578,7 +578,7 @@ fn an_object_that_is_not_an_exception_is_named() {
         let exception = list["data"]["exceptions"][0]["address"].as_str().unwrap();
         let ran = common::run(&["exceptions", "--object", exception, "--type", "Lab.Dog", file]);
         assert_eq!(
-            (ran.exit, ran.err.contains("not a type that was asked for")),
+            (ran.exit, ran.err.contains("not one of the requested types")),
             (gcdump::cli::Exit::Negative, true),
             "{name}: {}",
             ran.err

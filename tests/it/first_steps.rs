@@ -82,7 +82,7 @@ fn unknown_values_are_not_zero() {
     }
     assert!(data["totals"]["pinned_objects"].is_null() && data["totals"]["pinned_handles"].is_null(), "{}", data["totals"]);
     let text = run(&["fragmentation", "--no-local-files", &dump]).out;
-    assert!(text.contains("objects not known, handles not known"), "{text}");
+    assert!(text.contains("objects unknown, handles unknown"), "{text}");
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn habits_run_the_obvious_command() {
 
 /// Lines that are refused, or answered by "none", with a part of the output.
 const REFUSED: &[(&str, Exit, &str)] = &[
-    ("ps D", Exit::Usage, "dotnet-dump collect -p PID writes one"),
+    ("ps D", Exit::Usage, "dotnet-dump collect -p PID writes a dump"),
     ("find String D", Exit::Usage, "gcdump strings --like '*TEXT*' finds strings"),
     ("u D", Exit::Usage, "gcdump where IP names the method"),
     ("threadstate D", Exit::Usage, "gcdump threads names the flags"),
@@ -121,7 +121,7 @@ const REFUSED: &[(&str, Exit, &str)] = &[
     ("stacks --thread D", Exit::Usage, "stacks: --thread needs a value: stacks --thread ID dumps/"),
     ("exceptions 0x7f31 D", Exit::Negative, "there is no object at 0x7f31"),
     ("stat --type lab.* D", Exit::Negative, "ignoring case, it matches Lab."),
-    ("stat --type Lab\\..* D", Exit::Negative, "a regular expression is written /Lab\\..*/, and matches Lab."),
+    ("stat --type Lab\\..* D", Exit::Negative, "as a regular expression, /Lab\\..*/, it matches Lab."),
     ("stat --type /(/ D", Exit::Usage, "is not a regular expression"),
     ("stat --type sbyte D", Exit::Negative, "no type matches 'sbyte' (System.SByte)"),
     ("type Lab.Nodes D", Exit::Negative, "did you mean Lab.Node"),

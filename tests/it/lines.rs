@@ -56,7 +56,7 @@ fn deepest(generic: &'static str) -> Vec<(&'static str, Option<u64>)> {
 
 /// Whether only tiers and other parts of the runtime that later versions read are missing: these copies were made before.
 fn is_whole(exit: Exit, answer: &Value) -> bool {
-    let of_tiers = |w: &Value| w["message"].as_str().is_some_and(|m| m.starts_with("the tier of ") || m.contains("which the answer needs"));
+    let of_tiers = |w: &Value| w["message"].as_str().is_some_and(|m| m.starts_with("the tier of ") || m.contains("that the answer needs"));
     exit == Exit::Ok || exit == Exit::Partial && list(&answer["warnings"]).iter().filter(|w| w["kind"] == "missing").all(of_tiers)
 }
 

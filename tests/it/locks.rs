@@ -139,7 +139,7 @@ fn compare(dump: &Known) -> (usize, Vec<String>) {
         wrong.push(format!("{}: {}", dump.name, answer["data"]["deadlocks"]));
     }
     // Words that are not addresses are not losses.
-    let unread = |w: &&Value| text(w, "message").contains("which the answer needs");
+    let unread = |w: &&Value| text(w, "message").contains("that the answer needs");
     if (dump.name.ends_with("-heap") || dump.name.ends_with("-full"))
         && let Some(warning) = list(&answer, "warnings").iter().find(unread)
     {

@@ -518,7 +518,7 @@ fn time_and_memory_of_each_call_are_bounded() {
     fs::copy(own_unpacked(), folder.path().join("own.dmp")).unwrap();
     let mut talk = Talk::start_in(folder.path(), &["--timeout", "400ms"]);
     talk.greet("2025-06-18");
-    assert_eq!(talk.refusal("heap", json!({ "dump": "slow.dmp.zst" })), "gcdump: timed out after 400ms (--timeout)");
+    assert_eq!(talk.refusal("heap", json!({ "dump": "slow.dmp.zst" })), "gcdump: timed out after 400ms; --timeout TIME allows more");
     assert_eq!(talk.answer("heap", json!({ "dump": "own.dmp" }))["command"], "heap");
     let mut talk = Talk::start_in(folder.path(), &["--max-memory", "1K"]);
     talk.greet("2025-06-18");

@@ -166,7 +166,7 @@ fn what_is_not_read_of_mono_says_so() -> Tested {
     for command in ["threads", "stacks", "locks"] {
         let ran = run(&[command, alien.dump.to_str().unwrap()]);
         assert_eq!((ran.exit as i32, ran.err.lines().count()), (4, 1), "{}", ran.err);
-        assert!(ran.err.contains("gcdump reads types, objects, handles and roots of Mono"), "{}", ran.err);
+        assert!(ran.err.contains("of Mono, gcdump reads types, objects, handles and roots"), "{}", ran.err);
     }
     Tested::Ok(())
 }

@@ -96,7 +96,7 @@ fn a_referenced_wrapper_is_a_root_and_one_without_references_is_weak() {
             };
             assert_eq!((&root["kind"], &root["flags"]), (&json!(kind), &flags), "{case}");
             let expected = match strong {
-                None => ("conservative".into(), Some("whether the object is kept alive is unknown for 1 of 9 handles".into())),
+                None => ("conservative".into(), Some("whether 1 of 9 handles keep their objects alive is unknown".into())),
                 _ => ("complete".into(), None),
             };
             assert_eq!(coverage(&roots, "ref-counted-handle"), expected, "{case}");
@@ -192,7 +192,7 @@ fn handles_of_the_java_bridge_are_a_separate_kind_of_root() {
         assert!(rows(&roots, "roots").iter().all(|r| r["flags"] == json!(["ref-counted"])), "{roots}");
         let (kind, reason) = coverage(&roots, "cross-reference-handle");
         assert_eq!(kind, "conservative");
-        assert!(reason.unwrap().starts_with("the collector of the other runtime decides about "));
+        assert!(reason.unwrap().starts_with("the collector of the other runtime decides whether "));
         let (_, roots) = ask(file.path(), &["roots", "--kind", "ref-counted"]);
         assert!(rows(&roots, "roots").iter().all(|r| r["label"] == "ref-counted handle"), "{roots}");
     }

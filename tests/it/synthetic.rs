@@ -388,7 +388,7 @@ fn every_answer_says_that_there_are_two_runtimes() {
     let about = |answer: &Value, index: u64| {
         assert_eq!((&answer["runtimes"], &answer["runtime"]["index"]), (&2.into(), &index.into()), "{answer}");
         let of: Vec<&Value> = answer["warnings"].as_array().unwrap().iter().filter(|w| w["kind"] == "other-runtimes").collect();
-        let said = format!("of 2 runtimes; --runtime {} for the other", 1 - index);
+        let said = format!("one of 2 runtimes in the process; --runtime {} selects the other", 1 - index);
         assert!(of.len() == 1 && of[0]["message"].as_str().unwrap().contains(&said), "{}", answer["warnings"]);
     };
     for shape in crate::common::shapes() {
@@ -419,7 +419,9 @@ fn every_answer_says_that_there_are_two_runtimes() {
             }
             let shown = common::run(&["threads", "--no-local-files", path]);
             assert!(
-                shown.err.contains("note: this is about .NET 11.0.0-synthetic, of 2 runtimes; --runtime 1 for the other"),
+                shown.err.contains(
+                    "note: this answer is about .NET 11.0.0-synthetic, one of 2 runtimes in the process; --runtime 1 selects the other"
+                ),
                 "{}",
                 shown.err
             );
@@ -427,7 +429,7 @@ fn every_answer_says_that_there_are_two_runtimes() {
             let listed: Vec<&str> = info.lines().filter(|l| l.starts_with("runtime ")).collect();
             assert!(listed.len() == 2 && listed[0].contains(" 0: .NET 11") && listed[1].contains(" 1: .NET 11"), "{info}");
             let page = common::run(&["report", "--no-graph", "--format", "html", "--no-local-files", path]);
-            assert!(page.out.contains("of 2 runtimes; --runtime 1 for the other"), "{}", page.err);
+            assert!(page.out.contains("one of 2 runtimes in the process; --runtime 1 selects the other"), "{}", page.err);
         }
         // With one runtime, this note is absent.
         let (_, answer) = ask_bytes(&one.build().to_elf_core(), &["threads"]);

@@ -82,8 +82,7 @@ fn methods_that_wait_for_one_promise_are_a_finding() {
     assert_eq!((exit, findings(&answer).len()), (Exit::Ok, 1));
     assert_eq!((text(finding, "id"), text(finding, "severity"), &finding["count"]), ("async-waits", "info", &json!(120)));
     assert_eq!(text(finding, "method"), "Lab.Waits.Leaf");
-    let title =
-        "120 asynchronous methods wait for one TaskCompletionSource in Lab.Waits.Never: 40 chains of up to 3 methods from Lab.Waits.Leaf";
+    let title = "120 asynchronous methods wait for one TaskCompletionSource in Lab.Waits.Never: 40 chains of up to 3 methods, innermost Lab.Waits.Leaf";
     assert!(text(finding, "title").starts_with(title), "{finding}");
     assert_eq!(answer["data"]["triage"][1]["found"], 0);
     assert_eq!(first(&path, &["--min-waits", "41"]), Value::Null);
@@ -159,7 +158,7 @@ fn native_memory_and_assemblies_without_a_file_have_thresholds() {
 #[test]
 fn cases_of_memory_have_findings_with_their_cause() -> Tested {
     for (name, id, part) in [
-        ("garbage10", "garbage", "gen2 was last collected by GC #1, its budget is 256.0 KiB"),
+        ("garbage10", "garbage", "gen2 was last collected by GC #1, and its allocation budget is 256.0 KiB"),
         ("release10", "free-regions", "44.1 MiB are committed in free regions"),
         ("hglobal10", "native-memory", "malloc has 97.7 MiB (97.7 MiB in the brk heap)"),
         ("dynasm10", "dynamic-assemblies", "1,000 × Microsoft.GeneratedCode*"),

@@ -46,7 +46,7 @@ pub(in crate::analysis) struct Answers<'a> {
     pub(super) before: &'a [&'a dyn GraphSource],
     pub(super) query: &'a AnalyzeQuery,
     pub(super) notes: &'a Collector,
-    /// The reason of the first partial answer since the last [`Answers::take_loss`].
+    /// Why the first partial answer since the last [`Answers::take_loss`] is partial.
     loss: Cell<Option<String>>,
     pub(super) heap: Cached<Heap>,
     pub(super) chains: Cached<AsyncReport>,
@@ -136,7 +136,7 @@ impl<'a> Answers<'a> {
         Ok(&known.data)
     }
 
-    /// Returns the reason of the first partial answer since the last call.
+    /// Returns why the first partial answer since the last call is partial.
     pub(super) fn take_loss(&self) -> Option<String> {
         self.loss.take()
     }
@@ -151,7 +151,7 @@ impl<'a> Answers<'a> {
         self.asked("objects are not inspected", &self.heap, || Ok(Answer::whole(self.runtime.heap()?)))
     }
 
-    /// The chains of asynchronous methods, equal ones merged.
+    /// The chains of asynchronous methods, with equal chains merged.
     pub(in crate::analysis) fn chains(&self) -> Result<&AsyncReport, Skip> {
         let heap = self.heap()?;
         let query = AsyncQuery { merge: true, top: TREES, ..AsyncQuery::default() };
@@ -200,7 +200,7 @@ impl<'a> Answers<'a> {
         self.asked("native memory is not inspected", &self.native_memory, || Ok(memory_of(self.runtime, true)))
     }
 
-    /// The changes since the earlier dump. Without the graph, holders of the growth are found only where that is cheap.
+    /// The changes since the earlier dumps. Without the graph, holders of the growth are found only if that is cheap.
     pub(in crate::analysis) fn diff(&self) -> Result<&DiffReport, Skip> {
         if self.before.is_empty() {
             return Err(Skip("needs an earlier dump (--since)".into()));
@@ -248,7 +248,7 @@ impl<'a> Answers<'a> {
         self.asked("the thread pool is not inspected", &self.pool, || pool_with(heap, waits))
     }
 
-    /// Refuses questions that need the graph where it is not to be built.
+    /// Fails if the options forbid building the graph of the heap.
     pub(super) fn needs_graph(&self) -> Result<(), Skip> {
         if self.query.graph { Ok(()) } else { Err(Skip("needs the graph of the heap (--no-graph)".into())) }
     }
@@ -267,7 +267,7 @@ impl<'a> Answers<'a> {
         self.needs_graph()?;
         let heap = self.heap()?;
         let query = RetainedQuery { view: RetainedView::Suspects(share), ..RetainedQuery::default() };
-        self.asked("suspects are not inspected", cell, || retained(heap, &query))
+        self.asked("leak suspects are not inspected", cell, || retained(heap, &query))
     }
 
     pub(in crate::analysis) fn threads(&self) -> Result<&ThreadsReport, Skip> {
@@ -279,7 +279,7 @@ impl<'a> Answers<'a> {
         self.asked("timers are not inspected", &self.timers, || timers(heap, None))
     }
 
-    /// The errors of the heap, up to the first one only.
+    /// The errors of the heap. Only the first one is listed.
     pub(super) fn verify(&self) -> Result<&VerifyReport, Skip> {
         let query = VerifyQuery { object: None, top: 1 };
         self.asked("the heap is not verified", &self.verify, || verify(self.runtime, &query))

@@ -1,7 +1,7 @@
 //! Asynchronous methods that wait for the same object.
 //!
-//! Rule: at least `waits` chains of methods wait for the same `TaskCompletionSource`, semaphore or custom awaitable, or methods wait for each other. Timers,
-//! sockets and channels are left out because idle servers wait for them. Objects that nothing keeps alive are left out too.
+//! Rule: at least `waits` chains of methods wait for the same `TaskCompletionSource`, semaphore or custom awaitable, or methods wait for each other.
+//! Timers, sockets and channels are left out because idle servers wait for them. Garbage is left out as well.
 //!
 //! Source: the chains that `async` shows.
 
@@ -18,7 +18,7 @@ use crate::model::{AsyncRootKind, AsyncRootSum, AsyncRow, Problem, ProblemId, Pr
 /// Most findings.
 const MAX_FOUND: usize = 3;
 
-/// Objects that equal chains wait for.
+/// Objects with equal labels that chains with the same innermost method wait for.
 struct Crowd<'c> {
     /// The object with the most chains.
     first: &'c AsyncRootSum,
@@ -61,7 +61,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
         (false, n) => counted(n, what),
     };
     let holder = likely_holder(answers, crowd).map(|holder| format!("; {holder}")).unwrap_or_default();
-    let from = crowd.first.innermost.as_ref().map(|m| format!(" from {m} outwards")).unwrap_or_default();
+    let from = crowd.first.innermost.as_ref().map(|m| format!(", innermost {m}")).unwrap_or_default();
     let object = root.object.map(|at| format!(" {at}")).unwrap_or_default();
     let object = root.type_name.as_ref().map(|name| format!("; {name}{object}")).unwrap_or_default();
     let title = format!(
@@ -93,7 +93,7 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
     })
 }
 
-/// The roots of the asynchronous methods that threads wait for, by managed id.
+/// Returns the root of a chain for each thread that runs a part of the chain or waits for it, by managed id.
 pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> BTreeMap<u32, Root<'a>> {
     let mut roots = BTreeMap::new();
     for (root, row) in rows(answers).filter(|(_, row)| row.root.is_none()) {
@@ -112,7 +112,7 @@ pub(super) struct Root<'a> {
     pub(super) label: &'a Name,
 }
 
-/// The rows of the trees of chains, each with its root.
+/// Returns the rows of the merged chains, each with the root of its tree.
 fn rows<'a>(answers: &'a Answers<'_>) -> impl Iterator<Item = (Root<'a>, &'a AsyncRow)> {
     let tree = answers.chains().ok().and_then(|chains| chains.tree.as_deref()).unwrap_or_default();
     let mut root = None;
@@ -122,23 +122,23 @@ fn rows<'a>(answers: &'a Answers<'_>) -> impl Iterator<Item = (Root<'a>, &'a Asy
     })
 }
 
-/// A likely holder of a semaphore: the method that waits for it in most chains, where that method waits for another object. A semaphore records no
-/// owner, so this is a guess.
+/// Describes the likely holder of a semaphore. Another call of the method that waits for the semaphore may hold it, if this call waits for a
+/// different object. This is a guess, because a semaphore does not record its owner.
 fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
     let method = crowd.first.innermost.as_ref().filter(|_| crowd.first.root.kind == AsyncRootKind::Semaphore)?;
     let past = |(root, row): &(Root<'_>, &AsyncRow)| {
         row.root.is_none() && row.label.shown() == method.shown() && (root.kind != AsyncRootKind::Semaphore)
     };
     let (root, _) = rows(answers).find(past)?;
-    Some(format!("likely taken by another {method}, which {}", root.clause(answers)))
+    Some(format!("likely taken by another call of {method}, which {}", root.clause(answers)))
 }
 
 impl Root<'_> {
-    /// A clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
+    /// Returns a clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
     pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
         let Some(what) = awaited(self.kind) else {
             return match self.kind {
-                AsyncRootKind::Queue => "is ready and waits for a thread of the pool".into(),
+                AsyncRootKind::Queue => "is ready and waits for a thread of the thread pool".into(),
                 AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
                 AsyncRootKind::Abandoned => "nothing can complete".into(),
                 _ => format!("waits for {}", self.label),
@@ -156,12 +156,12 @@ pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
     matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
 }
 
-/// `a semaphore`, `an awaitable`.
+/// Adds the article: `a semaphore`, `an awaitable`.
 pub(super) fn with_article(what: &str) -> String {
     format!("{} {what}", if what.starts_with('a') { "an" } else { "a" })
 }
 
-/// The noun for the awaited object; `None` for kinds without an object.
+/// The noun for an awaited object; `None` for other kinds of roots.
 pub(super) fn awaited(kind: AsyncRootKind) -> Option<&'static str> {
     Some(match kind {
         AsyncRootKind::Promise => "TaskCompletionSource",
@@ -193,12 +193,12 @@ fn held(answers: &Answers<'_>, at: Addr) -> Held {
     let Some(heap) = answers.heap().ok().filter(|_| answers.query.graph) else { return Held::Unknown };
     let stacks = Stacks::default();
     let query = PathsQuery { object: Some(at), types: Vec::new(), paths: 1, weak: false, stacks, depth: 1, lines: 1, full: false };
-    // The finding is shown without a holder then.
+    // Without paths, the finding does not name a holder.
     let Ok(answer) = paths(heap, &query) else { return Held::Unknown };
     let Some(path) = answer.data.paths.first() else {
         return if answer.data.reachable == 0 && answer.notes.complete() { Held::Garbage } else { Held::Unknown };
     };
-    // The innermost field of the program's own types on the path, or else the static field.
+    // The field nearest to the object whose type belongs to the program, or else the static field.
     let own = path.steps.iter().zip(path.steps.iter().skip(1)).rev().find_map(|(holder, step)| {
         let name = holder.type_name.shown();
         let field = step.field.as_deref().filter(|field| is_word(field))?;

@@ -1,7 +1,7 @@
 //! A garbage collection that was running.
 //!
-//! Rule: the state of the GC ([`GcPhase`]). While objects are moved, no answer about the heap can be trusted. A process that crashed within a
-//! blocking collection most likely has a damaged heap, or a bug of the collector: the stack of the crashed thread ends in the GC.
+//! Rule: the GC was in a collection ([`GcPhase`]). While it moves objects, no answer about the heap can be trusted. A process that crashed within a
+//! blocking collection most likely had a damaged heap, or the collector has a bug.
 //!
 //! A suspension that waits for a thread stops the process until that thread reaches a safepoint.
 //!
@@ -11,14 +11,14 @@ use super::answers::{Answers, Skip};
 use crate::model::{GcPhase, LastCollection, Problem, ProblemId, ProblemSeverity};
 
 /// The reason why findings about objects are left out.
-pub(super) const DOUBTED: &str = "a collection moved objects";
+pub(super) const DOUBTED: &str = "a collection was moving objects";
 
 /// Whether a collection was moving objects.
 pub(super) fn moving(answers: &Answers<'_>) -> bool {
     answers.runtime.gc().is_ok_and(|gc| gc.data.facts().phase == Some(GcPhase::Moving))
 }
 
-/// Whether a finding is about objects, so that a collection that moves them makes it unreliable.
+/// Whether a finding depends on objects. A collection that moves objects makes such a finding unreliable.
 pub(super) fn doubts(id: ProblemId) -> bool {
     !matches!(
         id,
@@ -53,17 +53,16 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         Some(GcPhase::Moving) if crashed => finding(
             ProblemSeverity::Critical,
             &format!(
-                "The process ended while a collection{which} was moving objects: the heap is not to be trusted, and most likely was corrupt before"
+                "The process ended while a collection{which} was moving objects: answers about the heap cannot be trusted, and it was most likely corrupt before"
             ),
         ),
-        Some(GcPhase::Moving) => {
-            finding(ProblemSeverity::Critical, "A collection was moving objects: the heap is not to be trusted, take another dump")
-        }
+        Some(GcPhase::Moving) => finding(
+            ProblemSeverity::Critical,
+            "A collection was moving objects: answers about the heap cannot be trusted; take another dump",
+        ),
         Some(GcPhase::Marking) if crashed => finding(
             ProblemSeverity::Critical,
-            &format!(
-                "The process ended within a blocking collection{which}, which had moved nothing: most often a corrupted heap is the cause"
-            ),
+            &format!("The process ended in a blocking collection{which} that had not moved objects: the usual cause is a corrupt heap"),
         ),
         Some(GcPhase::Marking) => {
             finding(ProblemSeverity::Info, &format!("A blocking collection{which} was running, and was not moving objects"))

@@ -1,8 +1,8 @@
 //! Many connection pools for one server.
 //!
 //! Rule: at least `pools` pools for one server that are not garbage. A handler of `HttpClient` has one pool for each server, so the program has
-//! created that many handlers, each with its own connections, and may run out of sockets. `IHttpClientFactory` creates a new handler every two
-//! minutes, so a few are alive at a time.
+//! created as many handlers. Each handler has its own connections, so the program may run out of sockets. `IHttpClientFactory` creates a new handler
+//! every two minutes, so a few are alive at a time.
 //!
 //! Source: the pools that `requests --outgoing` lists.
 
@@ -33,7 +33,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         }
         let connections = pools.iter().fold(0u64, |n, pool| n.saturating_add(pool.connections));
         let title = format!(
-            "{} for {server}, with {}: as many handlers of HttpClient were made",
+            "{} for {server}, with {}: each HttpClient handler makes its own pool; share one handler or HttpClient",
             counted(count, "connection pool"),
             plural_or(connections, "connection", "no connection"),
         );

@@ -1,12 +1,15 @@
 //! The reason why the process ended.
 //!
-//! Rule: the container records a signal or an exception, or a NativeAOT program has a crash report. A thread in `Environment.FailFast` ended the
-//! process: the finding names its message and exception, and the method that called it; an exception in flight was only being handled. Otherwise
-//! the exception in flight on the crashed thread is the cause, with the method that threw it and its inner exceptions. If none is in flight, the
-//! last one that the thread has thrown is named: the runtime keeps an `ExecutionEngineException` for its own fatal errors. A recorded
-//! `StackOverflowException` means a stack overflow, even if another exception is in flight: the finding names the cycle of methods on the stack,
-//! its number of repetitions, and the method that began it. An exception in flight on another thread is being handled and is not a finding. A fault
-//! in native code is named by its address, module and offset, and the P/Invoke that led there.
+//! Rule: the container records a signal or an exception, or a NativeAOT program has a crash report. A crash report names the cause. Otherwise, the
+//! finding names the first of these causes that applies to the crashed thread:
+//!
+//! * A stack overflow, with the cycle of methods on the stack, the number of repetitions, and the method that began the cycle.
+//! * `Environment.FailFast`, with its message, exception and caller. An exception in flight was only being handled.
+//! * The exception in flight, with the method that threw it and its inner exceptions.
+//! * The fault, with the innermost methods or, in native code, the address, module, offset and P/Invoke. The thread's last exception is named too:
+//!   the runtime keeps an `ExecutionEngineException` for its own fatal errors.
+//!
+//! An exception in flight on another thread is being handled and is not a finding.
 //!
 //! Source: `ELF notes` and `exception stream` in `docs/internals/containers.md`; the exceptions that `threads` shows.
 
@@ -85,13 +88,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }])
 }
 
-/// A process that ended itself. An exception in flight was only being handled.
+/// Returns the finding about a process that ended itself. An exception in flight was only being handled.
 fn failed_fast(answers: &Answers<'_>, thread: Option<&ThreadModel>, on: &str, command: &str) -> Option<Problem> {
     let words = answers.last_words()?;
     let message = words.message.as_ref().map(|(_, text)| format!(": {}", one_line(text))).unwrap_or_default();
     let exception = words.exception.as_ref().map(|e| format!("; exception {}", described(e))).unwrap_or_default();
     let caller = words.caller.as_ref().map(|m| format!("; called by {m}")).unwrap_or_default();
-    // The runtime's own exception for such an end wraps the one that was being handled.
+    // The exception that the runtime creates for a `FailFast` has the exception that was being handled as its inner exception.
     let handled = thread.and_then(|t| t.exception.as_ref());
     let handled = handled.and_then(|e| if e.current { Some(&**e) } else { e.inner.as_deref() });
     let handled = handled.filter(|e| words.exception.as_ref().is_none_or(|of| of.address != e.address));
@@ -141,7 +144,7 @@ fn thrower(exception: &ExceptionModel) -> Option<&Name> {
     exception.stack.iter().find_map(|f| f.method.as_ref())
 }
 
-/// `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
+/// Describes an exception: `Lab.Broken: out of luck, thrown by Lab.Program.Main(); inner System.Exception: why`.
 fn described(exception: &ExceptionModel) -> String {
     let by = thrower(exception).map(|m| format!(", thrown by {m}")).unwrap_or_default();
     let mut out = format!("{}{by}", named(exception));

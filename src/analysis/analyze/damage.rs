@@ -1,13 +1,14 @@
 //! Damage of the heap.
 //!
-//! Rule: the walk had to skip bytes to find the next object, or the process ended within a blocking collection that had moved nothing and `verify`
-//! finds errors. A crash of the collector is most often the sign of a corrupted heap. While a collection moves objects, the state of the heap
-//! cannot be determined.
+//! Rule: the walk had to skip bytes to find the next object, or `verify` finds errors after a crash within a blocking collection that had moved
+//! nothing. A crash of the collector is most often a sign of a corrupted heap. While a collection moves objects, the state of the heap cannot be
+//! determined.
 //!
-//! Source: the coverage of the walk that counts free space; `verify`.
+//! Source: the coverage of the walk for `fragmentation`; `verify`.
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};
+use crate::base::be;
 use crate::model::{GcPhase, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -24,8 +25,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(Vec::new());
     }
     let first = report.findings.first().filter(|_| errors > 0);
-    let detail = first.map(|first| format!("; {}, the first: {}", counted(errors, "error"), one_line(&first.message))).unwrap_or_default();
-    let title = format!("{} of the heap are neither objects nor free space: it is corrupt{detail}", counted(skipped, "byte"));
+    let lost = (skipped > 0).then(|| format!("{} of it {} neither objects nor free space", counted(skipped, "byte"), be(skipped)));
+    let found = first.map(|first| format!("{}, the first: {}", counted(errors, "error"), one_line(&first.message)));
+    let title = format!("The heap is corrupt: {}", lost.into_iter().chain(found).collect::<Vec<_>>().join("; "));
     Ok(vec![Problem {
         count: Some(errors),
         bytes: Some(skipped),

@@ -1,10 +1,10 @@
 //! Very many assemblies without a file.
 //!
-//! Rule: at least `dynamic` of them. Serializers, proxies, compiled expressions and scripts emit assemblies. An assembly that is emitted again for
-//! each use is never freed, nor are its types and code, unless it is collectible and unreferenced.
+//! Rule: at least `dynamic` assemblies do not have a file. Serializers, proxies, compiled expressions and scripts emit assemblies. An emitted
+//! assembly is never freed, nor are its types and code, unless it is collectible and unreferenced.
 //!
-//! The title names the likely cause: the library that uses such assembly names, the method whose variables hold an `AssemblyBuilder`, and the
-//! holder of objects of their types.
+//! The title names likely causes: the library that uses such assembly names, the method whose variables hold an `AssemblyBuilder`, and the holder of
+//! objects of these assemblies' types.
 //!
 //! Source: the runtime's list of modules, as `modules` shows it; paths from roots.
 
@@ -32,7 +32,11 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     list.iter().for_each(|m| patterns.entry(pattern(m.name.as_deref().unwrap_or("?"))).or_default().bump());
     let mut patterns: Vec<(String, u64)> = patterns.into_iter().collect();
     patterns.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let more = if patterns.len() > NAMED { format!(" and {} other names", patterns.len().saturating_sub(NAMED)) } else { String::new() };
+    let more = if patterns.len() > NAMED {
+        format!(" and {}", counted(len64(patterns.len().saturating_sub(NAMED)), "other name"))
+    } else {
+        String::new()
+    };
     let named = listed(patterns.iter().take(NAMED).map(|(name, n)| format!("{} × {name}", thousands(*n))));
     let contexts: BTreeSet<_> = list.iter().filter_map(|m| m.load_context).collect();
     let within = if contexts.is_empty() { String::new() } else { format!(", in {}", counted(len64(contexts.len()), "load context")) };
@@ -40,22 +44,25 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let from: Vec<String> =
         makers(patterns.iter().map(|(name, _)| name.as_str())).chain(emitter(answers)).chain(holder(answers, list)).collect();
     let from = from.into_iter().map(|clause| format!("; {clause}")).collect::<String>();
-    let title = format!("{} without a file: {named}{more}{within}; {} can be unloaded{from}", assemblies(count), thousands(collectible));
+    let title = format!("{} made at run time: {named}{more}{within}; {} can be unloaded{from}", assemblies(count), thousands(collectible));
     Ok(vec![Problem { count: Some(count), ..answers.finding(ProblemId::DynamicAssemblies, ProblemSeverity::Warning, title, &["modules"]) }])
 }
 
-/// Prefixes of the names that one library gives its assemblies, before numbers and ids.
+/// Libraries that emit assemblies: the prefix of the assembly names, and a clause for the title.
 ///
 /// Source: `XmlSerializationILGen` and `TempAssembly` (System.Private.Xml), `DispatchProxyGenerator.ProxyAssembly` (System.Reflection.DispatchProxy),
 /// `ModuleScope` (Castle.Core), `ScriptBuilder` (Microsoft.CodeAnalysis.Scripting).
 const MAKERS: [(&str, &str); 4] = [
     (
         "Microsoft.GeneratedCode",
-        "XmlSerializer names its assemblies so: each constructor but those with a type, or a type and a namespace, makes one",
+        "XmlSerializer makes assemblies with this name, one in each call of a constructor that takes more than a type and a namespace; reuse the serializers",
     ),
-    ("ProxyBuilder", "DispatchProxy names its assembly so"),
-    ("DynamicProxyGenAssembly", "proxies of Castle are in assemblies of this name: each ProxyGenerator makes one"),
-    ("ℛ*", "C# scripts are compiled to assemblies of such names: each run of a text makes one"),
+    ("ProxyBuilder", "DispatchProxy makes an assembly with this name"),
+    (
+        "DynamicProxyGenAssembly",
+        "Castle DynamicProxy makes assemblies with this name, one for each ProxyGenerator; share one ProxyGenerator",
+    ),
+    ("ℛ*", "C# scripting makes assemblies with such names, one for each evaluation of a script; compile a script once and run it often"),
 ];
 
 fn makers<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = String> {
@@ -63,19 +70,19 @@ fn makers<'n>(names: impl Iterator<Item = &'n str>) -> impl Iterator<Item = Stri
     MAKERS.into_iter().filter(move |(begin, _)| names.iter().any(|name| name.starts_with(begin))).map(|(_, maker)| maker.into())
 }
 
-/// A method whose variables hold an `AssemblyBuilder`: it is creating an assembly, or has just created one.
+/// Names a method whose variables hold an `AssemblyBuilder`, because it is creating an assembly or has just created one.
 fn emitter(answers: &Answers<'_>) -> Option<String> {
     let heap = answers.heap().ok().filter(|_| answers.query.graph)?;
     let types = vec![TypePattern::Name("System.Reflection.Emit.*AssemblyBuilder".into())];
     let query = PathsQuery { object: None, types, paths: 1, weak: false, stacks: Stacks::default(), depth: 1, lines: 1, full: false };
-    // The finding is shown without a method then.
+    // Without paths, the finding does not name a method.
     let found = paths(heap, &query).ok()?.data;
     let roots = found.paths.iter().flat_map(|path| &path.roots).filter(|root| root.kind == RootKind::Stack);
     let method = roots.filter_map(|root| root.method()).find(|method| method.contains('('))?;
-    Some(format!("{method} has made one of them"))
+    Some(format!("{method} made one of them"))
 }
 
-/// The field that holds most of a sample of objects of these assemblies' types.
+/// Names the field that holds most objects in a sample of the objects whose types are in these assemblies.
 fn holder(answers: &Answers<'_>, list: &[ModuleModel]) -> Option<String> {
     /// Size of the sample, in objects.
     const SAMPLE: usize = 8;
@@ -98,7 +105,7 @@ fn assemblies(n: u64) -> String {
     if n == 1 { "1 assembly".into() } else { format!("{} assemblies", thousands(n)) }
 }
 
-/// A name with a star in place of each number and id.
+/// Replaces each number and id in a name with a star.
 fn pattern(name: &str) -> String {
     let mut out = String::new();
     for part in name.split_inclusive(|c: char| !c.is_alphanumeric()) {

@@ -16,7 +16,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let detail = row.detail.as_ref().map(|d| format!(": {d}")).unwrap_or_default();
         let retained = row.object.and_then(|object| retained(answers, object));
         let (bytes, share) = retained.unzip();
-        let retains = retained.map(|(bytes, share)| format!("; it retains {} ({} of what is reachable)", in_units(bytes), percent(share)));
+        let retains = retained.map(|(bytes, share)| format!("; it retains {} ({} of the reachable heap)", in_units(bytes), percent(share)));
         let title = format!("An event keeps {} alive{detail}{}", counted(held, "object"), retains.unwrap_or_default());
         Problem {
             count: Some(held),
@@ -30,7 +30,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found.collect())
 }
 
-/// The bytes that the delegate at `object` retains, and their share of the reachable bytes. `None` where the graph is not to be built.
+/// The bytes that the delegate at `object` retains, and their share of the reachable bytes. `None` if the graph may not be built.
 pub(super) fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)> {
     answers.needs_graph().ok()?;
     let heap = answers.heap().ok()?;
@@ -40,8 +40,7 @@ pub(super) fn retained(answers: &Answers<'_>, object: Addr) -> Option<(u64, f64)
     Some((bytes, share(bytes, all)?)).filter(|(bytes, _)| *bytes > 0)
 }
 
-/// The holder of the object: a root, or the type of the object that dominates it. `None` where the graph is not to be built, or if there are many
-/// holders.
+/// The holder of the object: a root, or the type of the object that dominates it. `None` if there are many holders, or if the graph may not be built.
 pub(super) fn holder(answers: &Answers<'_>, object: Addr) -> Option<String> {
     answers.needs_graph().ok()?;
     let heap = answers.heap().ok()?;
@@ -55,7 +54,8 @@ pub(super) fn holder(answers: &Answers<'_>, object: Addr) -> Option<String> {
     root.or_else(above)
 }
 
-/// Whether a suspect is retained by an event or cancellation source, or is an object around it. The event's finding explains the suspect.
+/// Whether the finding about an event or cancellation source explains a suspect: one of the two objects dominates the other, and the event retains
+/// most of the suspect's bytes.
 pub(super) fn explains(answers: &Answers<'_>, event: &Problem, suspect: &Problem) -> bool {
     let part = || share(event.bytes?, suspect.bytes?);
     let found = || {

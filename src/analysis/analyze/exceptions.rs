@@ -1,7 +1,7 @@
 //! Exceptions that are thrown again and again, and unobserved exceptions of tasks.
 //!
-//! Rule: the heap has at least `exceptions` objects of one type that one method has thrown, with any message, or as many faulted tasks with an
-//! unobserved exception. Garbage is included, because exceptions rarely live long.
+//! Rule: the heap has at least `exceptions` exceptions of one type that one method has thrown, or as many faulted tasks with an unobserved exception.
+//! Messages may differ. Garbage is included, because exceptions rarely live long.
 //!
 //! Source: `exceptions --stat`, `inspect --only unobserved-exceptions`.
 
@@ -39,7 +39,7 @@ pub(super) fn unobserved(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let Some(first) = inspection.rows.first().filter(|_| count >= answers.thresholds().exceptions) else { return Ok(Vec::new()) };
     let task = first.type_name.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
     let detail = first.detail.as_ref().map(|detail| format!(" with {}", one_line(detail))).unwrap_or_default();
-    let title = format!("{} with an exception that was not observed, such as{task}{detail}", counted(count, "faulted task"));
+    let title = format!("{} with an unobserved exception, such as{task}{detail}", counted(count, "faulted task"));
     let command = ["inspect", "--only", "unobserved-exceptions"];
     let problem = answers.finding(ProblemId::UnobservedExceptions, ProblemSeverity::Warning, title, &command);
     Ok(vec![Problem { count: Some(count), object: first.object, type_name: first.type_name.clone(), ..problem }])

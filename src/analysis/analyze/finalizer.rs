@@ -1,12 +1,12 @@
 //! A finalizer thread that makes no progress.
 //!
-//! Rule: the thread is blocked in managed code, which it runs only for a finalizer; this is critical if objects are queued. Or at least `ready`
-//! objects are queued, so they are created faster than they are finalized.
+//! Rule: the thread is blocked in managed code, which it runs only for a finalizer. This is critical if objects wait for finalization. Otherwise, at
+//! least `ready` objects wait, because they are created faster than they are finalized.
 //!
 //! Source: the finalization queues; `docs/internals/locks.md` for the wait of the thread.
 
 use super::answers::{Answers, Skip};
-use super::line::counted;
+use super::line::how_many_wait;
 use crate::model::{LocksReport, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -21,7 +21,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if let Some(wait) = locks.waits.iter().find(|w| id.is_some() && w.managed_id == id) {
         let (severity, queued) = match count {
             0 => (ProblemSeverity::Warning, "no object waits for finalization yet".into()),
-            n => (ProblemSeverity::Critical, format!("{} wait for finalization", counted(n, "object"))),
+            n => (ProblemSeverity::Critical, format!("{} for finalization", how_many_wait(n, "object"))),
         };
         let at = wait.method.as_ref().map(|m| format!(" in {m}")).unwrap_or_default();
         let lock = locks.locks.iter().find(|lock| Some(lock.object) == wait.object);
@@ -40,7 +40,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }
     Ok(vec![finding(
         ProblemSeverity::Warning,
-        format!("{} wait for finalization: the finalizer thread is too slow for them", counted(count, "object")),
+        format!("{} for finalization: the finalizer thread is too slow", how_many_wait(count, "object")),
     )])
 }
 

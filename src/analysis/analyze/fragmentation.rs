@@ -1,7 +1,7 @@
 //! Free space between objects, and the reason why the GC does not compact it.
 //!
-//! Rule: at least `bytes` are free, and at least the share `free` of the allocated bytes. Free space is reused, but this much of it means that the
-//! GC does not compact, either because objects are pinned or because they are large.
+//! Rule: at least `bytes` are free, and at least the share `free` of the allocated bytes. The GC reuses free space, but this much of it means that
+//! the GC does not compact, because objects are pinned or large.
 //!
 //! Source: the free blocks of the heap, and the objects after them.
 
@@ -11,7 +11,7 @@ use super::line::{in_units, percent};
 use crate::base::{share, thousands};
 use crate::model::{Generation, PinnedTypeModel, Problem, ProblemId, ProblemSeverity};
 
-/// Smallest share of the free bytes before pinned objects of one type for the title to name the type.
+/// The title names a type if at least this share of the free bytes is in front of pinned objects of the type.
 const PINNED: f64 = 0.1;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
@@ -24,9 +24,11 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     let of_pins = |p: &PinnedTypeModel| share(p.free_bytes_before, free).unwrap_or(0.0);
     let pinned = report.pinned.first().filter(|p| of_pins(p) >= PINNED);
     let why = match pinned {
-        Some(p) => format!("{} in front of {} pinned {}", percent(of_pins(p)), thousands(p.count), p.type_name),
-        None if most.is_some_and(|g| g.generation == Generation::Loh) => "large objects are not moved unless asked for".into(),
-        None => "little of it in front of pinned objects".into(),
+        Some(p) => format!("{} of it before {} pinned {}", percent(of_pins(p)), thousands(p.count), p.type_name),
+        None if most.is_some_and(|g| g.generation == Generation::Loh) => {
+            "the GC does not compact the LOH by default; GCSettings.LargeObjectHeapCompactionMode asks for it".into()
+        }
+        None => "little of it before pinned objects".into(),
     };
     let title = format!("{} ({} of the heap) are free between objects{within}; {why}", in_units(free), percent(part));
     Ok(vec![Problem {

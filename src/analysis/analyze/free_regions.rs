@@ -1,6 +1,6 @@
 //! Committed memory in free regions.
 //!
-//! Rule: free regions have most of the bytes that the GC has committed, and at least 32 times `bytes`, which is more than the GC keeps for its next
+//! Rule: free regions have most of the bytes that the GC has committed, and at least 32 times `bytes`. The GC keeps fewer bytes for its next
 //! allocations.
 //!
 //! Source: the GC's lists of free regions, as `memory` shows them.
@@ -13,6 +13,7 @@ use crate::model::{MemoryKind, Problem, ProblemId, ProblemSeverity};
 
 /// Smallest number of bytes, as a multiple of the threshold.
 const LARGE: u64 = 32;
+/// Smallest share of the GC's committed bytes that is in free regions.
 const MOST: f64 = 0.75;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
@@ -26,7 +27,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     }
     let ranges = total(of(MemoryKind::GcFree).map(|k| k.ranges));
     let title = format!(
-        "{} are committed in free regions ({} of what the GC has committed, {} in use): the GC returns them over time, or all at once in \
+        "{} are committed in free regions ({} of the memory that the GC has committed, {} in use): the GC returns them over time, or all at once in \
          GC.Collect(2, GCCollectionMode.Aggressive); DOTNET_GCConserveMemory makes it keep less",
         in_units(free),
         percent(part),

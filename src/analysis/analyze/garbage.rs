@@ -21,7 +21,7 @@ const TYPES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let totals = &answers.retained()?.totals;
-    // The `oom` finding of a failed allocation states the share of garbage too.
+    // A failed allocation has its own finding, which includes the share of garbage.
     let only = &answers.query.only;
     let failed = || answers.oom().is_ok_and(|oom| oom.any == Some(true));
     if (only.is_empty() || only.contains(&ProblemId::Oom)) && failed() {
@@ -62,22 +62,22 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
 /// Describes the objects that the next collection does not free: one clause for each reason that applies to at least `least` bytes.
 fn delayed(dead: &Dead, least: u64) -> String {
     [
-        (dead.unfinalized, "of it survive the next collection, as finalizers have to run first"),
-        (dead.ready, "more are held only by objects whose finalizers are about to run"),
-        (dead.pinned, "more are held only by pinned handles"),
+        (dead.unfinalized, "of it, ", "survive the next collection, because their finalizers have to run first"),
+        (dead.ready, "besides, ", "are held only by objects whose finalizers are about to run"),
+        (dead.pinned, "besides, ", "are held only by pinned handles"),
     ]
     .into_iter()
-    .filter(|(sum, _)| sum.bytes >= least)
-    .map(|(sum, what)| format!("; {} in {} {what}", in_units(sum.bytes), counted(sum.count, "object")))
+    .filter(|(sum, ..)| sum.bytes >= least)
+    .map(|(sum, of, what)| format!("; {of}{} in {} {what}", in_units(sum.bytes), counted(sum.count, "object")))
     .collect()
 }
 
-/// Describes the last collection and the allocation budget of `generation` and of gen2, and the last collection of any generation.
+/// Describes when gen2 was last collected and its allocation budget, the same for gen1 if it is `generation`, and the last collection.
 fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
     let Ok(gc) = answers.runtime.gc() else { return String::new() };
     let Some(known) = answers.notes.with(gc).collections().as_ref() else { return String::new() };
     let records_of = |wanted: Generation| known.heaps.iter().flat_map(|(_, list)| list).filter(move |b| b.generation == wanted);
-    // LOH and POH are collected with gen2; the GC has no separate records for them.
+    // LOH and POH are collected with gen2. The GC does not record the time of their last collection separately.
     let wanted = if generation == Generation::Gen1 { vec![Generation::Gen1, Generation::Gen2] } else { vec![Generation::Gen2] };
     let clauses = wanted.into_iter().filter_map(|g| {
         let budget = in_units(total(records_of(g).map(|b| b.budget)));
@@ -85,7 +85,7 @@ fn last_collection(answers: &Answers<'_>, generation: Generation) -> String {
             0 => format!("{g} was never collected"),
             index => format!("{g} was last collected by GC #{index}"),
         };
-        Some(format!("; {last}, its budget is {budget}"))
+        Some(format!("; {last}, and its allocation budget is {budget}"))
     });
     let latest = known.process.last.as_ref().map(|last| format!("; the last collection was GC #{}", last.index));
     clauses.chain(latest).collect()

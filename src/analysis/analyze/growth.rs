@@ -1,12 +1,12 @@
 //! Holders that retain more than in an earlier dump.
 //!
-//! Rule: a container retains at least `gain` bytes more, and at least the share `growth` of the earlier heap. One dump cannot distinguish a leak
-//! that is still small from a cache; two can. Caches that are filling up look like leaks until they are full.
+//! Rule: the growth of a container's retained size is at least `gain` bytes, and at least the share `growth` of the earlier heap. One dump cannot
+//! distinguish a small leak from a cache, but two dumps can. A cache that is filling up looks like a leak until it is full.
 //!
-//! Native memory, threads, tasks and handles that grew much are findings as well. With more than two dumps, a number must grow from each dump to
+//! A large growth of native memory, threads, tasks or handles is a finding as well. With more than two dumps, the number must grow from each dump to
 //! the next.
 //!
-//! Source: both dominator trees, as `diff` follows them; its summary.
+//! Source: the holders and the summary of `diff`.
 
 use super::answers::{Answers, Skip};
 use super::line::{in_units, listed, percent};
@@ -22,7 +22,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = holders.iter().filter_map(|holder| {
         let gained = u64::try_from(holder.change).ok().filter(|gained| *gained >= thresholds.gain)?;
         let share = bytes_before.and_then(|bytes| growth(bytes, bytes.saturating_add(gained)));
-        // Only with more than two dumps. Garbage of the type varies from dump to dump, so the other trends say nothing about the holder.
+        // A trend is known only with more than two dumps. Trends other than growth are ignored: garbage of the type varies from dump to dump.
         let element = diff.rows.iter().find(|row| holder.element.as_ref() == Some(&row.key));
         let steady = element.is_some_and(|row| row.trend == Some(Trend::Grows));
         share.is_none_or(|share| share >= thresholds.growth).then(|| finding(answers, holder, gained, (share, steady)))
@@ -32,13 +32,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(measures.chain(holders).collect())
 }
 
-/// Process measures that are findings besides holders, each with its least gain, which an idle process does not reach.
+/// Measures of the process whose growth is a finding: name, smallest gain and command. An idle process gains less.
 const MEASURES: [(&str, u64, &str); 4] =
     [("native", 16 << 20, "memory"), ("threads", 50, "threads"), ("tasks", 1_000, "async"), ("handles", 1_000, "handles")];
 /// Smallest growth, as a share of the earlier value.
 const MUCH: f64 = 0.2;
 
-/// The finding for a number that grew much; with more than two dumps, from each dump to the next.
+/// Returns the finding about a measure that grew much. With more than two dumps, it must have grown from each dump to the next.
 fn measured(answers: &Answers<'_>, m: &DiffMeasure) -> Option<Problem> {
     let (name, least, command) = MEASURES.into_iter().find(|(name, ..)| *name == m.name)?;
     let (before, after) = m.before.zip(m.after)?;
@@ -62,7 +62,7 @@ fn measured(answers: &Answers<'_>, m: &DiffMeasure) -> Option<Problem> {
 }
 
 fn finding(answers: &Answers<'_>, holder: &GrowingHolder, gained: u64, (share, steady): (Option<f64>, bool)) -> Problem {
-    let share_text = share.map(|share| format!(" ({} of what the heap held before)", percent(share))).unwrap_or_default();
+    let share_text = share.map(|share| format!(" ({} of the earlier heap)", percent(share))).unwrap_or_default();
     let course = if steady { ", more in each dump" } else { "" };
     let title = format!("{}{share_text}{course}", holder.text);
     let container = holder.path.last();

@@ -1,8 +1,7 @@
 //! Very many GC handles.
 //!
-//! Rule: at least `handles` of them. Each is a root or a weak reference that every collection visits; a handle that is not freed leaks its object.
-//! Handles that the runtime or its library creates for itself are not counted: locks of sync blocks and states of wait handles end with their
-//! objects.
+//! Rule: at least `handles` handles. Every collection visits each handle, and a strong handle that is not freed leaks its object. Handles that the
+//! runtime or its library creates for itself, such as for locks of sync blocks, are not counted, because they are freed with their objects.
 //!
 //! Source: the handle tables.
 

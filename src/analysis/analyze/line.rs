@@ -10,7 +10,7 @@ use crate::model::{Problem, ProblemId, ProblemSeverity};
 const MAX_MESSAGE: usize = 200;
 
 impl Answers<'_> {
-    /// A finding without numbers. `command` is the part of the command line between `gcdump` and the dump.
+    /// Returns a finding without optional values. `command` is the part of the command line between `gcdump` and the dump.
     pub(super) fn finding(&self, id: ProblemId, severity: ProblemSeverity, title: String, command: &[&str]) -> Problem {
         let command = self.command_line(command);
         Problem {
@@ -29,7 +29,7 @@ impl Answers<'_> {
         }
     }
 
-    /// A command line with `command` between `gcdump` and the dump.
+    /// Returns the command line with `command` between `gcdump` and the dump.
     pub(super) fn command_line(&self, command: &[&str]) -> String {
         let options = self.query.options.iter().map(String::as_str);
         let path = self.runtime.file().facts.path.display().to_string();
@@ -37,7 +37,7 @@ impl Answers<'_> {
     }
 }
 
-/// `gcdump`, `words` and the dump at `path`, quoted so that a shell takes each as one word.
+/// Returns a command line: `gcdump`, `words` and the dump at `path`, each quoted so that a shell takes it as one word.
 pub(crate) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str) -> String {
     // A name that begins with a dash would be parsed as an option.
     let path = if path.starts_with('-') { format!("./{path}") } else { path.into() };
@@ -48,12 +48,12 @@ pub(crate) fn command_line<'w>(words: impl Iterator<Item = &'w str>, path: &str)
     format!("{line} {}", quoted(&path))
 }
 
-/// `words` as one line, quoted so that a shell takes each as one word.
+/// Returns `words` as one line, each quoted so that a shell takes it as one word.
 pub(crate) fn shell_line<'w>(words: impl Iterator<Item = &'w str>) -> String {
     words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// `word` in the syntax of this system's shells: in quotes if it has a special character.
+/// Quotes `word` for the shells of this system if it has a special character.
 fn quoted(word: &str) -> Cow<'_, str> {
     let plain = |c: char| c.is_alphanumeric() || "_-./:@%+=,".contains(c) || cfg!(windows) && c == '\\';
     if !word.is_empty() && word.chars().all(plain) {
@@ -65,7 +65,7 @@ fn quoted(word: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` on one line, truncated if it is long.
+/// Returns `text` on one line, truncated to [`MAX_MESSAGE`] characters.
 pub(super) fn one_line(text: &str) -> String {
     let mut words = text.split(|c: char| c.is_control() || c.is_whitespace()).filter(|w| !w.is_empty()).collect::<Vec<_>>().join(" ");
     if let Some((end, _)) = words.char_indices().nth(MAX_MESSAGE) {
@@ -75,17 +75,22 @@ pub(super) fn one_line(text: &str) -> String {
     words
 }
 
-/// `3 dogs`, or `none` for 0.
+/// Counts things that wait: `1 thread waits`, `2 threads wait`.
+pub(super) fn how_many_wait(n: u64, what: &str) -> String {
+    format!("{} wait{}", counted(n, what), if n == 1 { "s" } else { "" })
+}
+
+/// Counts things: `3 dogs`, or `none` for 0.
 pub(super) fn plural_or(n: u64, what: &str, none: &str) -> String {
     if n == 0 { none.into() } else { counted(n, what) }
 }
 
-/// A share in percent.
+/// Formats a share in percent.
 pub(super) fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
 
-/// `1`, `1 and 2`, `1, 2 and 3`.
+/// Lists items: `1`, `1 and 2`, `1, 2 and 3`.
 pub(super) fn listed<T: ToString>(items: impl IntoIterator<Item = T>) -> String {
     let mut items: Vec<String> = items.into_iter().map(|i| i.to_string()).collect();
     match (items.pop(), items.is_empty()) {

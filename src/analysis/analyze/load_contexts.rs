@@ -1,6 +1,6 @@
 //! Load contexts that are not unloaded.
 //!
-//! Rule: a collectible context was asked to unload and is still on the heap. A holder of one object of its types keeps all of its code.
+//! Rule: a collectible context was asked to unload and is still on the heap. A reference to one object of its types keeps all of its code in memory.
 //!
 //! Source: `AssemblyLoadContext`, as `inspect --only load-contexts` reads it.
 
@@ -9,8 +9,8 @@ use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = answers.inspection(InspectionId::LoadContexts)?.rows.iter().map(|row| {
-        let detail = row.detail.as_deref().unwrap_or("a load context stays");
-        let title = format!("Asked to unload, but still there: load context {detail}");
+        let detail = row.detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        let title = format!("A load context was asked to unload, but is still there{detail}");
         Problem {
             count: Some(row.count),
             object: row.object,

@@ -1,15 +1,14 @@
 //! Long queues at a lock.
 //!
-//! Rule: at least `queue` threads are entering a lock that another thread holds. Threads in `Monitor.Wait` are not counted, since they sleep until
-//! there is something to do; nor are waits for events, semaphores and tasks, which have no owner. Deadlocks and orphaned locks have their own
-//! findings.
+//! Rule: at least `queue` threads wait to enter a lock that another thread holds. Threads in `Monitor.Wait` are not counted, because they sleep until
+//! another thread notifies them. Events, semaphores and tasks do not have an owner. Deadlocks and orphaned locks have their own findings.
 //!
 //! Source: `docs/internals/locks.md`.
 
 use std::collections::BTreeSet;
 
 use super::answers::{Answers, Skip};
-use super::line::{counted, listed};
+use super::line::{how_many_wait, listed};
 use crate::base::{Addr, len64};
 use crate::model::{LockModel, LocksReport, Problem, ProblemId, ProblemSeverity, WaitKind};
 
@@ -34,7 +33,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         };
         let named = answers.places().ok().filter(|_| holders.len() == 1).and_then(|p| p.of(*first)?.name.as_ref());
         let named = named.map(|name| format!(" {name:?}")).unwrap_or_default();
-        let title = format!("{} wait for {}, held by thread {}{named}{why}", counted(count, "thread"), name(lock), listed(&holders));
+        let title = format!("{} for {}, held by thread {}{named}{why}", how_many_wait(count, "thread"), name(lock), listed(&holders));
         found.push(Problem {
             count: Some(count),
             object: Some(lock.object),
@@ -47,7 +46,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found)
 }
 
-/// The place of a thread that holds a lock and is not blocked. It may be in native code that does not return.
+/// Describes the location of a thread that holds a lock and is not blocked. The thread may be in native code that does not return.
 pub(super) fn place(answers: &Answers<'_>, managed_id: u32) -> String {
     let Some(place) = answers.places().ok().and_then(|places| places.of(managed_id)) else { return String::new() };
     let Some(innermost) = &place.innermost else { return String::new() };
@@ -55,13 +54,13 @@ pub(super) fn place(answers: &Answers<'_>, managed_id: u32) -> String {
     format!(", which is in {innermost}{own}")
 }
 
-/// Managed ids of the threads that are entering `lock`.
+/// Managed ids of the threads that wait to enter `lock`.
 pub(super) fn waiting(report: &LocksReport, lock: &LockModel) -> Vec<u32> {
     let sleeps = |id: u32| report.waits.iter().any(|w| w.managed_id == Some(id) && w.kind == WaitKind::MonitorWait);
     lock.waiters.iter().filter_map(|w| w.managed_id).filter(|id| !sleeps(*id)).collect()
 }
 
-/// `the monitor 0x7f… (Lab.Order)`.
+/// Names a lock: `the monitor 0x7f… (Lab.Order)`.
 pub(super) fn name(lock: &LockModel) -> String {
     let ty = lock.type_name.as_ref().map(|n| format!(" ({n})")).unwrap_or_default();
     format!("the {} {}{ty}", lock.kind, lock.object)

@@ -1,14 +1,14 @@
 //! Parts that the dump does not have.
 //!
-//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` shows. Such an answer is partial: with the
-//! missing parts there may be other findings. A warning if objects are missing, since most findings are about objects.
+//! Rule: the file is cut, its compressed data is damaged, or a command cannot answer in full, as `info` shows. With the missing parts, there might be
+//! more findings. The finding is a warning if objects are missing, since most findings are about objects.
 //!
 //! Source: the commands themselves. Features that a runtime does not have are not missing.
 
 use super::answers::{Answers, Skip};
-use super::line::{counted, listed, one_line};
+use super::line::{listed, one_line};
 use crate::analysis::answers::answers as ask;
-use crate::base::{Missing, len64};
+use crate::base::{Missing, in_units, len64};
 use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
 use crate::session::Heap;
 
@@ -19,13 +19,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let cut = facts.truncated_bytes;
     let mut parts: Vec<String> = facts.damage.iter().cloned().collect();
     if cut > 0 && parts.is_empty() {
-        parts.push(format!("the file is cut, {} are missing", counted(cut, "byte")));
+        parts.push(format!("the dump is cut off: {} missing at the end", in_units(cut)));
     }
     if !lacking.is_empty() {
         let names = listed(lacking.iter().map(|a| &a.command));
-        answers.notes.add(Missing::Answer, None, format!("not answered in full: {names}"));
+        answers.notes.add(Missing::Answer, None, format!("commands not answered in full: {names}"));
         let reason = lacking.iter().find_map(|a| a.reason.as_ref()).map(|r| format!(" ({})", one_line(r))).unwrap_or_default();
-        parts.push(format!("not answered in full: {names}{reason}"));
+        parts.push(format!("commands not answered in full: {names}{reason}"));
     }
     if parts.is_empty() {
         return Ok(Vec::new());

@@ -1,7 +1,7 @@
 //! `analyze`: the findings of a dump, most important first. Each kind of finding has a file with its rule.
 //!
-//! Nothing is computed here that another analysis answers: each is run at most once ([`Answers`]), and the rules pick the results that are worth a
-//! line. Thresholds ([`Thresholds`]) are absolute and relative: a small heap, or a small part of a large one, is not a problem.
+//! The rules use the answers of other analyses, each of which runs at most once ([`Answers`]), and pick the results that are worth a line.
+//! Thresholds ([`Thresholds`]) are absolute and relative, because neither a small heap nor a small part of a large one is a problem.
 
 mod answers;
 mod async_waits;
@@ -47,18 +47,18 @@ use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
 pub(crate) use line::{command_line, shell_line};
 
-/// The limits from which on a problem becomes a finding.
+/// The limits at which a problem becomes a finding.
 #[derive(Clone, Copy, Debug)]
 pub struct Thresholds {
-    /// Fewest bytes that are free, wasted or retained: fewer are not a problem, whatever their share.
+    /// Fewest bytes that are free, wasted or retained. Fewer bytes are not a problem, whatever their share.
     pub bytes: u64,
-    /// Fewest bytes that a container retains more than in an earlier dump.
+    /// Smallest growth of a container's retained size since an earlier dump, in bytes.
     pub gain: u64,
-    /// Smallest share (0 to 1) of the earlier heap's bytes that a container gains.
+    /// Smallest growth of a container's retained size, as a share (0 to 1) of the bytes of the earlier heap.
     pub growth: f64,
     /// Smallest share (0 to 1) of the reachable bytes that a suspect retains.
     pub share: f64,
-    /// Smallest share (0 to 1) of the allocated bytes that are wasted: equal strings, sparse arrays and the like.
+    /// Smallest share (0 to 1) of the allocated bytes that are wasted, such as by equal strings or sparse arrays.
     pub waste: f64,
     /// Smallest share (0 to 1) of the allocated bytes that are free.
     pub free: f64,
@@ -66,17 +66,17 @@ pub struct Thresholds {
     pub queue: u64,
     /// Fewest objects ready for finalization while the finalizer thread is not blocked.
     pub ready: u64,
-    /// Fewest handlers of one event that hold their targets.
+    /// Fewest handlers of one event whose targets nothing else holds.
     pub handlers: u64,
-    /// Fewest timers that are due, or registrations of one cancellation source.
+    /// Fewest active timers, or registrations of one cancellation source.
     pub timers: u64,
     /// Fewest GC handles.
     pub handles: u64,
-    /// Fewest incoming HTTP requests that have been unanswered for long.
+    /// Fewest incoming HTTP requests that are stuck.
     pub requests: u64,
     /// Fewest chains of asynchronous methods that wait for one object.
     pub waits: u64,
-    /// Fewest threads at one place.
+    /// Fewest threads at the same place in the code.
     pub threads: u64,
     /// Fewest connection pools of `HttpClient` for one server.
     pub pools: u64,
@@ -91,7 +91,7 @@ pub struct Thresholds {
 impl Default for Thresholds {
     /// Rules of thumb:
     ///
-    /// * 1 MiB: a .NET process starts with more than that, so saving less changes nothing.
+    /// * 1 MiB: a .NET process starts with more than that, so that a smaller saving does not matter.
     /// * 64 KiB and a twentieth of the heap more than before: an idle process gains less, from lazy loading and caching.
     /// * A fifth of the reachable bytes: Eclipse MAT's default for leak suspects.
     /// * A tenth of the heap: the size of a heap varies by more than that.
@@ -100,8 +100,8 @@ impl Default for Thresholds {
     /// * 10,000 objects ready: the finalizer thread finalizes more than that in a tenth of a second.
     /// * 100 handlers: an event with more is meant for many subscribers, or subscribers are never removed.
     /// * 1,000 timers or registrations: most servers have fewer requests in progress.
-    /// * 10,000 handles: the runtime itself uses some hundreds, and each is visited by the GC.
-    /// * 3 requests: one that takes long may be a report or an upload.
+    /// * 10,000 handles: the runtime itself uses some hundreds, and the GC visits each handle.
+    /// * 3 requests: a single request that takes long may be a report or an upload.
     /// * 10 chains: an idle program has fewer loops that wait for one event, such as the end of the process.
     /// * 25 threads at one place: more than the worker threads of most programs.
     /// * 20 connection pools for one server: `IHttpClientFactory` keeps a handler for some minutes, one for each client name.
@@ -137,9 +137,9 @@ impl Default for Thresholds {
 pub struct AnalyzeQuery {
     /// Only these findings; all if empty.
     pub only: Vec<ProblemId>,
-    /// Whether to build the graph of the heap, which suspects and the garbage of a failed allocation need.
+    /// Whether to build the graph of the heap, which some findings need, such as suspects and garbage.
     pub graph: bool,
-    /// The limits from which on a problem becomes a finding.
+    /// The limits at which a problem becomes a finding.
     pub thresholds: Thresholds,
     /// Options that the suggested command lines repeat, such as `--modules` with its folder.
     pub options: Vec<String>,
@@ -152,8 +152,8 @@ impl Default for AnalyzeQuery {
     }
 }
 
-/// Analyzes the process: its problems, and its growth since `before`, earlier dumps of it in the order of time. Problems that cannot be determined
-/// are listed with the reason, and the answer is partial then.
+/// Finds the problems of the process, and its growth since the earlier dumps `before`, which are in the order of time. Problems that cannot be
+/// determined are listed with the reason, and make the answer partial.
 ///
 /// # Errors
 /// Never fails today; the signature leaves room for errors.
@@ -165,7 +165,7 @@ pub fn analyze(runtime: &Runtime, before: &[&dyn GraphSource], query: &AnalyzeQu
     Ok(notes.finish(report))
 }
 
-/// The findings by these answers.
+/// Applies all requested rules to `answers`.
 pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     let query = answers.query;
     let mut report = AnalyzeReport {
@@ -215,7 +215,7 @@ pub(super) fn findings(answers: &Answers<'_>) -> AnalyzeReport {
     report
 }
 
-/// Problems below a threshold, besides `found`. A small heap has large shares, which an absolute threshold hides.
+/// Returns problems below a threshold that are not in `found`. In a small heap, even a large share is below an absolute threshold.
 fn below(id: ProblemId, answers: &Answers<'_>, found: &[Problem]) -> Vec<BelowThreshold> {
     let usual = answers.thresholds();
     let share = match id {

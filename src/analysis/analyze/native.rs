@@ -1,9 +1,9 @@
 //! Much native memory compared with the heap.
 //!
-//! Rule: memory that does not belong to the GC, files, stacks, code or the runtime's loader has at least 64 times `bytes`, and more than the GC has
-//! committed. Native libraries, buffers and the memory that `malloc` keeps are of this kind.
+//! Rule: native memory has at least 64 times `bytes`, and at least as many bytes as the GC has committed. Native memory does not belong to the GC,
+//! files, stacks, code or the runtime's loader; examples are buffers of native libraries and memory that `malloc` keeps.
 //!
-//! Source: the map of the address space, as `memory` shows it. Dumps without the heap do not list it.
+//! Source: the map of the address space, as `memory` shows it. Dumps without the heap do not list native memory.
 
 use super::Thresholds;
 use super::answers::{Answers, Skip};
@@ -13,10 +13,11 @@ use crate::model::{MallocHeapKind, MallocModel, MallocUse, MemoryKind, MemoryLis
 
 /// Fewest bytes, as a multiple of the threshold.
 const LARGE: u64 = 64;
-/// Other kinds that the title names.
+/// Kinds of memory that the title names besides native memory.
 const KINDS: [MemoryKind; 4] = [MemoryKind::Stack, MemoryKind::Module, MemoryKind::LoaderHeap, MemoryKind::File];
+/// Fewest bytes of such a kind for the title to name it.
 const NAMED: u64 = 1 << 20;
-/// Smallest share of a kind that the title names.
+/// The title names a part if it has at least this share of the whole.
 const PART: f64 = 0.1;
 /// Block sizes that the title names.
 const SIZES: usize = 2;
@@ -55,7 +56,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
         .collect();
     let others = if others.is_empty() { String::new() } else { format!("; besides {}", others.join(", ")) };
     let parts = if parts.is_empty() { String::new() } else { format!(": {}", parts.join("; ")) };
-    let title = format!("{} of native memory beside {} of GC heap{parts}{others}", in_units(native), in_units(heap));
+    let title = format!("{} of native memory in addition to {} of GC heap{parts}{others}", in_units(native), in_units(heap));
     Ok(vec![Problem {
         bytes: Some(native),
         share: share(native, report.totals.accessible_bytes),
@@ -70,13 +71,13 @@ pub(super) fn bytes_of(report: &MemoryReport, kinds: &[MemoryKind]) -> u64 {
     total(report.kinds.iter().filter(|k| kinds.contains(&k.kind)).map(|k| k.accessible_bytes))
 }
 
-/// `61.0 MiB only zeros`, where that is much of the `bytes` of a kind.
+/// Describes the memory of a kind that contains only zeros, if it is much of the `bytes` of this kind.
 fn zeros(report: &MemoryReport, kind: MemoryKind, bytes: u64) -> Option<String> {
     let zero = total(report.kinds.iter().filter(|k| k.kind == kind).filter_map(|k| k.zero_bytes));
     (share(zero, bytes).unwrap_or(0.0) >= PART).then(|| format!("{} of it zeros, mostly never written", in_units(zero)))
 }
 
-/// The memory of `malloc`: where it is, how much of it is free, and the most common blocks.
+/// Describes the memory of `malloc`: its location, its free bytes, and the sizes of blocks that take most of it.
 fn of_malloc(malloc: &MallocModel, native: u64) -> Option<String> {
     let bytes = total(malloc.heaps.iter().map(|heap| heap.bytes));
     (share(bytes, native).unwrap_or(0.0) >= PART).then_some(())?;

@@ -1,7 +1,7 @@
 //! Failed allocations.
 //!
-//! Rule: a heap has recorded one. The title compares the requested size with the state of the heap: its limit, committed bytes, free space between
-//! objects, and garbage, which shows whether a collection would have helped.
+//! Rule: a heap has recorded a failed allocation. The title compares the requested size with the state of the heap: its limit, committed bytes, free
+//! space between objects, and garbage. Much garbage means that a collection would have helped.
 //!
 //! Source: `oom_history` of each heap; generations, fragmentation, the graph.
 
@@ -15,7 +15,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let failed: Vec<&OomModel> = report.heaps.iter().filter(|h| h.failed() == Some(true)).collect();
     let Some(last) = failed.iter().max_by_key(|h| h.gc_index) else { return Ok(Vec::new()) };
     let mut title = last.text.clone();
-    // Values that cannot be determined are noted.
+    // Values that cannot be determined are left out of the title. A note has the reason.
     if let Some(heap) = answers.generations().ok().filter(|_| report.limit.is_none()) {
         title.push_str(&format!("; heap: {} committed", in_units(heap.totals.committed)));
     }

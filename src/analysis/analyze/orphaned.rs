@@ -1,12 +1,12 @@
 //! Locks whose owner has ended.
 //!
-//! Rule: a lock is held by an id that no living thread has, and all threads are known. The lock is never released, which is critical if threads
-//! wait for it.
+//! Rule: the owner of a lock is a thread id that no living thread has, and all threads are known. The lock is never released, which is critical if
+//! threads wait for it.
 //!
 //! Source: `docs/internals/locks.md`.
 
 use super::answers::{Answers, Skip};
-use super::line::counted;
+use super::line::how_many_wait;
 use super::lock_queues::{name, waiting};
 use crate::base::len64;
 use crate::model::{Problem, ProblemId, ProblemSeverity};
@@ -19,7 +19,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let count = len64(threads.len());
         let severity = if count > 0 { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
         let owner = lock.owner.as_ref().and_then(|o| o.managed_id).map(|id| format!(" {id}")).unwrap_or_default();
-        let title = format!("{} is held by thread{owner}, which has ended; {} for it", name(lock), wait(count));
+        let title = format!("{} is held by thread{owner}, which has ended; {} for it", name(lock), how_many_wait(count, "thread"));
         Problem {
             count: Some(count),
             object: Some(lock.object),
@@ -29,8 +29,4 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         }
     });
     Ok(found.collect())
-}
-
-fn wait(n: u64) -> String {
-    format!("{} wait{}", counted(n, "thread"), if n == 1 { "s" } else { "" })
 }

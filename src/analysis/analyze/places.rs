@@ -27,13 +27,11 @@ impl Places {
 
 /// The place of a thread.
 pub(super) struct ThreadPlace {
-    /// Its managed id.
     pub(super) managed_id: Option<u32>,
-    /// Its name.
     pub(super) name: Option<Name>,
-    /// Its innermost method.
+    /// The innermost method on the stack.
     pub(super) innermost: Option<Name>,
-    /// Its innermost method of the program's own.
+    /// The innermost method that belongs to the program, not to a library.
     pub(super) own: Option<Name>,
     /// A hash that is equal for threads with the same frames from `own` outwards.
     pub(super) place: Option<u64>,
@@ -43,13 +41,13 @@ pub(super) struct ThreadPlace {
 
 /// The stack of the crashed thread.
 pub(super) struct CrashedStack {
-    /// Its innermost method.
+    /// The innermost method.
     pub(super) innermost: Option<Name>,
-    /// Its innermost method of the program's own.
+    /// The innermost method that belongs to the program, not to a library.
     pub(super) own: Option<Name>,
-    /// Its recursion, if it overflowed.
+    /// The cycle of methods that takes most of the stack, for stack overflows.
     pub(super) recursion: Option<Recursion>,
-    /// Whether it is in `Environment.FailFast`.
+    /// Whether the thread is in `Environment.FailFast`.
     pub(super) fails_fast: bool,
 }
 
@@ -90,7 +88,7 @@ impl Answers<'_> {
         Ok(self.places()?.crashed.as_ref())
     }
 
-    /// The arguments of `Environment.FailFast` on the crashed thread. Missing parts are left out of the finding.
+    /// The arguments and caller of `Environment.FailFast` on the crashed thread. Parts that are missing from the dump are `None`.
     pub(super) fn last_words(&self) -> Option<LastWords> {
         tried(|| self.words())
     }
@@ -120,7 +118,7 @@ impl Answers<'_> {
 }
 
 fn is_own(method: &str) -> bool {
-    // Stubs, methods generated at run time, and P/Invokes of the framework.
+    // Prefixes of the names of stubs, of methods generated at run time, and of P/Invokes of the framework.
     const OTHERS: [&str; 5] = ["ILStubClass.", "DynamicClass.", "Interop+", "Interop.", "Internal."];
     !is_library(method) && !OTHERS.iter().any(|prefix| method.starts_with(prefix))
 }
@@ -129,7 +127,7 @@ fn methods(stack: &ThreadStackModel) -> impl Iterator<Item = &StackFrameModel> {
     stack.frames.iter().filter(|f| f.kind == StackFrameKind::Managed)
 }
 
-/// The innermost frame of a method of the program's own, and its index.
+/// Returns the innermost frame whose method belongs to the program, and its index.
 fn own(stack: &ThreadStackModel) -> Option<(usize, &StackFrameModel)> {
     let is_it = |(_, f): &(usize, &StackFrameModel)| f.kind == StackFrameKind::Managed && f.method.as_deref().is_some_and(is_own);
     stack.frames.iter().enumerate().find(is_it)

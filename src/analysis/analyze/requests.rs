@@ -1,8 +1,8 @@
 //! Incoming HTTP requests that are not answered.
 //!
-//! Rule: at least `requests` requests that the application is processing and has not answered for [`LONG_MS`], or of any age if at least `waits` of
-//! them wait for one `TaskCompletionSource`, semaphore or custom awaitable. Responses that have begun and connections with another protocol are left out: streams
-//! and WebSockets may last for any time.
+//! Rule: at least `requests` requests that the application is processing are stuck. A request is stuck if it has not been answered for [`LONG_MS`],
+//! or if at least `waits` requests wait for the same `TaskCompletionSource`, semaphore or custom awaitable. Responses that have begun and connections
+//! with another protocol are left out, because streams and WebSockets may last for any time.
 //!
 //! Source: the incoming requests that `requests` lists.
 
@@ -19,7 +19,7 @@ use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestSta
 /// Milliseconds after which people give up on a request.
 const LONG_MS: u64 = 10_000;
 
-/// The requests that are not answered; none if they are fewer than the threshold.
+/// Returns the stuck requests, or an empty list if there are fewer than the threshold.
 pub(super) fn unanswered<'a>(answers: &'a Answers<'_>) -> Result<Vec<&'a RequestModel>, Skip> {
     let open = || answers.http().map(|http| http.requests.iter().filter(|request| request.state == RequestState::Processing));
     let mut crowds: Map<Addr, u64> = Map::default();
@@ -42,7 +42,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         None if example.is_empty() => String::new(),
         None => format!(", such as {example}"),
     };
-    // The most common waits, and the methods that wait.
+    // By kind of wait and waiting method: the number of requests, and an awaited object.
     let mut causes: BTreeMap<Cause, (u64, Option<Addr>)> = BTreeMap::new();
     for request in &stuck {
         let awaits = request.waits_for.as_ref().and_then(|root| Some((awaited(root.kind)?, root.object)));
@@ -83,22 +83,22 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(vec![Problem { count: Some(count), object: Some(oldest.object), method, ..problem }])
 }
 
-/// The object or thread that requests wait for, and the method that waits.
+/// The kind of wait of a request, and the method that waits.
 type Cause = (Option<Wait>, Option<Name>);
 
 /// Most waits that the title names.
 const CAUSES: usize = 2;
 
-/// The thing that a request waits for.
+/// The kind of wait of a request.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Wait {
     /// The innermost method awaits an object of this kind.
     Async(&'static str),
-    /// A thread is blocked.
+    /// The request's thread is blocked in a wait of this kind.
     Blocked(WaitKind),
 }
 
-/// The incoming requests that threads serve: `; they serve GET /transfer/in and GET /transfer/out`.
+/// Returns a clause about the incoming requests that threads serve: `; 2 of them serve requests: GET /transfer/in and GET /transfer/out`.
 pub(super) fn served(answers: &Answers<'_>, threads: &[u32]) -> String {
     /// Most requests that are named.
     const MOST: usize = 3;
@@ -121,7 +121,7 @@ pub(super) fn served(answers: &Answers<'_>, threads: &[u32]) -> String {
     }
 }
 
-/// `GET /pay/0`.
+/// Returns method and URI of a request: `GET /pay/0`.
 fn line(request: &RequestModel) -> String {
     let text = |part: &Option<String>| part.clone().unwrap_or_default();
     format!("{} {}", text(&request.method), text(&request.uri)).trim().into()
@@ -133,13 +133,13 @@ fn crowded(request: &RequestModel) -> Option<Addr> {
     root.object.filter(|_| is_shared(root.kind))
 }
 
-/// The innermost method of the program's own that serves a request.
+/// Returns the innermost method of the program that serves a request, or else the innermost method of a library.
 fn method(request: &RequestModel) -> Option<&Name> {
     let names = || request.frames.iter().filter_map(|frame| frame.display.as_ref().or(frame.method.as_ref()));
     names().find(|name| !is_library(name.shown())).or_else(|| names().next())
 }
 
-/// A duration for people: `42 s`, `3 min 5 s`, `2 h 10 min`.
+/// Formats a duration: `42 s`, `3 min 5 s`, `2 h 10 min`.
 fn seconds(n: u64) -> String {
     match n {
         0..60 => format!("{n} s"),

@@ -1,7 +1,7 @@
 //! Many threads at one place.
 //!
-//! Rule: at least `threads` of them have the same frames from a method of the program's own outwards. Threads of other findings are left out: those
-//! in deadlocks and queues, those that wait for tasks, and those of a starved pool. A program may have that many idle worker threads, so the
+//! Rule: at least `threads` threads have the same frames from the program's innermost method outwards. Threads of other findings are left out:
+//! deadlocked and queued threads, threads that wait for tasks, and threads of a starved pool. A program may have as many idle worker threads, so the
 //! finding is informational.
 //!
 //! Source: the stacks that `stacks --merge` folds.
@@ -57,7 +57,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     Ok(found)
 }
 
-/// The threads that other findings already report.
+/// Returns the managed ids of the threads that other findings already report.
 fn reported(answers: &Answers<'_>) -> Result<BTreeSet<u32>, Skip> {
     let report = answers.locks()?;
     let dead = report.deadlocks.iter().flat_map(|d| d.threads.iter().chain(&d.victims)).copied();

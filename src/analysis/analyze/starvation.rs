@@ -1,7 +1,7 @@
 //! A thread pool without a free thread.
 //!
-//! Rule: items wait, every thread of the pool is busy, and either the pool may not add threads or all of them are blocked. This is critical, since
-//! no item runs before a thread is released.
+//! Rule: items wait, every thread of the pool is busy, and either the pool may not add threads or all of its threads are blocked. It is critical if
+//! all threads are blocked, because no item runs before a thread is released.
 //!
 //! Source: `docs/internals/pool.md`.
 
@@ -20,8 +20,8 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(Vec::new());
     }
     let blocked = pool.workers.iter().filter(|w| w.blocked_by.is_some());
-    // Keyed by the awaited object, with the number of threads and the method of one of them. The asynchronous method that a task belongs to is more
-    // helpful than the method that awaits it, which may have been generated at run time.
+    // By kind and description of the wait: the number of threads, and the method of one of them. For a task, its asynchronous method is more helpful
+    // than the method that waits, which may have been generated at run time.
     let roots = roots_of_threads(answers);
     let mut places: BTreeMap<(&str, String), (u64, Option<&Name>)> = BTreeMap::new();
     for worker in blocked.clone() {
@@ -58,7 +58,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     }])
 }
 
-/// The timers whose callbacks are delayed: `; 14 timers are held up`.
+/// Returns a clause about timers whose callbacks are delayed: `; 14 timers are held up`.
 fn late_timers(answers: &Answers<'_>) -> String {
     let late = answers.timers().map(|timers| timers.held_up.max(timers.late)).unwrap_or_default();
     if late == 0 { String::new() } else { format!("; {} {} held up", counted(late, "timer"), be(late)) }

@@ -1,8 +1,8 @@
 //! Objects and types that retain much of the heap.
 //!
 //! Rule: an object without a dominator, or all objects of a type together, retain at least `bytes` and at least the share `share` of the reachable
-//! bytes. A cache that is meant to be large looks the same, so the finding names its holder. Types are sorted last, since their objects may be many
-//! small unrelated things.
+//! bytes. A cache that is meant to be large looks the same, so the finding names its holder. Findings about types are informational, because the
+//! objects of a type may be unrelated.
 //!
 //! Source: the dominator tree, as `retained --suspects` reads it.
 
@@ -29,12 +29,13 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     Ok(found.collect())
 }
 
-/// Common properties of suspects that are one finding: objects of one type that frames of one method hold, as in threads that do the same.
+/// The key by which suspects are merged into one finding. Objects of one type that frames of one method hold, as in threads that do the same work,
+/// have equal keys.
 #[derive(PartialEq, Eq, Hash)]
 enum Alike<'s> {
     /// Type and method.
     OnStacks(&'s str, &'s str),
-    /// The suspect with this number, which is a separate finding.
+    /// A suspect that is not merged, by its number.
     Single(usize),
 }
 
@@ -58,9 +59,9 @@ fn merged(answers: &Answers<'_>, first: &Suspect, all: &[&Suspect]) -> Problem {
     let method = first.roots.first().and_then(RootModel::method).unwrap_or("a method");
     let objects: Vec<String> = all.iter().filter_map(|s| s.address).take(OBJECTS).map(|object| object.to_string()).collect();
     let more = if all.len() > objects.len() { ", …" } else { "" };
-    let below = first.below.first().map(|b| format!(", in the first {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
+    let below = first.below.first().map(|b| format!(", the first holds {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
     let title = format!(
-        "{} objects of {}, each held by a frame of {method} ({}{more}), retain {} ({} of what is reachable){below}",
+        "{} objects of {}, each held by a frame of {method} ({}{more}), retain {} ({} of the reachable heap){below}",
         thousands(len64(all.len())),
         first.type_name,
         objects.join(", "),
@@ -72,7 +73,8 @@ fn merged(answers: &Answers<'_>, first: &Suspect, all: &[&Suspect]) -> Problem {
     Problem { count: Some(len64(all.len())), bytes: Some(retained), share: Some(share), type_name, ..found }
 }
 
-/// The multiple of the threshold for a cache of a framework. Caches of fixed size, as in Roslyn and Entity Framework, are smaller.
+/// A framework's cache with fewer bytes than this multiple of `bytes` is informational. Caches of fixed size, as in Roslyn and Entity Framework, are
+/// smaller.
 const OF_FRAMEWORK: u64 = 8;
 /// Prefixes of the names of types that frameworks define.
 const FRAMEWORKS: [&str; 2] = ["System.", "Microsoft."];
@@ -86,7 +88,7 @@ fn severity(answers: &Answers<'_>, s: &Suspect) -> ProblemSeverity {
 }
 
 fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
-    let retained = format!("{} ({} of what is reachable)", in_units(s.retained), percent(s.share));
+    let retained = format!("{} ({} of the reachable heap)", in_units(s.retained), percent(s.share));
     let nodes = || s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name));
     let below = s.elements.as_ref().map(|e| format!(": {}", e.words())).or_else(nodes).unwrap_or_default();
     let found = match (s.kind, s.address) {
@@ -98,7 +100,7 @@ fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
         }
         _ => {
             let within: Vec<String> = s.below.iter().map(|b| format!("{} × {}", thousands(b.count), b.type_name)).collect();
-            let within = if within.is_empty() { String::new() } else { format!("; in them {}", within.join(", ")) };
+            let within = if within.is_empty() { String::new() } else { format!("; they hold {}", within.join(", ")) };
             let title = format!("{} objects of {} retain {retained} together{within}", thousands(s.count), s.type_name);
             let command = ["path", "--type", &s.method_table.to_string()];
             answers.finding(ProblemId::Suspects, ProblemSeverity::Info, title, &command)

@@ -1,7 +1,7 @@
 //! Threads that are blocked until asynchronous methods have ended.
 //!
-//! Rule: at least `waits` threads, outside of deadlocks and of a starved pool, are in `Task.Wait`, `Task.Result` and the like. The finding names
-//! the roots of the tasks.
+//! Rule: at least `waits` threads are in `Task.Wait`, `Task.Result` or a similar method, outside of deadlocks, and the thread pool is not starved.
+//! The finding names the most common object that the tasks wait for.
 //!
 //! Source: the waits that `locks` shows, and the chains of `async`.
 
@@ -11,7 +11,7 @@ use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
 use super::line::counted;
 use super::requests::served;
-use crate::base::{Count, Name, len64, thousands};
+use crate::base::{Count, Name, be, len64, thousands};
 use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
@@ -28,7 +28,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let of = task.map(|task| format!(" for {task}")).unwrap_or_default();
         format!(": {}{within}{of}", if *n == len64(blocked.len()) { "all".into() } else { thousands(*n) })
     });
-    // The most common root of these methods.
+    // The most common root of the chains that these threads wait for.
     let roots = roots_of_threads(answers);
     let mut hang: BTreeMap<&Name, (u64, u32)> = BTreeMap::new();
     let ids: Vec<u32> = blocked.iter().filter_map(|w| w.managed_id).collect();
@@ -39,7 +39,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let on = on.map(|root| format!("; the innermost method {}", root.clause(answers)));
     let count = len64(blocked.len());
     let (at, on) = (at.unwrap_or_default(), on.unwrap_or_default());
-    let title = format!("{} are blocked until tasks are complete{at}{on}{}", counted(count, "thread"), served(answers, &ids));
+    let title = format!("{} {} blocked until tasks are complete{at}{on}{}", counted(count, "thread"), be(count), served(answers, &ids));
     Ok(vec![Problem {
         count: Some(count),
         object: blocked.first().and_then(|w| w.object),
@@ -64,7 +64,7 @@ pub(super) fn task(wait: &WaitModel) -> Option<&Name> {
 }
 
 impl Answers<'_> {
-    /// The innermost method of the program's own on the stack of a blocked thread, or else the method that waits.
+    /// The innermost method of the program on the stack of a blocked thread, or else the method that waits.
     pub(super) fn own_method(&self, wait: &WaitModel) -> Option<Name> {
         let place = self.places().ok().and_then(|p| p.of(wait.managed_id?));
         place.and_then(|place| place.own.clone()).or_else(|| wait.method.clone())

@@ -19,7 +19,7 @@ fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {
     found
 }
 
-/// Like [`found`], with whether nothing is missing: the dump in the repository does not have native memory.
+/// Like [`found`], and returns whether the answer is complete. It is not if the rule needs native memory, which the dump does not have.
 fn found_of_copy(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> (Vec<Problem>, bool) {
     let dump = crate::open("dumps/net10-wks-basics-heap.dmp.zst").unwrap();
     // The graph is left out, since it belongs to the dump and not to the made-up answers.
@@ -173,7 +173,7 @@ fn a_pool_of_blocked_threads_is_critical() {
     assert_eq!(pool(true, &[true, true]), Some((ProblemSeverity::Critical, Some(7))));
 }
 
-/// An incoming request that a thread serves, or that was sent.
+/// A request in progress. `thread` serves it if it is incoming.
 fn request(uri: &str, thread: Option<u32>, direction: RequestDirection) -> RequestModel {
     let (method, uri) = (Some("GET".into()), Some(uri.into()));
     RequestModel { method, uri, thread, ..RequestModel::new(direction, Addr(0x5000), RequestState::Processing) }
@@ -211,7 +211,10 @@ fn stuck_threads_are_reported_with_their_requests() {
 
     let pools = found(ProblemId::ConnectionPools, |a| set(&a.http, http(&[])));
     assert_eq!(only(&pools), Some((ProblemSeverity::Warning, Some(20))));
-    assert_eq!(pools[0].title, "20 connection pools for bank:443, with 40 connections: as many handlers of HttpClient were made");
+    assert_eq!(
+        pools[0].title,
+        "20 connection pools for bank:443, with 40 connections: each HttpClient handler makes its own pool; share one handler or HttpClient"
+    );
 }
 
 #[test]
@@ -269,9 +272,9 @@ fn free_space_is_measured_absolutely_and_relatively() {
     assert_eq!(fragmentation(|| free(MIB - 1, MIB, 0, 0)), []);
     assert_eq!(fragmentation(|| free(24 * MIB, 100 * MIB, 0, 0)), []);
     let pinned = fragmentation(|| free(25 * MIB, 100 * MIB, 10 * MIB, 0));
-    assert!(pinned[0].title.contains("40.0 % in front of 3 pinned System.Byte[]"), "{}", pinned[0].title);
+    assert!(pinned[0].title.contains("40.0 % of it before 3 pinned System.Byte[]"), "{}", pinned[0].title);
     let other = fragmentation(|| free(25 * MIB, 100 * MIB, MIB, 0));
-    assert!(other[0].title.contains("little of it in front of pinned objects") && other[0].type_name.is_none(), "{}", other[0].title);
+    assert!(other[0].title.contains("little of it before pinned objects") && other[0].type_name.is_none(), "{}", other[0].title);
     let damage = |skipped| found(ProblemId::Damage, |a| set(&a.fragmentation, free(0, MIB, 0, skipped))).first().and_then(|f| f.bytes);
     assert_eq!((damage(0), damage(8)), (None, Some(8)));
 }
@@ -364,7 +367,7 @@ fn waste_is_reported_from_a_share_of_the_heap_on() {
     let found = waste(1 << 20, 1 << 21);
     assert_eq!(
         found[0].title,
-        "5 strings have the text of others: 1.0 MiB (50.0 % of the heap); worst: 5 × System.String \"a b\" with 1 byte"
+        "5 strings are copies of others: 1.0 MiB (50.0 % of the heap); worst: 5 × System.String \"a b\" with 1 byte"
     );
 }
 

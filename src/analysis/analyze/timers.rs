@@ -1,7 +1,7 @@
 //! Very many timers, or registrations with cancellation sources.
 //!
-//! Rule: at least `timers` timers are active, or a source has as many registrations. Each keeps its callback and the objects that the callback
-//! refers to, until it fires, is disposed of, or the source is freed. A server with as many requests in progress has as many timers.
+//! Rule: at least `timers` timers are active, or a source has as many registrations. Each of them keeps its callback, and the objects that the
+//! callback refers to, alive. A server with as many requests in progress has as many timers.
 //!
 //! Source: `docs/internals/pool.md`; `inspect --only registrations`.
 
@@ -9,7 +9,7 @@ use super::answers::{Answers, Skip};
 use super::events::{holder, retained};
 use super::line::counted;
 use crate::base::hash::Map;
-use crate::base::{Count, Name, thousands};
+use crate::base::{Count, Name, be, thousands};
 use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
 
 /// The prefix of the callback of a cancellation source with a timeout.
@@ -26,12 +26,12 @@ pub(super) fn timers(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let most = callbacks.into_values().max_by_key(|(n, name)| (*n, name.shown()));
     let title = match most {
         Some((n, name)) if name.shown().starts_with(TIMEOUT) => format!(
-            "{} are not disposed of and have a timeout: each keeps a timer, and what is registered with it, until that is due ({} in all)",
+            "{} with a timeout were not disposed of: each keeps its timer and its registered callbacks alive until the timeout is due ({} in all)",
             counted(n, "CancellationTokenSource"),
             counted(report.active, "active timer")
         ),
-        Some((n, name)) => format!("{} are active, {} of them for {name}", counted(report.active, "timer"), thousands(n)),
-        None => format!("{} are active", counted(report.active, "timer")),
+        Some((n, name)) => format!("{} {} active, {} of them for {name}", counted(report.active, "timer"), be(report.active), thousands(n)),
+        None => format!("{} {} active", counted(report.active, "timer"), be(report.active)),
     };
     Ok(vec![Problem {
         count: Some(report.active),

@@ -1,4 +1,4 @@
-//! Common complaints: a crash, a hang, memory. Each leads to its finding, or to the next command to run.
+//! Common complaints: a crash, a hang, memory. For each, the answer names its finding, or the next command to run.
 //!
 //! Only answers that the findings have already computed are used, so these lines cost nothing.
 
@@ -32,7 +32,7 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
     Complaint::ALL.into_iter().map(row).collect()
 }
 
-/// The text for a complaint without a finding, and the next command.
+/// Returns the text for a complaint without a finding, and the next command.
 fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> (String, &'static [&'static str]) {
     let (main, all): (ProblemId, &'static [&'static str]) = match complaint {
         Complaint::Crash => (ProblemId::Crash, &["info"]),
@@ -40,7 +40,7 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
         Complaint::Memory => (ProblemId::Suspects, &["memory"]),
     };
     if let Some(skipped) = report.skipped.iter().find(|s| s.id == main && !s.reason.contains("--no-graph")) {
-        return (format!("not known: {}", skipped.reason), all);
+        return (format!("unknown: {}", skipped.reason), all);
     }
     let only = &answers.query.only;
     if !only.is_empty() && !only.contains(&main) {
@@ -63,7 +63,7 @@ fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, 
     if let Some(finding) = found(ProblemId::Exceptions) {
         let name = finding.type_name.as_ref().map_or("exceptions", Name::shown).rsplit('.').next().unwrap_or_default();
         let count = thousands(finding.count.unwrap_or_default());
-        return (format!("no crash; {count} × {name}"), &["exceptions", "--stat"]);
+        return (format!("no crash recorded; {count} × {name}"), &["exceptions", "--stat"]);
     }
     let threads = got(&answers.threads).map(|t| t.threads.as_slice()).unwrap_or_default();
     let thrown = threads.iter().filter(|t| t.exception.as_ref().is_some_and(|e| e.current)).count();
@@ -75,7 +75,7 @@ fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, 
 }
 
 fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
-    const NONE: &str = "no deadlock or queue";
+    const NONE: &str = "no deadlock or lock queue";
     let pending = got(&answers.chains).map_or(0, |c| c.totals.methods);
     let waits = got(&answers.locks).map(|l| l.waits.as_slice()).unwrap_or_default();
     let runs = |t: &&ThreadPlace| t.in_method && t.own.is_some() && !waits.iter().any(|w| w.managed_id == t.managed_id);
@@ -90,15 +90,16 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
     let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
     match (out, pending, len64(waits.len())) {
         (0, 0, 0) if answers.runtime.descriptor().is_native_aot() => (NONE.into(), &["threads"]),
-        (0, 0, 0) if heap => (format!("{NONE}, no blocked thread"), &["stacks", "--merge"]),
+        (0, 0, 0) if heap => ("no deadlock, lock queue or blocked thread".into(), &["stacks", "--merge"]),
         (0, 0, 0) => (NONE.into(), &["stacks", "--merge"]),
         (0, 0, n) => (format!("{NONE}; {}", counted(n, "blocked thread")), &["locks"]),
-        (0, n, _) => (format!("{NONE}; {} async pending", thousands(n)), &["async"]),
+        (0, 1, _) => (format!("{NONE}; 1 async method waits"), &["async"]),
+        (0, n, _) => (format!("{NONE}; {} async methods wait", thousands(n)), &["async"]),
         (n, ..) => (format!("{}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
     }
 }
 
-/// Timers that were due long ago, if no finding explains it.
+/// Returns a text about timers that were due long ago, and the command that lists them.
 fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str])> {
     let report = got(&answers.timers)?;
     let is_late = |t: &&TimerModel| t.late && t.due_in_ms.is_some_and(|ms| ms <= -LATE_MS);
@@ -107,7 +108,7 @@ fn late_timers(answers: &Answers<'_>) -> Option<(String, &'static [&'static str]
     Some((format!("{} {} late by {} s or more", counted(late, "timer"), be(late), most.unsigned_abs() / 1000), &["timers"]))
 }
 
-/// `Program.Fetch` of `Lab.Program.Fetch(System.String)`.
+/// Shortens the name of a method: `Program.Fetch` for `Lab.Program.Fetch(System.String)`.
 fn short(method: &str) -> String {
     let name = method.split(['(', '<', '[']).next().unwrap_or_default();
     let mut parts: Vec<&str> = name.rsplitn(3, '.').take(2).collect();
@@ -115,7 +116,7 @@ fn short(method: &str) -> String {
     parts.join(".")
 }
 
-/// The server that most outgoing requests are for.
+/// Returns a clause with the server of most outgoing requests.
 fn host(requests: &[RequestModel]) -> String {
     let mut hosts: BTreeMap<&str, u64> = BTreeMap::new();
     let uris = requests.iter().filter(|r| r.direction == RequestDirection::Outgoing).filter_map(|r| r.uri.as_deref());
@@ -149,9 +150,9 @@ fn got<T>(cell: &Cached<T>) -> Option<&T> {
     cell.get().and_then(|answer| answer.as_ref().ok()).map(|Received { data, .. }| data)
 }
 
-/// The beginning of a title: up to the end of a clause, or else as many words as fit.
+/// Returns a title, shortened to at most `most` characters: up to the end of a clause, or else as many words as fit.
 fn beginning(title: &str, most: usize) -> String {
-    /// Fewest characters of a clause that says enough.
+    /// Fewest characters of a clause. Instead of a shorter clause, as many words as fit are returned.
     const ENOUGH: usize = 24;
     let Some((end, _)) = title.char_indices().nth(most) else { return title.into() };
     let (fits, _) = title.split_at(end);

@@ -3,7 +3,7 @@
 //! Rule: an inspection finds at least `bytes`, and at least the share `waste` of the allocated bytes. Arrays of primitive values are informational:
 //! unused arrays of array pools and buffers that wait for data are zero as well. Garbage is included unless it exceeds the objects in use.
 //!
-//! Source: `inspect`, whose rules state what each inspection leaves out.
+//! Source: the answer of `inspect`. Its rules state the exclusions of each inspection.
 
 use super::Thresholds;
 use super::answers::{Answers, INSPECTIONS, Skip};
@@ -22,7 +22,8 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
     if is_garbage(answers, wasted) {
         return Ok(Vec::new());
     }
-    let (severity, noun, what) = kind(id);
+    let (severity, noun, [one, many]) = kind(id);
+    let what = if inspection.found == 1 { one } else { many };
     let worst = inspection.rows.first();
     let most = worst.map(|row| format!("; worst: {}", row_text(id, row))).unwrap_or_default();
     let title = format!("{} {what}: {} ({} of the heap){most}", counted(inspection.found, noun), in_units(wasted), percent(part));
@@ -40,21 +41,23 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> 
     }])
 }
 
-/// Whether `wasted` exceeds the bytes of objects in use. Most of it is garbage then, which a collection frees.
+/// Whether `wasted` exceeds the bytes of objects in use. If so, most of the wasted bytes are garbage, which a collection frees.
 fn is_garbage(answers: &Answers<'_>, wasted: u64) -> bool {
     answers.query.graph && answers.retained().is_ok_and(|r| wasted > r.totals.reachable_bytes)
 }
 
-/// The severity, the counted noun, and the problem with it.
-fn kind(id: ProblemId) -> (ProblemSeverity, &'static str, &'static str) {
+/// The severity, the counted noun, and the problem with one and with several of them.
+fn kind(id: ProblemId) -> (ProblemSeverity, &'static str, [&'static str; 2]) {
     match id {
-        ProblemId::EqualStrings => (ProblemSeverity::Warning, "string", "have the text of others"),
-        ProblemId::SparseArrays => (ProblemSeverity::Warning, "array", "are mostly null"),
-        ProblemId::OversizedCollections => (ProblemSeverity::Warning, "collection", "have much more room than elements"),
-        ProblemId::EmptyCollections => (ProblemSeverity::Warning, "collection", "are empty"),
-        ProblemId::EqualArrays => (ProblemSeverity::Info, "array", "have equal contents"),
-        ProblemId::ZeroTails => (ProblemSeverity::Info, "array", "end in zeros"),
-        _ => (ProblemSeverity::Info, "array", "contain zeros only"),
+        ProblemId::EqualStrings => (ProblemSeverity::Warning, "string", ["is a copy of another", "are copies of others"]),
+        ProblemId::SparseArrays => (ProblemSeverity::Warning, "array", ["is mostly null", "are mostly null"]),
+        ProblemId::OversizedCollections => {
+            (ProblemSeverity::Warning, "collection", ["has much more capacity than elements", "have much more capacity than elements"])
+        }
+        ProblemId::EmptyCollections => (ProblemSeverity::Warning, "collection", ["is empty", "are empty"]),
+        ProblemId::EqualArrays => (ProblemSeverity::Info, "array", ["is a copy of another", "are copies of others"]),
+        ProblemId::ZeroTails => (ProblemSeverity::Info, "array", ["is mostly trailing zeros", "are mostly trailing zeros"]),
+        _ => (ProblemSeverity::Info, "array", ["contains only zeros", "contain only zeros"]),
     }
 }
 

@@ -19,15 +19,15 @@ pub(super) enum NodeKind {
     Task,
     /// An asynchronous method.
     Method,
-    /// An object that calls back.
+    /// An object that holds a callback, such as the source of a `ValueTask`.
     Source,
-    /// A blocked thread's event.
+    /// A blocked thread, represented by the event that it waits for.
     Thread,
     /// A delegate, or an unknown continuation.
     Callback,
     /// The continuation of a method of runtime async.
     Frame,
-    /// A task of runtime async with a method that a thread runs.
+    /// The task of a runtime async method that a thread is running.
     Running,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Node {
     pub(super) flags: Option<u32>,
     /// `<>1__state` of a method, or the number of a suspension point.
     pub(super) state: Option<i32>,
-    /// Whether an awaiter of the method is set.
+    /// Whether an awaiter field of the method is set.
     pub(super) awaits: bool,
     /// The task that a continuation belongs to.
     pub(super) task: Option<Addr>,
@@ -62,9 +62,9 @@ pub(super) struct Graph {
     pub(super) totals: AsyncTotals,
     /// Methods of runtime async that threads run, by task.
     pub(super) running: Map<Addr, Running>,
-    /// Nodes in the pool's queues.
+    /// Addresses of the objects in the queues of the thread pool.
     pub(super) queued: Set<Addr>,
-    /// Semaphores and channels, which have waiters.
+    /// Semaphores and channels, which may have waiters: address and method table.
     pub(super) owners: Vec<(Addr, Addr)>,
 }
 
@@ -84,14 +84,14 @@ struct Builder<'t> {
     nodes: Vec<Node>,
     index: Map<Addr, NodeIndex>,
     edges: Vec<(NodeIndex, NodeIndex)>,
-    /// Edges from holders of plain delegates, which may be stale.
+    /// Edges from objects that hold a plain delegate, which may be stale.
     weak: Vec<(NodeIndex, NodeIndex)>,
     totals: AsyncTotals,
-    /// The innermost suspended method of a task of runtime async, which resumes first.
+    /// By task of runtime async: the innermost suspended method, which resumes first.
     innermost: Map<Addr, NodeIndex>,
-    /// The outermost method of such a task, if a thread runs an inner one. The task completes with this method.
+    /// By task of runtime async, if a thread runs an inner method: the outermost method, with which the task completes.
     outermost: Map<Addr, NodeIndex>,
-    /// The objects that innermost methods await, from their continuations.
+    /// By innermost method: the object that it awaits, according to its continuation.
     leaves: Map<NodeIndex, Addr>,
     running: Map<Addr, Running>,
 }
@@ -133,7 +133,7 @@ impl Graph {
         out
     }
 
-    /// Number of edges that lead to `node`.
+    /// Returns the number of edges that lead to `node`.
     pub(super) fn incoming(&self, node: NodeIndex) -> u32 {
         usize::try_from(node).ok().and_then(|i| self.incoming.get(i)).copied().unwrap_or(0)
     }
@@ -152,7 +152,7 @@ fn find(heap: &Heap, tasks: &Tasks, notes: &Collector) -> Found {
     };
     let objects = notes.take(objects_of(heap, wanted));
     let mut found = Found::default();
-    // Runs of one type are common, and looking up a plan costs more than reading an object.
+    // Consecutive objects often have the same type, and looking up a plan costs more than reading an object.
     let mut last = None;
     for (address, mt) in objects {
         let plan = match &last {
@@ -229,13 +229,14 @@ impl Builder<'_> {
         listed
     }
 
-    /// The node that resumes first if a waiter refers to the object at `at`.
+    /// Returns the node that resumes first when the waiter at `at` is notified: the innermost method of a task of runtime async, otherwise the
+    /// node of the object.
     fn entry(&self, at: Addr) -> Option<NodeIndex> {
         self.innermost.get(&at).or_else(|| self.index.get(&at)).copied()
     }
 
-    /// Adds methods of runtime async: their continuations up to the task of the outermost method, or from that task on if a thread runs one of the
-    /// methods.
+    /// Adds suspended methods of runtime async, with edges from the innermost one to the task. If a thread runs a method of the task, the edges lead
+    /// from the task, which represents this method, to the outermost one.
     fn frames(&mut self, notes: &Collector) {
         for index in 0..self.nodes.len() {
             let (Some(task), Ok(of_task)) = (self.nodes.get(index).copied(), NodeIndex::try_from(index)) else { continue };
@@ -279,7 +280,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The node of a waiter; `None` if it has completed.
+    /// Returns the node of a waiter, and adds one for a thread or callback. `None` for a task that is not in the graph, such as a completed one.
     fn waiter(&mut self, waiter: Waiter) -> Option<NodeIndex> {
         let (address, kind) = match waiter {
             Waiter::Node(at) => return self.entry(at),
@@ -311,7 +312,8 @@ impl Builder<'_> {
         }
     }
 
-    /// Adds edges from sources to pending nodes. Pooled sources keep the state of their last use, so other nodes are ignored.
+    /// Adds edges from sources to pending nodes. Waiters that are not in the graph are ignored, because a pooled source keeps the waiter of its last
+    /// use.
     fn sources(&mut self, found: &Found) {
         let (mut waiters, mut delegates) = (Vec::new(), Vec::new());
         for (address, method_table) in found.sources.iter().copied() {
@@ -324,7 +326,7 @@ impl Builder<'_> {
                 for waiter in list {
                     let Waiter::Node(at) = waiter else { continue };
                     let Some(to) = self.entry(*at).filter(|_| *at != address) else { continue };
-                    // A running method that pools its box.
+                    // A node that is not in the graph yet is a pooled box whose method is running.
                     let kind = if plan.is_node() { NodeKind::Method } else { NodeKind::Source };
                     let node = Node { address, method_table, kind, flags: None, state: None, awaits: false, task: None };
                     let Some(from) = self.add(node) else { return };
@@ -334,7 +336,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Compares the awaiters of methods with the edges so far, and adds missing edges.
+    /// Compares the awaiters of methods with the edges found so far, and adds missing edges.
     fn awaiters(&mut self, queued: &Set<Addr>, notes: &Collector) {
         let mut unread = (0u64, None);
         let mut into: Vec<(NodeIndex, NodeIndex)> = self.edges.iter().map(|(from, to)| (*to, *from)).collect();
@@ -362,7 +364,7 @@ impl Builder<'_> {
                     let suspended = !awaited.is_empty();
                     (awaited, suspended)
                 }
-                // Another method's continuation leads to this one, which that method's own task confirms.
+                // An inner method of the same task leads to this one. The task's list of continuations confirms this edge.
                 NodeKind::Frame if self.innermost.get(&node.task.unwrap_or_default()) != Some(&index) => {
                     self.totals.suspended.bump();
                     self.totals.confirmed.bump();
@@ -370,7 +372,7 @@ impl Builder<'_> {
                 }
                 NodeKind::Frame => match self.leaves.get(&index) {
                     Some(awaited) => (vec![*awaited], self.is_open(*awaited)),
-                    // The awaiter is among the variables of the method.
+                    // The awaiter is one of the variables that the continuation has captured.
                     None => (self.tasks.captured(node.address), !node.task.is_some_and(|task| queued.contains(&task))),
                 },
                 _ => continue,
@@ -384,7 +386,7 @@ impl Builder<'_> {
                 node.is_some_and(|n| awaited.contains(&n.address) || n.task.is_some_and(|task| awaited.contains(&task)))
             };
             if from.is_empty() {
-                // If several objects hold the method's delegate, only the awaited ones count.
+                // If several objects hold the method's delegate, only objects that the method awaits are used.
                 let holders = leading(&weak, index);
                 let awaited: Vec<NodeIndex> = holders.iter().copied().filter(names).collect();
                 from = if awaited.is_empty() { holders } else { awaited };
@@ -419,7 +421,7 @@ impl Builder<'_> {
         !is_task || self.tasks.flags(awaited).is_none_or(|bits| bits & flags::COMPLETED == 0)
     }
 
-    /// Returns the node for the object that a method awaits, if no edge leads to the method: a pending task, or an object that is not a task.
+    /// Returns the node of the first awaited object that is in the graph. Otherwise, adds a node for the first one that is not a task.
     fn awaited(&mut self, awaited: &[Addr]) -> Option<NodeIndex> {
         if let Some(known) = awaited.iter().find_map(|at| self.index.get(at)) {
             return Some(*known);
@@ -446,7 +448,7 @@ impl Builder<'_> {
 }
 
 impl Node {
-    /// Status of a task.
+    /// Returns the status of a task; `None` if the node is not a task.
     pub(super) fn status(&self) -> Option<TaskStatus> {
         self.flags.map(status)
     }

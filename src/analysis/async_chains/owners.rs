@@ -22,7 +22,7 @@ pub(super) struct Owners {
     pub(super) semaphore: Option<Semaphore>,
 }
 
-/// Finds the owners of the waiters for which `wanted` holds. `owners` are all semaphores and channels.
+/// Finds the waiters of the semaphores and channels in `owners`. An object that a channel refers to is a waiter if `wanted` holds for it.
 pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Addr) -> bool, notes: &Collector) -> Owners {
     let types = tasks.library().types();
     let bind = || noted(Semaphore::bind(types, tasks.table(AsyncType::Semaphore)?), "semaphores", notes);
@@ -44,16 +44,20 @@ fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &m
     let library = tasks.library();
     let mut at = library.reference(owner, head);
     while let Some(waiter) = at {
-        // A waiter belongs to one list only, so this list is damaged.
+        // A waiter is on only one list, so this list is damaged.
         if out.insert(waiter, owner).is_some() {
-            notes.add(NoteKind::LimitHit, waiter, "the list of waiters of a semaphore has a cycle, or leads to another semaphore");
+            notes.add(
+                NoteKind::LimitHit,
+                waiter,
+                "the list of waiters of a semaphore has a cycle, or includes waiters of another semaphore",
+            );
             return;
         }
         at = library.reference(waiter, next);
     }
 }
 
-/// Adds the operations that a channel refers to, directly or through objects of the channel library.
+/// Adds the waiting operations that a channel refers to, directly or through other objects whose types are in the same module.
 fn channel(tasks: &Tasks, channel: (Addr, Addr), wanted: &impl Fn(Addr) -> bool, out: &mut Map<Addr, Addr>) {
     let library = tasks.library();
     let types = library.types();

@@ -1,4 +1,4 @@
-//! The part of `object` about a task or the box of an asynchronous method.
+//! The part of the answer of `object` about a task, the box of an asynchronous method, or a continuation.
 
 use super::reporter::fault_models;
 use crate::analysis::ExceptionReader;
@@ -9,7 +9,8 @@ use crate::bcl::tasks::{AsyncType, Plan, Tasks, Waiter, flags, status};
 use crate::model::{TaskPart, TaskStatus, TaskWaiter};
 use crate::session::{Namer, Runtime};
 
-/// The part for the continuation at `object`, or for an object that an `await` waits for, with the method that resumes afterwards.
+/// Describes a continuation of runtime async: the suspended method, if the continuation has one, the awaited object, and the continuation that
+/// resumes next.
 fn continuation(tasks: &Tasks, names: &mut Names<'_>, object: Addr, plan: &Plan) -> Option<TaskPart> {
     let library = tasks.library();
     let method = if plan.suspends { names.suspended(object).name() } else { None };
@@ -30,9 +31,10 @@ fn continuation(tasks: &Tasks, names: &mut Names<'_>, object: Addr, plan: &Plan)
     })
 }
 
-/// Status, awaiter, waiters and exceptions of the object at `object`; `None` if it is neither a task nor a box, or if this cannot be determined.
+/// Returns status, awaiters, waiters and exceptions of the task, box or continuation at `object`. `None` for other objects, and if the type cannot be
+/// determined.
 pub(in crate::analysis) fn task_part(runtime: &Runtime, namer: &Namer, object: Addr, notes: &Collector) -> Option<TaskPart> {
-    // Losses are noted only for tasks and boxes.
+    // Losses are noted only if the object is a task, box or continuation.
     let losses = Collector::new();
     let tasks = Tasks::bind(Library::bind(runtime, namer, &losses).ok()?, &losses);
     let method_table = tasks.library().method_table(object)?;

@@ -16,12 +16,12 @@ pub(super) struct Path {
     pub(super) visited: usize,
 }
 
-/// Bytes of memory that a frame takes, and a chain beside its frames.
+/// Bytes of memory charged for a frame, and for a chain in addition to its frames.
 const FRAME: u64 = 128;
 const CHAIN: u64 = 256;
 
-/// Finds all paths. The waiters of each node are followed once: a later path to a node continues along its first waiter only, so that there are at
-/// most as many paths as edges.
+/// Finds all paths. All waiters of a node are followed only once; a later path through the node continues with its first waiter. This way, there are
+/// not more paths than edges.
 struct Finder<'g> {
     graph: &'g Graph,
     budget: &'g Budget,
@@ -38,7 +38,7 @@ pub(super) fn paths(graph: &Graph, budget: &Budget) -> Vec<Path> {
             return finder.found;
         }
     }
-    // Nodes that no root leads to are reached from a cycle.
+    // A node that was not reached from a root is on a cycle, or is reachable from one.
     let leading = graph.reversed();
     for start in all() {
         if finder.is_visited(start) {
@@ -64,7 +64,7 @@ impl Finder<'_> {
         }
     }
 
-    /// A node of the cycle that leads to `start`, found by following edges backwards until a node repeats.
+    /// Returns a node of a cycle from which `start` is reachable, found by following edges backwards until a node repeats.
     fn on_cycle(&self, start: NodeIndex, leading: &[(NodeIndex, NodeIndex)]) -> NodeIndex {
         let mut seen = vec![start];
         let mut known = crate::base::hash::Set::from_iter([start]);
@@ -80,7 +80,7 @@ impl Finder<'_> {
         start
     }
 
-    /// Whether the root is also a frame of its chain: a method that does not wait for an object.
+    /// Whether the root is also the first frame of its chains, such as a method that a thread runs.
     fn is_frame(&self, root: NodeIndex, cycle: bool) -> bool {
         let kind = self.graph.node(root).map(|n| n.kind);
         cycle || matches!(kind, Some(NodeKind::Method | NodeKind::Frame | NodeKind::Running))
@@ -96,7 +96,7 @@ impl Finder<'_> {
         let mut stack = vec![(graph.waiters(root), false)];
         while let Some((waiters, followed)) = stack.last_mut() {
             let Some(next) = waiters.next() else {
-                // The node is an outermost one, unless a waiter was followed.
+                // If no waiter was followed, the path ends at an outermost node.
                 let leaf = !*followed;
                 stack.pop();
                 if leaf && !path.is_empty() && !self.add(root, cycle, path.clone(), path.len()) {

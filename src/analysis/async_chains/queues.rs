@@ -5,13 +5,13 @@ use crate::base::{Addr, Collector};
 use crate::bcl::tasks::{AsyncType, Tasks, Waiter};
 use crate::clr::library::{FieldAt, noted};
 
-/// Returns the tasks and the boxes of async methods in the thread pool's queues. Each of `queues` is a local queue or a
-/// `ThreadPoolWorkQueue`, whose fields refer to the shared queues, with its method table.
+/// Returns the tasks and the boxes of async methods in the thread pool's queues. Each of `queues` is an object with its method table: a local queue,
+/// or a `ThreadPoolWorkQueue`, whose fields refer to the shared queues.
 pub(super) fn queued(tasks: &Tasks, queues: &[(Addr, Addr)], notes: &Collector) -> Set<Addr> {
     let mut items = Vec::new();
     for (object, mt) in queues {
         if tasks.kinds(*mt).is(AsyncType::LocalQueue) {
-            let own = noted(tasks.queued_locally(*object, *mt, notes), "local queues of the thread pool", notes).flatten();
+            let own = noted(tasks.queued_locally(*object, *mt, notes), "local thread pool queues", notes).flatten();
             items.extend(own.into_iter().flatten());
         } else {
             let shared = tasks.shared_queues(*object, notes).into_iter();

@@ -28,7 +28,7 @@ pub(super) struct Reporter<'g> {
 }
 
 impl Reporter<'_> {
-    /// Whether the query asks for a chain.
+    /// Whether the query selects a chain.
     pub(super) fn wants(&mut self, path: &Path, root: &AsyncRoot) -> bool {
         if !self.query.roots.is_empty() && !self.query.roots.contains(&root.kind) {
             return false;
@@ -58,7 +58,7 @@ impl Reporter<'_> {
         let node = self.graph.node(node)?;
         match node.kind {
             NodeKind::Method => self.names.method(node.address, node.method_table),
-            // The rows of the task's methods have the name.
+            // The methods of such a task have separate nodes.
             NodeKind::Task if self.names.is_runtime_async(node.address) => None,
             NodeKind::Task => self.names.work(node.address),
             NodeKind::Callback => self.names.delegate(node.address),
@@ -79,7 +79,7 @@ impl Reporter<'_> {
         Some((self.names.type_name(found.method_table), method, found.state, found.status()))
     }
 
-    /// Threads with the node on their stacks.
+    /// Managed ids of the threads that run the node or have it on their stacks.
     pub(super) fn threads(&self, node: NodeIndex) -> &[u32] {
         let found = self.graph.node(node);
         if let Some(running) = found.filter(|n| n.kind == NodeKind::Running).and_then(|n| self.graph.running.get(&n.address)) {
@@ -106,7 +106,7 @@ impl Reporter<'_> {
         };
         let label = match (&method, &file) {
             (Some(method), _) => method.clone(),
-            (None, Some(file)) => format!("a method of {file} (--modules names it)").into(),
+            (None, Some(file)) => format!("a method of {file} (--modules PATH supplies its name)").into(),
             (None, None) if is_task => "its task".into(),
             (None, None) => type_name.clone().unwrap_or_else(|| "?".into()),
         };

@@ -19,15 +19,15 @@ pub(super) struct Roots<'g> {
     tasks: &'g Tasks,
     graph: &'g Graph,
     owners: Owners,
-    /// Threads by object on their stacks.
+    /// Managed ids of threads, by an object on their stacks.
     pub(super) threads: Map<Addr, Vec<u32>>,
     /// Threads that are blocked in a wait for a task.
     blocked: Set<u32>,
-    /// `_timer` of `Task.Delay`, `_dueTime` of the timer.
+    /// The field `_timer` of the task of `Task.Delay`, and `_dueTime` of the timer.
     delay: Option<(FieldAt, FieldAt)>,
-    /// `_owner` of `PeriodicTimer+State`.
+    /// The field `_owner` of `PeriodicTimer+State`.
     periodic: Option<FieldAt>,
-    /// `_currentSocket`, `_source`, by type.
+    /// By type: the field `_currentSocket` of a socket operation, or `_source` of a `ValueTask` adapter.
     fields: Map<Addr, Option<FieldAt>>,
 }
 
@@ -51,13 +51,13 @@ impl<'g> Roots<'g> {
         let events = graph.nodes.iter().filter(|n| n.kind == NodeKind::Thread);
         let blocked = events.filter_map(|n| threads.get(&n.address)).flatten().copied().collect();
         let types = tasks.library().types();
-        let bind = |kind: AsyncType, field: &'static str| noted(types.field_at(tasks.table(kind)?, field), "timers of tasks", notes);
+        let bind = |kind: AsyncType, field: &'static str| noted(types.field_at(tasks.table(kind)?, field), "task timers", notes);
         let timer = || bind(AsyncType::DelayPromise, "_timer").zip(bind(AsyncType::Timer, "_dueTime"));
         let periodic = || bind(AsyncType::PeriodicTimer, "_owner");
         Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default() }
     }
 
-    /// The root for the node at `index`, which no edge leads to; `cycle` if it was chosen from a cycle.
+    /// Returns the root for the node at `index`. No edge leads to this node, unless it was chosen from a cycle, as `cycle` indicates.
     pub(super) fn classify(&mut self, index: NodeIndex, cycle: bool, names: &mut Names<'_>) -> Option<AsyncRoot> {
         let node = *self.graph.node(index)?;
         let (kind, object, label) = match node.kind {
@@ -75,13 +75,13 @@ impl<'g> Roots<'g> {
         let threads = self.threads.get(&node.address);
         let blocked = threads.is_some_and(|ids| ids.iter().any(|id| self.blocked.contains(id)));
         let (kind, label) = match (self.graph.queued.contains(&node.address), node.state) {
-            (true, _) => (AsyncRootKind::Queue, "ready, in a queue of the thread pool"),
+            (true, _) => (AsyncRootKind::Queue, "ready, in a thread pool queue"),
             _ if blocked => (AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result"),
             _ if threads.is_some() => (AsyncRootKind::Running, "runs on a thread"),
             _ if node.awaits => (AsyncRootKind::Unknown, "awaits a task that has completed"),
             (_, Some(0..)) => (AsyncRootKind::Abandoned, "nothing can complete it"),
             (_, Some(_)) => (AsyncRootKind::Unknown, "runs, but is on no thread's stack"),
-            (_, None) => (AsyncRootKind::Unknown, "its state is not known"),
+            (_, None) => (AsyncRootKind::Unknown, "its state is unknown"),
         };
         (kind, node.address, label.into())
     }
@@ -90,11 +90,11 @@ impl<'g> Roots<'g> {
     fn suspended(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
         let task = node.task.unwrap_or(node.address);
         let (kind, label) = if self.graph.queued.contains(&task) {
-            (AsyncRootKind::Queue, "ready, in a queue of the thread pool")
+            (AsyncRootKind::Queue, "ready, in a thread pool queue")
         } else if node.awaits {
             (AsyncRootKind::Unknown, "awaits a task that has completed")
         } else {
-            (AsyncRootKind::Unknown, "what it awaits is not known")
+            (AsyncRootKind::Unknown, "what it awaits is unknown")
         };
         (kind, task, label.into())
     }
@@ -116,7 +116,7 @@ impl<'g> Roots<'g> {
         if kinds.is(AsyncType::DelayPromise) {
             let due = self.delay.and_then(|(timer, due)| library.u32(library.reference(node.address, timer)?, due));
             let label = match due {
-                Some(NEVER) => "Task.Delay without end".into(),
+                Some(NEVER) => "Task.Delay that never ends".into(),
                 Some(ms) => format!("Task.Delay of {}", duration(ms)),
                 None => "Task.Delay".into(),
             };
@@ -124,7 +124,7 @@ impl<'g> Roots<'g> {
         }
         if kinds.is(AsyncType::SemaphoreWaiter) {
             let Some(owner) = self.owners.by_waiter.get(&node.address).copied() else {
-                return own(AsyncRootKind::Semaphore, "a semaphore that is not known");
+                return own(AsyncRootKind::Semaphore, "an unknown semaphore");
             };
             let count = self.owners.semaphore.and_then(|s| library.i32(owner, s.count));
             let count = count.map_or_else(String::new, |n| format!(" with count {n}"));
@@ -137,7 +137,7 @@ impl<'g> Roots<'g> {
             }
         }
         if self.graph.queued.contains(&node.address) {
-            return own(AsyncRootKind::Queue, "ready, in a queue of the thread pool");
+            return own(AsyncRootKind::Queue, "ready, in a thread pool queue");
         }
         if bits & flags::DELEGATE != 0 {
             let threads = self.threads.get(&node.address);
@@ -149,13 +149,13 @@ impl<'g> Roots<'g> {
             };
         }
         if bits & flags::STARTED != 0 {
-            return own(AsyncRootKind::Unknown, "scheduled, but not in a queue of the thread pool");
+            return own(AsyncRootKind::Unknown, "scheduled, but not in a thread pool queue");
         }
         let name = names.type_name(node.method_table).map_or_else(|| "a task".into(), |name| name.display());
         if bits & flags::PROMISE != 0 || self.tasks.action(node.address).is_none() {
             return (AsyncRootKind::Promise, node.address, name);
         }
-        own(AsyncRootKind::Unknown, if bits & flags::CONTINUATION != 0 { "the continuation of nothing" } else { "not started" })
+        own(AsyncRootKind::Unknown, if bits & flags::CONTINUATION != 0 { "a continuation of an unknown task" } else { "not started" })
     }
 
     fn source(&mut self, object: Addr, mt: Addr, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {

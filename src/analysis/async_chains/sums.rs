@@ -7,11 +7,11 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Name, len64};
 use crate::model::{AsyncRoot, AsyncRootKind, AsyncRootSum};
 
-/// Most roots in the sums, and most chains of a root that are searched for a method name.
+/// Maximum number of roots in the sums, and of a root's chains that are searched for its most common method.
 const MAX_ROOTS: usize = 100;
 const NAMED: usize = 1000;
 
-/// The roots of `paths`, those with the most chains first.
+/// Returns the sums of `paths` by root, most chains first.
 pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)]) -> Vec<AsyncRootSum> {
     let mut groups: Map<(AsyncRootKind, Option<Addr>), Vec<usize>> = Map::default();
     for (i, (_, root)) in paths.iter().enumerate() {
@@ -45,7 +45,7 @@ fn is_method(reporter: &Reporter<'_>, node: NodeIndex) -> bool {
     reporter.graph.node(node).is_some_and(|n| matches!(n.kind, NodeKind::Method | NodeKind::Frame))
 }
 
-/// The innermost method of most of `paths`: one of the program, or else of a library.
+/// Returns the method that is innermost on most of `paths`. On a path with a method of the program, methods of libraries are ignored.
 fn innermost<'p>(reporter: &mut Reporter<'_>, paths: impl Iterator<Item = &'p Path>) -> Option<Name> {
     let mut counts: Map<Name, u64> = Map::default();
     for path in paths {

@@ -18,14 +18,14 @@ const FRAME: u64 = 128;
 pub(in crate::analysis) struct Inner {
     /// The root of the chain.
     pub(in crate::analysis) root: AsyncRoot,
-    /// Boxes, continuations and tasks, innermost first; the last is one of the given methods.
+    /// Boxes, continuations and tasks, innermost first. The last one is the owner's outermost method on this chain.
     pub(in crate::analysis) frames: Vec<Addr>,
     /// Managed id of the thread that runs the innermost frame.
     pub(in crate::analysis) thread: Option<u32>,
 }
 
-/// The inner parts of chains, by owner, up to the outermost of the owner's methods in `ends` (boxes and continuations). If there are several, the
-/// longest part is returned.
+/// Finds an inner part of a chain for each owner: from the root up to the owner's outermost method. `ends` has the owner of each method (box or
+/// continuation). If an owner has several such parts, the longest is returned.
 pub(in crate::analysis) fn inner_chains(
     heap: &Heap,
     tasks: &Tasks,
@@ -55,7 +55,7 @@ pub(in crate::analysis) fn inner_chains(
     let mut longest: Vec<(Addr, (&Path, usize))> = longest.into_iter().collect();
     longest.sort_unstable_by_key(|(owner, _)| *owner);
     for (owner, (path, length)) in longest {
-        // In a forged dump, methods may be in the chains of many owners.
+        // In a forged dump, many owners may have methods on the same long chain.
         if !budget.memory(len64(length).saturating_mul(FRAME)) {
             break;
         }

@@ -180,7 +180,7 @@ impl FromStr for Condition {
 }
 
 impl Node {
-    /// Rejects comparisons that can never hold, such as that of a size with a text. Replaces generations with their full names: 2 with
+    /// Rejects comparisons that can never hold, such as of a size with a text. Replaces short forms of generations with the full name: 2 with
     /// `gen2`.
     fn check(&mut self, text: &str) -> Result<(), ConditionError> {
         match self {
@@ -272,7 +272,7 @@ impl Operand {
 enum Term {
     Number(Number),
     Text(Name),
-    /// An enum value or a generation: its name, and its number if that can be compared too.
+    /// An enum value or a generation: its name, and the number of an enum value, which can be compared as well.
     Named(Name, Option<i128>),
     Bool(bool),
     Null,
@@ -360,7 +360,7 @@ impl Operator {
             (Term::Number(a), Term::Number(b)) => a.compare(*b)?,
             (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
             (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
-            // A type name equals a text if either form does: the exact name or the display name.
+            // A text may give the exact name of a type or its display name.
             (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() => Ordering::Equal,
             (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
             (Term::Bool(a), Term::Bool(b)) => a.cmp(b),
@@ -411,7 +411,7 @@ fn term(value: &FieldValue) -> Option<Term> {
     })
 }
 
-/// The name of a type, and that of its module if known.
+/// The name of a type, and the name of its module if known.
 type Names = (Name, Option<Name>);
 
 /// Evaluates a condition for the objects of a heap walk. Each thread of the walk has its own evaluator, which looks up fields and names
@@ -438,7 +438,7 @@ impl<'s> Evaluator<'s> {
     }
 }
 
-/// The object on which `evaluator` evaluates its condition.
+/// An object of the walk, for which `evaluator` evaluates the condition.
 struct Walked<'e, 's, 'o> {
     evaluator: &'e mut Evaluator<'s>,
     object: &'e Object<'o>,

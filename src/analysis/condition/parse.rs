@@ -27,7 +27,7 @@ use super::{Comparison, ConditionError, Node, Number, Operand, Operator, Propert
 type Input<'i> = LocatingSlice<&'i str>;
 type Parsed<T> = Result<T, ErrMode<ContextError>>;
 
-/// Maximum nesting of parentheses and `not`. The parser calls itself for each level.
+/// Maximum nesting of parentheses and `not`, since the parser is recursive.
 const MAX_DEPTH: usize = 100;
 /// Maximum length of a condition in bytes. Each `and` adds a level to the tree, which recursive functions visit.
 const MAX_BYTES: usize = 8192;

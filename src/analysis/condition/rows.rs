@@ -1,4 +1,4 @@
-//! Conditions on the rows of lists. The names that refer to properties and fields in conditions on objects refer to columns here.
+//! Conditions on the rows of lists. Here, the names of properties and fields are names of columns.
 
 use super::{Condition, Node, Number, Operand, Property, Subject, Term};
 use crate::base::Name;
@@ -12,9 +12,9 @@ pub enum RowValue<'r> {
     Float(f64),
     /// A name of a type or a method.
     Name(&'r Name),
-    /// Any other text; `true` and `false` are such texts as well.
+    /// Any other text. The texts `true` and `false` are compared as Booleans.
     Text(&'r str),
-    /// Nothing, or what is not known.
+    /// No value, or an unknown one.
     None,
 }
 
@@ -32,7 +32,8 @@ impl<F: FnMut(&str) -> Option<Term>> Subject for Columns<F> {
 }
 
 impl Condition {
-    /// Whether the condition is true, neither false nor undetermined, for a row. `value` returns the row's value in the column of a name.
+    /// Whether the condition is true for a row; false if that cannot be determined. `value` returns the row's value in the column with the given
+    /// name.
     pub fn holds_for_row<'r>(&self, mut value: impl FnMut(&str) -> Option<RowValue<'r>>) -> bool {
         let term = |name: &str| {
             Some(match value(name)? {
@@ -48,7 +49,7 @@ impl Condition {
         self.holds(&mut Columns(term)) == Some(true)
     }
 
-    /// The columns that it compares.
+    /// Returns the names of the columns that the condition compares.
     pub fn columns(&self) -> Vec<String> {
         let (mut found, mut rest) = (Vec::new(), vec![&self.0]);
         while let Some(node) = rest.pop() {

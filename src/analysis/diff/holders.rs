@@ -1,9 +1,8 @@
-//! The containers that hold the growth: both dominator trees are followed down from the same roots, along the objects
-//! that grew.
+//! Finds the containers that hold the growth. The search follows both dominator trees down from the same roots, along the objects that grew.
 //!
-//! Objects have no identity across dumps. On each step, the children of the objects followed so far are grouped by type and compared as groups. If a
-//! single element makes up the growth of its group, only that element is followed. Elements of two dumps are treated as the same if they are in the
-//! same slot of their container, and otherwise matched in the order of their retained sizes.
+//! Objects have no identity across dumps. On each step, the children of the objects followed so far are grouped by type, and the groups of both dumps
+//! are compared. If one element makes up most of the growth of its group, only that element is followed. Elements in the same slot of the container
+//! are treated as the same object; the others are matched in the order of their retained sizes.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -11,7 +10,7 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::key::{Key, UNKNOWN};
-use crate::base::{Collector, Index, IndexVec, Name, change, growth, len64, thousands, total};
+use crate::base::{Collector, Index, IndexVec, Name, change, growth, in_units, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
 use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
@@ -49,7 +48,7 @@ struct Type {
 }
 
 impl<'h> Side<'h> {
-    /// Takes the graph and the dominator tree of `heap`, building them if necessary.
+    /// Gets the graph and the dominator tree of `heap`. They are built if necessary.
     pub(super) fn open(heap: &'h dyn GraphSource, notes: &Collector) -> Result<Side<'h>, Error> {
         let graph = heap.graph(false)?;
         heap.graph_notes(false, notes);
@@ -83,7 +82,7 @@ impl<'h> Side<'h> {
         total(ids.iter().map(|id| self.tree.retained(*id)))
     }
 
-    /// Returns the name of the root that holds an object at the top of the tree.
+    /// Returns a label for the root that holds `id`, an object at the top of the dominator tree.
     fn label(&self, id: ObjectId) -> String {
         match self.roots.get(&id) {
             Some(label) => label.clone(),
@@ -92,7 +91,7 @@ impl<'h> Side<'h> {
         }
     }
 
-    /// Returns the objects by the only root that keeps them alive.
+    /// Returns the number and bytes of all objects by root, with a row for objects that several roots hold and a row for unreachable objects.
     pub(super) fn by_root(&self) -> BTreeMap<String, Sum> {
         let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
         for id in self.tree.below(None) {
@@ -159,7 +158,7 @@ fn is_framework(module: &str) -> bool {
 pub(super) struct Retained(BTreeMap<Name, Vec<(Option<String>, u64)>>);
 
 impl Retained {
-    /// Returns the retained size of a type, matched like the rows of the report.
+    /// Returns the retained size of a type. The module matters only if several modules have a type with this name, as in the rows of the report.
     pub(super) fn get(&self, name: &Name, module: Option<&str>) -> u64 {
         match self.0.get(name).map(Vec::as_slice) {
             Some([(_, only)]) => *only,
@@ -192,7 +191,7 @@ struct Child {
     change: i64,
 }
 
-/// A step on the way down.
+/// Objects that were reached on the way down, with the path from the root to them.
 struct Branch {
     root: String,
     root_before: u64,
@@ -205,7 +204,7 @@ struct Branch {
 struct Comparison<'s, 'h> {
     before: &'s Side<'h>,
     after: &'s Side<'h>,
-    /// Fewest bytes gained for an object to be followed.
+    /// Fewest bytes that a group or an object must gain to be followed.
     floor: i64,
 }
 
@@ -236,13 +235,13 @@ pub(super) fn growing(before: &Side<'_>, after: &Side<'_>) -> Vec<GrowingHolder>
 }
 
 impl<'s, 'h> Comparison<'s, 'h> {
-    /// Returns the branches to follow next. If objects accumulate here, the list is empty and their type is returned.
+    /// Returns the branches to follow next. If objects accumulate in `place`, the list is empty, and the type of these objects is returned.
     fn step(&self, place: &Branch) -> (Vec<Branch>, Option<Name>) {
         let mut children = self.children(place);
         let part = |c: &Child| c.change >= self.floor && c.change.saturating_mul(PART) >= place.change;
         children.retain(part);
         let above = place.path.last().map(|step| &step.type_name);
-        // More objects of one type, or a linked list, whose elements have the type of their container.
+        // Objects accumulate if there are more of a type than before, or in a linked list, where an element has the type of its container.
         let accumulates = |c: &&Child| c.pair.after.len() > c.pair.before.len().max(1) || above == Some(&c.type_name);
         let element = children.iter().find(accumulates).map(|c| c.type_name.clone());
         let followed = children.iter().fold(0i64, |sum, c| sum.saturating_add(c.change));
@@ -259,7 +258,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         (further.collect(), None)
     }
 
-    /// Returns the children by type, most bytes gained first. Below a root, these are the objects that the root holds.
+    /// Returns the children of `place` by type, most bytes gained first. The children of a root are the objects that it holds.
     fn children(&self, place: &Branch) -> Vec<Child> {
         let at_root = place.path.is_empty();
         let named = |side: &'s Side<'h>, ids: &[ObjectId]| -> Vec<(&'s Name, ObjectId)> {
@@ -278,7 +277,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         children
     }
 
-    /// Returns the references of a single container.
+    /// Returns the references of the container; `None` if `pair` has several objects of a dump.
     fn slots(&self, pair: &Pair) -> Option<Slots> {
         let ([container], [] | [_]) = (pair.after.as_slice(), pair.before.as_slice()) else { return None };
         Some(Slots {
@@ -288,7 +287,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         })
     }
 
-    /// Narrows a group to the one object that makes up its growth, if there is one.
+    /// Narrows a group to one object if this object makes up most of the growth.
     fn narrowed(&self, group: Child, slots: Option<&Slots>) -> Child {
         let mut counterpart: FxHashMap<ObjectId, ObjectId> = FxHashMap::default();
         let mut rest = group.pair.before.clone();
@@ -313,7 +312,7 @@ impl<'s, 'h> Comparison<'s, 'h> {
         let Some((gain, id)) = group.pair.after.iter().map(|id| (gained(id), *id)).max_by_key(|(gain, id)| (*gain, Reverse(*id))) else {
             return group;
         };
-        // At least four fifths of the growth.
+        // The object must make up at least four fifths of the growth.
         if gain.saturating_mul(PART) < group.change.saturating_mul(PART.saturating_sub(1)) {
             return group;
         }
@@ -351,8 +350,8 @@ impl<'s, 'h> Comparison<'s, 'h> {
         let mut text = way(&place.root, &place.path);
         let what = element.as_ref().or_else(|| gained.first().map(|g| &g.type_name));
         match what.map(|name| (name, count_of(name))).filter(|(_, n)| *n > 0) {
-            Some((name, n)) => text.push_str(&format!(" grew by {} {name}, {} bytes", digits(n), digits(change))),
-            None => text.push_str(&format!(" grew by {} bytes", digits(change))),
+            Some((name, n)) => text.push_str(&format!(" grew by {} {name}, {}", digits(n), in_units(change.unsigned_abs()))),
+            None => text.push_str(&format!(" grew by {}", in_units(change.unsigned_abs()))),
         }
         GrowingHolder {
             root: place.root,

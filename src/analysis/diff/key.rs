@@ -3,7 +3,7 @@
 use crate::base::Name;
 use crate::model::TypeStat;
 
-/// Key of types without names, and of those without module or namespace.
+/// Key of types without a name, and of types whose module is unknown.
 pub(super) const UNKNOWN: &str = "(unknown)";
 
 /// A group: its name and, for types, the module.
@@ -14,7 +14,7 @@ pub(super) fn type_key(t: &TypeStat) -> Key {
     if is_named(t) { (t.type_name.clone(), t.module.clone()) } else { (UNKNOWN.into(), None) }
 }
 
-/// Whether a type has a name. Otherwise only the method table's address is known, which means nothing in another dump.
+/// Whether a type has a name. Otherwise only the address of the method table is known, which may differ in another dump.
 pub(super) fn is_named(t: &TypeStat) -> bool {
     *t.type_name != *t.method_table.to_string()
 }

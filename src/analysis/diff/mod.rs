@@ -1,5 +1,5 @@
-//! Compares dumps of one process or of several runs: the changes by type, by other groups and in total, and the containers that hold the
-//! growth.
+//! Compares dumps of one process or of several runs. The answer has the changes in total and by type or another key, and the containers that hold
+//! the growth.
 //!
 //! Types are identified by name and module, because method tables differ between runs.
 
@@ -37,7 +37,7 @@ const FEW_HOLDERS: usize = 3;
 /// Arguments of [`diff`].
 #[derive(Clone, Debug, Default)]
 pub struct DiffQuery {
-    /// Grouping key of the rows.
+    /// Key by which objects are grouped into rows.
     pub by: DiffBy,
     /// The types that the rows cover; empty for all. Totals and rules cover all objects.
     pub types: Vec<TypePattern>,
@@ -174,7 +174,7 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
     };
     let mut notes = Notes::new();
     if let Some(what) = first.heap.heap().zip(last.heap.heap()).and_then(|(before, after)| tried(|| in_wrong_order(before, after))) {
-        notes.add(NoteKind::Order, None, format!("{what}: the first dump was taken last"));
+        notes.add(NoteKind::Order, None, format!("{what}: the first dump was taken last; name it second"));
     }
     for rule in &query.rules {
         // A rule with a misspelt type name would never fail.
@@ -248,7 +248,7 @@ fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
     joined.into_iter().map(|((name, own), series)| row(module(&name, own), name, series)).collect()
 }
 
-/// Returns the names that occur in several keys: those of types in different modules.
+/// Returns the names that occur in several keys, because types in different modules have the same name.
 fn ambiguous_names(groups: &BTreeMap<Key, Sum>) -> Vec<Name> {
     // Keys are sorted by name.
     let pairs = groups.keys().zip(groups.keys().skip(1));

@@ -2,11 +2,12 @@
 //!
 //! ```text
 //! rule    = subject comparison limit
-//! subject = measure | "handles:" KIND | "type:" GLOB ":" ("count" | "bytes" | "retained")
-//! measure = "bytes" | "objects" | "count" | "handles" | "threads" | "finalizable" | "ready" | "committed" | "fragmented" | "oom" | "native" | "tasks"
-//! limit   = N [unit]          the number in the last dump
-//!         | ("+" | "-") N [unit]    its change from the first dump to the last
-//!         | ["+" | "-"] N "%"       its change in percent of the first dump's
+//! subject = measure | "handles:" KIND | "type:" GLOB ":" ("count" | "objects" | "bytes" | "retained")
+//! measure = "bytes" | "objects" | "count" | "handles" | "threads" | "finalizable" | "ready" | "committed"
+//!         | "fragmented" | "oom" | "native" | "tasks"
+//! limit   = N [unit]                the value in the last dump
+//!         | ("+" | "-") N [unit]    the change from the first dump to the last
+//!         | ["+" | "-"] N "%"       the change in percent of the value in the first dump
 //! ```
 //!
 //! Any growth from zero exceeds any percentage.
@@ -17,7 +18,7 @@ use std::str::FromStr;
 use crate::base::{change, thousands};
 use crate::model::{DiffRule, HandleKind};
 
-/// A rule.
+/// A rule that a comparison of dumps may fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rule {
     /// Text as given.
@@ -86,7 +87,7 @@ const MEASURES: [(&str, bool); 12] = [
 const FIELDS: [(&str, Field); 4] =
     [("count", Field::Count), ("objects", Field::Count), ("bytes", Field::Bytes), ("retained", Field::Retained)];
 
-/// Powers of 1024, as in `--min-size` and similar options.
+/// Units of bytes, as exponents of 2: a kilobyte has 1024 bytes, as in `--min-size` and similar options.
 const UNITS: [(&str, u32); 13] = [
     ("b", 0),
     ("k", 10),
@@ -323,7 +324,7 @@ impl Rule {
         out
     }
 
-    /// Returns the left-hand side, as given.
+    /// Returns the left-hand side in its usual form, without aliases.
     fn subject(&self) -> String {
         match &self.subject {
             Subject::Measure(name) => (*name).into(),

@@ -27,7 +27,7 @@ const NAMES: [(&str, bool); 11] = [
 /// Name prefixes of tasks and of the boxes of asynchronous methods, which are tasks as well.
 const TASKS: [&str; 2] = ["System.Threading.Tasks.Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
 
-/// The measures of one dump; those that are not in the dump are `None`.
+/// The measures of one dump. A measure that cannot be determined is `None`.
 pub(super) struct Measures {
     list: Vec<(&'static str, bool, Option<u64>)>,
     /// Number of handles by kind; `None` if handles could not be read.
@@ -35,7 +35,7 @@ pub(super) struct Measures {
 }
 
 impl Measures {
-    /// Reads the measures; `types` are the objects of the heap.
+    /// Reads the measures. `types` has the objects of the heap by type.
     pub(super) fn read(source: &dyn GraphSource, types: &StatReport, notes: &Collector) -> Measures {
         let totals = &types.totals;
         let Some(heap) = source.heap() else {
@@ -49,7 +49,7 @@ impl Measures {
             });
             return Measures { list: list.to_vec(), handles: None };
         };
-        // A heap of which nothing was walked is not an empty heap.
+        // If nothing was walked, the numbers are unknown, not zero.
         let walked = totals.count > 0 || totals.free_count > 0 || types.coverage.segments > 0 && types.coverage.complete;
         let of_walk = |n: u64| walked.then_some(n);
         let gc = heap.gc();
@@ -111,8 +111,7 @@ impl Measures {
     }
 }
 
-/// Returns the size of native memory in bytes; `None` if the dump does not list memory that it did not capture, and
-/// captured no native memory.
+/// Returns the size of native memory in bytes; `None` if the dump lists no such memory. Some dumps list only the memory that they capture.
 fn native(runtime: &Runtime, notes: &Collector) -> Option<u64> {
     let report = notes.take(memory_of(runtime, false));
     let kinds = report.kinds.iter().filter(|k| matches!(k.kind, MemoryKind::Malloc | MemoryKind::Anonymous | MemoryKind::Unknown));

@@ -10,7 +10,7 @@ use crate::model::InspectionRow;
 const ROOM: u64 = 100;
 
 impl Inspector<'_> {
-    /// The collections with their count. Fields that this runtime does not have are noted, once each.
+    /// The collections whose number of elements is known. Fields that this runtime does not have are noted.
     fn counted(&self) -> impl Iterator<Item = (&Counted, u64)> {
         for lacking in &self.swept.lacking {
             self.notes.add(Missing::Objects, None, format!("collections: {lacking}"));
@@ -47,7 +47,7 @@ impl Inspector<'_> {
         let word = self.library.types().pointer_bytes();
         let wide = |(Counted { object, capacity, .. }, count): (&Counted, u64)| {
             let room = capacity.filter(|room| *room >= ROOM && count > 0 && count.saturating_mul(4) < *room)?;
-            // At least a word for each element: entries of dictionaries are larger.
+            // Each unused element is counted as one word, although entries of dictionaries are larger.
             let bytes = room.saturating_sub(count).saturating_mul(word);
             let detail = Some(format!("{} of {} used", thousands(count), thousands(room)));
             Some(InspectionRow { detail, ..row(*object, 1, bytes) })

@@ -1,9 +1,9 @@
 //! Load contexts that were asked to unload, and their holders.
 //!
-//! A context lives as long as its loader allocator, which is an object. Every object of the context's types keeps the allocator alive, and so do
-//! Type objects (`RuntimeType.m_keepalive`), reflection objects made from them, delegates of its static methods (`Delegate._methodBase`), the
-//! statics of contexts that refer to it, and its code on a stack. The allocator itself refers to the Type objects, so only those that are reachable
-//! from roots without it are holders.
+//! A context lives as long as its loader allocator, which is a managed object. The following keep the allocator alive: objects of the context's
+//! types, Type objects (`RuntimeType.m_keepalive`), reflection objects made from them, delegates of static methods (`Delegate._methodBase`), statics
+//! of other contexts that refer to the context, and its code on a stack. The allocator also refers to the Type objects, so a Type object is a holder
+//! only if roots reach it without the allocator.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Findings, Inspector, row};
 use crate::analysis::on_graph::OnGraph;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, Count, Missing};
+use crate::base::{Addr, Count, Missing, plural};
 use crate::clr::binders::Binders;
 use crate::clr::library::{fields_of, noted};
 use crate::gc::{ObjectId, ObjectType};
@@ -67,7 +67,7 @@ impl Inspector<'_> {
         if unloading.is_empty() {
             return Findings::plain(Vec::new());
         }
-        // A module that is not in the dump is not evidence, so failed reads are ignored.
+        // Failed reads are ignored: a module that is not in the dump proves nothing.
         let modules = tried(|| self.modules());
         let (collectible, others): (Vec<(Addr, bool)>, _) = modules.into_iter().partition(|(_, collectible)| *collectible);
         let plain = |list: Vec<(Addr, bool)>| list.into_iter().map(|(module, _)| module).collect::<Vec<Addr>>();
@@ -96,7 +96,7 @@ impl Inspector<'_> {
             let binder = library.word(context, f.native).map(Addr);
             if let Some(Held { method_table, count, first }) = binder.and_then(|binder| held.get(&binder)) {
                 let first = format!("{} at {first}", self.name(*method_table).unwrap_or_else(|| "".into()));
-                return Some(format!("\"{name}\" is held by {count} objects of its types: {first}"));
+                return Some(format!("\"{name}\" is held by {} of its types: {first}", plural(*count, "object")));
             }
             Some(match binder.and_then(|binder| others.get(&binder)) {
                 Some(holder) => format!("\"{name}\" {holder}"),
@@ -135,12 +135,12 @@ impl Inspector<'_> {
         allocators.iter().filter_map(|(binder, allocator)| Some((*binder, holder(allocator)?))).collect()
     }
 
-    /// The end of the best path from a root to a loader allocator.
+    /// Describes the holder at the end of the best path from a root to a loader allocator.
     fn context_holder(&self, (graph, holders, rooted): (&HeapGraph, &Holders, &[ObjectId]), allocator: ObjectId) -> String {
         let open = |from, to| !holders.are_statics(graph, from, to);
         let found = graph.edges.paths_to_roots(allocator, (rooted, |id| holders.rank(id)), open, 1);
         let Some(path) = found.paths.first() else {
-            return "has no objects of its types on the heap, and no root leads to it: a collection can free it".into();
+            return "has no objects of its types on the heap, and no root reaches it: a collection can free it".into();
         };
         let before: Vec<Addr> = path.iter().rev().skip(1).map(|id| graph.address(*id)).collect();
         let reflection = |object: &&Addr| self.type_of(**object).is_some_and(|n| n.starts_with(TYPE_OBJECT) || n.starts_with(REFLECTION));
@@ -175,7 +175,7 @@ impl Inspector<'_> {
         tables.loader_module(method_table).or_else(|| tables.module(&tables.read(method_table).ok()?).ok())
     }
 
-    /// The modules of the types on the heap and of all assemblies, and whether they are collectible.
+    /// Returns the modules of the types on the heap, and all collectible modules; the flag is whether the module is collectible.
     fn modules(&self) -> Vec<(Addr, bool)> {
         let types = self.heap.walker().types().list();
         let of = |ty: &Arc<ObjectType>| Some((self.loader_module(ty.method_table)?, ty.is_collectible));

@@ -13,17 +13,17 @@ use crate::model::{InspectionRow, Stacks};
 use crate::session::GraphSource;
 use crate::session::roots::RootOptions;
 
-/// Collects referrers and sizes of the objects of interest.
+/// Collects the referrers and sizes of the objects in `wanted`.
 struct Referrers<'r> {
     wanted: &'r Set<Addr>,
     found: Map<Addr, Vec<(Addr, u64)>>,
     sizes: Vec<(Addr, u64)>,
 }
 
-/// Fewest handlers of an event for which other referrers of a target are checked for being garbage.
+/// For events with at least this many handlers, garbage among the referrers is ignored.
 const MANY: usize = 10;
 
-/// Most referrers kept for each object. With more, other objects hold it anyway.
+/// Most referrers that a visitor keeps for each object. An object with more of them is most likely held by other objects than the event as well.
 const KEPT: usize = 64;
 
 impl Visitor for Referrers<'_> {
@@ -105,7 +105,7 @@ impl Inspector<'_> {
             // Few events have many handlers, and only these are worth building a graph for.
             let holds_it = |by: Addr| event.parts.len() < MANY || is_live(by);
             let holders = referrers.get(&event.delegate).unwrap_or(&none);
-            // A delegate without a static or field is an old, unused list. It refers to itself.
+            // A delegate that is in no static or field is an old list of handlers. The delegate's reference to itself is ignored.
             let holder = match rooted.get(&event.delegate) {
                 Some(root) => Holder::Root(*root),
                 None => Holder::Object(*holders.iter().filter(|(by, _)| *by != event.delegate && holds_it(*by)).min()?),
@@ -142,7 +142,7 @@ impl Inspector<'_> {
         })
     }
 
-    /// The objects that are not garbage; `None` where the graph is not to be built, or does not fit in memory.
+    /// The objects that are not garbage; `None` if the graph may not be built, or does not fit in memory.
     fn live(&self) -> Option<(&HeapGraph, ObjectSet)> {
         let graph = self.graph.then(|| self.heap.graph(false).ok()).flatten()?;
         self.heap.graph_notes(false, self.notes);
@@ -156,7 +156,7 @@ impl Inspector<'_> {
         self.name(counts.into_iter().max_by_key(|(mt, n)| (*n, *mt))?.0)
     }
 
-    /// The field of an object: `Changed of Lab.Publisher at 0x7f…`.
+    /// Names the field at an offset of an object: `Changed of Lab.Publisher at 0x7f…`.
     fn holder(&self, (object, offset): (Addr, u64)) -> String {
         let ty = self.library.method_table(object);
         let field = ty.and_then(|mt| self.namer.path_at(mt, offset)).unwrap_or_else(|| "?".into());

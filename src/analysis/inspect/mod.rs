@@ -1,4 +1,4 @@
-//! `inspect`: waste on the heap, and objects that are held by mistake. Each kind of evidence has a file, each inspection a [rule](rule).
+//! `inspect`: waste on the heap, and objects that are held by mistake. Each kind of evidence has a file; each inspection has a [rule](rule).
 
 mod arrays;
 mod collections;
@@ -25,7 +25,7 @@ pub struct InspectQuery {
     pub only: Vec<InspectionId>,
     /// Maximum rows of each inspection, 0 for all.
     pub top: usize,
-    /// Whether the graph of the heap may be built, which shows for an event with many handlers whether its referrers are garbage.
+    /// Whether the graph of the heap may be built. For events with many handlers, it shows which referrers are garbage.
     pub graph: bool,
 }
 
@@ -40,19 +40,19 @@ impl Default for InspectQuery {
 fn rule(id: InspectionId) -> &'static str {
     match id {
         InspectionId::EqualStrings => "strings with the same text: all but one are waste; interned and frozen strings count as well",
-        InspectionId::EqualArrays => "arrays of plain values with the same contents, without those of zeros: all but one are waste",
+        InspectionId::EqualArrays => "arrays of plain values with the same contents, except arrays of zeros: all but one are waste",
         InspectionId::ZeroArrays => "arrays of plain values of at least 1 KiB, all zero; spares of array pools look the same",
-        InspectionId::ZeroTails => "arrays of plain values of at least 1 KiB of which more than half, from the end, is zero",
+        InspectionId::ZeroTails => "arrays of plain values of at least 1 KiB whose second half, and more, is all zero",
         InspectionId::SparseArrays => {
-            "arrays of at least 100 references of which less than a quarter are set, without pinned ones (statics) and \
-                                       those of collections"
+            "arrays of at least 100 references, less than a quarter of them set; pinned arrays (statics) and arrays of \
+             collections are left out"
         }
-        InspectionId::EmptyCollections => "collections without an element, with the arrays that they keep",
-        InspectionId::OversizedCollections => "collections with room for at least 100 elements of which less than a quarter is used",
+        InspectionId::EmptyCollections => "collections without elements; their bytes include the arrays that they keep",
+        InspectionId::OversizedCollections => "collections with a capacity of at least 100 elements, less than a quarter of it used",
         InspectionId::BoxedValues => "boxed values, by type",
         InspectionId::EventLeaks => {
-            "delegates with at least two parts in a field or static; a target is held only here if nothing but garbage and these \
-                                     parts refers to it, and nothing but this list to the part; stacks do not count"
+            "delegates with at least two targets in a field or static field, such as events: the targets that only the delegate keeps alive; \
+             references from garbage and from stacks are ignored"
         }
         InspectionId::Undisposed => {
             "objects registered for finalization whose finalizer was not suppressed, by type; many types need no Dispose"
@@ -63,7 +63,7 @@ fn rule(id: InspectionId) -> &'static str {
             "collectible load contexts that were asked to unload, with what holds them: objects of their types, or else Type and \
                                        reflection objects, delegates, and threads in their code"
         }
-        InspectionId::Registrations => "cancellation sources with at least 100 registrations: on a source that lives long they are a leak",
+        InspectionId::Registrations => "cancellation sources with at least 100 registrations: on a long-lived source they are a leak",
     }
 }
 
@@ -78,7 +78,7 @@ struct Inspector<'h> {
     graph: bool,
 }
 
-/// A row without name and detail, which only rows that are shown get.
+/// Returns a row without name and detail. These are added only to rows that are shown.
 fn row(object: Addr, count: u64, bytes: u64) -> InspectionRow {
     InspectionRow { object: Some(object), type_name: None, count, bytes, detail: None, held_here: None }
 }
@@ -87,7 +87,7 @@ fn row(object: Addr, count: u64, bytes: u64) -> InspectionRow {
 struct Findings<'i> {
     found: u64,
     wasted: Option<u64>,
-    /// Rows without type names: there may be as many rows as objects, and only those shown are named.
+    /// Rows without type names. There may be as many rows as objects, so only rows that are shown get names.
     rows: Vec<InspectionRow>,
     /// Number of rows, if `rows` does not have all of them.
     total: Option<u64>,
@@ -99,7 +99,7 @@ struct Findings<'i> {
 type Detail<'i> = Box<dyn Fn(&InspectionRow) -> Option<String> + Send + 'i>;
 
 impl<'i> Findings<'i> {
-    /// Findings with the sums of their rows.
+    /// Findings whose totals are the sums of the rows.
     fn of(rows: Vec<InspectionRow>) -> Findings<'i> {
         let (found, wasted) = (total(rows.iter().map(|r| r.count)), Some(total(rows.iter().map(|r| r.bytes))));
         Findings { found, wasted, rows, total: None, detail: None }
@@ -149,7 +149,7 @@ impl Inspector<'_> {
 type Texts = (Values, StringTotals);
 type Walks<'w> = &'w [(SegmentIndex, WalkModel)];
 
-/// Equal strings, among those that the walk counted.
+/// Finds equal strings among those that the walk counted.
 fn equal_strings<'i>(heap: &Heap, namer: &Namer, walks: Walks<'_>, texts: Texts, top: usize) -> Result<Answer<Findings<'i>>, Error> {
     let notes = Collector::new();
     let query = StringsQuery { top, max_chars: 80, ..StringsQuery::default() };
@@ -187,7 +187,7 @@ pub fn inspect(heap: &Heap, query: &InspectQuery) -> Result<Answer<InspectReport
         let others = ids().filter(|id| *id != InspectionId::EqualStrings);
         carried.run(|| others.map(|id| Ok((id, inspector.run(id)?))).collect::<Result<Vec<_>, Error>>())
     };
-    // Each of the two leaves a core idle for half of its time.
+    // The two run in parallel, because neither keeps all cores busy.
     let (texts, others) = rayon::join(texts, others);
     let texts = texts?.map(|found| (InspectionId::EqualStrings, notes.take(found)));
     let mut all: Vec<(InspectionId, Findings<'_>)> = texts.into_iter().chain(others?).collect();

@@ -15,7 +15,7 @@ const REGISTRATIONS: u64 = 100;
 /// Most registrations counted for a source.
 const MOST: u64 = 1 << 24;
 
-// `SafeHandle._state`: closed. References are counted in the bits above the two lowest ones.
+// Bit of `SafeHandle._state`: the handle is closed. The bits above the two lowest ones count references.
 const CLOSED: u32 = 1;
 
 fields_of! {
@@ -57,7 +57,7 @@ struct Group {
 }
 
 impl Inspector<'_> {
-    /// Rows by type.
+    /// Returns a row for each type of `objects`.
     fn grouped(&self, objects: impl Iterator<Item = Addr>) -> Vec<InspectionRow> {
         let mut groups: Map<Option<Addr>, Group> = Map::default();
         for object in objects {
@@ -89,7 +89,7 @@ impl Inspector<'_> {
             let mt = library.method_table(*object)?;
             let f = (*bound.entry(mt).or_insert_with(|| noted(SafeHandleFields::bind(library.types(), mt), "open handles", self.notes)))?;
             let (state, owns, handle) = (library.u32(*object, f.state)?, library.u8(*object, f.owns)?, library.word(*object, f.handle)?);
-            // 0 or -1 is invalid, depending on the kind of handle.
+            // An invalid handle is 0 or -1, depending on the kind of handle.
             Some(state & CLOSED == 0 && owns != 0 && handle != 0 && handle != u64::MAX && handle != u64::from(u32::MAX))
         };
         let list: Vec<Addr> = self.swept.of(Inspected::SafeHandle).filter(|o| open(o) == Some(true)).collect();

@@ -15,9 +15,9 @@ use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, not
 use crate::model::{ContainerKind, Generation, InspectionId, StringTotals, WalkModel};
 use crate::session::Heap;
 
-/// Fewest bytes of zeros in an array, or at its end, to be reported.
+/// Fewest bytes of content of an array that is reported because all of it, or more than half at the end, is zeros.
 const ZEROS: u64 = 1 << 10;
-/// Fewest references of an array that may be reported as sparse.
+/// Fewest elements of an array that may be reported as sparse.
 const SPARSE: u64 = 100;
 
 library_types! {
@@ -65,9 +65,9 @@ pub(super) struct Array {
 pub(super) struct Counted {
     pub(super) object: Addr,
     pub(super) method_table: Addr,
-    /// Its own bytes.
+    /// Bytes of the collection object itself.
     pub(super) size: u64,
-    /// `None` if it was not requested, or cannot be read.
+    /// Number of elements; `None` if it was not requested, or cannot be read.
     pub(super) count: Option<u64>,
     pub(super) capacity: Option<u64>,
 }
@@ -88,7 +88,7 @@ pub(super) struct Swept {
     pub(super) objects: Vec<(Addr, Kinds<Inspected>)>,
     /// Collections, by address.
     pub(super) collections: Vec<Counted>,
-    /// Fields that collections of this runtime do not have.
+    /// Expected fields that the collections of this runtime do not have.
     pub(super) lacking: BTreeSet<String>,
     /// Number and first object of collectible types, by method table.
     pub(super) collectible: Map<Addr, (u64, Addr)>,
@@ -122,7 +122,7 @@ impl Needs {
     pub(super) fn of(ids: impl Iterator<Item = InspectionId>) -> Needs {
         ids.fold(Needs::default(), |needs, id| match id {
             InspectionId::EqualArrays | InspectionId::ZeroArrays | InspectionId::ZeroTails => Needs { plain: true, ..needs },
-            // Arrays of collections are left to the inspections of collections.
+            // Arrays inside collections are reported with the collections, and not as sparse arrays.
             InspectionId::SparseArrays => Needs { references: true, collections: true, ..needs },
             InspectionId::EmptyCollections | InspectionId::OversizedCollections => Needs { collections: true, counts: true, ..needs },
             InspectionId::BoxedValues => Needs { boxes: true, ..needs },
@@ -135,7 +135,7 @@ impl Needs {
         })
     }
 
-    /// Whether strings, arrays and boxes are left out. These are on nearly every segment.
+    /// Whether only few objects are needed: no strings, arrays or boxes, which are on nearly every segment.
     fn few(self) -> bool {
         !(self.texts || self.plain || self.references || self.boxes)
     }
@@ -203,7 +203,7 @@ impl Uses<'_> {
         }
     }
 
-    /// Whether objects of the type are inspected at all.
+    /// Whether any requested inspection needs objects of the type.
     fn any(&self, ty: &ObjectType) -> bool {
         !matches!(self.of(ty), Use::Nothing) || self.needs.collectible && ty.is_collectible
     }

@@ -1,4 +1,4 @@
-//! `bridge`: dead bridged objects as strongly connected components, and their cross references.
+//! `bridge`: strongly connected components with dead bridged objects, and the references between these components.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub struct BridgeQuery {
     pub stacks: Stacks,
 }
 
-/// Computes the data passed to a bridge to another collector.
+/// Computes the data that the GC passes to a bridge to another collector.
 ///
 /// # Errors
 /// [`Error::Graph`], [`Error::Memory`] or [`Error::Room`] if the graph cannot be built.
@@ -59,7 +59,8 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     let is = |list: &IndexVec<TypeIndex, bool>, ty: TypeIndex| list.get(ty).copied().unwrap_or(false);
     let closed = |ty: TypeIndex| is(&opaque, ty) && !is(&transparent, ty);
 
-    // Objects kept alive by anything other than the bridge. The bridge's own handles are those whose strength something outside of the heap decides.
+    // The bridge's own handles are ref-counted handles of bridged objects, since the other collector decides their strength. All other roots keep
+    // objects alive.
     let own = |r: &&RawRoot| {
         r.flags.has(RootFlags::REF_COUNTED) && graph.index.id_of(r.object).is_some_and(|id| bridged.binary_search(&id).is_ok())
     };
@@ -128,8 +129,7 @@ fn bridge_of(heap: &Heap, query: &BridgeQuery) -> Result<Answer<BridgeReport>, E
     Ok(on.finish(report))
 }
 
-/// Returns the weak handles to dead objects among `bridged` and to dead objects that these reach, sorted by component,
-/// then by object.
+/// Returns the weak handles of dead bridged objects, and of the dead objects that these reach, sorted by component, then by object.
 fn weak_links(on: &OnGraph<'_>, bridged: &[ObjectId], alive: &ObjectSet, condensed: &Condensed) -> Vec<BridgeWeakLink> {
     let graph = on.graph;
     let kept = graph.edges.reach(bridged.iter().copied().filter(|id| !alive.contains(*id)), |_, to| !alive.contains(to));

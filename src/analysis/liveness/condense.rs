@@ -1,5 +1,4 @@
-//! Condensation of a graph to the strongly connected components with marked nodes; paths through other components become
-//! edges.
+//! Condenses a graph to the strongly connected components with marked nodes. Paths through other components become edges.
 
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -7,8 +6,8 @@ use std::sync::Arc;
 use crate::base::Count;
 use crate::graph::{BitSet, Components, Csr, CsrBuilder, GraphError, reach};
 
-/// Number of references between components that every graph may have, in addition to one for each of its nodes and edges; the rest is dropped. A node
-/// that is reachable from all others, and from which all can be reached, squares the number of its neighbors' references.
+/// Maximum number of references between components, in addition to one for each node and edge of the graph. Further references are dropped. Without a
+/// limit, an unmarked node with many sources and targets would make as many references as there are pairs of these.
 const REFERENCES: usize = 1 << 21;
 /// References examined for each that is kept.
 const STEPS: usize = 8;
@@ -41,15 +40,15 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     let members = components.members();
     let order = components.condensation(&part)?;
     let id_of = |node: &u32| ids.get(*node as usize).copied();
-    // Color: the set of marked components that are reachable from an unmarked component. Most share the color of their
-    // only successor.
+    // The color of an unmarked component is the set of marked components that are reachable from it. Most unmarked components share the color of
+    // their only successor.
     let mut colors: Vec<Arc<[u32]>> = Vec::new();
     let mut known: FxHashMap<Arc<[u32]>, ()> = FxHashMap::default();
     let (mut kept, mut references): (Vec<u32>, Vec<(u32, u32)>) = (Vec::new(), Vec::new());
     let most = REFERENCES.saturating_add(part.nodes() as usize).saturating_add(part.edges() as usize);
     let (mut cost, mut steps, mut cut) = (0usize, 0usize, false);
     let mut has_mark = BitSet::new(components.count());
-    // Targets precede sources.
+    // Components are numbered with targets before sources.
     for component in 0..components.count() {
         let mut leads: Vec<u32> = Vec::new();
         let mut last: Option<&Arc<[u32]>> = None;
@@ -94,15 +93,14 @@ pub fn condense(edges: &Csr, marked: &[u32], inside: impl Fn(u32) -> bool, opaqu
     }
     kept.reverse();
     let place: FxHashMap<u32, u32> = kept.iter().copied().zip(0u32..).collect();
-    // Collected in place.
+    // This reuses the memory of the vector.
     let mut references: Vec<(u32, u32)> = references.into_iter().filter_map(|(a, b)| Some((*place.get(&a)?, *place.get(&b)?))).collect();
     references.sort_unstable();
     let components = kept.iter().map(|c| members.row(*c).iter().filter_map(id_of).collect()).collect();
     Ok(Condensed { components, references, cut })
 }
 
-/// Returns the subgraph of the nodes in `reached`, without edges of `opaque` ones, and for each of its nodes the node
-/// in `edges`.
+/// Returns the subgraph of the nodes in `reached`, without edges from `opaque` nodes. The vector maps nodes of the subgraph to nodes of `edges`.
 fn part(edges: &Csr, reached: &BitSet, opaque: impl Fn(u32) -> bool) -> Result<(Csr, Vec<u32>), GraphError> {
     let ids: Vec<u32> = reached.iter().collect();
     let number = |id: &u32| ids.binary_search(id).ok().and_then(|i| u32::try_from(i).ok());

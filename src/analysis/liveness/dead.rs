@@ -22,9 +22,9 @@ pub(in crate::analysis) struct Dead {
     pub(in crate::analysis) generations: BTreeMap<Generation, Sum>,
     /// Types with the most garbage outside of gen0.
     pub(in crate::analysis) types: Vec<TypeBytes>,
-    /// Garbage outside of gen0 that has a finalizer which has not run, and what only that refers to: it survives one more collection.
+    /// Garbage outside of gen0 that survives the next collection: objects whose finalizers have not run, and the garbage that they reach.
     pub(in crate::analysis) unfinalized: Sum,
-    /// Objects that only objects whose finalizers are about to run keep alive, and those.
+    /// Objects that are alive only because their finalizers are about to run, and the objects that only they keep alive.
     pub(in crate::analysis) ready: Sum,
     /// Objects that only pinned handles keep alive.
     pub(in crate::analysis) pinned: Sum,
@@ -56,7 +56,7 @@ pub(in crate::analysis) fn dead(heap: &Heap) -> Result<Answer<Dead>, Error> {
             }
         }
         let only = |kinds: &[RootKind]| {
-            // Without such a root, nothing is held by it.
+            // The search is not needed without such roots.
             if !graph.roots.roots.iter().any(|r| kinds.contains(&r.kind)) {
                 return Sum::default();
             }
@@ -81,7 +81,7 @@ pub(in crate::analysis) fn garbage_among(heap: &Heap, objects: &[Addr]) -> Resul
         let on = OnGraph::open(heap, false, Stacks::default(), None)?;
         let live = heap.live(on.graph, on.stacks);
         let wanted: BTreeSet<Addr> = objects.iter().copied().collect();
-        // What may be stale matters only to those that nothing else keeps alive.
+        // Roots that may be stale matter only for objects that no certain root keeps alive.
         let certain = on.graph.rooted_by(|r| r.counts(on.stacks) && !r.flags.has(RootFlags::DOUBTFUL));
         let certain = on.graph.edges.reachable(certain.into_iter().chain(on.graph.frozen.iter().copied()));
         let doubtful = |id: &ObjectId| live.contains(*id) && !certain.contains(*id);

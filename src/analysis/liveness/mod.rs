@@ -65,8 +65,8 @@ impl<'h> Generations<'h> {
     }
 }
 
-/// Returns the youngest collection that examines objects of a generation; older ones examine them as well. `None` for
-/// objects that no collection examines.
+/// Returns the youngest generation whose collection examines objects of `generation`; collections of older generations examine them as well. `None`
+/// for objects that no collection examines.
 fn collected_by(generation: Generation) -> Option<u8> {
     match generation {
         // With unknown parts, the whole ephemeral segment is treated as young.
@@ -77,7 +77,7 @@ fn collected_by(generation: Generation) -> Option<u8> {
     }
 }
 
-/// Returns the objects registered for finalization and not yet found dead.
+/// Returns the objects that are registered for finalization and that the GC has not found dead yet.
 fn registered(on: &OnGraph<'_>) -> Vec<ObjectId> {
     let queues = on.notes.take(on.heap.gc().finalizer_queues());
     let entries = queues.iter().flat_map(|q| &q.entries).filter(|e| e.state == FinalizerState::Registered);

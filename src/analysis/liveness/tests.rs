@@ -23,8 +23,7 @@ fn pair(from: u32, to: u32) -> (ObjectId, ObjectId) {
 
 #[test]
 fn rings_are_components_and_what_is_between_is_contracted() {
-    // 0 → 1 → 2 → 0 through unmarked 1; 2 → 3 → 4 → 5 through unmarked 3 and 4; 5 is isolated; unmarked 6 refers to
-    // both 2 and 5.
+    // 0 → 1 → 2 → 0 through unmarked 1; 2 → 3 → 4 → 5 through unmarked 3 and 4; 5 is a component by itself; unmarked 6 refers to 2 and 5.
     let g = graph(7, &[(0, 1), (1, 2), (2, 0), (2, 3), (3, 4), (4, 5), (6, 2), (6, 5)]);
     let c = condense(&g, &[0, 2, 5], |_| true, |_| false).unwrap();
     assert_eq!(c.components, [vec![0, 1, 2], vec![5]]);
@@ -41,7 +40,7 @@ fn rings_are_components_and_what_is_between_is_contracted() {
 
 #[test]
 fn references_are_not_followed_through_marked_nodes() {
-    // 0 → 1 → 2, all marked; 0 → 3 → 2 through unmarked 3, twice.
+    // 0 → 1 → 2, all marked; 0 → 3 → 2 and 0 → 4 → 2 through unmarked 3 and 4.
     let g = graph(5, &[(0, 1), (1, 2), (0, 3), (3, 2), (0, 4), (4, 2)]);
     let c = condense(&g, &[0, 1, 2], |_| true, |_| false).unwrap();
     assert_eq!((c.components, c.references), (vec![vec![0], vec![1], vec![2]], vec![(0, 1), (0, 2), (1, 2)]));
@@ -124,7 +123,7 @@ fn garbage_is_of_one_class_each() {
 fn a_dependent_handle_takes_only_its_own_edge() {
     let g = Edges::from(graph(3, &[(0, 1), (0, 2), (0, 2)]));
     assert!(cut_edges(&g, [pair(0, 1)].into_iter()).contains(&pair(0, 1)));
-    // A field also refers to it.
+    // A field refers to 2 as well, so the edge remains.
     assert!(cut_edges(&g, [pair(0, 2)].into_iter()).is_empty());
     assert!(cut_edges(&g, [pair(0, 2), pair(0, 2)].into_iter()).contains(&pair(0, 2)));
 }

@@ -28,13 +28,12 @@ pub(super) struct Garbage<'g> {
     pub(super) live: &'g ObjectSet,
     finalizable: ObjectSet,
     weak: ObjectSet,
-    /// Objects reachable from dead objects of generation 2, LOH and POH, and objects reachable from those of generation
-    /// 1.
+    /// Objects reachable from dead objects of gen2, LOH and POH, and objects reachable from dead objects of gen1 or older.
     older: [ObjectSet; 2],
 }
 
 impl<'g> Garbage<'g> {
-    /// `level`: the youngest collection that examines an object: 0, 1 or 2; `None` if no collection does.
+    /// Sorts garbage into classes. `level` returns the youngest collection that examines an object: 0, 1 or 2; `None` if no collection does.
     pub(super) fn sort(
         edges: &Edges,
         live: &'g ObjectSet,

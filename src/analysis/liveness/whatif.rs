@@ -41,7 +41,7 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
     let id_of = |a: &Addr| graph.index.containing(heap.walker(), *a).map(|(id, _)| id).ok_or_else(|| no_object(a));
     let added: Vec<ObjectId> = query.alive.iter().map(id_of).collect::<Result<_, _>>()?;
     let mut handles: FxHashMap<Addr, HandleModel> = FxHashMap::default();
-    // Address, kind and object only: there may be millions.
+    // Only these parts of a handle are kept (address, kind, object), since there may be millions of handles.
     let mut weak: Vec<(Addr, HandleKind, Addr)> = Vec::new();
     let mut bridged = graph.edges.no_objects();
     let mut strength = Strength::bind(heap.runtime());
@@ -54,7 +54,7 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
             HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
                 weak.push((h.address, h.kind, h.object));
             }
-            // The collector clears the handle with its object (`Ref_CheckAlive`).
+            // The GC clears such a handle when its object dies (`Ref_CheckAlive`).
             HandleKind::RefCounted => {
                 strength.decide(&mut h, heap.gc(), namer);
                 if h.strong == Some(false) {
@@ -117,7 +117,7 @@ fn whatif_of(heap: &Heap, query: &WhatifQuery) -> Result<Answer<WhatifReport>, E
     Ok(on.finish(report))
 }
 
-/// Returns the addresses of the references that `dead` selects. The address of a static structure, which is boxed, selects each of its references.
+/// Returns the addresses of the roots that `dead` selects. The address of a static structure, which is boxed, selects each reference in it.
 fn gone(on: &OnGraph<'_>, dead: &[Addr], handles: &FxHashMap<Addr, HandleModel>) -> Result<FxHashSet<Addr>, Error> {
     let roots = &on.graph.roots.roots;
     let mut gone = FxHashSet::default();
@@ -145,11 +145,11 @@ fn is_static(root: &RawRoot) -> bool {
     matches!(root.kind, RootKind::Static | RootKind::ThreadStatic)
 }
 
-/// Returns the references to objects from the arrays and boxes on the heap that contain static fields. They keep their targets alive whether or not
-/// the field is treated as a root.
+/// Returns the edges of the removed static fields: from the array or box on the heap that contains the field to the field's object. Such an edge
+/// keeps the object alive even if the field is not treated as a root.
 fn static_slots(on: &OnGraph<'_>, gone: &FxHashSet<Addr>) -> Vec<Pair> {
     let statics = on.graph.roots.roots.iter().filter(|r| is_static(r));
-    // A location may have two names.
+    // Two roots may have the same location.
     let places: FxHashMap<Addr, Addr> = statics.filter_map(|r| Some((r.address.filter(|a| gone.contains(a))?, r.object))).collect();
     places.into_iter().filter_map(|(at, object)| Some((on.around(at)?, on.graph.index.id_of(object)?))).collect()
 }

@@ -14,9 +14,9 @@ use crate::memory::Memory;
 use crate::model::{LockKind, WaitEvidence, WaitKind};
 use crate::session::Namer;
 
-/// Bytes of a `Thread` that are searched for the lock it waits for, whose offset depends on the runtime.
+/// Bytes of a `Thread` that are searched for a pointer to a lock entry. The offset of the pointer depends on the runtime.
 const SEARCHED: u64 = 0x400;
-/// Offset, in words, from the holder to the type in the entry of a class whose constructor runs.
+/// Offset of the type in the lock entry of a class constructor, in words from the holder.
 const TYPE_AT: u64 = 2;
 
 /// Whether this frame belongs to the library code that runs class constructors.
@@ -50,8 +50,8 @@ impl ClassConstructors {
         out
     }
 
-    /// The wait of a thread for a class constructor that another thread runs. The class is that of the entry that the `Thread` refers to while it
-    /// waits, or else the type on the stack of a thread that starts a class.
+    /// Returns the wait of a thread for a class constructor that another thread runs. The class comes from the lock entry that the `Thread` refers to
+    /// while it waits. If that is not found, the class is searched on the native stack.
     pub(super) fn waited(&self, memory: &Memory, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
         if self.running.is_empty() || thread.thread.cooperative == Some(true) {
             return None;
@@ -74,7 +74,8 @@ impl ClassConstructors {
         canonical.and_then(|canonical| self.running.get(&canonical)).into_iter().flatten().copied()
     }
 
-    /// The class of the entry that a word of the `Thread` refers to. The entry is held by a thread that runs the constructor of this class.
+    /// Searches the `Thread` for a pointer to the lock entry of a class, and returns the class. The holder of the entry must be a thread that runs
+    /// the constructor of this class.
     fn recorded(&self, memory: &Memory, index: usize, thread: Addr) -> Option<Addr> {
         let word = memory.ptr_bytes();
         let class = |entry: Addr| {

@@ -19,7 +19,7 @@ pub(super) struct Edge {
     /// Whether the wait is known from a record and has no timeout.
     pub(super) certain: bool,
     pub(super) kind: WaitEdgeKind,
-    /// Whether the thread waits for another one first: for the holder of the lock before the threads in line.
+    /// Whether the thread waits for `to` only after the holder of the lock: `to` is a writer that waits for the same lock.
     pub(super) later: bool,
 }
 
@@ -33,11 +33,11 @@ pub(super) struct WaitGraph {
 }
 
 impl WaitGraph {
-    /// The graph of `threads` threads. An edge from a thread to itself is dropped as a misreading: monitors and `Lock`s are recursive, and
-    /// reader-writer locks throw.
+    /// Builds the graph of `threads` threads. An edge from a thread to itself is dropped, because it can only be misread: monitors and `Lock`s are
+    /// recursive, and reader-writer locks throw.
     ///
     /// # Errors
-    /// [`GraphError`] if there are too many.
+    /// [`GraphError`] if there are too many edges.
     pub(super) fn new(threads: u32, mut edges: Vec<Edge>) -> Result<WaitGraph, GraphError> {
         edges.retain(|e| e.from != e.to && e.from < threads && e.to < threads);
         edges.sort_by_key(|e| (e.from, e.to, e.object));
@@ -51,7 +51,7 @@ impl WaitGraph {
         Ok(WaitGraph { back: graph.reversed(), graph, edges })
     }
 
-    /// The groups of threads that wait for each other, each in order.
+    /// Returns the groups of threads that wait for each other; the threads of a group are sorted.
     pub(super) fn cycles(&self) -> Vec<Vec<u32>> {
         let members = Components::compute(&self.graph).members();
         let mut out: Vec<Vec<u32>> = (0..members.len()).map(|i| members.row(i).to_vec()).filter(|m| m.len() > 1).collect();
@@ -76,7 +76,7 @@ impl WaitGraph {
         out
     }
 
-    /// `threads`, and those that wait for one of them, directly or not.
+    /// Returns `threads` and the threads that wait for one of them, directly or not.
     pub(super) fn with_waiters(&self, threads: Vec<u32>) -> BTreeSet<u32> {
         let (mut out, mut open) = (threads.iter().copied().collect::<BTreeSet<u32>>(), threads);
         while let Some(thread) = open.pop() {
@@ -95,7 +95,8 @@ impl WaitGraph {
         self.back.successors(thread)
     }
 
-    /// The model of a deadlock. `id` returns the managed id of a thread, `name` the type name of an object, or of a type itself.
+    /// Returns the model of a deadlock. `id` returns the managed id of a thread, `name` the type name of an object or the name of a method table's
+    /// type.
     pub(super) fn model(
         &self,
         cycle: &[u32],

@@ -32,11 +32,11 @@ const BARRIER_COUNT: u32 = 0x7fff;
 /// A thread that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
-    /// The id in the lock.
+    /// The thread's managed id, or the id that the lock stores if no known thread has it.
     pub(super) id: u32,
-    /// Index in the runtime's list; `None` if no known thread has the id.
+    /// Index of the thread in the runtime's thread list; `None` if no known thread has the id.
     pub(super) thread: Option<usize>,
-    /// Whether no living thread has the id. `None` if an unknown thread may have it.
+    /// Whether no living thread has the id. `None` if an unknown thread may have it, or if no thread ever had it.
     pub(super) orphaned: Option<bool>,
 }
 
@@ -61,7 +61,7 @@ pub(super) struct Held {
     pub(super) readers: Vec<Owner>,
     /// The thread that may upgrade from reading to writing.
     pub(super) upgrader: Option<Owner>,
-    /// Whether writers are in line, which makes new readers wait.
+    /// Whether a writer waits, which makes new readers wait as well.
     pub(super) writers_first: bool,
     pub(super) waiting: Option<u64>,
     pub(super) count: Option<i64>,
@@ -84,7 +84,7 @@ impl Held {
         }
     }
 
-    /// Whether a thread holds the lock, or it counts waiters.
+    /// Whether a thread holds the lock or waits for it.
     pub(super) fn in_use(&self) -> bool {
         self.owner.is_some() || self.upgrader.is_some() || !self.readers.is_empty() || self.waiting.is_some_and(|n| n > 0)
     }
@@ -125,7 +125,7 @@ impl<'h> Holders<'h> {
         let unknown = match (are_all, unidentified) {
             (false, _) => Some("the thread list is incomplete".to_string()),
             (true, 0) => None,
-            (true, n) => Some(format!("the {} of {} not known", if n == 1 { "id" } else { "ids" }, threads_are(n))),
+            (true, n) => Some(format!("the {} of {} unknown", if n == 1 { "id" } else { "ids" }, threads_are(n))),
         };
         Holders { library, types, found, primitives, threads, notes, by_id: (managed, os), unknown, highest }
     }
@@ -196,7 +196,7 @@ impl<'h> Holders<'h> {
                 add(*object, format!("it has {n} waiters, and there are {} threads", self.threads.len()));
             }
         }
-        // The `Thread` of an ended thread is unlinked before it is freed. The owner is unknown then.
+        // When a thread ends, the runtime unlinks its `Thread` before freeing it, so a sync block may refer to an owner that is not in the list.
         for block in blocks.iter().filter(|b| b.held == Some(true)) {
             if let (Some(object), Some(owner)) = (block.object, block.owner)
                 && !self.threads.iter().any(|t| t.address == owner)
@@ -236,7 +236,7 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// The owner of a `Lock`. CoreCLR of .NET 10 stores the OS thread id, later versions the managed id. The id that a living thread has is used.
+    /// Returns the owner of a `Lock`. CoreCLR of .NET 10 stores the OS thread id, later versions the managed id, so `id` is compared with both.
     fn owner_of_lock(&self, id: u32) -> Owner {
         let (managed, os) = (self.by_id.0.get(&id).copied(), self.by_id.1.get(&id).copied());
         match (managed, os) {
@@ -308,7 +308,7 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// `ReaderWriterLock`, which `ReaderWriterLockSlim` replaced.
+    /// Reads locks of the type `ReaderWriterLock`, the predecessor of `ReaderWriterLockSlim`.
     fn old_reader_writers(&self, out: &mut Locks) {
         let (library, Some(f)) = (self.library, self.primitives.old_reader_writer) else { return };
         let readers = self.primitives.old_reader.map(|entry| {
@@ -344,7 +344,7 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// Reads mutexes whose owner is an object.
+    /// Reads mutexes of the managed wait subsystem, which refer to the `Thread` object of their owner.
     fn mutexes(&self, out: &mut Locks) {
         let Some(infos) = &self.primitives.wait_infos else { return };
         let by_object: Map<Addr, usize> = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
@@ -357,14 +357,14 @@ impl<'h> Holders<'h> {
         }
     }
 
-    /// The threads that read the lock at `object`.
+    /// Returns the threads that hold the lock at `object` for reading.
     fn readers_of(&self, readers: &Map<u64, Vec<Owner>>, object: Addr, id: FieldAt) -> Vec<Owner> {
         let of_lock = self.library.u64(object, id).and_then(|id| readers.get(&id));
         of_lock.filter(|list| self.library.afford(len64(list.len()))).cloned().unwrap_or_default()
     }
 
-    /// The threads that read locks of the type `lock`, by id of the lock. Each thread keeps a list of the locks it has entered in a thread static
-    /// of the type `keeper`.
+    /// Returns the readers of locks of the type `lock`, by the id of the lock. A thread static of the type `keeper` has a list of the locks that the
+    /// thread has entered.
     fn readers(&self, lock: LockType, keeper: LockType, f: Entered, reads: impl Fn(Addr) -> bool) -> Map<u64, Vec<Owner>> {
         let mut out: Map<u64, Vec<Owner>> = Map::default();
         let Some(table) = self.types.table(keeper) else { return out };

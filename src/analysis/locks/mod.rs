@@ -1,4 +1,4 @@
-//! `locks`: which locks are held, what each thread waits for, and which threads wait for each other.
+//! `locks`: the held locks, the object that each thread waits for, and the threads that wait for each other.
 //!
 //! Source: `docs/internals/locks.md`.
 
@@ -45,7 +45,7 @@ pub fn locks(heap: &Heap, query: &LocksQuery) -> Result<Answer<LocksReport>, Err
     Ok(notes.finish(report))
 }
 
-/// Reads the memory that [`locks`] reads besides object headers, without a walk of the whole heap. Used for recording.
+/// Reads the memory that [`locks`] reads, except for object headers, without a walk of the whole heap. Used for recording.
 pub(super) fn touch(heap: &Heap) {
     let notes = Collector::new();
     let Ok(threads) = threads(heap, &notes) else { return };
@@ -71,7 +71,7 @@ enum Thin {
 pub(super) struct ThreadLocks {
     /// The wait of each blocked thread.
     pub(super) waits: BTreeMap<usize, ThreadWait>,
-    /// Number of monitors that each thread holds; `None` where it cannot be determined.
+    /// Number of monitors that each thread holds; `None` if this cannot be determined.
     pub(super) held: Option<BTreeMap<usize, u64>>,
 }
 
@@ -95,7 +95,7 @@ pub(super) fn thread_locks(runtime: &Runtime, namer: &Namer, notes: &Collector) 
     Ok(ThreadLocks { waits, held })
 }
 
-/// Adds the hash code to `header`, the header of the object at `object`. A NativeAOT program keeps hash codes in its table of monitors.
+/// Adds the hash code to `header`, the header of the object at `object`. NativeAOT keeps hash codes in its table of monitors.
 pub(super) fn with_hash_code(heap: &Heap, namer: &Namer, object: Addr, header: HeaderModel, notes: &Collector) -> HeaderModel {
     let index = header.sync_block.as_ref().map(|block| block.index);
     let Some(index) = index.filter(|_| header.hash_code.is_none() && heap.runtime().descriptor().is_native_aot()) else { return header };
@@ -107,7 +107,7 @@ pub(super) fn with_hash_code(heap: &Heap, namer: &Namer, object: Addr, header: H
 
 fn threads<'h>(heap: &'h Heap, notes: &Collector) -> Result<&'h [Thread], Error> {
     let runtime = heap.runtime();
-    // Waits come from thread states, joins from `Thread` objects.
+    // Waits are determined from the states of threads, joins from their managed `Thread` objects.
     notes.extend(runtime.thread_reader()?.losses());
     runtime.note_thread_ids(notes);
     runtime.note_thread_objects(notes);
@@ -135,7 +135,7 @@ impl<'h> State<'h> {
         }
         headers.iter().for_each(|h| h.note_sync_end(notes));
         let blocks = headers.as_ref().and_then(|h| h.sync_blocks(notes));
-        // In NativeAOT programs the locks of monitors are objects.
+        // NativeAOT programs do not have a sync table of the runtime: the locks of their monitors are objects.
         if headers.is_some() && blocks.is_none() && !runtime.descriptor().is_native_aot() {
             notes.add(Missing::Locks, None, "contended monitors cannot be shown: the sync table is not in the dump");
         }

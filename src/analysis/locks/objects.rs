@@ -2,7 +2,7 @@
 
 use crate::base::hash::Map;
 use crate::base::missed::contradiction;
-use crate::base::{Addr, Collector, IndexVec, NoteKind};
+use crate::base::{Addr, Collector, IndexVec, NoteKind, plural};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::type_names::TypeNames;
@@ -11,7 +11,7 @@ use crate::memory::Window;
 use crate::session::Heap;
 
 library_types! {
-    /// Types that threads wait for, and the types of their parts.
+    /// Types of the objects that threads wait for, and of their parts.
     pub(super) enum LockType {
         in "System.Private.CoreLib" {
             Lock = "System.Threading.Lock",
@@ -50,7 +50,7 @@ library_types! {
 }
 
 impl LockType {
-    /// Types whose objects are found by reference instead of being listed.
+    /// Types whose objects are not listed, because they are found through references.
     const UNLISTED: [LockType; 10] = [
         LockType::ReaderCount,
         LockType::OldReaderCount,
@@ -91,7 +91,7 @@ impl Found {
 #[derive(Clone, Copy)]
 struct Use {
     kinds: Option<Kinds<LockType>>,
-    /// The element type of an array, if it matters.
+    /// The element type of an array whose range is needed.
     elements: Option<LockType>,
 }
 
@@ -128,7 +128,7 @@ impl Visitor for Finder<'_> {
     }
 
     fn object(&mut self, object: &Object<'_>) {
-        // A gap in the heap keeps the header words of the former objects.
+        // A free block keeps the header word of a former object.
         if object.ty.is_free {
             return;
         }
@@ -159,7 +159,7 @@ impl Visitor for Finder<'_> {
     }
 }
 
-/// The lower of two addresses, and the sum of their counts.
+/// Returns the lower of two addresses, and the sum of the counts.
 fn earlier(a: Option<(Addr, u64)>, b: Option<(Addr, u64)>) -> Option<(Addr, u64)> {
     match (a, b) {
         (Some((x, m)), Some((y, n))) => Some((x.min(y), m.saturating_add(n))),
@@ -173,7 +173,7 @@ fn elements(classifier: &Classifier<LockType>, array: Addr) -> Option<LockType> 
     [LockType::SafeWaitHandle, LockType::SyncEntry].into_iter().find(|kind| kinds.is(*kind))
 }
 
-/// Walks the heap; without `headers`, only the segments that hold objects of these types.
+/// Walks the heap; without `headers`, only the segments with objects of lock types.
 pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Option<&Headers>, notes: &Collector) -> Found {
     let sync_end = headers.and_then(Headers::sync_end);
     let visitor = || Finder {
@@ -206,8 +206,10 @@ pub(super) fn find(heap: &Heap, classifier: &Classifier<LockType>, headers: Opti
         }
     }
     if let (Some((object, count)), Some(end)) = (past, sync_end) {
-        let what =
-            format!("the headers of {count} objects, the first at {object}, name sync blocks past the end of the table, which is {end}");
+        let what = format!(
+            "the headers of {}, the first at {object}, name sync blocks past the end of the table, which is {end}",
+            plural(count, "object")
+        );
         notes.add(NoteKind::Invalid, object, what);
     }
     found.sort_unstable_by_key(|(segment, address, _)| (*segment, *address));

@@ -1,4 +1,4 @@
-//! The state of the library's locks, and the locks that their parts belong to.
+//! Binds the fields of the class library's locks, and finds the lock that a part, such as an event, belongs to.
 
 use super::objects::{Found, LockType};
 use super::wait_subsystem::{WaitInfos, monitors};
@@ -14,7 +14,7 @@ use crate::model::{LockKind, SyncBlockModel, WaitKind};
 const MAX_WAITERS: usize = 1 << 16;
 
 fields_of! {
-    /// `System.Threading.Condition`, on which `Monitor.Wait` sleeps if monitors are objects.
+    /// `System.Threading.Condition`, on which `Monitor.Wait` blocks where monitors are implemented by `Lock` objects.
     pub(super) struct ConditionFields {
         lock: req "_lock",
         head: req "_waitersHead",
@@ -155,23 +155,23 @@ pub(super) struct Primitives {
     pub(super) old_reader_writer: Option<OldReaderWriterFields>,
     pub(super) old_reader: Option<OldReaderFields>,
     pub(super) condition: Option<ConditionFields>,
-    /// The type's method table, and its fields.
+    /// Method table and fields of `ThreadBlockingInfo`.
     pub(super) blocking: Option<(Addr, BlockingFields)>,
-    /// Locks by the object whose monitor they wait on. Since .NET 11 some wait on a `Lock` instead.
+    /// Locks by their inner object, on whose monitor the lock's waiters block. Since .NET 11 the inner object of some locks is a `Lock`.
     pub(super) by_monitor: Map<Addr, WaitTarget>,
-    /// Collections by their semaphores, and the semaphores that count the elements of a collection.
+    /// Blocking collections by each of their two semaphores. `occupied` has the semaphores that count elements, not free places.
     pub(super) collections: Map<Addr, Addr>,
     pub(super) occupied: Set<Addr>,
-    /// Locks by `SafeWaitHandle`.
+    /// Locks by the address of a `SafeWaitHandle` that their waiters block on.
     pub(super) by_handle: Map<Addr, WaitTarget>,
     /// NativeAOT, .NET 11: objects whose monitors have a separate `Lock`, by that lock.
     pub(super) monitors: Map<Addr, Addr>,
-    /// NativeAOT and .NET 11 on Unix: the waits of threads.
+    /// NativeAOT and .NET 11 on Unix: the waits that the managed wait subsystem has recorded.
     pub(super) wait_infos: Option<WaitInfos>,
 }
 
 impl Primitives {
-    /// Binds the fields and reads the owners of parts. Types that a runtime does not have are left out, with a note.
+    /// Binds the fields, and finds the locks that parts belong to. A type whose fields cannot be bound is left out, with a note.
     pub(super) fn read(
         library: &Library,
         types: &Classifier<LockType>,
@@ -212,7 +212,7 @@ impl Primitives {
         out
     }
 
-    /// Reads collections that wait on semaphores.
+    /// Finds the semaphores of blocking collections.
     fn collections(&mut self, library: &Library, found: &Found) {
         let mut known: Map<Addr, Option<CollectionFields>> = Map::default();
         for object in found.of(LockType::BlockingCollection) {
@@ -224,7 +224,7 @@ impl Primitives {
         }
     }
 
-    /// The wait of a thread that enters `lock`: for the `Lock`, or for the monitor that it belongs to.
+    /// Returns the target of a thread that waits to enter `lock`: the monitor that `lock` implements, or else the `Lock` itself.
     pub(super) fn entered(&self, lock: Addr) -> WaitTarget {
         match self.monitors.get(&lock) {
             Some(object) => WaitTarget { object: *object, kind: LockKind::Monitor, wait: WaitKind::Monitor },
@@ -232,20 +232,20 @@ impl Primitives {
         }
     }
 
-    /// The wait of a thread on the monitor of `object`.
+    /// Returns the target of a `Monitor.Wait` on `object`: the lock that `object` is a part of, or else its monitor.
     pub(super) fn waited(&self, object: Addr) -> WaitTarget {
         let plain = WaitTarget { object, kind: LockKind::Monitor, wait: WaitKind::MonitorWait };
         self.by_monitor.get(&object).copied().unwrap_or(plain)
     }
 
-    /// The wait of a thread on the condition at `condition`.
+    /// Returns the target of a wait on the condition at `condition`.
     pub(super) fn conditional(&self, library: &Library, condition: Addr) -> Option<WaitTarget> {
         let lock = library.reference(condition, self.condition?.lock)?;
         let of_lock = || Some(self.waited(*self.monitors.get(&lock)?));
         self.by_monitor.get(&lock).copied().or_else(of_lock)
     }
 
-    /// Reads the primitives that block on a monitor inside them.
+    /// Finds the locks whose waiters block on the monitor of an inner object.
     fn events(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
         let mut events: Map<Addr, WaitTarget> = Map::default();
         if let Some(fields) = self.countdown {
@@ -290,7 +290,7 @@ impl Primitives {
         }
     }
 
-    /// Reads the primitives that block on OS handles.
+    /// Finds the locks whose waiters block on a wait handle.
     fn handles(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
         let Some(fields) = binder.bind(LockType::WaitHandle, HandleFields::bind, "wait handles") else { return };
         // An event inside a lock represents the lock.
@@ -333,7 +333,7 @@ impl Primitives {
         }
     }
 
-    /// Adds the events of conditions: the event of the lock that a condition belongs to, and one for each waiter.
+    /// Adds the events of conditions: one of the lock that a condition belongs to, and one of each waiter.
     fn conditions(&self, library: &Library, found: &Found, binder: &Binder<'_>, events: &mut Map<Addr, WaitTarget>) {
         let Some(f) = self.condition else { return };
         let waiter = binder.of_some(LockType::ConditionWaiter, WaiterFields::bind);
@@ -360,7 +360,7 @@ struct Binder<'b> {
 }
 
 impl Binder<'_> {
-    /// Binds fields that only some runtimes have.
+    /// Binds fields that only some runtimes have, without a note if they are missing.
     fn of_some<F>(&self, kind: LockType, bind: impl Fn(&crate::clr::fields::Types, Addr) -> Result<F, NoSuchField>) -> Option<F> {
         bind(self.library.types(), self.types.table(kind)?).ok()
     }

@@ -17,7 +17,7 @@ use crate::model::{
 };
 use crate::session::{Error, Namer, Runtime, SourceLines};
 
-/// Most edges between waiting threads: each writer waits for all readers.
+/// Maximum number of edges between waiting threads. There may be many, because each writer waits for all readers.
 const MAX_EDGES: usize = 1 << 22;
 /// Steps charged for an owner of a lock, for each thread that waits.
 const STEPS_OF_AN_OWNER: u64 = 4;
@@ -77,7 +77,7 @@ impl Reporter<'_> {
         })
     }
 
-    /// A wait, with the owners of the lock.
+    /// Returns a summary of a wait, with the owners of the lock.
     pub(super) fn brief(&self, wait: &Wait, locks: &Locks) -> ThreadWait {
         let held = wait.object.and_then(|(object, _)| locks.get(&object));
         // A reader blocks writers, but not other readers.
@@ -87,7 +87,7 @@ impl Reporter<'_> {
         let readers = held.filter(|_| writes).map_or(&[][..], |h| h.readers.as_slice());
         let all = self.library.afford(len64(readers.len()).saturating_mul(STEPS_OF_AN_OWNER));
         if !all {
-            self.notes.add(NoteKind::LimitHit, None, "threads wait for locks with too many readers to list all of them for each thread");
+            self.notes.add(NoteKind::LimitHit, None, "some locks that threads wait for have too many readers to list them for each thread");
         }
         let owners = owner.iter().chain(readers.iter().filter(|_| all));
         ThreadWait {
@@ -100,7 +100,7 @@ impl Reporter<'_> {
         }
     }
 
-    /// The edges of the wait graph. A join is known from the frames of the waiting thread.
+    /// Returns the edges of the wait graph: waits for owners of locks, joins, and `runs`.
     fn edges(&self, locks: &Locks, waits: &[Wait], runs: &[Edge]) -> Vec<Edge> {
         let objects = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
         let mut out = edges(locks, waits);
@@ -121,7 +121,7 @@ impl Reporter<'_> {
         usize::try_from(thread).ok().and_then(|i| self.threads.get(i)?.id).unwrap_or(0)
     }
 
-    /// The type name of an object, or of the type at that address itself.
+    /// Returns the type name of `object`. If `class` is set, `object` is itself the method table of the type.
     fn type_of(&self, object: Addr, class: bool) -> Option<Name> {
         self.namer.name(if class { object } else { self.library.method_table(object)? })
     }
@@ -152,7 +152,7 @@ impl Reporter<'_> {
         let model = |(object, held): (Addr, Held)| LockModel {
             object,
             type_name: self.type_of(object, held.kind == LockKind::ClassConstructor),
-            // A monitor is a separate lock from its object, which threads may wait for as well.
+            // An object that is a lock may also have a monitor. This row has the waiters of both.
             kind: held.kind,
             owner: held.owner.or(held.upgrader).map(|o| self.owner(o)),
             recursion: held.recursion,
@@ -185,7 +185,7 @@ impl Reporter<'_> {
             }
             ends.push((threads, *wait));
         }
-        // Threads that have a lock without an owner on their stacks, except for its waiters.
+        // Threads that may hold a lock without a known owner: the lock is on their stack, and they do not wait for it.
         let unowned = |object: Addr| locks.get(&object).is_none_or(|held| held.owner.is_none());
         let wanted: Set<Addr> = ends.iter().filter_map(|(_, wait)| Some(wait.object?.0)).filter(|object| unowned(*object)).collect();
         let stacks = self.stacks.iter().filter_map(|(_, t)| Some((t.thread.id?, t.stack?)));
@@ -246,7 +246,7 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
             WaitKind::Monitor | WaitKind::Lock => add(owner, certain || w.kind == WaitKind::Lock && of_event, false),
             // Mutexes have an owner; events and semaphores do not.
             WaitKind::WaitHandle => add(owner, certain, false),
-            // The entry belongs to this class only.
+            // The runtime's entry of a running class constructor belongs to only one class.
             WaitKind::ClassConstructor => add(owner, true, false),
             WaitKind::WriteLock => {
                 add(owner, of_event, false);
@@ -270,7 +270,7 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
     out
 }
 
-/// The edges from threads to those that they join.
+/// The edges from threads in `Thread.Join` to the threads that they join.
 fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
     let joined = waits.iter().filter(|w| w.kind == WaitKind::Join);
     let edge = |w: &Wait| {

@@ -1,8 +1,8 @@
-//! Threads that run a task that other threads wait for, or an asynchronous method that the awaited one depends on.
+//! Finds the threads that run awaited work: a task on which another thread waits, or an async method that this task awaits.
 //!
-//! A thread runs a method if its stack holds the method's box and one of its frames is the box's `MoveNext`. It runs a task's delegate if its stack
-//! holds the task, the delegate was invoked, and a frame of the library invokes it. For runtime async, the runtime has a record in the thread while
-//! it resumes the methods of a task.
+//! A thread runs an async method if its stack holds the method's box and has a frame of the state machine's `MoveNext`. It runs the delegate of a
+//! task if the task is flagged as invoked, and the stack holds the task and a library frame that invokes delegates. With runtime async, the runtime
+//! keeps a record in the thread while it resumes the methods of a task.
 
 use std::collections::VecDeque;
 
@@ -16,10 +16,10 @@ use crate::bcl::tasks::{Tasks, flags};
 use crate::model::{WaitEdgeKind, WaitKind};
 use crate::session::{Error, Heap, Namer};
 
-/// Most methods and tasks followed from one task.
+/// Maximum number of methods and tasks followed from one task.
 const MAX_AWAITED: usize = 256;
 
-/// The edges from waiting threads to the threads that run the awaited tasks.
+/// Returns an edge from each waiting thread to the thread that runs the awaited task or method. If several threads seem to run it, it gets no edge.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -72,13 +72,13 @@ pub(super) fn runs(
 
 /// The frame of a thread that runs a task.
 enum Frame {
-    /// The `MoveNext` of the state machine with this canonical method table. Instances may share its code.
+    /// `MoveNext` of the state machine with this canonical method table: generic instantiations may share the code.
     Method(Addr),
     Delegate,
 }
 
 impl Frame {
-    /// The frame that runs the task at `node`; `None` if the task is not running.
+    /// Returns the frame to look for on the stack of the thread that runs the task at `node`; `None` if the task is not running.
     fn of(tasks: &Tasks, namer: &Namer, node: Addr) -> Option<Frame> {
         let plan = tasks.plan_of(node)?;
         let state = tasks.flags(node);
@@ -106,7 +106,7 @@ impl Frame {
     }
 }
 
-/// `first`, and the tasks and methods that they await, directly or not.
+/// Returns `first`, and the tasks and methods that they await directly or through others.
 fn depends(tasks: &Tasks, first: impl Iterator<Item = Addr>, notes: &Collector) -> Vec<Addr> {
     let (mut out, mut seen) = (Vec::new(), Set::default());
     let mut open: VecDeque<Addr> = first.collect();

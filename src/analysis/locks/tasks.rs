@@ -1,4 +1,4 @@
-//! Threads that wait for tasks.
+//! Determines the tasks that threads wait for.
 
 use super::objects::LockType;
 use super::waits::Wait;
@@ -10,7 +10,7 @@ use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
 use crate::session::Heap;
 
-/// Maximum continuations of a task.
+/// Maximum number of continuations read of a task.
 const MAX_CONTINUATIONS: u64 = 1 << 16;
 
 fields_of! {
@@ -21,7 +21,7 @@ fields_of! {
 }
 
 fields_of! {
-    /// `TaskFactory.CompleteOnInvokePromise<T>`: the task of `Task.WaitAny`, which completes with the first of several tasks.
+    /// `TaskFactory.CompleteOnInvokePromise<T>`: the task that `Task.WaitAny` creates. It completes when one of several tasks completes.
     struct OnAnyFields {
         tasks: req "_tasks",
     }
@@ -34,7 +34,7 @@ fields_of! {
     }
 }
 
-/// Replaces the event that a thread waits on by the tasks whose continuation the event is.
+/// A thread that waits for a task waits on an event, which is a continuation of the task. Replaces each such event in `waits` with its tasks.
 pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>, waits: &mut [Wait], notes: &Collector) {
     let events: Map<Addr, usize> =
         waits.iter().enumerate().filter(|(_, w)| w.kind == WaitKind::Task).filter_map(|(i, w)| Some((w.object?.0, i))).collect();
@@ -76,7 +76,7 @@ pub(super) fn lift(heap: &Heap, library: &Library, types: &Classifier<LockType>,
     }
 }
 
-/// The tasks of which the first one completes `task`; or else `task` itself.
+/// Returns the tasks passed to `Task.WaitAny` if `task` is the task that `WaitAny` created; otherwise `task` itself.
 fn first_of(
     library: &Library,
     types: &Classifier<LockType>,
@@ -86,7 +86,7 @@ fn first_of(
     let mut tasks = || {
         let mt = library.method_table(task).filter(|mt| types.of(*mt).is(LockType::OnAny))?;
         let list = library.reference(task, OnAnyFields::bind(library.types(), mt).ok()?.tasks)?;
-        // The tasks are an array or a `List<Task>`.
+        // The tasks are in an array or a `List<Task>`.
         let items = library.method_table(list).and_then(&mut *list_fields).and_then(|fields| library.reference(list, fields.items));
         let tasks = library.references(items.unwrap_or(list), MAX_CONTINUATIONS).into_iter().map(|(_, task)| task);
         let tasks: Vec<Addr> = tasks.filter(|task| !task.is_null()).collect();

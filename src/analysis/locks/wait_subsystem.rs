@@ -1,4 +1,4 @@
-//! Monitors of NativeAOT programs, which are managed objects, and the records of waits in these programs and in .NET 11 on Unix.
+//! Monitors of NativeAOT programs, which are managed `Lock` objects. Wait records of NativeAOT and .NET 11 on Unix.
 //!
 //! Source: `docs/internals/native-aot.md#locks-and-waits`, `docs/internals/locks.md`.
 
@@ -10,11 +10,11 @@ use crate::bcl::Library;
 use crate::clr::library::{Classifier, fields_of};
 use crate::model::{LockKind, WaitKind};
 
-/// `ThreadWaitInfo.WaitSignalState.NotWaiting`. Lower values are states of waiting threads, interruptible or not.
+/// `ThreadWaitInfo.WaitSignalState.NotWaiting`. Lower values mean that the thread waits.
 const NOT_WAITING: u8 = 2;
-/// Most objects that a thread waits for at once.
+/// Maximum number of objects that a thread waits for at once.
 const MAX_WAITED: u64 = 64;
-/// Maximum entries of the table of monitors.
+/// Maximum number of entries in the table of monitors.
 const MAX_ENTRIES: u64 = 1 << 26;
 
 fields_of! {
@@ -64,29 +64,29 @@ fields_of! {
     }
 }
 
-/// An entry of the table of monitors in use.
+/// An entry in use of the table of monitors.
 struct Entry {
-    /// The address that a box of the entry would have.
+    /// The address of the entry minus one word, because field offsets of a structure count from its box.
     at: Addr,
     fields: EntryFields,
     object: Addr,
 }
 
-/// The objects whose monitors have a separate `Lock`, by that lock.
+/// Maps each `Lock` in the table of monitors to the object that it locks.
 pub(super) fn monitors(library: &Library, found: &Found) -> Map<Addr, Addr> {
     let entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, None));
     entries.filter_map(|e| Some((library.reference(e.at, e.fields.lock)?, e.object))).collect()
 }
 
-/// The hash code of `object`, whose header has the index of its entry; `None` if it is 0, i.e. not computed.
+/// Returns the hash code of `object` from entry `index`, which its header refers to. `None` if the code is 0, which means that it was not computed.
 pub(super) fn hash_code(library: &Library, found: &Found, index: u32, object: Addr) -> Option<u32> {
-    // The array from before the last growth of the table may still be on the heap.
+    // The heap may still have the array that the table used before it last grew.
     let mut entries = found.sync_tables.iter().flat_map(|table| entries(library, *table, Some(index.into())));
     let entry = entries.find(|e| e.object == object)?;
     library.u32(entry.at, entry.fields.hash?).filter(|hash| *hash != 0)
 }
 
-/// The entries in use of the table from `array` to `end`, or only the one at an index.
+/// Returns the entries in use of the table in `array`, whose memory ends at `end`. With `only`, reads just the entry at that index.
 fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> impl Iterator<Item = Entry> {
     let (types, word) = (library.types(), library.types().pointer_bytes());
     let tables = types.names().method_tables();
@@ -100,7 +100,7 @@ fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> 
     bound().into_iter().flat_map(move |(fields, first, size, room)| {
         let indices = only.map_or(0..room, |i| i..room.min(i.saturating_add(1)));
         indices.filter_map(move |i| {
-            // Offsets in a structure are relative to its box.
+            // Field offsets of a structure count from its box, which starts one word before the fields.
             let at = first.element(i, size).minus(word)?;
             let handle = library.word(at, fields.owner).map(Addr).filter(|h| !h.is_null())?;
             Some(Entry { at, fields, object: library.reference_at(handle)? })
@@ -108,7 +108,7 @@ fn entries(library: &Library, (array, end): (Addr, Addr), only: Option<u64>) -> 
     })
 }
 
-/// The records of waits.
+/// Reads wait records.
 #[derive(Debug)]
 pub(super) struct WaitInfos {
     thread: ThreadFields,
@@ -119,7 +119,7 @@ pub(super) struct WaitInfos {
 }
 
 impl WaitInfos {
-    /// Binds the fields of a program that has these types, i.e. on Unix. `by_handle` has the lock of each `SafeWaitHandle`.
+    /// Binds the fields; `None` if the program does not have these types, as on Windows. `by_handle` has the lock of each `SafeWaitHandle`.
     pub(super) fn bind(library: &Library, types: &Classifier<LockType>, by_handle: &Map<Addr, WaitTarget>) -> Option<WaitInfos> {
         let of = library.types();
         let thread = ThreadFields::bind(of, types.table(LockType::Thread)?).ok()?;
@@ -133,7 +133,7 @@ impl WaitInfos {
         Some(WaitInfos { thread, info, mutex, by_waitable })
     }
 
-    /// The held mutexes: the wait handle, the `Thread` object of the owner, and the number of recursive entries.
+    /// Returns the held mutexes, each as wait handle, `Thread` object of the owner, and number of recursive entries.
     pub(super) fn owned<'i>(&'i self, library: &'i Library) -> impl Iterator<Item = (Addr, Addr, u32)> + 'i {
         self.by_waitable.iter().filter_map(move |(waitable, whole)| {
             let (of_waitable, of_ownership) = self.mutex?;
@@ -143,7 +143,7 @@ impl WaitInfos {
         })
     }
 
-    /// The objects that the thread with the object at `thread` waits for; `None` if it does not wait.
+    /// Returns the objects that a thread waits for; `None` if it does not wait. `thread` is its `Thread` object.
     pub(super) fn waited(&self, library: &Library, thread: Addr) -> Option<Vec<WaitTarget>> {
         let info = library.reference(thread, self.thread.info)?;
         (library.u8(info, self.info.state)? < NOT_WAITING).then_some(())?;

@@ -1,9 +1,9 @@
-//! The lock that a part belongs to.
+//! The lock that contains the object on which a thread waits.
 
 use crate::base::Addr;
 use crate::model::{LockKind, WaitKind};
 
-/// The lock that a part belongs to, as the program sees it, and the kind of wait of a thread that waits for the part.
+/// The lock that the program uses, such as a `SemaphoreSlim`. A thread that waits for the lock is blocked on an object inside it, such as a monitor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WaitTarget {
     pub(super) object: Addr,

@@ -1,4 +1,4 @@
-//! The wait of each blocked thread, from a record of the runtime, or else from its frames and the values on its stack.
+//! Determines the wait of each blocked thread: from a record of the runtime or library, or else from the thread's frames and stack words.
 
 use std::sync::Arc;
 
@@ -22,12 +22,12 @@ use crate::stack::walked::{Frame, Gap};
 
 /// Maximum elements of an array of wait handles.
 const MAX_HANDLES: u64 = 1024;
-/// Most frames named for each thread.
+/// Maximum number of frames that are named per thread.
 const MAX_FRAMES: usize = 64;
-/// Most objects read that the innermost runtime frame protects. In practice there are a few.
+/// Maximum number of objects read from the slots that the innermost runtime frame protects. In practice there are few.
 const MAX_PROTECTED: usize = 64;
 
-/// The kinds of `ThreadBlockingInfo._objectKind`.
+/// Values of `ThreadBlockingInfo._objectKind`.
 const KIND_ENTER: i32 = 0;
 const KIND_WAIT: i32 = 1;
 const KIND_LOCK: i32 = 2;
@@ -47,13 +47,13 @@ pub(super) struct Wait {
 }
 
 impl Wait {
-    /// A wait for one object, known from a record.
+    /// Creates a wait for one object that a record names.
     pub(super) fn exact(thread: usize, whole: WaitTarget) -> Wait {
         let object = Some((whole.object, whole.kind));
         Wait { thread, kind: whole.wait, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout: None }
     }
 
-    /// Adds the recorded timeout. A barrier waits in steps, each with its own timeout.
+    /// Adds the recorded timeout, except for a barrier: it waits in steps, each with a different timeout.
     fn with_timeout(self, timeout: Option<u32>) -> Wait {
         Wait { timeout: timeout.filter(|_| self.kind != WaitKind::Barrier), ..self }
     }
@@ -64,24 +64,24 @@ impl Wait {
 pub(super) struct Blocked<'t> {
     pub(super) thread: &'t Thread,
     pub(super) stack: Option<AddrRange>,
-    /// Its methods, innermost first.
+    /// The methods on the stack, innermost first.
     pub(super) frames: Vec<BlockedFrame>,
-    /// Slots of the objects that the innermost runtime frame protects.
+    /// Stack slots that the innermost runtime frame reports to the GC.
     pub(super) protected: FrameRoots,
-    /// The stack pointer of the method that needs a class, if the runtime may have been called to start the class.
+    /// Stack pointer of the innermost method that may have called the runtime to run a class constructor; `None` if no method did.
     pub(super) starts_class: Option<Addr>,
 }
 
 /// A frame of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct BlockedFrame {
-    /// The name of the method, or of the P/Invoke method that a stub belongs to.
+    /// The name of the method; for a P/Invoke stub, the name of the P/Invoke method.
     pub(super) name: Name,
     pub(super) method: Arc<MethodName>,
     pub(super) desc: Addr,
-    /// The instruction pointer; `None` if only the native part of the method is left.
+    /// The instruction pointer; `None` for a method without a managed frame, of which only the native part is on the stack.
     pub(super) at: Option<Addr>,
-    /// The stack pointer; `None` if only the native part of the method is left.
+    /// The stack pointer; `None` as for `at`.
     sp: Option<Addr>,
 }
 
@@ -93,12 +93,12 @@ impl BlockedFrame {
 }
 
 impl Blocked<'_> {
-    /// The innermost frame outside `System.Threading`.
+    /// Returns the innermost frame of a method that does not wait on behalf of its caller.
     pub(super) fn own(&self) -> Option<&BlockedFrame> {
         self.frames.iter().find(|frame| !frame.is_of_waits())
     }
 
-    /// The kind of wait by the innermost frames in `System.Threading`.
+    /// Determines the kind of wait from the innermost frames in `System.Threading`.
     fn framed(&self) -> Option<WaitKind> {
         let waits = [
             ("System.Threading.Thread.Join", WaitKind::Join),
@@ -113,13 +113,13 @@ impl Blocked<'_> {
     }
 }
 
-/// The threads that have a stack, with their frames.
+/// Returns the threads that have a stack, each with its index in the runtime's list and its frames.
 pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], notes: &Collector) -> Vec<(usize, Blocked<'t>)> {
     let runtime = heap.runtime();
     let methods = runtime.scoped(notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok());
     let walked = match runtime.walk_stacks(Asked::default(), |_| true, notes) {
         Ok(walked) => walked,
-        // NativeAOT programs do not have a description of their stacks.
+        // Stacks of NativeAOT programs cannot be walked.
         Err(_) if runtime.descriptor().is_native_aot() => Vec::new(),
         Err(e) => {
             notes.add(Missing::Stacks, None, format!("the stacks of blocked threads cannot be shown: {e}"));
@@ -148,19 +148,19 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
         let Some(stack) = rest.next_if(|stack| stack.index == *index) else { continue };
         let managed = stack.walk.frames.iter().filter_map(|f| match f {
             Frame::Managed(f) => Some((f.code.method_desc, Some(f.instruction()), Some(f.sp))),
-            // If the JIT has inlined `Thread.Join`, only its native part is left.
+            // If the JIT has inlined `Thread.Join`, only the runtime frame of its native part shows the call.
             Frame::Runtime(f) => Some((runtime.stack_walker().ok()?.native(f)?, None, None)),
         });
         let protected = match stack.walk.frames.first() {
             Some(Frame::Runtime(f)) => runtime.stack_walker().ok().and_then(|walker| walker.owned(&f.frame).ok()).unwrap_or_default(),
             _ => FrameRoots::default(),
         };
-        // A call of the runtime itself, not a P/Invoke.
+        // Whether managed code has called the runtime itself, not a native method through P/Invoke.
         let calls = matches!(stack.walk.frames.first(), Some(Frame::Runtime(f)) if !f.frame.is_inlined());
         let mut frame = |(desc, at, sp): (Addr, Option<Addr>, Option<Addr>)| {
             let read = || {
                 let method = methods.as_ref()?.name(namer.names()?, desc)?;
-                // A P/Invoke stub has the name of its method.
+                // A P/Invoke stub gets the name of the P/Invoke method.
                 let name = importer(&method.name).map_or_else(|| method.to_name(), Name::from);
                 Some((name, Arc::new(method)))
             };
@@ -176,7 +176,7 @@ pub(super) fn blocked<'t>(heap: &'t Heap, namer: &Namer, threads: &'t [Thread], 
     all
 }
 
-/// Reads what threads wait for.
+/// Reads the waits of threads.
 pub(super) struct Waits<'w> {
     pub(super) heap: &'w Heap,
     pub(super) library: &'w Library,
@@ -187,7 +187,7 @@ pub(super) struct Waits<'w> {
     pub(super) blocking: Blocking,
     /// `Thread` objects, by address.
     pub(super) thread_objects: Set<Addr>,
-    /// The class constructors that threads run.
+    /// The class constructors that are running.
     pub(super) constructors: ClassConstructors,
 }
 
@@ -212,7 +212,7 @@ impl Waits<'_> {
         out
     }
 
-    /// The objects whose monitors threads sleep on, by `Thread`.
+    /// Maps each runtime `Thread` in `Monitor.Wait` to the object on which it waits, from the queues of the sync blocks.
     fn queued(&self, notes: &Collector) -> Map<Addr, Addr> {
         let mut out = Map::default();
         for (address, block) in &self.blocks {
@@ -222,7 +222,7 @@ impl Waits<'_> {
                 // The library notes that the budget is used up.
                 None if !self.library.afford(0) => break,
                 None if self.blocking.has_queues() => {
-                    notes.add(Missing::Locks, *address, "the threads that wait in a sync block cannot be read");
+                    notes.add(Missing::Locks, *address, "the threads that wait for a monitor cannot be read from its sync block");
                 }
                 None => {}
             }
@@ -230,20 +230,20 @@ impl Waits<'_> {
         out
     }
 
-    /// The wait by the runtime's own record.
+    /// Returns the wait that the runtime has recorded on the thread's stack.
     fn recorded(&self, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
         let item: BlockingItem = self.blocking.item(thread.thread.address, thread.stack?, |block| self.blocks.contains_key(&block))?;
         let object = self.blocks.get(&item.block)?.object?;
         Some(self.monitor(index, object, item.waits, item.timeout))
     }
 
-    /// The wait by the library's record (.NET 9 and later).
+    /// Returns the wait that the library has recorded in `ThreadBlockingInfo` (.NET 9 and later).
     fn managed(&self, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
         let (table, fields) = self.primitives.blocking?;
         let stack = thread.stack?;
         let first = self.library.thread_static_at(table, "t_first", thread.thread.address).ok()??;
         let at = self.library.reference_at(first).filter(|at| stack.contains(*at))?;
-        // Offsets in a structure are relative to its box.
+        // Field offsets of a structure count from its box, which starts one word before the fields.
         let at = at.minus(self.heap.memory().ptr_bytes())?;
         let object = Addr(self.library.word(at, fields.object)?);
         let timeout = self.library.i32(at, fields.timeout).and_then(|ms| u32::try_from(ms).ok());
@@ -267,7 +267,7 @@ impl Waits<'_> {
         }
     }
 
-    /// The wait by the object in which the library records it. A sleep has no such object.
+    /// Returns the wait that the library has recorded in `ThreadWaitInfo`; `None` for a sleep, which has no object.
     fn subsystem(&self, index: usize, thread: Addr) -> Option<Wait> {
         let waited = self.primitives.wait_infos.as_ref()?.waited(self.library, thread)?;
         let object = |w: &WaitTarget| (w.object, w.kind);
@@ -279,14 +279,15 @@ impl Waits<'_> {
         Some(Wait { thread: index, kind, object: first, others, evidence: WaitEvidence::Exact, timeout: None })
     }
 
-    /// A wait for the monitor of `object`, or for the lock that the object is a part of.
+    /// Creates a wait to enter the monitor of `object`. With `waits`, the thread is in `Monitor.Wait`, and the target is the lock that contains
+    /// `object`, if any.
     fn monitor(&self, index: usize, object: Addr, waits: bool, timeout: Option<u32>) -> Wait {
         let entered = WaitTarget { object, kind: LockKind::Monitor, wait: WaitKind::Monitor };
         let whole = if waits { self.primitives.waited(object) } else { entered };
         Wait::exact(index, whole).with_timeout(timeout)
     }
 
-    /// The wait by the frames, and by the first stack value that is an awaitable object.
+    /// Infers the wait from the frames, and from the first stack word with the address of a waitable object.
     fn by_stack(&self, index: usize, thread: &Blocked<'_>) -> Wait {
         let own = thread.thread.exposed;
         let is_thread = |object: &Addr| self.thread_objects.contains(object) && Some(*object) != own;
@@ -324,14 +325,14 @@ impl Waits<'_> {
         wait(kind, None, Vec::new())
     }
 
-    /// The wait handles whose safe handles are in an array.
+    /// Returns the wait handles for the safe handles in `array`.
     fn handles(&self, array: Addr) -> Vec<Addr> {
         let all = self.library.references(array, MAX_HANDLES);
         let handles = all.into_iter().map(|(_, handle)| handle).filter(|h| !h.is_null());
         handles.map(|handle| self.primitives.by_handle.get(&handle).map_or(handle, |whole| whole.object)).collect()
     }
 
-    /// The words of a stack, innermost first.
+    /// Returns the words of a stack, innermost first.
     fn words(&self, stack: AddrRange) -> impl Iterator<Item = Addr> {
         let memory = self.heap.memory();
         memory.need(stack);
@@ -339,7 +340,7 @@ impl Waits<'_> {
     }
 }
 
-/// Notes about threads whose stack is not in the dump.
+/// Adds a note about waiting threads whose stack is not in the dump.
 pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
     let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
     if lost > 0 {

@@ -1,4 +1,4 @@
-//! Claims about the use of ranges: by the container, the GC, and the runtime's lists of code and images.
+//! Claims about the use of ranges. Their sources are the container, the GC, and the runtime's lists of code and images.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ use crate::stack::code::CodeUse;
 /// Maximum number of reads of the code map.
 const READS: u64 = 1 << 24;
 
-/// Precedence of overlapping claims: the more specific one wins. The order affects the answer.
+/// Precedence of overlapping claims: the variant that is declared first wins, so more specific ones come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
-    /// Memory committed by the GC. Frozen segments of NativeAOT are inside the image.
+    /// Memory committed by the GC. It precedes `Image`, because frozen segments of NativeAOT are inside the image.
     Heap,
     FreeRegion,
     HandleTable,
@@ -29,17 +29,17 @@ enum Rank {
     Stack,
     /// Mappings of an image, and images in the runtime's list.
     Image,
-    /// Loader heaps by name, some of which contain stubs.
+    /// Named loader heaps. Some contain stubs.
     Loader,
     /// Code heaps and stubs, which are mapped by the runtime's executable allocator.
     Code,
-    /// Mapped files, including those of that allocator.
+    /// Mapped files, including the double mappings of the executable allocator.
     File,
     /// Heaps of `malloc`.
     Malloc,
     /// Memory between the mappings of an image or after the last one: `.bss`, and copied sections.
     Extent,
-    /// Memory reserved by the GC, around all that it uses.
+    /// Memory reserved by the GC. It surrounds the memory that the GC uses.
     Reserve,
 }
 
@@ -75,7 +75,7 @@ impl Claim {
         Claim { heap, ..self }
     }
 
-    /// Returns range and rank of the claim.
+    /// Returns the range and the rank of the claim.
     pub(super) fn span(&self) -> Span {
         Span { range: self.range, rank: self.rank as u8 }
     }
@@ -102,7 +102,7 @@ pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, note
     }));
     for module in &images.modules {
         let listed = AddrRange::new(module.base, module.base.plus(module.size));
-        // Minidumps list only images. NT_FILE lists mappings, without the memory between them and without `.bss`.
+        // Modules of a minidump are images. Modules of an ELF core are made from the mappings in NT_FILE, so their extent may contain other memory.
         let rank = if file.files.is_empty() { Rank::Image } else { Rank::Extent };
         out.push(Claim::new(listed, rank, MemoryKind::Module).named(&module.path).paged());
         let (image, missed) = watched(|| Image::at(memory, module.base));
@@ -122,7 +122,8 @@ pub(super) fn of_container(process: Process<'_>, runtime: Option<&Runtime>, note
     stacks(file, runtime, notes, out);
 }
 
-/// Memory of the runtime's executable allocator, which maps it twice under the name `doublemapper`.
+/// Creates the claim of a file mapping. `module`: whether the mapping belongs to an image. The runtime's executable allocator maps its memory twice,
+/// from a file named `doublemapper`.
 fn of_file(mapping: &FileMapping, module: bool) -> Claim {
     let (rank, kind) = match () {
         () if module => (Rank::Image, MemoryKind::Module),
@@ -152,7 +153,7 @@ fn stacks(file: &DumpFile, runtime: Option<&Runtime>, notes: &Collector, out: &m
 
 /// The allocations listed by a minidump. A stack is an allocation with a reserve, guard pages, and a part in use.
 struct Allocations {
-    /// Committed parts by address, each with the start of its allocation.
+    /// Committed parts in the order of addresses, each with the start of its allocation.
     committed: Vec<(AddrRange, Addr)>,
     parts: BTreeMap<Addr, Vec<AddrRange>>,
 }
@@ -181,7 +182,7 @@ pub(super) fn of_malloc(heaps: &[MallocHeap], out: &mut Vec<Claim>) {
     out.extend(heaps.iter().map(|heap| Claim::new(heap.range, Rank::Malloc, MemoryKind::Malloc).named(heap.kind.name())));
 }
 
-/// Returns the memory that belongs only to the GC, in order.
+/// Returns the memory that the GC uses or reserves, without handle tables, in the order of addresses.
 pub(super) fn of_gc_alone(claims: &[Claim]) -> Vec<AddrRange> {
     let is_of_gc = |kind| matches!(kind, MemoryKind::GcHeap | MemoryKind::GcFree | MemoryKind::GcReserved | MemoryKind::GcBookkeeping);
     ranges::union(claims.iter().filter(|claim| is_of_gc(claim.kind)).map(|claim| claim.range).collect(), 0)
@@ -207,7 +208,7 @@ pub(super) fn of_gc(runtime: &Runtime, notes: &Collector, out: &mut Vec<Claim>) 
         out.push(Claim::new(r.range, rank, kind).of_heap(r.heap));
         out.extend(r.segment.map(|s| reserve(s.committed, s.reserved).of_heap(r.heap)));
     }
-    // Regions are in one reserve. Between segments there is other memory.
+    // All regions are in one reserved range. Segments are reserved one by one, with other memory between them.
     let facts = gc.facts();
     if let (true, Some(lowest), Some(highest)) = (facts.regions, facts.lowest, facts.highest) {
         out.push(reserve(lowest, highest));
@@ -259,7 +260,7 @@ fn loader_heaps(runtime: &Runtime, namer: &Namer, mapped: Option<&[AddrRange]>, 
     }));
 }
 
-/// Adds the images of loaded assemblies: on Linux some are copied to anonymous memory.
+/// Adds the images of loaded assemblies. On Linux, some are copied to anonymous memory, so the container does not list them.
 fn images(namer: &Namer, notes: &Collector, out: &mut Vec<Claim>) {
     let (names, types) = match (namer.names(), namer.types()) {
         (Some(names), Ok(types)) => (names, types),

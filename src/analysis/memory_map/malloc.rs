@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::memory::malloc::{MallocHeap, Sizes, most_common};
 use crate::model::{MallocHeapKind, MallocHeapModel, MallocModel, MallocUse};
 
-/// Number of block sizes listed.
+/// Maximum number of block sizes listed.
 const SIZES: usize = 10;
 
 /// Determines the used and free blocks in `heaps`.

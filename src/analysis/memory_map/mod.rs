@@ -1,7 +1,7 @@
 //! `memory`: the address space of the process by use.
 //!
-//! The container lists ranges, and other sources claim some of them. A [sweep](sweep) assigns each address to one range of the container and to the
-//! most specific claim, so that nothing is counted twice.
+//! The container lists ranges of memory. Claims say what a range is used for; they may overlap. A [sweep](sweep) assigns each address to one listed
+//! range and to the most specific claim, so that nothing is counted twice.
 
 mod claims;
 mod malloc;
@@ -57,8 +57,8 @@ pub fn memory_map(dump: &Dump, query: &MemoryQuery) -> Answer<MemoryReport> {
     mapped((process, listing), runtime.as_ref().ok(), runtime_error, query, notes)
 }
 
-/// Returns the address space of the process of `runtime`, with the largest unexplained range. [`MemoryReport::listing`] says whether the dump lists
-/// all of it; the notes are only about what it lists.
+/// Returns the address space of the process of `runtime`, with the largest unexplained range. If the dump does not list the whole address space, only
+/// [`MemoryReport::listing`] shows this: no note is added.
 pub(super) fn memory_of(runtime: &Runtime, contents: bool) -> Answer<MemoryReport> {
     let query = MemoryQuery { ranges: false, top: 1, runtime: runtime.index(), contents };
     let process = Process { file: runtime.file(), memory: runtime.memory() };
@@ -89,7 +89,7 @@ fn mapped(
     notes.finish(MemoryReport { listing, runtime_error, kinds, unexplained, malloc, ranges, totals })
 }
 
-/// Whether gdb wrote the dump: it lists all that it captured, and has no page added by createdump.
+/// Whether gdb wrote the dump. Such an ELF core lists only captured mappings, and does not have the page of createdump.
 fn is_by_gdb(Process { file, memory }: Process<'_>) -> bool {
     let facts = &file.facts;
     facts.container == Container::ElfCore && facts.uncaptured_mappings == 0 && !is_by_createdump(file, memory)
@@ -100,18 +100,18 @@ fn listing(process: Process<'_>) -> MemoryListing {
     let file = process.file;
     let facts = &file.facts;
     if facts.container == Container::Minidump {
-        // A trimmed copy keeps the flags.
+        // A trimmed copy keeps the flags of the original, although it has less memory.
         return match (file.regions.is_empty(), facts.states_all_memory() && facts.trimmed.is_none()) {
             (false, _) => MemoryListing::All,
             (true, true) => MemoryListing::Accessible,
             (true, false) => MemoryListing::Captured,
         };
     }
-    // The kernel lists every mapping, even those without captured memory.
+    // A core that the kernel wrote lists every mapping, even those that were not captured.
     if facts.uncaptured_mappings > 0 {
         return MemoryListing::All;
     }
-    // createdump lists the captured memory: in a full dump, all readable memory. gdb omits only unmodified pages of files.
+    // createdump lists only captured memory, which in a full dump is all readable memory. gdb omits only unmodified pages of files.
     let mapped = ranges::union(file.regions.iter().map(|r| r.range).collect(), 0);
     let files = ranges::union(file.files.iter().map(|f| f.range).collect(), 0);
     let whole = is_by_gdb(process) || ranges::subtract(&files, &mapped).is_empty();
@@ -121,9 +121,9 @@ fn listing(process: Process<'_>) -> MemoryListing {
 /// A range listed by the container.
 struct Listed {
     range: AddrRange,
-    /// Rank of the list: the most informative one comes first.
+    /// Rank of the list that has the range; 0 for the most informative list.
     rank: u8,
-    /// `None` in lists without permissions.
+    /// `None` if the list does not have permissions.
     region: Option<MappedRegion>,
 }
 
@@ -135,13 +135,13 @@ impl Listed {
     }
 }
 
-/// Returns all ranges that were mapped according to the container.
+/// Returns all ranges that the container lists as mapped.
 fn listed(file: &DumpFile) -> Vec<Listed> {
     let regions = file.regions.iter().chain(&file.reserved).map(|r| Listed { range: r.range, rank: 0, region: Some(*r) });
     let plain = |range: AddrRange, rank: u8| Listed { range, rank, region: None };
     let captured = file.ranges.iter().map(|r| plain(AddrRange::new(r.start, r.start.plus(r.len)), 1));
     let files = file.files.iter().map(|f| plain(f.range, 2));
-    // The extent of a module in an ELF core includes the memory between its mappings.
+    // In an ELF core, the extent of a module includes memory between its mappings, so it does not prove that the range was mapped.
     let modules = file.modules.iter().filter(|_| file.files.is_empty());
     let images = modules.map(|m| plain(AddrRange::new(m.base, m.base.plus(m.size)), 3));
     regions.chain(captured).chain(files).chain(images).collect()
@@ -155,7 +155,7 @@ struct Map<'d> {
 }
 
 impl Map<'_> {
-    /// Whether the process could read, write or execute a range, considering `claim`. Memory in lists without permissions was at least readable.
+    /// Whether the process could read, write or execute a range that `claim` describes. Memory in lists without permissions was at least readable.
     ///
     /// gdb marks all memory as readable (`make_output_phdrs`, gcore.c), including memory without permissions: guard pages, and memory reserved by
     /// allocators. A file or image may really be readable; any other memory without write permission is treated as inaccessible, because nothing
@@ -189,7 +189,7 @@ impl Map<'_> {
         self.claims.get(piece.claim?)
     }
 
-    /// Returns the kind of memory without a claim.
+    /// Returns the kind of a listed range that has no claim.
     fn unclaimed(&self, listed: &Listed) -> MemoryKind {
         let file = self.process.file;
         match listed.region.and_then(|r| r.backing) {
@@ -277,7 +277,7 @@ impl Map<'_> {
                 totals.explained_bytes.grow(accessible);
             }
         }
-        // Rounded to four digits for the same output on every machine.
+        // Rounded down to four digits, so that the output is the same on every machine.
         let part = |bytes: u64| share(bytes, totals.accessible_bytes).map_or(0.0, |s| (s * 10_000.0).floor() / 10_000.0);
         let explained_share = part(totals.explained_bytes);
         let mut kinds: Vec<MemoryKindModel> =

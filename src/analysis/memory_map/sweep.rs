@@ -1,4 +1,4 @@
-//! Divides the address space into pieces with one owner each.
+//! Divides the address space into pieces that each have one listed range and one claim.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use crate::base::{Addr, AddrRange};
 pub(super) struct Span {
     /// Addresses.
     pub(super) range: AddrRange,
-    /// The lowest rank wins; among equals, the first of the list.
+    /// The span with the lowest rank wins; of spans with equal rank, the first in the list.
     pub(super) rank: u8,
 }
 
-/// Addresses with common owners.
+/// A range of addresses for which the same spans win.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Addresses.
@@ -24,7 +24,7 @@ pub(super) struct Piece {
     pub(super) claim: Option<usize>,
 }
 
-/// Divides the addresses of `listed` and `claims` into pieces, by address, each with the winning span of both lists.
+/// Divides the addresses of `listed` and `claims` into pieces, in the order of addresses. Each piece has the winning span of each list.
 pub(super) fn sweep(listed: &[Span], claims: &[Span]) -> Vec<Piece> {
     let of = |claim: bool, list: &[Span]| -> Vec<(Addr, bool, bool, u8, usize)> {
         let spans = list.iter().enumerate().filter(|(_, s)| !s.range.is_empty());

@@ -1,4 +1,4 @@
-//! Descriptions of work: queue items and callbacks.
+//! Describes the work of the thread pool: queued items and callbacks.
 
 use crate::analysis::task_names::Names;
 use crate::base::hash::Map;
@@ -7,7 +7,7 @@ use crate::bcl::tasks::{AsyncType, Tasks};
 use crate::clr::library::FieldAt;
 use crate::model::{PoolItem, PoolItemKind};
 
-/// The kind of items of one type, and the location of the work that they run.
+/// How to find the method that queue items of one type run.
 #[derive(Clone, Copy)]
 enum Plan {
     Task,
@@ -31,12 +31,12 @@ impl<'d> Describer<'d> {
         Describer { tasks, names, plans: Map::default() }
     }
 
-    /// The name of the type at `method_table`.
+    /// Returns the name of the type at `method_table`.
     pub(super) fn type_name(&mut self, method_table: Addr) -> Option<Name> {
         self.names.type_name(method_table)
     }
 
-    /// The method that the delegate at `delegate` calls.
+    /// Returns the method that the delegate at `delegate` calls.
     pub(super) fn delegate(&mut self, delegate: Addr) -> Option<Name> {
         self.names.callback(delegate)
     }
@@ -58,7 +58,7 @@ impl<'d> Describer<'d> {
         })
     }
 
-    /// An item of a queue.
+    /// Describes the queue item at `object`.
     pub(super) fn item(&mut self, object: Addr) -> PoolItem {
         let mt = self.tasks.library().method_table(object);
         let type_name = mt.and_then(|mt| self.type_name(mt));

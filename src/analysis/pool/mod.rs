@@ -65,10 +65,10 @@ fields_of! {
     }
 }
 
-/// Bits of each number in the pool's word of counts.
+/// Number of bits of each counter in the field `counts`.
 const COUNT_BITS: u32 = 16;
 
-/// The thread pool: counters, queues with their items, and threads with their waits.
+/// Returns the state of the thread pool: counters, queues with their items, and threads with their waits.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -79,11 +79,12 @@ pub fn pool(heap: &Heap) -> Result<Answer<PoolReport>, Error> {
     Ok(notes.finish(report))
 }
 
-/// Adds the method that each thread without a wait runs: the innermost method of the program's own, or else the innermost one outside the pool.
+/// Adds the method that each thread without a wait runs: the innermost method outside .NET's libraries, or else the innermost method outside
+/// `System.Threading`.
 fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
     let runtime = heap.runtime();
     let threads: Vec<u64> = workers.iter().filter(|w| w.blocked_by.is_none()).filter_map(|w| w.os_id).collect();
-    // Stacks of NativeAOT programs are not walked.
+    // Stacks of NativeAOT programs cannot be walked.
     if threads.is_empty() || runtime.descriptor().is_native_aot() {
         return;
     }
@@ -98,9 +99,9 @@ fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
     };
     match each_stack(runtime, &StacksQuery { threads, ..StacksQuery::default() }, &mut add) {
         Ok(answer) => drop(notes.take(answer)),
-        // No thread has a stack.
+        // None of the threads has a stack.
         Err(Error::Nothing(_)) => {}
-        Err(e) => notes.add(Missing::Async, None, format!("what the threads of the pool run is unknown: {e}")),
+        Err(e) => notes.add(Missing::Async, None, format!("what the thread pool threads run is unknown: {e}")),
     }
     for worker in workers.iter_mut().filter(|w| w.blocked_by.is_none()) {
         let (method, display) = worker.os_id.and_then(|id| methods.remove(&id)).unzip();
@@ -109,7 +110,7 @@ fn running(heap: &Heap, workers: &mut [PoolWorker], notes: &Collector) {
     }
 }
 
-/// Like [`pool`], with the waits of threads if they are known.
+/// Like [`pool`], but without the methods that threads run. `waits`: the waits of threads, if the caller has them.
 pub(super) fn pool_with(heap: &Heap, waits: Option<&[WaitModel]>) -> Result<Answer<PoolReport>, Error> {
     let (runtime, namer, notes) = (heap.runtime(), heap.namer(), heap.begin());
     let tasks = Tasks::bind(Library::bind(runtime, &namer, &notes)?, &notes);
@@ -143,7 +144,7 @@ pub(super) fn pool_with(heap: &Heap, waits: Option<&[WaitModel]>) -> Result<Answ
     Ok(notes.finish(report))
 }
 
-/// Whether items wait that no thread can take.
+/// Whether items are queued but no thread runs them. All threads must be busy, and either all of them blocked or their number at its maximum.
 fn starved(report: &PoolReport) -> bool {
     let (Some(existing), Some(goal), Some(max)) = (report.existing, report.goal, report.max) else { return false };
     let busy = existing > 0 && report.working.is_some_and(|n| n >= existing);
@@ -155,7 +156,7 @@ fn groups(queues: &[PoolQueue]) -> Vec<PoolGroup> {
     let mut out: Vec<PoolGroup> = Vec::new();
     for queue in queues {
         let start = out.len();
-        // Asynchronous methods with the same name may have different types.
+        // The key has the type, because state machines of different types may have methods with the same name.
         let mut known: Map<(PoolItemKind, &Name, Option<&Name>), usize> = Map::default();
         for item in &queue.items {
             let at = *known.entry((item.kind, &item.display, item.type_name.as_ref())).or_insert_with(|| {
@@ -215,7 +216,7 @@ impl<'h> Reader<'h> {
             return out;
         };
         let Some(instance) = instance else {
-            // The class is initialized only if the pool of Windows is used.
+            // If only the class of the Windows pool is loaded, the process uses that pool.
             if self.types.table(PoolType::Windows).is_some() && self.types.table(PoolType::Portable).is_none() {
                 out.kind = PoolKind::Windows;
             }
@@ -224,12 +225,12 @@ impl<'h> Reader<'h> {
         out.kind = PoolKind::Portable;
         let (library, types) = (self.library, self.library.types());
         let Some(mt) = library.method_table(instance) else { return out };
-        let Some(fields) = noted(PoolFields::bind(types, mt), "counters of the thread pool", self.notes) else { return out };
+        let Some(fields) = noted(PoolFields::bind(types, mt), "thread pool counters", self.notes) else { return out };
         out.min = library.u16(instance, fields.min).map(u32::from);
         out.max = library.u16(instance, fields.max).map(u32::from);
         out.cpu_percent = fields.cpu.and_then(|f| library.u32(instance, f));
         out.blocked = fields.blocked.and_then(|f| library.u16(instance, f)).map(u32::from);
-        if let Some(counts) = noted(self.counts(fields.separated), "counters of the thread pool", self.notes) {
+        if let Some(counts) = noted(self.counts(fields.separated), "thread pool counters", self.notes) {
             let word = library.u64(instance, counts);
             let part = |n: u32| word.and_then(|w| u32::try_from(w >> n.saturating_mul(COUNT_BITS) & 0xffff).ok());
             (out.working, out.existing, out.goal) = (part(0), part(1), part(2));
@@ -237,13 +238,13 @@ impl<'h> Reader<'h> {
         out
     }
 
-    /// The pool, or `Some(None)` if the process has none; `None` if that cannot be determined.
+    /// Returns the pool object; `Some(None)` if the process does not have one, `None` if that cannot be determined.
     fn instance(&self) -> Option<Option<Addr>> {
         let Some(table) = self.types.table(PoolType::Portable) else { return Some(None) };
         noted(self.library.static_object(table, "ThreadPoolInstance"), "thread pool", self.notes)
     }
 
-    /// The field with the counts, within the part of the pool that has a separate cache line.
+    /// Returns the field `counts` of the structure `separated`, which does not share its cache lines with other fields.
     fn counts(&self, separated: FieldAt) -> Result<FieldAt, NoSuchField> {
         let types = self.library.types();
         let inner =
@@ -251,16 +252,16 @@ impl<'h> Reader<'h> {
         Ok(separated.then(types.field_at(inner, "counts")?, types))
     }
 
-    /// The threads of the pool with their local queues.
+    /// Returns the threads of the pool with their local queues.
     fn owners(&self, found: &[(Addr, Addr)]) -> Owners<'h> {
         let by_object: Map<Addr, &Thread> = self.threads.iter().filter_map(|t| Some((t.exposed?, t))).collect();
         let mut fields: Option<Option<LocalsFields>> = None;
         let mut out = Vec::new();
         for (object, mt) in found.iter().filter(|(_, mt)| self.types.of(*mt).is(PoolType::Locals)) {
-            let bind = || noted(LocalsFields::bind(self.library.types(), *mt), "threads of the thread pool", self.notes);
+            let bind = || noted(LocalsFields::bind(self.library.types(), *mt), "thread pool threads", self.notes);
             let Some(fields) = *fields.get_or_insert_with(bind) else { return out };
             let thread = self.library.reference(*object, fields.thread).and_then(|t| by_object.get(&t).copied());
-            // The locals of an ended thread remain until the next collection.
+            // The `ThreadPoolWorkQueueThreadLocals` of an ended thread remain on the heap until the next collection.
             out.extend(thread.filter(|t| t.has_stack()).map(|t| (self.library.reference(*object, fields.queue), t)));
         }
         out.sort_by_key(|(_, thread)| thread.id);
@@ -269,7 +270,7 @@ impl<'h> Reader<'h> {
 
     fn global_queues(&mut self, report: &mut PoolReport) {
         let Some(table) = self.types.table(PoolType::ThreadPool) else { return };
-        let found = noted(self.library.static_object(table, "s_workQueue"), "queues of the thread pool", self.notes);
+        let found = noted(self.library.static_object(table, "s_workQueue"), "thread pool queues", self.notes);
         let Some(queue) = found.flatten() else { return };
         for (name, object) in self.tasks.shared_queues(queue, self.notes) {
             let Some(items) = self.tasks.queued(object, self.notes) else { continue };
@@ -282,7 +283,7 @@ impl<'h> Reader<'h> {
         let threads: Map<Addr, &Thread> = owners.iter().filter_map(|(queue, thread)| Some(((*queue)?, *thread))).collect();
         for (queue, mt) in found.iter().filter(|(_, mt)| self.types.of(*mt).is(PoolType::LocalQueue)) {
             let items = self.tasks.queued_locally(*queue, *mt, self.notes);
-            let Some(items) = noted(items, "local queues of the thread pool", self.notes) else { return };
+            let Some(items) = noted(items, "local thread pool queues", self.notes) else { return };
             let items = items.unwrap_or_default();
             let managed_id = threads.get(queue).and_then(|t| t.id);
             if !items.is_empty() {
@@ -299,7 +300,7 @@ impl<'h> Reader<'h> {
             None => match locks(self.heap, &LocksQuery::default()) {
                 Ok(answer) => self.notes.take(answer).waits.into(),
                 Err(e) => {
-                    self.notes.add(Missing::Async, None, format!("what blocks the threads of the pool is unknown: {e}"));
+                    self.notes.add(Missing::Async, None, format!("what blocks the thread pool threads is unknown: {e}"));
                     Cow::default()
                 }
             },
@@ -322,7 +323,7 @@ impl<'h> Reader<'h> {
     }
 }
 
-/// The object and the method of a wait: `task 0x7f0012345678 async Lab.Service.Fetch in Lab.Program.Main(System.String[])`.
+/// Formats a wait with its object and method: `task 0x7f0012345678 async Lab.Service.Fetch in Lab.Program.Main(System.String[])`.
 fn blocked_by(wait: &WaitModel) -> String {
     let object = wait.object.map(|object| format!(" {object}")).unwrap_or_default();
     let of = wait.type_name.as_ref().filter(|_| wait.object.is_some()).map(|name| format!(" {name}")).unwrap_or_default();

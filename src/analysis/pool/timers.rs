@@ -1,4 +1,4 @@
-//! Timers, registered waits, cancellation callbacks.
+//! Timers, registered waits, and cancellation callbacks.
 
 use super::PoolType;
 use super::describe::Describer;
@@ -14,25 +14,27 @@ use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 use crate::model::{CallbackCount, CancellationModel, Order, RegisteredWait, TimerClock, TimerKind, TimerModel, TimerSort, TimersReport};
 use crate::session::{Error, Heap};
 
-/// Most nodes of a list, and most timer queues.
+/// Maximum number of nodes in a list.
 const MOST: usize = 1 << 24;
+/// Maximum number of timer queues.
 const MAX_QUEUES: u64 = 1 << 12;
 /// `Timeout.UnsignedInfinite`.
 const FOREVER: u32 = u32::MAX;
-/// Milliseconds after its due time from which a timer is late. The resolution of the system's clock and a busy machine cause smaller delays.
+/// A timer is late if its due time passed at least this many milliseconds ago. Smaller delays are normal: clocks tick coarsely, and machines are
+/// busy.
 const LATE_MS: u64 = 100;
-/// Most methods listed for a cancellation source.
+/// Maximum number of methods listed for a cancellation source.
 const MAX_CALLBACKS: usize = 20;
-/// Steps charged for a row, including the text of a delegate.
+/// Steps of the budget charged for a row, including the text of a delegate.
 const STEPS_OF_A_ROW: u64 = 8;
-/// Steps charged for a cancellation callback.
+/// Steps of the budget charged for a cancellation callback.
 const STEPS_OF_A_CALLBACK: u64 = 4;
 
 fields_of! {
     struct QueueFields {
         short: req "_shortTimers",
         long: req "_longTimers",
-        // Present only if the library has a timer thread (`TimerQueue.Portable.cs`).
+        // These fields exist only if the library has a timer thread (`TimerQueue.Portable.cs`).
         pending: opt "_isTimerScheduled",
         scheduled: opt "_isScheduled",
         turn: opt "_scheduledDueTimeMs",
@@ -91,7 +93,7 @@ fields_of! {
     }
 }
 
-/// Timers by due time or as `sort` says, registered waits, and cancellation callbacks.
+/// Returns the timers, registered waits, and cancellation callbacks. Timers are ordered by due time, unless `sort` is given.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -165,7 +167,7 @@ pub fn timers(heap: &Heap, sort: Option<Order<TimerSort>>) -> Result<Answer<Time
     Ok(notes.finish(TimersReport { timers, ..report }))
 }
 
-/// A timer, and the time at which its queue was scheduled if the queue is still waiting for a pool thread.
+/// A timer, and the tick for which its queue was scheduled. `turn` is `None` unless the queue still waits for a pool thread.
 struct Found {
     model: TimerModel,
     turn: Option<u64>,
@@ -179,7 +181,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// The time of a tick.
+    /// Converts a tick to UTC.
     fn utc(self, tick: u64) -> Option<String> {
         let since = i128::from(tick) - i128::from(self.tick);
         let time = i128::from(self.time) + since * i128::from(TICKS_PER_MILLISECOND);
@@ -195,7 +197,7 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// The timers of all queues, and `others`, which are in no queue.
+    /// Returns the timers of all queues, then those of `others` that are in no queue.
     fn timers(&mut self, others: impl Iterator<Item = Addr>) -> Vec<Found> {
         let Some(table) = self.types.table(PoolType::Timer) else { return Vec::new() };
         let Some(fields) = noted(TimerFields::bind(self.library.types(), table), "timers", self.notes) else { return Vec::new() };
@@ -221,8 +223,8 @@ impl Reader<'_> {
         out
     }
 
-    /// Notes timers that are due but in no list: a list has lost them. The library sets the due time of a timer that it removes from its list to
-    /// infinite, and `_startTicks` to 0; both are 0 until the constructor has run (`TimerQueue.DeleteTimer`).
+    /// Adds a note about timers that have a due time but are in no list, because a corrupt list has lost them. When the library removes a timer, it
+    /// sets `_dueTime` to infinite and `_startTicks` to 0 (`TimerQueue.DeleteTimer`). Before the constructor has run, both are 0.
     fn note_unlinked(&self, idle: &[Addr], fields: &TimerFields) {
         let library = self.library;
         let due = |timer: &&Addr| {
@@ -237,7 +239,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The first timer of each list of the queues, with the time at which the queue was scheduled if it is still waiting for a pool thread.
+    /// Returns the first timer of each list. If the queue of the list still waits for a pool thread, also returns the tick for which the queue was
+    /// scheduled.
     fn lists(&self) -> Vec<(Addr, Option<u64>)> {
         let library = self.library;
         let read = || -> Result<Vec<(Addr, Option<u64>)>, NoSuchField> {
@@ -245,7 +248,8 @@ impl Reader<'_> {
             let Some(queues) = library.static_object(table, "<Instances>k__BackingField|s_instances")? else { return Ok(Vec::new()) };
             let fields = QueueFields::bind(library.types(), table)?;
             let queues = library.references(queues, MAX_QUEUES).into_iter().map(|(_, queue)| queue).filter(|q| !q.is_null());
-            // The timer thread takes the queue off its list; the pool thread that then calls the timers clears the other flag.
+            // The timer thread clears `_isScheduled` when it hands the queue to the pool. The pool thread that then runs the timers clears
+            // `_isTimerScheduled`.
             let waits = |q: Addr| {
                 let flag = |field: Option<FieldAt>| library.u8(q, field?).map(|n| n != 0);
                 (flag(fields.pending)? && !flag(fields.scheduled)?).then_some(())?;
@@ -291,10 +295,10 @@ impl Reader<'_> {
         }
     }
 
-    /// The time map that the library keeps for debuggers.
+    /// Returns the pair of tick and time that the library keeps for debuggers.
     fn clock(&self) -> Option<Clock> {
         let (library, table) = (self.library, self.types.table(PoolType::TimerQueue)?);
-        // Some versions do not have it.
+        // Some versions of the library do not have this field.
         let at = library.static_at(table, "s_tickCountToTimeMap").ok()??;
         // Structures in static fields are boxed.
         let boxed = at.minus(library.types().pointer_bytes())?;
@@ -302,7 +306,7 @@ impl Reader<'_> {
         Some(Clock { tick: library.u64(boxed, fields.tick)?, time: utc_ticks(library.u64(boxed, fields.time)?)? })
     }
 
-    /// The latest tick at which a timer was started.
+    /// Returns the latest tick at which a timer was started.
     fn latest(&self, timers: &[Found]) -> Option<u64> {
         let table = self.types.table(PoolType::Timer)?;
         let start = self.library.types().field_at(table, "_startTicks").ok()?;
@@ -324,7 +328,7 @@ impl Reader<'_> {
         let mut seen = Set::default();
         while let Some(node) = at {
             if !seen.insert(node) {
-                self.notes.add(NoteKind::LimitHit, node, "the list of threads that wait has a cycle");
+                self.notes.add(NoteKind::LimitHit, node, "the list of waiting threads has a cycle");
                 break;
             }
             let Some(mt) = library.method_table(node) else { break };
@@ -336,7 +340,7 @@ impl Reader<'_> {
             let count = library.u32(thread, fields.count).unwrap_or(0);
             let Some(array) = library.reference(thread, fields.waits) else { continue };
             let list = library.first_references(array, u64::from(count), u64::MAX);
-            // Each timer becomes a row.
+            // Each registered wait becomes a row.
             if !library.afford(len64(list.len()).saturating_mul(STEPS_OF_A_ROW)) {
                 break;
             }
@@ -387,7 +391,7 @@ impl Reader<'_> {
             let (mut seen, mut methods) = (Set::default(), Map::<(Name, Name), u64>::default());
             while let Some(node) = at.filter(|_| library.afford(STEPS_OF_A_CALLBACK)) {
                 if seen.len() >= MOST || !seen.insert(node) {
-                    self.notes.add(NoteKind::LimitHit, node, "a list of callbacks of cancellation has a cycle or exceeds its limit");
+                    self.notes.add(NoteKind::LimitHit, node, "a list of cancellation callbacks has a cycle or exceeds its limit");
                     break;
                 }
                 let fields = match nodes {
@@ -398,7 +402,7 @@ impl Reader<'_> {
                         *nodes.insert(bound)
                     }
                 };
-                // `Register(Action)` registers a method of the library, with the action as its state.
+                // `Register(Action)` stores a method of the library as the callback and the action as its state.
                 let state = fields.state.and_then(|field| library.reference(node, field));
                 let action = state.filter(|state| self.describer.names.is_delegate(*state));
                 let method = action.or_else(|| library.reference(node, fields.callback)).and_then(|c| self.describer.delegate(c));

@@ -6,7 +6,7 @@ use super::reader::Reader;
 use crate::analysis::async_chains::{Inner, inner_chains};
 use crate::analysis::stack_words::holders;
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, Missing, plural};
+use crate::base::{Addr, Collector, Missing, be, plural};
 use crate::bcl::Library;
 use crate::bcl::net::EndPoints;
 use crate::clr::fields::{Definition, Types};
@@ -17,14 +17,14 @@ use crate::model::{AsyncRootKind, RequestDirection, RequestModel, RequestState};
 fields_of! {
     /// Fields of `DefaultHttpContext`.
     struct ContextFields {
-        // The library keeps this field for debugging: false before and after a request.
+        // The library sets this field for debugging: it is true only during a request.
         active: req "_active",
         features: req "_features",
     }
 }
 
 fields_of! {
-    /// Fields of the server's state of a request: Kestrel's `HttpProtocol`, `IISHttpContext`.
+    /// Fields of the object in which a server keeps the state of a request: Kestrel's `HttpProtocol`, or `IISHttpContext`.
     struct ServerFields {
         method_text: opt "_methodText",
         method: req "<Method>k__BackingField",
@@ -46,12 +46,12 @@ fields_of! {
 
 /// Identifies `DefaultHttpContext`.
 pub(super) enum Contexts {
-    /// By its name in this module. Only types of this module that have objects on the heap are named, since names of others may be missing from the
-    /// dump.
+    /// By its name in this module. The name is read only of types that have objects on the heap, because the dump may not have the names of other
+    /// types.
     Module(Addr),
     /// By its definition.
     Definition(Definition),
-    /// The process does not have it.
+    /// The process does not have the type.
     Absent,
 }
 
@@ -67,7 +67,7 @@ impl Contexts {
         found.unwrap_or(Contexts::Absent)
     }
 
-    /// Whether `method_table` is that of the type.
+    /// Whether `method_table` belongs to `DefaultHttpContext`.
     pub(super) fn is(&self, types: &Types, method_table: Addr) -> bool {
         match self {
             Contexts::Module(module) => {
@@ -87,17 +87,17 @@ const METHODS: [&str; 9] = ["GET", "PUT", "DELETE", "POST", "HEAD", "TRACE", "PA
 /// Kestrel's `HttpVersion`, in the order of its values.
 const VERSIONS: [&str; 4] = ["HTTP/1.0", "HTTP/1.1", "HTTP/2", "HTTP/3"];
 
-/// Fields of other objects of a request, bound once for each type.
+/// Reads fields of the other objects of a request. Each field is bound once per type.
 struct Others<'o> {
     library: &'o Library,
     known: Map<(Addr, &'static str), Option<FieldAt>>,
-    /// Times of the last heartbeats of servers, by `ServiceContext`, in ticks.
+    /// Times of the last heartbeats of servers, in ticks, by `ServiceContext`.
     heartbeats: Map<Addr, Option<u64>>,
     notes: &'o Collector,
 }
 
 impl Others<'_> {
-    /// The field of the object at `object` with one of these `names`.
+    /// Returns the field with one of `names` of the object at `object`.
     fn field(&mut self, object: Addr, names: &'static str) -> Option<FieldAt> {
         let mt = self.library.method_table(object)?;
         let bind = || noted(self.library.types().field_at(mt, names), "incoming requests", self.notes);
@@ -114,8 +114,8 @@ impl Others<'_> {
         self.library.string(object, field)
     }
 
-    /// The time of the last heartbeat of the Kestrel server with this connection context, in ticks of `DateTime`. The server sends it as the date
-    /// of responses.
+    /// Returns the time of a Kestrel server's last heartbeat in ticks of `DateTime`, from the connection context at `context`. The server sends this
+    /// time as the date of responses.
     fn heartbeat(&mut self, context: Addr) -> Option<u64> {
         let service = self.reference(context, "<ServiceContext>k__BackingField")?;
         if let Some(known) = self.heartbeats.get(&service) {
@@ -129,12 +129,12 @@ impl Others<'_> {
 }
 
 impl Reader<'_> {
-    /// The requests of the `HttpContext`s in use, oldest first.
+    /// Returns the requests of the `HttpContext`s in use, oldest first.
     pub(super) fn incoming(&mut self, contexts: &[(Addr, Addr)], boxes: &[(Addr, Addr)]) -> Result<Vec<RequestModel>, NoSuchField> {
         let (library, notes) = (self.library, self.notes);
         let types = library.types();
         let mut bound: Map<Addr, (FieldAt, FieldAt)> = Map::default();
-        // `HttpContext`s in use, with the server's state of each.
+        // The `HttpContext`s in use, each with the object in which the server keeps its state.
         let mut open: Vec<(Addr, Option<Addr>)> = Vec::new();
         let mut unread = (0u64, None);
         for (object, mt) in contexts {
@@ -157,7 +157,7 @@ impl Reader<'_> {
             }
         }
         if unread.0 > 0 {
-            let text = format!("incoming requests: whether {} in use cannot be read", plural(unread.0, "HttpContext"));
+            let text = format!("incoming requests: whether {} {} in use cannot be read", plural(unread.0, "HttpContext"), be(unread.0));
             notes.add(Missing::Async, unread.1, text);
         }
         if open.is_empty() {
@@ -196,7 +196,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// The chains that process the requests with these server objects.
+    /// Maps the server object of each request to the innermost chain of async methods that processes the request.
     fn serving(&mut self, servers: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Inner> {
         let mut ends = Map::default();
         for (server, own) in self.waiters(servers, boxes) {
@@ -208,7 +208,7 @@ impl Reader<'_> {
         inner_chains(self.heap, self.tasks, &mut self.names, &ends, self.notes)
     }
 
-    /// Managed ids of the threads that have these objects on their stacks.
+    /// Maps each of `objects` to the managed ids of the threads that have it on their stacks.
     fn threads_with(&self, objects: &Set<Addr>) -> Map<Addr, Vec<u32>> {
         if objects.is_empty() {
             return Map::default();
@@ -220,19 +220,19 @@ impl Reader<'_> {
 }
 
 impl AsyncRootKind {
-    /// Whether a method with this root is suspended in an await, as opposed to running on a thread.
+    /// Whether the root of a chain shows that its method is suspended in an await, not running on a thread.
     fn is_awaited(self) -> bool {
         !matches!(self, AsyncRootKind::Running | AsyncRootKind::Thread)
     }
 }
 
-/// Reads the server's state of a request at `server`.
+/// Fills in `request` from the object at `server`, in which the server keeps its state.
 fn fill(request: &mut RequestModel, library: &Library, server: Addr, fields: &ServerFields, others: &mut Others<'_>, ends: &EndPoints<'_>) {
     let text = |field: Option<FieldAt>| library.string(server, field?);
     let number = |field: Option<FieldAt>| field.and_then(|f| library.u8(server, f));
     let named = |names: &[&str], n: Option<u8>| names.get(usize::from(n?)).map(ToString::to_string);
     request.method = match fields.method_text {
-        // The text is created on first use.
+        // Kestrel creates the text on first use, so it may be missing.
         Some(_) => text(fields.method_text).or_else(|| named(&METHODS, number(Some(fields.method)))),
         None => text(Some(fields.method)),
     };
@@ -269,7 +269,7 @@ fn fill(request: &mut RequestModel, library: &Library, server: Addr, fields: &Se
     request.age_ms = start.zip(now).and_then(|(start, now)| now.saturating_sub(start).checked_div(TICKS_PER_MILLISECOND));
 }
 
-/// Ticks of a date as HTTP writes it: `Sat, 28 Nov 2026 05:02:42 GMT`.
+/// Converts a date in the format of HTTP to ticks of `DateTime`: `Sat, 28 Nov 2026 05:02:42 GMT`.
 fn http_date(text: &str) -> Option<u64> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let mut words = text.split_once(", ")?.1.strip_suffix(" GMT")?.split(' ');

@@ -56,31 +56,32 @@ fields_of! {
     }
 }
 
-/// Most requests that wait for a connection of one pool.
+/// Maximum number of requests read from the queue of one connection pool.
 const MOST: u64 = 1 << 20;
 /// The flag of a request that has been sent.
 const SENT: u32 = 1;
-/// Most methods listed that wait for a request, and most boxes tried as the innermost one.
+/// Maximum number of methods listed that wait for a request.
 const MAX_FRAMES: usize = 64;
+/// Maximum number of boxes tried as the start of the chain of a request.
 const MAX_BOXES: usize = 64;
 
 /// The arguments of [`requests`].
 #[derive(Clone, Copy, Debug)]
 pub struct RequestsQuery {
-    /// Only requests of this direction. For incoming ones, pools and sockets are left out.
+    /// Only requests of this direction. If it is incoming, pools and sockets are omitted.
     pub direction: Option<RequestDirection>,
-    /// Whether to leave out sockets and connections that are garbage, which takes the graph of the heap.
+    /// Whether to build the heap graph to find garbage: garbage connections and pools are omitted, and garbage sockets are marked.
     pub graph: bool,
 }
 
 impl Default for RequestsQuery {
-    /// All requests, without garbage.
+    /// All requests. Garbage connections are omitted.
     fn default() -> RequestsQuery {
         RequestsQuery { direction: None, graph: true }
     }
 }
 
-/// HTTP requests in flight with connection and pool, and sockets.
+/// Returns the HTTP requests in flight, each with its connection and pool, and the sockets.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -111,7 +112,7 @@ pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsRep
     if direction != Some(RequestDirection::Incoming) {
         let (pools, connections, sockets) = (of(NetType::Pool), of(NetType::Connection), of(NetType::Socket));
         let open: Vec<Addr> = [&pools, &connections, &sockets].into_iter().flatten().map(|(object, _)| *object).collect();
-        // Without the graph, all of them may be in use.
+        // Without the graph, it is unknown which are garbage, so all are listed.
         let garbage = if query.graph && !open.is_empty() {
             let among = garbage_among(heap, &open)
                 .map_err(|e| notes.add(Missing::Answer, None, format!("sockets that are garbage cannot be left out: {e}")));
@@ -123,13 +124,13 @@ pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsRep
             let is = |object: &Addr| garbage.as_ref().is_none_or(|garbage| !garbage.contains(object));
             found.into_iter().filter(|(object, _)| is(object)).collect()
         };
-        let busy = noted(reader.connections(&live(connections)), "connections of HTTP", &notes).unwrap_or_default();
-        let (pools, queued) = noted(reader.pools(&live(pools), &busy), "connection pools of HTTP", &notes).unwrap_or_default();
-        let answered = noted(reader.answered(&of(NetType::Response)), "responses of HTTP", &notes).unwrap_or_default();
+        let busy = noted(reader.connections(&live(connections)), "HTTP connections", &notes).unwrap_or_default();
+        let (pools, queued) = noted(reader.pools(&live(pools), &busy), "HTTP connection pools", &notes).unwrap_or_default();
+        let answered = noted(reader.answered(&of(NetType::Response)), "HTTP responses", &notes).unwrap_or_default();
         let messages = of(NetType::Request);
         all.grow(len64(messages.len()));
         let outgoing = reader.requests(&messages, &busy, &queued, &answered, &boxes);
-        report.requests.extend(noted(outgoing, "requests of HTTP", &notes).unwrap_or_default());
+        report.requests.extend(noted(outgoing, "HTTP requests", &notes).unwrap_or_default());
         report.pools = pools;
         report.sockets = sockets::sockets(library, &sockets, &notes);
         for socket in &mut report.sockets {
@@ -144,7 +145,8 @@ pub fn requests(heap: &Heap, query: &RequestsQuery) -> Result<Answer<RequestsRep
     Ok(notes.finish(report))
 }
 
-/// The requests in flight; `graph` as in [`RequestsQuery`]. Returns early if the process has neither ASP.NET Core nor `HttpClient`.
+/// Returns the requests in flight; `graph` as in [`RequestsQuery`]. Reads no objects if the process has loaded neither ASP.NET Core nor
+/// `System.Net.Http`.
 ///
 /// # Errors
 /// See [`requests`].
@@ -159,13 +161,13 @@ pub(super) fn requests_of(heap: &Heap, graph: bool) -> Result<Answer<RequestsRep
     }
 }
 
-/// Whether an object of the type at `mt` has the variables of an asynchronous method, i.e. is a box or a continuation.
+/// Whether an object of the type at `mt` has the variables of an async method: a box, or a continuation of runtime async.
 fn is_method(tasks: &Tasks, mt: Addr) -> bool {
     let plan = tasks.plan(mt);
     plan.kinds.is(AsyncType::Box) || plan.kinds.is(AsyncType::PoolingBox) || plan.suspends
 }
 
-/// The unfinished tasks of runtime async methods, by continuation. `found` has all tasks.
+/// Maps each continuation of a suspended runtime async method to its unfinished task. `found` must have all tasks of the heap.
 fn suspended(tasks: &Tasks, names: &Names<'_>, found: &[(Addr, Addr)], notes: &Collector) -> Map<Addr, Addr> {
     let mut out = Map::default();
     for (task, _) in found.iter().copied().filter(|(_, mt)| tasks.kinds(*mt).is(AsyncType::RuntimeAsyncTask)) {
@@ -195,13 +197,13 @@ impl Reader<'_> {
         Ok(found.iter().map(connection).collect())
     }
 
-    /// The pools, and the requests that wait in them, each with its pool.
+    /// Returns the pools, and a map from each queued request to its pool.
     fn pools(&self, found: &[(Addr, Addr)], connections: &[Connection]) -> Result<(Vec<ConnectionPool>, Map<Addr, Addr>), NoSuchField> {
         let (mut out, mut queued) = (Vec::new(), Map::default());
         let Some((_, mt)) = found.first() else { return Ok((out, queued)) };
         let fields = PoolFields::bind(self.library.types(), *mt)?;
         let working: Set<Addr> = connections.iter().filter_map(|c| c.request).collect();
-        // Connections of each pool: their number, and the number in use.
+        // By pool: the number of its connections, and the number in use.
         let mut own: Map<Addr, (u64, u64)> = Map::default();
         for connection in connections {
             if let Some(pool) = connection.pool {
@@ -215,7 +217,7 @@ impl Reader<'_> {
                 Some(queue) => self.queued(*object, queue)?,
                 None => Vec::new(),
             };
-            // The pool removes a request that got a connection only when it reaches the head of the queue.
+            // A request that got a connection stays in the queue until it reaches the head.
             waiting.retain(|request| !working.contains(request));
             let (connections, busy) = own.get(object).copied().unwrap_or_default();
             out.push(ConnectionPool {
@@ -230,7 +232,7 @@ impl Reader<'_> {
         Ok((out, queued))
     }
 
-    /// The requests in a pool's `RequestQueue`: a ring of items.
+    /// Returns the requests in a pool's `RequestQueue`, which is a ring buffer of items.
     fn queued(&self, pool: Addr, queue: FieldAt) -> Result<Vec<Addr>, NoSuchField> {
         let (library, types) = (self.library, self.library.types());
         let Some(mt) = queue.method_table else { return Ok(Vec::new()) };
@@ -239,31 +241,31 @@ impl Reader<'_> {
         let (Some(head), Some(size)) = (library.u32(pool, head), library.u32(pool, size)) else { return Ok(Vec::new()) };
         let Some(shape) = library.reference(pool, array).and_then(|a| library.array(a)) else { return Ok(Vec::new()) };
         let item = types.field_at(shape.element, "Request")?;
-        // Offsets in a structure are relative to its box.
+        // Field offsets of a structure count from its box, which starts one word before the fields.
         let within = item.offset.saturating_sub(types.pointer_bytes());
         let place = |i: u64| {
             let index = u64::from(head).checked_add(i)?.checked_rem(shape.length)?;
             library.reference_at(shape.data.element(index, shape.element_bytes).plus(within))
         };
         let length = u64::from(size).min(shape.length).min(MOST);
-        // In a forged dump, pools may share a list.
+        // In a forged dump, many pools may share a long list, so its entries are charged to the budget.
         if !library.afford(length) {
             return Ok(Vec::new());
         }
         Ok((0..length).filter_map(place).collect())
     }
 
-    /// `host:port` of an `HttpAuthority`.
+    /// Returns `host:port` of an `HttpAuthority`.
     fn authority(&self, object: Addr) -> Option<String> {
         let types = self.library.types();
         let mt = self.library.method_table(object)?;
-        let field = |names| noted(types.field_at(mt, names), "servers of connection pools", self.notes);
+        let field = |names| noted(types.field_at(mt, names), "connection pool servers", self.notes);
         let host = self.library.string(object, field("<IdnHost>k__BackingField|IdnHost|_idnHost")?)?;
         let port = self.library.i32(object, field("<Port>k__BackingField|Port|_port")?)?;
         Some(format!("{host}:{port}"))
     }
 
-    /// Requests that have a response.
+    /// Returns the requests that have a response.
     fn answered(&self, found: &[(Addr, Addr)]) -> Result<Set<Addr>, NoSuchField> {
         let Some((_, mt)) = found.first() else { return Ok(Set::default()) };
         let request = self.library.types().field_at(*mt, "_requestMessage")?;
@@ -298,7 +300,7 @@ impl Reader<'_> {
             let mut text = |field: FieldAt, names_of: &'static str| {
                 let part = self.library.reference(*object, field)?;
                 let mt = self.library.method_table(part)?;
-                let bind = || noted(self.library.types().field_at(mt, names_of), "requests of HTTP", self.notes);
+                let bind = || noted(self.library.types().field_at(mt, names_of), "HTTP requests", self.notes);
                 let name = (*names.entry(mt).or_insert_with(bind))?;
                 self.library.string(part, name)
             };
@@ -315,7 +317,7 @@ impl Reader<'_> {
         Ok(out)
     }
 
-    /// The longest path from one of `boxes` along its waiters.
+    /// Returns the longest chain of methods in which each awaits the one before it. The chain starts at one of `boxes`.
     fn frames(&mut self, boxes: &[Addr]) -> Vec<RequestFrame> {
         let mut longest: Vec<Addr> = Vec::new();
         for start in boxes.iter().take(MAX_BOXES) {
@@ -341,10 +343,10 @@ impl Reader<'_> {
         RequestFrame { object, display: method.as_ref().map(Name::display), method }
     }
 
-    /// The method or task that resumes after the one at `node`.
+    /// Returns the method or task that awaits the one at `node`.
     fn next(&self, node: Addr) -> Option<Addr> {
         let caller = |frame| self.tasks.caller(frame).filter(|caller| self.suspended.contains_key(caller));
-        // The outermost method of runtime async is followed by the waiter of its task.
+        // The outermost method of a runtime async task has no caller; the next node is the waiter of the task.
         let ends = match self.suspended.get(&node) {
             Some(task) => match caller(node) {
                 Some(caller) => return Some(caller),
@@ -355,11 +357,11 @@ impl Reader<'_> {
         let mut waiters = Vec::new();
         self.tasks.waiters(ends, &mut waiters);
         let waiting = waiters.into_iter().find_map(|w| if let Waiter::Node(next) = w { Some(next) } else { None })?;
-        // A task of runtime async is represented by its innermost method.
+        // A runtime async task is represented by its innermost method.
         Some(self.tasks.chain(waiting, self.notes).frames.first().copied().unwrap_or(waiting))
     }
 
-    /// The unfinished boxes and continuations of asynchronous methods that refer to one of `wanted`, in heap order.
+    /// Maps each object in `wanted` to the boxes and continuations of unfinished async methods that refer to it, in heap order.
     fn waiters(&self, wanted: &Set<Addr>, boxes: &[(Addr, Addr)]) -> Map<Addr, Vec<Addr>> {
         let mut out: Map<Addr, Vec<Addr>> = Map::default();
         if wanted.is_empty() {

@@ -12,7 +12,7 @@ pub(super) struct Reader<'r> {
     pub(super) library: &'r Library,
     pub(super) tasks: &'r Tasks,
     pub(super) names: Names<'r>,
-    /// The tasks of suspended methods of runtime async, by continuation.
+    /// Maps each continuation of a suspended runtime async method to its task.
     pub(super) suspended: Map<Addr, Addr>,
     pub(super) notes: &'r Collector,
 }

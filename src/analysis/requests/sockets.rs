@@ -23,7 +23,7 @@ fields_of! {
     }
 }
 
-/// The sockets among `found`.
+/// Describes the sockets in `found`.
 pub(super) fn sockets(library: &Library, found: &[(Addr, Addr)], notes: &Collector) -> Vec<SocketModel> {
     let Some((_, mt)) = found.first() else { return Vec::new() };
     let types = library.types();
@@ -41,7 +41,8 @@ pub(super) fn sockets(library: &Library, found: &[(Addr, Addr)], notes: &Collect
             library.word(handle, field)
         });
         let (listening, connected) = (flag(fields.listening), flag(fields.connected));
-        // A plain client has the remote end only in this field. For a listener and the sockets it accepts, the field has the requested local end.
+        // For a client, `_rightEndPoint` is the remote end, and may be the only field that has it. For a listener and the sockets it accepts,
+        // `_rightEndPoint` is the requested local end.
         let other = || if connected == Some(true) && listening == Some(false) { end(fields.bound) } else { None };
         SocketModel {
             object,
@@ -63,13 +64,14 @@ fn end(text: Option<&str>) -> Option<SocketAddr> {
     Some(SocketAddr::new(end.ip().to_canonical(), end.port()))
 }
 
-/// State, other end and own end of sockets that are counted together.
+/// The key of sockets that are counted together: state, remote end, local end.
 type Peer = (SocketState, Option<String>, Option<String>);
 
-/// The sockets that are not garbage, grouped by remote end and state, most first.
+/// Counts the sockets that are not garbage, by state and remote end. The largest groups come first.
 pub(super) fn peers(sockets: &[SocketModel]) -> Vec<PeerModel> {
     let live = || sockets.iter().filter(|s| s.garbage != Some(true));
-    // Ports of services: those of listening sockets, and those with more than one connection, since clients use different ports.
+    // Local ports of services: ports of listening sockets, and ports with several connections, since each connection of a client has a different
+    // local port.
     let mut ports: BTreeSet<u16> = BTreeSet::new();
     let mut connected: BTreeSet<u16> = BTreeSet::new();
     for socket in live() {

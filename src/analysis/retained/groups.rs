@@ -10,16 +10,16 @@ use crate::graph::GroupSum;
 use crate::model::{RetainedBy, RetainedGroup, RootKind, RootModel};
 use crate::session::Namer;
 
-/// Most roots of an object that are searched for one of the wanted kind.
+/// Maximum number of roots of an object that are tried as its key.
 const ROOTS: usize = 16;
 
 /// The key of objects without a name.
 const UNKNOWN: &str = "(unknown)";
-/// The key of objects that no root refers to directly and that objects of different roots hold.
+/// The key of objects that several roots keep alive, but only through other objects.
 const SEVERAL: &str = "(several roots)";
 
 impl Retained<'_> {
-    /// The groups, those with the largest retained size first.
+    /// Returns the groups, the largest retained size first.
     pub(super) fn groups(&self, namer: &Namer, by: RetainedBy) -> Vec<RetainedGroup> {
         let mut rows = match by {
             RetainedBy::Namespace => self.by_name(|ty| namer.name(ty).map(|name| namespace(&name))),
@@ -42,7 +42,7 @@ impl Retained<'_> {
         RetainedGroup { key, count: sum.nodes, bytes: sum.size, retained: sum.retained, share }
     }
 
-    /// Groups by a name of the type. If objects of a group dominate each other, their retained bytes are counted once.
+    /// Groups objects by a name that is derived from the type. If objects of a group dominate each other, their retained bytes are counted once.
     fn by_name(&self, name: impl Fn(Addr) -> Option<String>) -> Vec<RetainedGroup> {
         let mut keys: BTreeMap<String, u32> = BTreeMap::new();
         let mut groups: IndexVec<TypeIndex, u32> = IndexVec::new();

@@ -1,4 +1,4 @@
-//! The holders of a suspect that no single object holds, and the container below a suspect.
+//! Finds the objects that refer to a suspect without a single holder, and the container inside a suspect.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::model::{ContainerKind, ElementsModel, HolderType};
 use crate::session::{GraphSource, Namer};
 
 library_types! {
-    /// Types whose objects wrap another object.
+    /// Types whose objects wrap another object in the field `_value`.
     enum StandIn {
         in "Microsoft.Extensions.Caching.Memory" {
             CacheEntry = "Microsoft.Extensions.Caching.Memory.CacheEntry",
@@ -22,18 +22,19 @@ library_types! {
     }
 }
 
-/// Prefix of the types in which a dependency injection container keeps the services it has created.
+/// Prefix of the types in which a dependency injection container stores the services it has created.
 const SERVICES: &str = "Microsoft.Extensions.DependencyInjection.ServiceLookup.";
-/// Prefix of the container's own types.
+/// Prefix of all types of the dependency injection library.
 const CONTAINER: &str = "Microsoft.Extensions.DependencyInjection.";
-/// Most types of holders that are listed.
+/// Maximum number of holder types listed.
 const HOLDERS: usize = 4;
-/// Most elements whose types are read, and fewest elements of a container that is named.
+/// Maximum number of elements whose types are read.
 const SAMPLE: u64 = 64;
+/// Minimum number of elements of a container that is described.
 const LEAST: u64 = 10;
 
 impl Retained<'_> {
-    /// The types of the reachable objects that refer to each of `objects`, those with the most objects first.
+    /// Counts the reachable objects that refer to each of `objects` by type. Services come first, then the types with the most objects.
     pub(super) fn holders(&self, namer: &Namer, objects: &[ObjectId]) -> FxHashMap<ObjectId, Vec<HolderType>> {
         let mut found: FxHashMap<ObjectId, BTreeMap<Option<TypeIndex>, u64>> = objects.iter().map(|id| (*id, BTreeMap::new())).collect();
         if objects.is_empty() {
@@ -42,7 +43,7 @@ impl Retained<'_> {
         for (id, _) in self.tree.reached() {
             for to in self.graph.edges.successors(id) {
                 let Some(types) = found.get_mut(&to) else { continue };
-                // An object below `to` is not a holder of it.
+                // An object that `to` dominates does not keep `to` alive.
                 if !self.tree.dominates(to, id) {
                     types.entry(self.graph.type_index(id)).or_default().bump();
                 }
@@ -61,7 +62,7 @@ impl Retained<'_> {
         found.into_iter().map(|(id, types)| (id, sorted(types))).collect()
     }
 
-    /// The elements of the innermost container on `way`, a sequence of objects in which each holds the next.
+    /// Describes the elements of the last container on `way`, a path on which each object dominates the next.
     pub(super) fn elements(&self, source: &dyn GraphSource, namer: &Namer, way: &[ObjectId]) -> Option<ElementsModel> {
         let heap = source.heap()?;
         let notes = Collector::new();
@@ -78,7 +79,7 @@ impl Retained<'_> {
             if contents.count < LEAST {
                 continue;
             }
-            // The most common type of the elements.
+            // Returns the most common type of the keys or values.
             let most = |of: &dyn Fn(&Item) -> Option<Addr>| {
                 let mut counts: BTreeMap<Addr, usize> = BTreeMap::new();
                 for object in contents.items.iter().filter_map(of) {
@@ -97,7 +98,7 @@ impl Retained<'_> {
             let first = contents.items.first();
             let key = most(&|item| object_in(item.key.as_ref()?)).or_else(|| declared(first.and_then(|item| item.key.as_ref())));
             let value = most(&|item| object_in(item.value.as_ref()?)).or_else(|| declared(first.and_then(|item| item.value.as_ref())));
-            // Strings and the like are not containers of values.
+            // Collections without values, such as strings, are skipped.
             if value.is_none() {
                 continue;
             }
@@ -106,7 +107,7 @@ impl Retained<'_> {
         None
     }
 
-    /// For each of `types`, largest first, the share of its retained bytes that lies within objects of each earlier type.
+    /// Returns, for pairs (inner, outer) of `types`, the share (0 to 1) of the inner type's retained bytes that objects of the outer type dominate.
     pub(super) fn nested(&self, types: &[TypeIndex]) -> FxHashMap<(TypeIndex, TypeIndex), f64> {
         let mut sums: FxHashMap<(TypeIndex, TypeIndex), u64> = FxHashMap::default();
         if types.len() < 2 {
@@ -115,7 +116,8 @@ impl Retained<'_> {
         let mut wanted: IndexVec<TypeIndex, bool> = IndexVec::new();
         wanted.grow_to(self.graph.types.len());
         types.iter().for_each(|t| wanted.get_mut(*t).into_iter().for_each(|wanted| *wanted = true));
-        // Dominators come before the objects they dominate. `open` has the current object of each type, with the position where its subtree ends.
+        // A dominator precedes the objects that it dominates. `open` has the wanted types of the dominators of the current object, each with the end
+        // of the dominator's subtree.
         let mut open: Vec<(u64, TypeIndex)> = Vec::new();
         for (position, (id, retained)) in (0u64..).zip(self.tree.reached()) {
             while open.last().is_some_and(|(end, _)| *end <= position) {
@@ -135,13 +137,13 @@ impl Retained<'_> {
 }
 
 impl HolderType {
-    /// Whether it is a type in which a dependency injection container keeps services.
+    /// Whether a dependency injection container stores services in objects of this type.
     fn is_service(&self) -> bool {
         self.type_name.starts_with(SERVICES)
     }
 }
 
-/// The clause about the holders of an object of this type, by their types.
+/// Returns the text after "held by" for an object of type `type_name`.
 pub(in crate::analysis) fn held_by(type_name: &str, holders: &[HolderType]) -> String {
     if !type_name.starts_with(CONTAINER) && holders.iter().any(HolderType::is_service) {
         return "the ServiceProvider (a singleton) and others".into();

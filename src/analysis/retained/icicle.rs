@@ -1,8 +1,8 @@
 //! The dominator tree by type, for an icicle chart: a limited number of boxes, whose sizes add up.
 //!
-//! A box represents objects of one type that the objects of the box above dominate. An object dominated by one of the same type belongs to the same
-//! box, so that lists and trees do not become towers. If there are too many boxes, the largest are opened first; small ones are combined in one
-//! box.
+//! A box represents objects of one type that the objects of the parent box dominate. An object belongs to the box of its immediate dominator if both
+//! have the same type, so that lists and trees do not become towers. The number of boxes is limited: the largest are opened first, and small ones are
+//! combined.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,32 +16,33 @@ use crate::gc::{ObjectId, TypeIndex};
 use crate::model::{Icicle, IcicleBox, RootKind, Sum};
 use crate::session::Namer;
 
-/// The group of objects that no root refers to directly and that objects of different roots hold.
+/// The group of objects that several roots keep alive, but only through other objects.
 const SEVERAL: &str = "several-roots";
-/// Most boxes, and the greatest depth.
+/// Maximum number of boxes.
 const BOXES: usize = 1_000;
+/// Maximum depth of boxes.
 const DEPTH: u32 = 40;
-/// Smallest share of the reachable bytes for a separate box.
+/// Minimum share (0 to 1) of the reachable bytes for a separate box.
 const SMALLEST: f64 = 0.001;
 
-/// A box that is being opened.
+/// A box, which may have been opened.
 struct Open {
     type_index: Option<TypeIndex>,
-    /// The root that holds the objects of a box at the first level.
+    /// Kind of root that keeps the objects alive, for a box of the first level.
     root: Option<&'static str>,
-    /// The objects whose dominators are in the box above. They dominate all other objects of the box.
+    /// The objects of the box whose immediate dominators are in the parent box. They dominate the other objects of the box.
     tops: Vec<ObjectId>,
     own: Sum,
     retained: u64,
     depth: u32,
-    /// Indices of the boxes below, once it is open.
+    /// Indices of the child boxes; `None` until the box is opened.
     below: Option<Vec<usize>>,
-    /// Objects below that are too small for a box.
+    /// Sum of the dominated objects that are too small for a separate box.
     rest: Sum,
 }
 
 impl Retained<'_> {
-    /// The dominator tree by type.
+    /// Returns the dominator tree by type.
     pub(in crate::analysis) fn icicle(&self, namer: &Namer) -> Icicle {
         let all = self.totals.reachable_bytes;
         let mut boxes = vec![Open {
@@ -54,7 +55,7 @@ impl Retained<'_> {
             below: None,
             rest: Sum::default(),
         }];
-        // The largest first; among equal ones, the one that was found first.
+        // The largest box comes first; of equal boxes, the one that was found first.
         let mut waiting = BinaryHeap::from([(all, Reverse(0usize))]);
         while let Some((_, Reverse(at))) = waiting.pop() {
             if boxes.len() >= BOXES {
@@ -98,14 +99,14 @@ impl Retained<'_> {
                 if at > 0 {
                     open.own = own;
                 }
-                // Kept as an example.
+                // One of the objects is kept as an example.
                 open.tops = tops.into_iter().take(usize::from(!is_root)).collect();
             }
         }
         Icicle { boxes: self.rows_of(&boxes, namer), totals: self.totals.clone() }
     }
 
-    /// The boxes in drawing order.
+    /// Returns the boxes in drawing order: parents before children.
     fn rows_of(&self, boxes: &[Open], namer: &Namer) -> Vec<IcicleBox> {
         let mut rows = Vec::with_capacity(boxes.len());
         let mut next = vec![Next::Box(0)];
@@ -119,7 +120,7 @@ impl Retained<'_> {
             };
             let Some(b) = boxes.get(at) else { continue };
             let closed = b.below.is_none();
-            // In a box that was never opened, own objects cannot be distinguished from those below.
+            // The objects of a box are unknown until it is opened, except `tops`.
             let own = match closed {
                 true => b.tops.iter().fold(Sum::default(), |mut sum, id| {
                     sum.add(self.graph.size(*id));
@@ -154,7 +155,7 @@ impl Retained<'_> {
         rows
     }
 
-    /// Objects without a dominator, by the kind of their first root, or [`SEVERAL`] if they have no direct root.
+    /// Groups the objects without a dominator by the kind of their first root, or [`SEVERAL`] if no root refers to them directly.
     fn by_kind_of_root(&self) -> Vec<Group> {
         let mut kinds: FxHashMap<Addr, RootKind> = FxHashMap::default();
         for root in self.graph.roots.roots.iter().filter(|root| root.counts(self.stacks)) {
@@ -176,7 +177,7 @@ impl Retained<'_> {
         group.tops.push(id);
     }
 
-    /// Objects by type.
+    /// Groups objects by type.
     fn by_type(&self, tops: &[ObjectId]) -> Vec<Group> {
         let mut groups: FxHashMap<Option<TypeIndex>, Group> = FxHashMap::default();
         for id in tops {
@@ -186,7 +187,7 @@ impl Retained<'_> {
         groups.into_values().collect()
     }
 
-    /// The sum of a box's own objects, and the objects that they immediately dominate, by type.
+    /// Returns the sum of the objects in a box, and the other objects that they immediately dominate, grouped by type.
     fn below_box(&self, tops: &[ObjectId], of: Option<TypeIndex>) -> (Sum, Vec<Group>) {
         let mut groups: FxHashMap<Option<TypeIndex>, Group> = FxHashMap::default();
         let mut own = Sum::default();
@@ -194,7 +195,7 @@ impl Retained<'_> {
             let kind = self.graph.type_index(id);
             self.add(groups.entry(kind).or_insert_with(|| Group { of: kind, ..Group::default() }), id);
         };
-        // Objects of the same type that are still to be visited.
+        // Objects of the box that are still to be visited.
         let mut same: Vec<ObjectId> = Vec::new();
         for top in tops {
             same.push(*top);
@@ -220,14 +221,14 @@ enum Next {
     Rest(IcicleBox),
 }
 
-/// Objects of one type below a box, or of one kind of root.
+/// Dominated objects of one type, or objects without a dominator by kind of root.
 #[derive(Default)]
 struct Group {
     of: Option<TypeIndex>,
-    /// The root of the objects, if they are grouped by that.
+    /// The kind of root, if the objects are grouped by it.
     root: Option<&'static str>,
     tops: Vec<ObjectId>,
     retained: u64,
-    /// Number of the objects and all objects that they dominate.
+    /// Number of `tops` and of all objects that they dominate.
     dominated: u64,
 }

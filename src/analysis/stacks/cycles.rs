@@ -1,4 +1,4 @@
-//! Recursion: cycles of frames that are repeated many times.
+//! Finds recursion: cycles of frames that are repeated many times.
 
 use crate::base::hash::Map;
 use crate::base::{Name, len64};
@@ -6,17 +6,17 @@ use crate::model::{StackFrameKind, StackFrameModel, StackRepeat};
 
 use super::merge::{Key, key};
 
-/// Most frames of a cycle.
+/// Maximum number of frames in a cycle.
 const MOST_FRAMES: usize = 64;
-/// Fewest repetitions of a cycle for its frames to be folded.
+/// Minimum number of repetitions for which a cycle is folded.
 const FEWEST_TIMES: usize = 10;
-/// Most methods named in the text of a cycle.
+/// Maximum number of methods named in the text of a cycle.
 const MOST_NAMES: usize = 8;
 
-/// The cycles of `frames`, which are ordered innermost first. Cycles do not overlap.
+/// Returns the cycles of `frames`, which are ordered innermost first. Cycles do not overlap.
 pub(super) fn cycles(frames: &[StackFrameModel]) -> Vec<StackRepeat> {
     let mut numbers: Map<Key, u32> = Map::default();
-    // Starts at the outermost frame, so that a cycle begins with the method that was called first.
+    // The search starts at the outermost frame, so that a cycle begins with the method that was called first.
     let ids: Vec<u32> = frames
         .iter()
         .rev()
@@ -53,7 +53,7 @@ impl Run {
     }
 }
 
-/// The cycles of `ids`, from the first one on. Each one covers the most ids at its start.
+/// Finds the cycles of `ids` from start to end. At each position, takes the cycle that covers the most ids.
 fn runs(ids: &[u32]) -> Vec<Run> {
     let mut out = Vec::new();
     let mut start = 0usize;
@@ -69,12 +69,12 @@ fn runs(ids: &[u32]) -> Vec<Run> {
     out
 }
 
-/// The cycle at `start` of `ids` that covers the most ids; if several do, the shortest.
+/// Returns the cycle at `start` that covers the most ids. If several cover the same number, returns the one with the shortest period.
 fn longest(ids: &[u32], start: usize) -> Option<Run> {
     let ids = ids.get(start..)?;
     let mut best: Option<Run> = None;
     for period in 1..=MOST_FRAMES.min(ids.len() / FEWEST_TIMES) {
-        // Within a cycle, an entry equals the one that is a period later.
+        // Within a cycle, an id equals the id one period later.
         let equal = ids.iter().zip(ids.get(period..)?).take_while(|(a, b)| a == b).count();
         let run = Run { start, period, times: equal.checked_div(period)?.saturating_add(1) };
         if run.times >= FEWEST_TIMES && best.is_none_or(|best| run.len() > best.len()) {
@@ -84,7 +84,7 @@ fn longest(ids: &[u32], start: usize) -> Option<Run> {
     best
 }
 
-/// The methods of a cycle, callers first; or its runtime frames if it has no method.
+/// Returns the methods of a cycle, callers first; or the runtime frames if it has no methods.
 fn text(cycle: &[StackFrameModel]) -> Name {
     let of = |kind: Option<StackFrameKind>| -> Vec<String> {
         let frames = cycle.iter().rev().filter(|f| kind.is_none_or(|kind| f.kind == kind));

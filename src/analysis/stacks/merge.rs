@@ -1,4 +1,4 @@
-//! Stacks folded into a tree, in which threads with the same methods share branches.
+//! Folds stacks into a tree in which threads with the same methods share branches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,20 +6,20 @@ use crate::base::hash::Map;
 use crate::base::{Addr, Count, Name, len64, thousands};
 use crate::model::{MergedFrame, RepeatTimes, StackFrameKind, StackFrameModel, StackRepeat, ThreadStackModel};
 
-/// Greatest depth of the tree: deeper frames of runaway recursion are left out.
+/// Maximum depth of the tree: deeper frames of runaway recursion are omitted.
 const MAX_DEPTH: usize = 1 << 10;
 
 /// The key of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Key {
-    /// A frame: the text for the method or the runtime frame, its module, and the method itself. Instances of a generic method share a `MethodDesc`
-    /// but have different texts, while different methods may have the same text.
+    /// A frame: its text, its module, and its `MethodDesc`. Instantiations of a generic method may share a `MethodDesc` and differ in their texts,
+    /// while different methods may have the same text.
     Frame(Name, Option<Name>, Option<Addr>),
-    /// A cycle of frames, by its methods.
+    /// A cycle of frames, by the text of its methods.
     Cycle(Name),
 }
 
-/// A part of a stack as it is folded.
+/// A part of a stack: a frame, or a cycle as a whole.
 #[derive(Clone, Copy, Debug)]
 enum Shown<'f> {
     Frame(&'f StackFrameModel),
@@ -34,7 +34,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Method and source line.
+    /// Returns the method and the source line.
     fn place(self) -> (Option<Name>, (Option<Name>, Option<u32>)) {
         match self {
             Shown::Frame(frame) => (frame.method.clone(), (frame.file.clone(), frame.line)),
@@ -56,16 +56,16 @@ struct Node {
     threads: u64,
     ending: Vec<u32>,
     children: BTreeMap<Key, usize>,
-    /// Method and source line of its first frame.
+    /// Method and source line of the first frame of the node.
     method: Option<Name>,
     line: (Option<Name>, Option<u32>),
-    /// Whether all of its frames are at that line.
+    /// Whether all frames of the node are at that line.
     at_one_line: bool,
     /// Number of repetitions of a cycle.
     times: Option<RepeatTimes>,
 }
 
-/// The label of a frame in folded stacks.
+/// Returns the label of a frame in folded stacks.
 pub(crate) fn label(frame: &StackFrameModel) -> Name {
     let method = frame.display.clone().or_else(|| Some(format!("<method {}>", frame.method_desc?).into()));
     match (frame.kind, method) {
@@ -77,12 +77,12 @@ pub(crate) fn label(frame: &StackFrameModel) -> Name {
     }
 }
 
-/// The key of a frame.
+/// Returns the key of a frame.
 pub(super) fn key(frame: &StackFrameModel) -> Key {
     Key::Frame(label(frame), frame.module.clone(), frame.method_desc)
 }
 
-/// The frames of a thread for folding, outermost first, with cycles in place of their frames. A runtime frame between methods is left out.
+/// Returns the parts of a thread's stack, outermost first. A cycle replaces its frames, and runtime frames between methods are omitted.
 fn shown(thread: &ThreadStackModel) -> Vec<Shown<'_>> {
     let innermost = thread.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(thread.frames.len());
     let (mut out, mut repeats, mut folded) = (Vec::new(), thread.repeats.iter().peekable(), 0u64);
@@ -91,7 +91,7 @@ fn shown(thread: &ThreadStackModel) -> Vec<Shown<'_>> {
             out.push(Shown::Cycle(repeat));
             folded = repeat.first.saturating_add(repeat.frames.saturating_mul(repeat.times));
         }
-        // If there are several runtime frames before the innermost method, the last one is the call from it.
+        // Of the runtime frames before the innermost method, only the last is kept: it is the call from that method.
         if len64(i) >= folded && (frame.kind == StackFrameKind::Managed || i.saturating_add(1) == innermost) {
             out.push(Shown::Frame(frame));
         }
@@ -100,8 +100,8 @@ fn shown(thread: &ThreadStackModel) -> Vec<Shown<'_>> {
     out
 }
 
-/// The stacks of `threads` for flame graphs, outermost frame first, each with its number of threads. If two methods have the same text, it is
-/// extended by the `MethodDesc`, since flame graphs compare only texts.
+/// Returns the stacks of `threads` for flame graphs, outermost frame first, each with its number of threads. If two methods have the same text, the
+/// address of the `MethodDesc` is added, because flame graphs compare only texts.
 pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
     let mut methods: Map<Name, BTreeSet<Key>> = Map::default();
     for part in threads.iter().flat_map(shown) {
@@ -130,7 +130,7 @@ pub(crate) fn folded(threads: &[ThreadStackModel]) -> Vec<(Vec<String>, u64)> {
     counts.into_iter().collect()
 }
 
-/// A cycle with its number of repetitions: `Lab.Recurse → Lab.Other, 12,400 times`.
+/// Formats a cycle with its number of repetitions: `Lab.Recurse → Lab.Other, 12,400 times`.
 pub(crate) fn repeated(cycle: &Name, least: u64, most: u64) -> String {
     let range = if least == most { String::new() } else { format!("{} to ", thousands(least)) };
     format!("{cycle}, {range}{} times", thousands(most))
@@ -142,7 +142,7 @@ pub(super) struct Merger {
 }
 
 impl Default for Merger {
-    /// A tree with only its root, where threads without frames end.
+    /// Creates a tree with only its root, where threads without frames end.
     fn default() -> Merger {
         Merger { nodes: vec![Node::default()] }
     }
@@ -174,7 +174,7 @@ impl Merger {
         }
     }
 
-    /// The tree, parents before children.
+    /// Returns the tree, parents before children.
     pub(super) fn merged(&self) -> Vec<MergedFrame> {
         let mut out = Vec::new();
         let mut open = Vec::new();

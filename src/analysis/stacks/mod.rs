@@ -30,9 +30,9 @@ use merge::Merger;
 pub(crate) use merge::{folded as folded_stacks, label as frame_label, repeated as repeated_frames};
 pub(crate) use overflow::{Recursion, recursion};
 
-/// Bytes that names and frames in the answer may take, for each byte of the dump.
+/// Maximum bytes of names and frames in the answer, per byte of the dump.
 const EXPANSION: u64 = 4;
-/// Bytes that a thread, a frame or a reference takes besides its texts, which frames share in memory.
+/// Bytes that a thread, a frame or a reference takes in addition to its texts.
 const PLAIN: u64 = 256;
 const _: () = assert!(size_of::<StackFrameModel>() <= 256 && size_of::<ThreadStackModel>() <= 256);
 
@@ -73,8 +73,7 @@ pub fn stacks(runtime: &Runtime, query: &StacksQuery) -> Result<Answer<StacksRep
     Ok(answer.map(|total| StacksReport { total, threads, not_listed: None, fault, merged, framework }))
 }
 
-/// [`stacks`], with each thread passed to `each`, the crashed one first, so that they need not be in memory together. Returns the number of
-/// threads.
+/// Like [`stacks`], but passes each thread to `each`, the crashed thread first, so that not all need to be in memory. Returns the number of threads.
 pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn FnMut(ThreadStackModel)) -> Result<Answer<u64>, Error> {
     let notes = runtime.begin();
     notes.extend(runtime.thread_reader()?.identity_losses());
@@ -85,7 +84,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
         let ids = [t.id.map(u64::from), t.os_id];
         query.threads.is_empty() || ids.into_iter().flatten().any(|id| query.threads.contains(&id))
     };
-    // References are always read, since the coverage of the stacks depends on them.
+    // References are always read, because the coverage of the stacks depends on them.
     let mut walked = runtime.walk_stacks(Asked { roots: true, registers: query.arguments || query.locals }, wanted, &notes)?;
     notes.extend(runtime.stack_losses());
     let namer = runtime.namer();
@@ -110,7 +109,8 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
             frames: Vec::new(),
             repeats: Vec::new(),
         };
-        // The unknown part of the stack may contain the method. Missing references of known frames count only if references are listed.
+        // Gaps are noted even if none of the known frames matches, because an unknown frame may match. A gap that loses only references is noted only
+        // if references are listed.
         gaps.add(model.gaps.iter().filter(|gap| query.roots || gap.loses_frames));
         let texts = model.gaps.iter().fold(PLAIN, |n, gap| n.saturating_add(PLAIN).saturating_add(len64(gap.reason.len())));
         if !reporter.budget.memory(texts) {
@@ -132,7 +132,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     gaps.note(&notes);
     if total == 0 && !(query.threads.is_empty() && query.methods.is_empty()) {
         let what = if query.methods.is_empty() {
-            "no managed thread has one of these ids and a stack"
+            "no managed thread with one of these ids has a stack"
         } else {
             "no thread has such a method on its stack"
         };
@@ -147,7 +147,7 @@ pub(crate) fn each_stack(runtime: &Runtime, query: &StacksQuery, each: &mut dyn 
     Ok(notes.finish(total))
 }
 
-/// Whether a frame of the framework matches one of the requested methods; the frames of the framework must then be shown.
+/// Whether a framework frame matches one of the requested methods, so that framework frames must be shown.
 fn asks_for_framework(patterns: &[String], threads: &[ThreadStackModel]) -> bool {
     let found = |f: &StackFrameModel| {
         let names = || [&f.method, &f.display].into_iter().flatten();
@@ -157,13 +157,13 @@ fn asks_for_framework(patterns: &[String], threads: &[ThreadStackModel]) -> bool
     !patterns.is_empty() && threads.iter().flat_map(|t| &t.frames).any(found)
 }
 
-/// Whether `name` matches. A pattern without parameters also matches names with parameters; one without stars matches any part of the name.
+/// Whether `name` matches. A pattern without parameters also matches names with parameters. A pattern without wildcards matches any part of the name.
 fn matches(pattern: &str, name: &str) -> bool {
     let plain = name.split('(').next().unwrap_or(name).trim_end();
     if pattern.contains(['*', '?']) { glob(pattern, name) || glob(pattern, plain) } else { name.contains(pattern) }
 }
 
-/// Whether the references of a stack are precise, conservative or missing.
+/// Returns how completely the references of a stack are known.
 fn coverage(stack: &ThreadStack<'_>) -> StackCoverage {
     let walk = &stack.walk;
     match (walk.gaps.is_empty(), walk.frames.is_empty()) {
@@ -196,7 +196,7 @@ impl Gaps {
     }
 }
 
-/// Turns walked stacks into models; names each method once.
+/// Converts walked stacks to models. Each method is named once.
 struct Reporter<'r> {
     runtime: &'r Runtime,
     walker: Option<&'r StackWalker>,
@@ -211,12 +211,12 @@ struct Reporter<'r> {
     objects: Option<Objects>,
     heap: Option<Heap>,
     names: Map<Addr, Option<Named>>,
-    /// Names of instances, by method and possible generic contexts.
+    /// Names of generic instantiations, by method and possible generic contexts.
     exact: Map<(Addr, Vec<GenericContext>), Option<Name>>,
     /// Names of the types of runtime frames.
     frame_types: Map<Arc<str>, Name>,
     lines: SourceLines<'r>,
-    /// `None` if frames are only counted.
+    /// `None` if stacks are merged, because the tree does not show tiers.
     tiers: Option<Tiers<'r>>,
     /// Whether the notes about object starts were added to the answer.
     starts_noted: Cell<bool>,
@@ -227,7 +227,7 @@ struct Reporter<'r> {
 #[derive(Clone)]
 struct Named {
     method: Arc<MethodName>,
-    /// The name in the runtime's own format.
+    /// The name in the runtime's format.
     signature: Name,
     display: Name,
     module: Option<Name>,
@@ -284,7 +284,7 @@ impl<'r> Reporter<'r> {
         named.clone()
     }
 
-    /// The names of a method, with a note if the dump does not have them.
+    /// Returns the names of a method, and adds a note if the dump does not have them.
     fn named(&mut self, method: Addr) -> Option<Named> {
         let named = self.name(method);
         if named.is_none() {
@@ -293,7 +293,7 @@ impl<'r> Reporter<'r> {
         named
     }
 
-    /// The name of a method in shared generic code, with the type arguments from its frame.
+    /// Returns the name of a method in shared generic code, with the type arguments that the frame shows.
     fn exact(&mut self, walk: &Walk, frame: &ManagedFrame) -> Option<Name> {
         let (methods, names, method, contexts) =
             (self.methods.as_ref()?, self.namer.names()?, frame.code.method_desc, walk.contexts(frame));
@@ -306,7 +306,7 @@ impl<'r> Reporter<'r> {
             methods.exact_name(names, method, context).map(|m| Name::from(m.shown().into_owned()))
         };
         let exact = exact();
-        // Each frame may have its own context.
+        // Each frame may have a different context, so the cache is charged to the budget.
         if self.budget.memory(PLAIN.saturating_add(exact.as_ref().map_or(0, |name| len64(name.len())))) {
             self.exact.insert(key, exact.clone());
         }
@@ -400,7 +400,7 @@ impl<'r> Reporter<'r> {
         self.frame_types.entry(Arc::clone(name)).or_insert_with(|| Name::from(&**name)).clone()
     }
 
-    /// The references that a managed frame holds.
+    /// Returns the references that a managed frame holds.
     fn slots(&self, walk: &Walk, frame: &ManagedFrame) -> Vec<StackRootModel> {
         let register = frame.frame_register;
         self.listed(walk.held(frame).filter_map(|slot| self.slot(&slot, register)))
@@ -418,7 +418,7 @@ impl<'r> Reporter<'r> {
     fn slot(&self, slot: &FrameSlot, frame_register: Option<u8>) -> Option<StackRootModel> {
         let (address, location) = (slot.location.address(), slot.location.text(self.runtime.file().facts.arch, frame_register));
         let Some(value) = slot.value else {
-            let what = format!("what the stack holds at {location} is not in the dump");
+            let what = format!("the contents of {location} are not in the dump");
             self.notes.add(Missing::Stacks, address, what);
             return Some(self.root(location, address, None, (slot.interior, slot.pinned, true)));
         };
@@ -427,7 +427,7 @@ impl<'r> Reporter<'r> {
         Some(self.root(location, address, Some(object), (slot.interior, slot.pinned, true)))
     }
 
-    /// The references that a runtime frame protects.
+    /// Returns the references that a runtime frame reports to the GC.
     fn owned(&self, frame: &RuntimeFrame) -> Vec<StackRootModel> {
         let memory = self.runtime.memory();
         // The walk has already reported failed reads.
@@ -454,11 +454,11 @@ impl<'r> Reporter<'r> {
         StackRootModel { location, slot, object, type_name: method_table.and_then(|mt| self.namer.name(mt)), interior, pinned, precise }
     }
 
-    /// The object around `address`.
+    /// Returns the object that contains `address`.
     fn containing(&self, address: Addr) -> Option<Addr> {
         let heap = self.heap.as_ref()?;
         let starts = heap.starts();
-        // Added once for all slots.
+        // The notes about object starts are added once for all slots.
         if !self.starts_noted.replace(true) {
             self.notes.with(starts);
         }

@@ -1,25 +1,26 @@
-//! The recursion on the stack of a thread that overflowed.
+//! Describes the recursion on a stack that overflowed.
 
 use super::merge::label;
 use crate::base::hash::Map;
 use crate::base::{Count, Name, len64, plural, thousands};
 use crate::model::{StackFrameKind, StackFrameModel, StackRepeat, ThreadStackModel};
 
-/// Most methods named if no cycle fills the stack.
+/// Maximum number of methods named if no cycle fills the stack.
 const MOST_METHODS: usize = 3;
-/// A method is named if it has at least one in this many frames.
+/// A method is named if at least one of this many frames belongs to it.
 const SHARE: u64 = 10;
 
 /// The recursion on a stack.
 #[derive(Debug)]
 pub(crate) struct Recursion {
-    /// `Lab.Recurse → Lab.Other, about 12,400 times, begun by Lab.Program.Main(System.String[])`.
+    /// `Lab.Recurse → Lab.Other, about 12,400 times, started by Lab.Program.Main(System.String[])`.
     pub(crate) text: String,
     /// Number of repetitions of the cycle, or the number of frames if they have no cycle.
     pub(crate) times: u64,
 }
 
-/// The recursion on `stack`: the cycle with the most frames, or else the most frequent methods. `None` if the stack has no methods.
+/// Describes the recursion on `stack`: the cycle with the most frames if it fills at least half of the stack, or else the most frequent methods.
+/// `None` if the stack has no methods.
 pub(crate) fn recursion(stack: &ThreadStackModel) -> Option<Recursion> {
     let managed: Vec<&StackFrameModel> = stack.frames.iter().filter(|f| f.kind == StackFrameKind::Managed).collect();
     let frames = len64(managed.len());
@@ -47,9 +48,9 @@ pub(crate) fn recursion(stack: &ThreadStackModel) -> Option<Recursion> {
     Some(Recursion { text, times: frames })
 }
 
-/// The clause for the method that began a recursion.
+/// Returns the end of the text: the method that began the recursion.
 fn begun(by: Option<&StackFrameModel>) -> String {
-    by.map(|f| format!(", begun by {}", label(f))).unwrap_or_default()
+    by.map(|f| format!(", started by {}", label(f))).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -59,7 +60,7 @@ mod tests {
     use crate::base::Addr;
     use crate::model::{StackCoverage, StackGap};
 
-    /// The text for a stack whose methods are `names`, outermost first.
+    /// Returns the text for a stack of methods with the one-letter `names`, outermost first.
     fn text(names: &str, lost: bool) -> Option<String> {
         let frame =
             |c: char| StackFrameModel { display: Some(c.to_string().into()), ..StackFrameModel::new(StackFrameKind::Managed, Addr(8)) };
@@ -85,12 +86,12 @@ mod tests {
         let is = |names: &str, expected: &str| assert_eq!(text(names, false).as_deref(), Some(expected));
         assert_eq!(text("", false), None);
         is("mg", "g, about 2 frames");
-        is(&format!("mg{}rx", "ro".repeat(1200)), "r → o, about 1,200 times, begun by g");
+        is(&format!("mg{}rx", "ro".repeat(1200)), "r → o, about 1,200 times, started by g");
         is(&"r".repeat(50), "r, about 50 times");
         // Recursion over a tree: no cycle, but few methods.
         let walk: String = (0..3000u32).map(|i| if i.wrapping_mul(2_654_435_761) >> 31 == 0 { 'l' } else { 'r' }).collect();
         let found = text(&format!("mg{walk}x"), false).unwrap();
-        assert!(found.starts_with("about 3,003 frames, most of them: ") && found.ends_with(" times, begun by g"), "{found}");
-        assert_eq!(text(&format!("mg{}", "r".repeat(30)), true).as_deref(), Some("r, at least 30 times, begun by g"));
+        assert!(found.starts_with("about 3,003 frames, most of them: ") && found.ends_with(" times, started by g"), "{found}");
+        assert_eq!(text(&format!("mg{}", "r".repeat(30)), true).as_deref(), Some("r, at least 30 times, started by g"));
     }
 }

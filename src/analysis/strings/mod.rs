@@ -34,7 +34,7 @@ pub struct StringsQuery {
 }
 
 impl Default for StringsQuery {
-    /// Duplicate values, most wasted bytes first, at most a hundred.
+    /// At most a hundred duplicate values, most wasted bytes first.
     fn default() -> StringsQuery {
         StringsQuery {
             selection: Selection::default(),
@@ -78,7 +78,7 @@ struct Best<K, F> {
     rows: Vec<(K, Row)>,
     top: usize,
     order: F,
-    /// The last of the best rows, once there are enough: most rows sort after it.
+    /// Key of the worst row kept, once `top` rows are kept. Most new rows sort after it and are rejected at once.
     last: Option<K>,
 }
 
@@ -114,8 +114,8 @@ impl<K: Ord + Copy, F: Fn(&Row) -> K> Best<K, F> {
 
 /// Groups strings by value.
 ///
-/// # Errors
-/// [`Error::Contract`] if the descriptor does not have the layout of strings.
+/// # Errors [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] for a search by content if contents are
+/// hidden.
 pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let filter = query.selection.filter(heap, &namer, &notes);
@@ -131,10 +131,10 @@ pub fn strings(heap: &Heap, query: &StringsQuery) -> Result<Answer<StringsReport
     Ok(notes.finish(report))
 }
 
-/// The report about the strings of a walk.
+/// Creates the report about the strings of a walk.
 ///
-/// # Errors
-/// [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] if their contents are hidden, but asked for.
+/// # Errors [`Error::Contract`] if the descriptor does not have the layout of strings; [`Error::Query`] for a search by content if contents are
+/// hidden.
 pub(super) fn grouped(
     heap: &Heap,
     namer: &Namer,
@@ -201,8 +201,8 @@ pub(super) fn grouped(
     }
     let best = best.into_rows();
     if heap.runtime().file().facts.trimmed.is_some_and(|t| t.redacted) {
-        let what = "the contents of strings were overwritten by trim --redact: values are not those of the process, and all of one length are \
-                    the same";
+        let what = "the contents of strings were overwritten by trim --redact: values are not those of the process, and strings of the same \
+                    length look equal";
         notes.add(Missing::Objects, None, what);
     }
     if totals.unreadable > 0 {

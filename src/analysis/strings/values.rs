@@ -1,4 +1,4 @@
-//! Strings grouped by value, while the heap is walked.
+//! Groups strings by value while the heap is walked.
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,10 +11,10 @@ use crate::base::{Addr, AddrRange, Count};
 use crate::gc::{Object, Piece};
 use crate::model::StringTotals;
 
-/// Identifies a value. Values themselves are not kept: a 10 GB heap may contain 5 GB of them.
+/// Identifies the value of a string. The values themselves are not stored: a 10 GB heap may contain 5 GB of them.
 ///
-/// Different values of equal length are confused only if two independent hashes of 64 and of 32 bits both collide: for n values the
-/// probability is at most n² / 2^97, or 10^-10 for four billion (2^32, all that 100 GB can hold) and 10^-15 for ten million.
+/// Two different values of equal length get the same key only if two independent hashes, of 64 and 32 bits, both collide. For n values, the
+/// probability is at most n² / 2^97: 10^-15 for ten million values, and 10^-10 for four billion, which take 100 GB.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Key {
     a: u64,
@@ -24,7 +24,7 @@ struct Key {
 
 impl Hash for Key {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        // The hasher multiplies: the top bits, which are the same in a part, do not matter.
+        // All keys of a table have the same top bits. This does not cause collisions, because the hasher multiplies.
         state.write_u64(self.a);
     }
 }
@@ -36,15 +36,16 @@ pub(super) struct Group {
     pub(super) first: Addr,
 }
 
-/// The values whose hashes begin with the same bits.
+/// Groups of strings whose hashes have the same top `PART_BITS` bits.
 type Table = FxHashMap<Key, Group>;
 
-/// A string to be counted: its value and address.
+/// A string to be counted: the key of its value, and its address.
 type Met = (Key, Addr);
 
-/// A table that fits into a core's cache takes several strings at once: a look-up in a large one at each string took twice as long.
+/// Number of top bits of the hash that select a table. Strings are added to a table in batches, so that it stays in the core's cache. One large table
+/// took twice as long.
 const PART_BITS: u32 = 8;
-/// Strings that wait for each table on each thread, at most: 1 MB on all of them.
+/// Maximum number of strings that wait for each table: under 1 MB per thread for all tables.
 const MAX_WAITING: usize = 128;
 
 /// The values of a heap.
@@ -81,14 +82,14 @@ impl Values {
         }
     }
 
-    /// The groups of each part with the length of their strings, handed to `f`. A table is freed where it was read: a million
-    /// strings' tables take a while.
+    /// Calls `f` for each table, in parallel, with the groups and the length of their strings. The thread that reads a table also frees it, because
+    /// freeing large tables takes long.
     pub(super) fn each<T: Send>(self, f: impl Fn(&mut dyn Iterator<Item = (u32, Group)>) -> T + Sync) -> Vec<T> {
         let tables = self.parts.into_par_iter().map(|part| part.into_inner().unwrap_or_else(PoisonError::into_inner));
         tables.map(|table| f(&mut table.iter().map(|(key, group)| (key.length, *group)))).collect()
     }
 
-    /// Counts what is left at the visitors of a walk, which has accepted what they saw: table by table, each in a core's cache.
+    /// Adds the strings that the visitors of a walk still keep, table by table. Each visitor must have been accepted by the walk.
     pub(in crate::analysis) fn settle(&self, texts: Vec<Texts<'_>>) -> StringTotals {
         self.parts.par_iter().enumerate().for_each(|(part, into)| {
             let mut into = locked(into);
@@ -123,17 +124,18 @@ impl Values {
 #[derive(Debug)]
 pub(in crate::analysis) struct Texts<'v> {
     values: &'v Values,
-    /// Values of a piece of a segment, which may turn out not to be one: its visitor counts only once it is accepted.
+    /// Separate values for a piece of a segment, which may turn out to start at a wrong address. `settle` adds them after the walk has accepted the
+    /// piece.
     own: Option<Values>,
     /// Offset of the first character in a string.
     first_char: u64,
-    /// By part.
+    /// Strings that wait for each table.
     waiting: Vec<Vec<Met>>,
     totals: StringTotals,
 }
 
 impl<'v> Texts<'v> {
-    /// Counts into `values`. Characters begin at `first_char`.
+    /// Creates a counter that adds to `values`. `first_char`: offset of the first character in a string.
     pub(in crate::analysis) fn new(values: &'v Values, first_char: u64) -> Texts<'v> {
         Texts { values, own: None, first_char, waiting: Vec::new(), totals: StringTotals::default() }
     }
@@ -163,7 +165,7 @@ impl<'v> Texts<'v> {
         self.wait((key, object.address));
     }
 
-    /// Keeps a string until there are some for its table.
+    /// Keeps a string until `MAX_WAITING` strings wait for its table.
     fn wait(&mut self, met: Met) {
         let part = usize::try_from(met.0.a >> (64 - PART_BITS)).unwrap_or(0);
         let Some(waiting) = self.waiting.get_mut(part) else { return };
@@ -190,7 +192,7 @@ mod tests {
             texts
         };
         let (mut shared, mut own) = (texts(false), texts(true));
-        // Every value 13 times, in an order that neither keeps it among the recent ones nor apart.
+        // Each value occurs 13 times, at varying distances.
         let (n, times) = (30_000u64, 13u64);
         for i in 0..n * times {
             let value = (i * 7919 + i / n) % n;

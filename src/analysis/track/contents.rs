@@ -5,22 +5,23 @@
 
 use crate::gc::{GcDesc, Object, ObjectType};
 
-/// Number of different byte values from which on contents are distinctive: two objects are unlikely to have them independently. Small numbers, flags
-/// and filled buffers are below; GUIDs, texts, hashes and time stamps are above.
+/// Minimum number of different byte values in distinctive contents, which two objects are unlikely to have independently. Small numbers, flags and
+/// filled buffers have fewer; GUIDs, texts, hashes and time stamps have more.
 const DISTINCTIVE: u32 = 8;
-/// Like [`DISTINCTIVE`], for strings, half of whose bytes are zero. Few programs create the same text twice at one place.
+/// Like [`DISTINCTIVE`], for strings. The number is lower, because half of the bytes of most texts are zero, and programs seldom create the same text
+/// twice at one place.
 const DISTINCTIVE_TEXT: u32 = 6;
-/// Number of different byte values from which on contents distinguish an object from its neighbors.
+/// Minimum number of different byte values in contents that distinguish an object from its neighbors.
 const DISTINCTIVE_NEARBY: u32 = 4;
 
-/// Contents of an object, and their value as evidence.
+/// Summary of the contents of an object, and their strength as evidence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Contents {
     /// Hash of the type, the size and all bytes.
     pub(super) key: u64,
-    /// Whether equal contents elsewhere must be a copy.
+    /// Whether another object with equal contents must be the same object or a copy.
     pub(super) distinctive: bool,
-    /// Whether equal contents in the neighborhood would be a coincidence.
+    /// Whether it would be a coincidence if an object near this one had equal contents.
     pub(super) distinctive_nearby: bool,
 }
 
@@ -39,7 +40,7 @@ fn mix(hash: u64, word: u64) -> u64 {
 impl Reader {
     fn word(&mut self, word: u64) {
         self.hash = mix(self.hash, word).rotate_left(5);
-        // Filled buffers consist of equal words.
+        // Repeated words add no byte values; filled buffers consist of them.
         if word == self.last {
             return;
         }
@@ -68,7 +69,7 @@ impl Reader {
     }
 }
 
-/// Returns the reference series of a type in the order of their offsets: the runtime's order is not fixed.
+/// Returns the GCDesc of a type with its series in the order of offsets, because the order in the runtime is not fixed.
 pub(super) fn in_order(ty: &ObjectType) -> GcDesc {
     match &ty.gc_desc {
         GcDesc::Series(list) => {
@@ -80,7 +81,7 @@ pub(super) fn in_order(ty: &ObjectType) -> GcDesc {
     }
 }
 
-/// Reads the contents of an object; `desc` is from [`in_order`]. `None` if a part of them is not in the dump.
+/// Reads the contents of an object; `None` if a part of them is not in the dump. `desc` is from [`in_order`].
 pub(super) fn contents(object: &Object<'_>, desc: &GcDesc, word: u64) -> Option<Contents> {
     let end = object.size.saturating_sub(word).max(word);
     let data = object.part(0, end)?;
@@ -99,7 +100,7 @@ pub(super) fn contents(object: &Object<'_>, desc: &GcDesc, word: u64) -> Option<
     })
 }
 
-/// Calls `visit` for each run of bytes without a reference in an object of `size` bytes, in order.
+/// Calls `visit` for the start and end of each range without references in an object of `size` bytes, in order.
 fn plain(desc: &GcDesc, size: u64, word: u64, end: u64, mut visit: impl FnMut(u64, u64)) {
     let mut at = word;
     let mut run = |from: u64, to: u64| {
@@ -109,7 +110,7 @@ fn plain(desc: &GcDesc, size: u64, word: u64, end: u64, mut visit: impl FnMut(u6
     };
     match desc {
         GcDesc::None => run(at, end),
-        // It is unknown which words are references.
+        // Any word may be a reference, so no word is content.
         GcDesc::Unknown => {}
         GcDesc::Series(list) => {
             for series in list {
@@ -151,12 +152,12 @@ mod tests {
     #[test]
     fn references_are_excluded() {
         assert_eq!(runs(&GcDesc::None, 40), [(8, 32)]);
-        // One reference at 16, two at 32: `start`, and the size in bytes minus the size of the object.
+        // One reference at offset 16, two at 32. A series has the size of its references in bytes minus the size of the object.
         let two = GcDesc::Series(vec![Series { start: 16, size: 8 - 64 }, Series { start: 32, size: 16 - 64 }]);
         assert_eq!(runs(&two, 64), [(8, 16), (24, 32), (48, 56)]);
         // An array of references: only its length remains.
         assert_eq!(runs(&GcDesc::Series(vec![Series { start: 16, size: -24 }]), 80), [(8, 16)]);
-        // Elements of a reference and eight other bytes.
+        // Each element has a reference and eight other bytes.
         let pairs = GcDesc::ValueSeries { start: 16, tail: 8, items: vec![ValueSeries { pointers: 1, skip: 8 }] };
         assert_eq!(runs(&pairs, 16 + 8 + 32), [(8, 16), (24, 32), (40, 48)]);
         assert_eq!(runs(&GcDesc::Unknown, 40), []);

@@ -1,14 +1,14 @@
-//! Determines which objects between two neighbors survived, if everything that is there afterwards was there before.
+//! Determines which objects between two neighbors survived. Assumes that no object came from elsewhere.
 
-/// The possible positions of the survivors as a subsequence of the earlier objects.
+/// The possible ways in which the survivors are a subsequence of the earlier objects.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// For each survivor the first and the last object that it can have been.
+    /// For each survivor, the first and the last earlier object that it may be.
     pub(super) bounds: Vec<(usize, usize)>,
 }
 
-/// Fits `news` objects into `olds` in order: from the left, each as early as possible, and from the right, each as late as possible. `None` if they
-/// do not fit, because some of them came from elsewhere.
+/// Fits `news` later objects into `olds` earlier ones in order: once as early as possible, and once as late as possible. `None` if they do not fit,
+/// because some of them came from elsewhere.
 pub(super) fn fit(olds: usize, news: usize, can_be: impl Fn(usize, usize) -> bool) -> Option<Fit> {
     if news > olds {
         return None;
@@ -25,7 +25,7 @@ pub(super) fn fit(olds: usize, news: usize, can_be: impl Fn(usize, usize) -> boo
         first.push(old);
         old = old.saturating_add(1);
     }
-    // If it fits from the left, it fits from the right.
+    // A sequence that fits from the left also fits from the right.
     let mut last = Vec::with_capacity(news);
     let mut end = olds;
     for new in (0..news).rev() {
@@ -42,12 +42,12 @@ pub(super) fn fit(olds: usize, news: usize, can_be: impl Fn(usize, usize) -> boo
 }
 
 impl Fit {
-    /// Returns the survivors with only one possible earlier object: *(old, new)*.
+    /// Returns *(old, new)* for each survivor with only one possible earlier object.
     pub(super) fn forced(&self) -> impl Iterator<Item = (usize, usize)> {
         self.bounds.iter().enumerate().filter(|(_, (first, last))| first == last).map(|(new, (old, _))| (*old, new))
     }
 
-    /// Returns the objects that cannot be any of the survivors.
+    /// Returns the earlier objects that cannot be any of the survivors.
     pub(super) fn dead(&self, olds: usize) -> Vec<usize> {
         let mut out = Vec::new();
         let mut free = 0;

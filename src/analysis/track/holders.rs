@@ -1,13 +1,12 @@
-//! Rule 7: an object that is held by the same holder is the same object.
+//! Rule 7: the same slot of the same holder refers to the same object.
 //!
 //! A field, element or dependent handle of a matched holder refers to the same object before and after, unless the program changed it. This is
-//! *calibrated*: for each array, and for each field of a type, the rule counts how often both ends that are known from other rules agree. A shuffled
-//! array, a list whose elements were shifted, or exchanged fields contradict themselves and are ignored; so are slots with too little evidence. If an
-//! object is known to have died, its slot refers to another object, which is a contradiction as well. Strong and weak handles are not used, because
-//! their slots are reused.
+//! *calibrated*: for each array, and for each field of a type, the rule counts how often the slot agrees with matches from other rules. Slots that
+//! contradict these matches are ignored, for example in a shuffled array, and so are slots with too little evidence. A slot whose earlier object is
+//! known to have died is also a contradiction. Strong and weak handles are not used, because their slots are reused.
 //!
-//! A good holder makes a match likely; a match that its position made likely becomes certain. Static fields are used only for objects that are the
-//! only one of their type and size, because the object that they refer to is replaced as a whole.
+//! A good slot makes a new match likely, and a likely match certain. Programs replace the object in a static field as a whole, so static fields match
+//! only objects that are unique by type and size.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -22,23 +21,23 @@ use crate::heapgraph::Roots;
 use crate::model::{Generation, RootKind};
 use crate::session::roots::RootOptions;
 
-/// Number of known matches that a holder must agree with.
+/// Minimum number of known matches that a slot must agree with.
 const AGREE: u32 = 3;
-/// One contradiction is allowed in this number.
+/// Number of agreements required per contradiction.
 const TRUST: u32 = 20;
-/// Number of rounds in which matches lead to others, which limits the depth in linked structures.
+/// Maximum number of rounds in which new matches lead to further ones. It limits the depth in linked structures.
 const ROUNDS: usize = 64;
 /// Number of objects that one thread processes at a time.
 const CHUNK: usize = 1 << 14;
 /// Represents the offset of a dependent handle, which is not a field.
 const DEPENDENT: u64 = u64::MAX;
 
-/// References that are calibrated together.
+/// A group of references that are calibrated together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Slot {
-    /// Elements of an array, by the array.
+    /// The elements of this array.
     Elements(Old),
-    /// A field, by type and offset.
+    /// A field: number of the type, and offset.
     Field(u32, u64),
 }
 
@@ -54,7 +53,7 @@ impl Score {
     }
 }
 
-/// Dependent handles of a dump: the only value of each key.
+/// Dependent handles of a dump. Keys with several values are omitted.
 type Dependents<I> = FxHashMap<I, I>;
 
 struct Holders<'b> {
@@ -78,8 +77,7 @@ pub(super) fn hold(both: &Both<'_>, pairs: &mut Pairs) {
             let before = pairs.fate(old);
             let raised = match before {
                 Fate::Likely => Fate::Certain,
-                // A pinned object that is still in its place and has the same holder: no other object can have taken
-                // its place.
+                // The pinned object is at the same address and has the same holder, so no other object can have taken its place.
                 Fate::Doubtful if both.old.traits(old).has(Traits::PINNED) && both.old.at(old) == both.new.at(new) => Fate::Certain,
                 _ => Fate::Likely,
             };
@@ -111,7 +109,7 @@ fn dependents<I: Index + Send + Sync + std::hash::Hash>(side: &Side<I>, roots: &
     out
 }
 
-/// Matches the objects in static fields that are the only ones of their type and size in both dumps.
+/// Matches objects in static fields that are unique by type and size in both dumps.
 fn statics(both: &Both<'_>, (old, new): &(Roots, Roots), pairs: &mut Pairs) {
     let slots = |roots: &Roots| -> FxHashMap<Addr, Addr> {
         let statics = roots.roots.iter().filter(|r| r.kind == RootKind::Static);
@@ -171,7 +169,7 @@ struct Buffers {
 }
 
 impl Holders<'_> {
-    /// Calls `visit` for each slot of a matched holder that refers to an object before and after.
+    /// Calls `visit` for each slot of a matched holder that refers to an object in both dumps.
     fn slots(&self, holder: (Old, New), buffers: &mut Buffers, mut visit: impl FnMut(Slot, Old, New)) {
         let Some(is_array) = references(self.both.old, holder.0, &self.values.0, &mut buffers.old) else { return };
         if buffers.old.is_empty() || references(self.both.new, holder.1, &self.values.1, &mut buffers.new).is_none() {
@@ -188,13 +186,13 @@ impl Holders<'_> {
         }
     }
 
-    /// Releases the pages of these holders, which are not read again soon.
+    /// Releases the pages of these holders, because they are not read again soon.
     fn release(&self, pairs: &Pairs, holders: impl Iterator<Item = Old> + Clone) {
         self.both.old.release(holders.clone());
         self.both.new.release(holders.filter_map(|old| pairs.standing_to(old)));
     }
 
-    /// Counts how often the slots agree with known matches.
+    /// Counts for each slot how often it agrees with known matches and contradicts them.
     fn calibrate(&self, pairs: &Pairs) -> FxHashMap<Slot, Score> {
         let starts: Vec<u32> = (0..self.both.old.len()).step_by(CHUNK).collect();
         let parts: Vec<FxHashMap<Slot, Score>> = starts

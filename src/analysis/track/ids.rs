@@ -1,5 +1,5 @@
-//! Objects of the two dumps. Their ids are those of [`ObjectId`](crate::gc::ObjectId), in separate types so that an object of one dump is never
-//! looked up in the other.
+//! Ids of the objects of the two dumps. They have the values of [`ObjectId`](crate::gc::ObjectId), but separate types, so that an object of one dump
+//! is never looked up in the other.
 
 use crate::base::index_type;
 

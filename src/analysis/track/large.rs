@@ -1,9 +1,9 @@
 //! Rules 8 and 9: large and pinned objects, and objects at an unchanged address.
 //!
-//! 8. Free space in the large and the pinned heap is reused for the next object that fits. The same place is evidence only with
-//!    the same distinctive contents, or, for a buffer that was partly overwritten, if at least 16 of 64 sampled blocks are equal.
-//!    Otherwise a reused buffer cannot be distinguished from another one, and the match is doubtful until a good holder confirms it.
-//! 9. A similar object at the same address without other evidence is doubtful, because whole regions are reused.
+//! 8. Free space of large and pinned objects is reused for the next object that fits. An unchanged address is evidence only with equal distinctive
+//!    contents. For a buffer that was partly overwritten, 16 equal blocks out of 64 samples suffice. Otherwise the address may have been reused, and
+//!    the match is doubtful until a good holder confirms it.
+//! 9. If the only evidence is a similar object at the same address, the match is doubtful, because whole regions are reused.
 
 use rayon::prelude::*;
 
@@ -14,14 +14,15 @@ use crate::base::missed::Carried;
 use crate::base::{Addr, Count};
 use crate::gc::GcDesc;
 
-/// Blocks that are compared.
+/// Number of blocks that are compared.
 const BLOCKS: u64 = 64;
-/// Blocks that must be the same, and not empty.
+/// Minimum number of equal blocks.
 const SAME: u32 = 16;
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: u64 = 64;
 
-/// Rule 8, for what place and rule 3 found: raises it, or leaves it doubtful.
+/// Applies rule 8 to large and pinned objects that do not have a likely match. Grades their doubtful match, or else the match with the object at the
+/// same address.
 pub(super) fn large(both: &Both<'_>, pairs: &mut Pairs) {
     let parts = both.old.parts.iter().filter(|p| matches!(Space::of(p.generation), Space::Large | Space::Pinned));
     let open = parts.flat_map(|p| p.ids()).filter(|old| !pairs.stands(*old));
@@ -43,10 +44,10 @@ pub(super) fn large(both: &Both<'_>, pairs: &mut Pairs) {
     graded.into_iter().for_each(|(old, new, fate)| pairs.join(old, new, fate));
 }
 
-/// Sampled blocks of both objects that are the same and hold more than one byte value.
+/// Returns the number of sampled blocks that are equal in both objects and have more than one byte value.
 fn blocks(both: &Both<'_>, old: Old, new: New) -> u32 {
     let size = both.old.bytes_of(old);
-    // References change when what they lead to moves.
+    // References change when their targets move, so blocks with references cannot be compared.
     if both.old.type_of(old).is_none_or(|ty| !matches!(ty.gc_desc, GcDesc::None)) || size < BLOCKS.saturating_mul(BLOCK) {
         return 0;
     }
@@ -70,7 +71,7 @@ fn blocks(both: &Both<'_>, old: Old, new: New) -> u32 {
     same
 }
 
-/// Rule 9.
+/// Applies rule 9.
 pub(super) fn stayed(both: &Both<'_>, pairs: &mut Pairs) {
     let found: Vec<(Old, New)> = both
         .old

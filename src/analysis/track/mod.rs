@@ -1,9 +1,9 @@
 //! Determines which objects of a process survived, moved, died and were allocated between two dumps.
 //!
-//! Dumps do not record object identity: whether two objects are the same is inferred by rules that were measured against programs with known results
-//! (`docs/internals/track.md`). Evidence against a pair ([`vetoes`]) drops it, whatever the evidence for it. Evidence is used in this order: objects
-//! that cannot move, hash codes, contents ([`witnesses`]), agreement of neighbors ([`vote`]), objects between two known ones ([`place`]), large
-//! objects ([`large`]), holders ([`holders`]). Each match has a certainty.
+//! Dumps do not record object identity. Rules infer whether two objects are the same; they were tested with programs whose results are known
+//! (`docs/internals/track.md`). A pair with evidence against it ([`vetoes`]) is dropped, however strong the evidence for it is. Evidence is used in
+//! this order: objects that cannot move, hash codes, contents ([`witnesses`]), agreement of neighbors ([`vote`]), objects between two known ones
+//! ([`place`]), large objects ([`large`]), holders ([`holders`]). Each match has a certainty.
 //!
 //! All rules work on dense arrays by object id, process parts of the heap in parallel, and record their findings in the order of ids. The answer does
 //! not depend on the number of threads.
@@ -59,7 +59,7 @@ pub struct TrackQuery {
     pub top: usize,
 }
 
-/// Tracks the objects of `before` to `after`, two dumps of one process.
+/// Tracks the objects from `before` to `after`, two dumps of one process.
 ///
 /// # Errors
 /// [`Error::Unrelated`] if the dumps are not of one process, or not in this order; [`Error::Contract`] if the descriptor does not describe objects;
@@ -94,8 +94,7 @@ pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<T
     Ok(finish(report, notes, &namers))
 }
 
-/// Returns, for each object of `after`, the same object in `before`; `None` for new objects and if there are several
-/// candidates.
+/// Returns, for each object of `after`, the same object in `before`; `None` without a match that is at least likely.
 ///
 /// # Errors
 /// The errors of [`track`].
@@ -112,7 +111,7 @@ struct Matched {
     kinds: Vec<(Addr, Name)>,
     pairs: Pairs,
     nothing_moved: bool,
-    /// Notes of the dump before, of the dump after, and of later failed reads, which may concern either.
+    /// Notes on the first dump, on the last dump, and on later failed reads of either dump.
     notes: (Collector, Collector, Collector),
     namers: (Namer, Namer),
 }
@@ -163,8 +162,7 @@ fn conclude((old, new): (&mut Side<Old>, &Side<New>), nothing_moved: bool, notes
     large::stayed(&both, pairs);
 }
 
-/// Numbers the types of both dumps and returns them by number. A method table with the same name in both is the same
-/// type.
+/// Numbers the types of both dumps and returns them by number. Equal method tables with equal names are the same type.
 fn number(old: &mut Side<Old>, new: &mut Side<New>, namers: &(Namer, Namer)) -> Result<Vec<(Addr, Name)>, Error> {
     let tables = |types: &mut dyn Iterator<Item = Addr>, namer: &Namer| -> Vec<(Addr, Name)> {
         let mut list: Vec<(Addr, Name)> = types.map(|mt| (mt, namer.name_or_address(mt))).collect();

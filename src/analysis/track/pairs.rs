@@ -4,7 +4,7 @@ use super::ids::{New, Old};
 use crate::base::{Index, IndexVec};
 use crate::model::Certainty;
 
-/// Knowledge about an object of the first dump.
+/// State of the knowledge about an object of the first dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fate {
     /// Nothing is known.
@@ -66,7 +66,7 @@ impl Pairs {
         self.from.get(new).filter(|n| **n != NONE).map(|n| Old::from_u32(*n))
     }
 
-    /// Returns the knowledge about an object.
+    /// Returns the state of the knowledge about an object.
     #[inline]
     pub(super) fn fate(&self, old: Old) -> Fate {
         self.fate.get(old).copied().unwrap_or_default()

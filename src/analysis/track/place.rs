@@ -1,17 +1,17 @@
 //! Rules 5 and 6: objects between two known neighbors.
 //!
-//! A collection keeps the order of the objects that it moves, so all objects between two anchors afterwards were between them before, and all that
+//! A collection keeps the order of the objects that it moves. So all objects between two anchors afterwards were between them before. Objects that
 //! are missing afterwards are dead.
 //!
-//! 5. If both anchors moved by the *same distance*, so did everything between them: each object is at that distance, or dead. If
-//!    they did not, contents that occur once divide the window. In the rest, the survivors are a subsequence of the earlier
-//!    objects, and a match is made only if there is one way to fit them. A pinned object between the anchors ends the rule,
-//!    unless nothing moved, because other objects may have passed it.
-//! 6. If objects that were not there before are in more than 1 of 50 windows of a part, survivors of younger generations filled
-//!    its free space. Then the order excludes no candidate: the rule yields only "likely", and only if the contents are the same
-//!    and distinctive. Objects that were merely fitted are doubtful, and none is recorded as dead.
+//! 5. If both anchors moved by the *same distance*, each object between them moved by that distance or is dead. Otherwise, objects whose contents
+//!    occur once divide the window. Between these, the survivors are a subsequence of the earlier objects, and a survivor is matched only if it fits
+//!    one earlier object. The rule is not applied to anchors with a pinned object between them, because other objects may have passed it, unless
+//!    nothing moved.
+//! 6. If more than 1 of 50 windows of a part have objects that were not there before, survivors of younger generations filled its free space. Then
+//!    the order excludes no candidate: a match is at most "likely", and only if the contents are equal and distinctive. Objects that were merely
+//!    fitted are doubtful, and none is recorded as dead.
 //!
-//! Free space among large objects is reused for any object that fits, so there the rule never yields more than "doubtful".
+//! Free space among large objects is reused for any object that fits, so matches of large objects by these rules are only "doubtful".
 
 use rayon::prelude::*;
 
@@ -31,13 +31,13 @@ use crate::gc::SegmentIndex;
 enum Reason {
     /// The object moved by the same distance as its neighbors.
     Distance,
-    /// Nothing else in the window has its contents.
+    /// No other object in the window has the same contents.
     Contents,
-    /// Like `Contents`, but with small contents, which another object may have acquired.
+    /// Like `Contents`, but with so few different bytes that another object may have got the same contents.
     SmallContents,
-    /// The survivors fit in one way only.
+    /// The survivor fits only one earlier object.
     Fit,
-    /// The object follows the last anchor of its part, at an unchanged distance.
+    /// The object is next to an anchor with no other anchor on that side, and moved by the same distance as the anchor.
     Edge,
 }
 
@@ -46,11 +46,11 @@ struct Finding {
     old: Old,
     new: New,
     reason: Reason,
-    /// Whether an object came from elsewhere in this window.
+    /// Whether an object came into this window from elsewhere.
     foreign: bool,
 }
 
-/// The windows of a part whose objects went to one segment.
+/// The windows of a part whose objects moved to the same segment.
 #[derive(Default)]
 struct Windows {
     to: SegmentIndex,
@@ -61,7 +61,7 @@ struct Windows {
     dead: Vec<Old>,
 }
 
-/// A part is mixed if objects came from elsewhere into more than one in this number of its windows.
+/// A part is mixed if objects came from elsewhere into more than 1 of this number of windows.
 const MIXED: u64 = 50;
 
 /// Number of parts that are processed before their findings are recorded.
@@ -92,13 +92,13 @@ pub(super) fn place(both: &Both<'_>, pairs: &mut Pairs) {
 }
 
 fn grade(both: &Both<'_>, f: &Finding, mixed: bool) -> Fate {
-    // Contents that many objects share are not evidence by themselves.
+    // Contents that many objects have in common are not evidence.
     let same = both.same_contents(f.old, f.new) && both.old.traits(f.old).has(Traits::DISTINCTIVE_NEARBY);
     match (f.reason, mixed) {
         (Reason::Distance | Reason::Contents | Reason::Fit, false) => Fate::Certain,
         (Reason::SmallContents, false) => Fate::Likely,
         (Reason::Distance | Reason::Contents, true) if same => Fate::Likely,
-        // After the last anchor, a row of equal objects may have been shifted.
+        // Without an anchor at the other end, a row of equal objects may have been shifted.
         (Reason::Edge, false) if same => Fate::Likely,
         _ => Fate::Doubtful,
     }
@@ -149,7 +149,7 @@ struct Looking<'b> {
     pairs: &'b Pairs,
 }
 
-/// Returns the objects between two others.
+/// Returns the objects between `from` and `to`.
 fn between<I: Index>(from: I, to: I) -> Indices<I> {
     let first = from.as_u32().saturating_add(1);
     Indices::new(I::from_u32(first), to.as_u32().saturating_sub(first))
@@ -181,8 +181,7 @@ impl Looking<'_> {
         }
     }
 
-    /// Handles anchors that moved by the same distance, like everything between them. Returns whether no object came
-    /// from elsewhere.
+    /// Matches the objects between two anchors that moved by the same distance. Returns whether no object came from elsewhere.
     fn same_distance(&self, from: (Old, New), to: (Old, New), out: &mut Windows) -> bool {
         let both = self.both;
         let distance = both.distance(from.0, from.1);
@@ -216,7 +215,7 @@ impl Looking<'_> {
         once.sort_unstable();
         let places: Vec<u32> = once.iter().map(|(_, new)| new.as_u32()).collect();
         let rising = longest_rising(&places);
-        // If they are out of order, they were not together before.
+        // If the pairs are out of order, some of the objects came from elsewhere.
         let mut sound = rising.len() == once.len();
         let mut last = from;
         for (old, new) in rising.into_iter().filter_map(|at| once.get(at).copied()).chain([to]) {
@@ -246,7 +245,7 @@ impl Looking<'_> {
         true
     }
 
-    /// Examines the objects beside an anchor that has no other anchor on that side, as long as each is at an unchanged distance.
+    /// Matches the objects next to an anchor, on the side without another anchor, as long as each moved by the same distance as the anchor.
     fn edge(&self, from: (Old, New), out: &mut Windows, step: impl Fn(u32) -> Option<u32>) {
         let both = self.both;
         let distance = both.distance(from.0, from.1);
@@ -264,7 +263,7 @@ impl Looking<'_> {
     }
 }
 
-/// Returns the object that is `at` positions past the one after `from`.
+/// Returns object number `at`, from 0, of the objects after `from`.
 fn nth<I: Index>(from: I, at: usize) -> I {
     I::from_u32(from.as_u32().saturating_add(1).saturating_add(u32::try_from(at).unwrap_or(u32::MAX)))
 }

@@ -1,17 +1,17 @@
 //! Checks that two dumps are of one process, the earlier one first.
 //!
-//! The process id is not sufficient: in containers all processes have the same. Facts that distinguish processes are the addresses of the runtime, a
-//! thread and the heap, the kernel's random bytes, and the start time. The dumps are refused if one of these facts is in both and differs, however
-//! similar they are otherwise, or if no such fact is in both.
+//! The process id is not sufficient: in containers, all processes may have the same. Dumps are refused if any fact in `marks` is in both and differs.
+//! They are also refused if no fact that distinguishes processes is in both. Such facts are the start time, the kernel's random bytes, the finalizer
+//! thread, and the address range of regions.
 
 use rustc_hash::FxHashMap;
 
-use crate::base::{Addr, Collector, total};
+use crate::base::{Addr, Collector, thousands, total};
 use crate::memory::hex;
 use crate::model::NamedCount;
 use crate::session::{Error, Heap, Runtime};
 
-/// Type of the auxiliary vector's entry with the address of 16 random bytes (`AT_RANDOM`, elf.h).
+/// Type of the auxiliary vector entry that has the address of 16 random bytes (`AT_RANDOM`, elf.h).
 const AT_RANDOM: u64 = 25;
 /// Number of random bytes.
 const RANDOM_BYTES: u64 = 16;
@@ -27,8 +27,7 @@ struct Mark {
 
 /// Checks that both dumps are of one process.
 ///
-/// # Errors
-/// [`Error::Unrelated`] if they are not, if nothing shows that they are, or if they are in the wrong order.
+/// # Errors [`Error::Unrelated`] if they are of two processes, if nothing shows that they are of one, or if they are in the wrong order.
 pub(super) fn check(before: &Heap, after: &Heap) -> Result<(), Error> {
     let refuse = |why: String| Err(Error::Unrelated(why));
     let marks = marks(before, after);
@@ -45,13 +44,13 @@ pub(super) fn check(before: &Heap, after: &Heap) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the evidence that the first dump was taken last.
+/// Returns a description of the evidence that the first dump was taken after the other.
 fn backwards(before: &Heap, after: &Heap) -> Option<String> {
     let (old, new) = (before.runtime(), after.runtime());
     went_down(before, after).or_else(|| dated(old, new)).or_else(|| allocated_less(old, new))
 }
 
-/// Returns the evidence that two dumps are of one process and that the first was taken last.
+/// Returns a description of the evidence that the first dump was taken after the other; `None` if the dumps may be of two processes.
 pub(in crate::analysis) fn in_wrong_order(before: &Heap, after: &Heap) -> Option<String> {
     let marks = marks(before, after);
     let known = || marks.iter().filter(|m| m.before.is_some() && m.after.is_some());
@@ -77,14 +76,14 @@ fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {
         of("the process's random number", true, &|h| random(h.runtime())),
         of("the finalizer thread", true, &|h| finalizer(h.runtime())),
     ];
-    // Segments are reserved one by one. All regions are in one range, which is reserved at startup.
+    // With regions, the range of the heap is reserved at startup and never changes. Segments are reserved one by one, so the range grows.
     if regions {
         out.push(of("the address range of the heap", true, &|h| {
             Some(format!("{} to {}", h.gc().facts().lowest?, h.gc().facts().highest?))
         }));
     }
-    // The main thread's stack has a different address in each process. Entries that one of the dumps does not have are
-    // not evidence.
+    // The auxiliary vector has addresses in the main thread's stack, which differ between processes. An entry that only one of the dumps has is not
+    // evidence.
     let auxv = |r: &Runtime| -> FxHashMap<u64, u64> { r.file().auxv.iter().copied().collect() };
     let (a, b) = (auxv(old), auxv(new));
     if a.iter().any(|(key, value)| b.get(key).is_some_and(|other| other != value)) {
@@ -93,7 +92,7 @@ fn marks(before: &Heap, after: &Heap) -> Vec<Mark> {
     out
 }
 
-/// Returns the random bytes that the kernel gives to each program it starts.
+/// Returns the random bytes that the kernel gives to each new process.
 fn random(runtime: &Runtime) -> Option<String> {
     let at = runtime.file().auxv.iter().find(|(key, _)| *key == AT_RANDOM).map(|(_, at)| Addr(*at))?;
     let bytes = runtime.memory().bytes(at, RANDOM_BYTES).ok()?;
@@ -103,7 +102,7 @@ fn random(runtime: &Runtime) -> Option<String> {
 /// Returns the structure and the id of the finalizer thread, which lives as long as the runtime.
 fn finalizer(runtime: &Runtime) -> Option<String> {
     let threads = runtime.thread_list().ok()?;
-    // Damage to this evidence is not reported here; other answers report it.
+    // Notes are dropped here, because other answers report damaged threads.
     let at = runtime.thread_reader().ok()?.finalizer(threads, &Collector::new())?;
     let thread = threads.iter().find(|t| t.address == at)?;
     Some(format!("{at} (os {})", thread.os_id?))
@@ -142,7 +141,7 @@ fn dated(old: &Runtime, new: &Runtime) -> Option<String> {
     (is < was).then(|| format!("the time of the dump goes back from {was} to {is}"))
 }
 
-/// Returns a description of a thread that had allocated more before.
+/// Returns a description of a thread that has allocated fewer bytes in the second dump than in the first.
 fn allocated_less(old: &Runtime, new: &Runtime) -> Option<String> {
     let allocated = |r: &Runtime| -> FxHashMap<(Addr, Option<u32>, Option<u64>), u64> {
         let rows =
@@ -156,5 +155,7 @@ fn allocated_less(old: &Runtime, new: &Runtime) -> Option<String> {
         .filter(|(_, was, is)| is < was)
         .collect();
     less.sort_unstable();
-    less.first().map(|(thread, was, is)| format!("what the thread at {thread} allocated falls from {was} to {is} bytes"))
+    less.first().map(|(thread, was, is)| {
+        format!("what the thread at {thread} allocated falls from {} to {} bytes", thousands(*was), thousands(*is))
+    })
 }

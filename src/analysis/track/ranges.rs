@@ -1,4 +1,4 @@
-//! Survivors as ranges, like in the profiling API: adjacent objects that moved by the same distance.
+//! Survivors as ranges, as in the profiling API: a range has adjacent objects that moved by the same distance.
 
 use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
@@ -31,7 +31,7 @@ pub(super) fn ranges(both: &Both<'_>, pairs: &Pairs) -> (Vec<MovedRange>, Vec<Su
     for (old, new) in pairs.olds().filter_map(|old| Some((old, pairs.standing_to(old)?))) {
         let next = run_of(both, pairs, old, new);
         match &mut open {
-            // Adjacent in both dumps: nothing is between them, and the distance is the same.
+            // The object is adjacent to the run in both dumps, so it moved by the same distance.
             Some(run) if run.from.checked_add(run.length) == Some(next.from) && run.to.checked_add(run.length) == Some(next.to) => {
                 run.length.grow(next.length);
                 run.objects.bump();

@@ -12,10 +12,10 @@ use super::vetoes::{Both, Space};
 use crate::base::{Addr, Count, Index, Name};
 use crate::model::{Certainty, CertaintySum, Generation, GenerationFlow, Sum, TrackMatch, TrackSums, TrackType};
 
-/// Objects that look alike: type, size, and kind of heap; small objects of all generations are one class.
+/// Class of similar objects: type number, size, and kind of heap. Small objects of all generations are in the same kind of heap.
 type Class = (u32, u32, u8);
 
-/// Unmatched objects by class: generation of the youngest one of the first dump and of the oldest one of the last dump.
+/// Unmatched objects, by class.
 pub(super) struct Unclaimed {
     youngest: FxHashMap<Class, u8>,
     oldest: FxHashMap<Class, u8>,
@@ -58,7 +58,7 @@ impl Unclaimed {
         Unclaimed { youngest, oldest }
     }
 
-    /// Whether an object of the first dump certainly died: no unmatched object can be it.
+    /// Whether an object of the first dump certainly died, because no unmatched object of the last dump can be the same object.
     fn died(&self, both: &Both<'_>, pairs: &Pairs, old: Old) -> bool {
         match pairs.fate(old) {
             Fate::Dead => true,
@@ -67,7 +67,7 @@ impl Unclaimed {
         }
     }
 
-    /// Whether an object of the last dump is certainly new: no unmatched object can have been it.
+    /// Whether an object of the last dump is certainly new, because no unmatched object of the first dump can be the same object.
     fn born(&self, both: &Both<'_>, pairs: &Pairs, new: New) -> bool {
         let open = pairs.from(new).is_none();
         open && class(both.new, new).is_some_and(|(class, age)| self.youngest.get(&class).is_none_or(|youngest| *youngest > age))
@@ -140,7 +140,7 @@ impl Sums {
         all
     }
 
-    /// Returns the rows by type, most bytes before or after first.
+    /// Returns the rows by type. Types with the most bytes in either dump come first.
     pub(super) fn types(&self, kinds: &[(Addr, Name)]) -> Vec<TrackType> {
         let rows = self.by_kind.iter().zip(kinds).filter(|(sums, _)| sums.before.count > 0 || sums.after.count > 0);
         let mut rows: Vec<TrackType> =

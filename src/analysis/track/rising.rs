@@ -1,9 +1,9 @@
 //! The longest increasing subsequence.
 
-/// Returns the positions of a longest strictly increasing subsequence, ascending. If there are several, the one with
-/// the smallest last value.
+/// Returns the positions of a longest strictly increasing subsequence, in ascending order. If there are several, the last value is the smallest
+/// possible.
 pub(super) fn longest_rising(values: &[u32]) -> Vec<usize> {
-    // For each length, the position with the smallest last value of a run of that length.
+    // For each length, the smallest last value of an increasing subsequence of that length, and its position.
     let mut ends: Vec<(u32, usize)> = Vec::new();
     let mut before: Vec<Option<usize>> = Vec::with_capacity(values.len());
     for (at, value) in values.iter().enumerate() {

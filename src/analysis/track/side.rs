@@ -1,5 +1,5 @@
-//! One of the two dumps: the facts that the rules need about each object, in dense arrays. A hundred million objects are that many rows, but not that
-//! many allocations.
+//! One of the two dumps: the facts that the rules need about each object, in dense arrays by object id. A heap may have a hundred million objects, so
+//! no object has its own allocation.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Traits {
     pub(super) const HASHED: Traits = Traits(8);
     /// The object is a string, whose contents never change.
     pub(super) const STRING: Traits = Traits(16);
-    /// The object is matched, and the objects around it moved in the same way: windows end here.
+    /// The object is matched, and its neighbors moved in the same way. Anchors are the bounds of windows.
     pub(super) const ANCHOR: Traits = Traits(32);
 
     /// Whether all bits of `other` are set.
@@ -73,7 +73,7 @@ pub(super) struct Side<I> {
     pub(super) address: IndexVec<I, u64>,
     /// Type number, shared by both dumps.
     pub(super) kind: IndexVec<I, u32>,
-    /// Size in bytes; `u32::MAX` for those that take more than 32 bits.
+    /// Size in bytes; `u32::MAX` for sizes of more than 32 bits.
     pub(super) size: IndexVec<I, u32>,
     /// Hash of type, size and contents; 0 if they are not in the dump.
     pub(super) key: IndexVec<I, u64>,
@@ -94,7 +94,7 @@ struct Rows {
     size: Vec<u32>,
     key: Vec<u64>,
     traits: Vec<Traits>,
-    /// Start of each generation.
+    /// First object of each generation, as an index in these rows.
     parts: Vec<(u32, Generation)>,
     hashes: Vec<(u32, u32)>,
 }
@@ -175,8 +175,7 @@ impl Reader<'_> {
 impl<I: Index + Send + Sync> Side<I> {
     /// Reads the objects of a heap.
     ///
-    /// # Errors
-    /// [`Error::Contract`] if headers cannot be read.
+    /// # Errors Never fails at present.
     pub(super) fn read(heap: &Heap, notes: &Collector) -> Result<Side<I>, Error> {
         let starts = Arc::clone(notes.with(heap.starts()));
         let headers = heap.runtime().headers(notes);
@@ -205,7 +204,7 @@ impl<I: Index + Send + Sync> Side<I> {
             types: Vec::new(),
             starts,
         };
-        // Each piece is freed as soon as it is taken over.
+        // Each piece is freed as soon as its rows have been copied.
         for piece in pieces {
             side.take(piece);
         }
@@ -220,7 +219,7 @@ impl<I: Index + Send + Sync> Side<I> {
         for ((at, generation), end) in piece.parts.iter().zip(ends) {
             let count = end.saturating_sub(*at);
             match self.parts.last_mut() {
-                // The segment was walked in pieces.
+                // The segment was walked in several pieces, which continue the same part.
                 Some(last) if last.segment == piece.segment && last.generation == *generation => last.count.grow(count),
                 _ => self.parts.push(Part { first: id(*at), count, segment: piece.segment, generation: *generation }),
             }
@@ -240,7 +239,7 @@ impl<I: Index + Send + Sync> Side<I> {
         ids.into_iter().for_each(|id| self.mark(id, Traits::PINNED));
     }
 
-    /// Renumbers the types with the numbers shared by both dumps.
+    /// Replaces the type indices of this dump by the numbers that both dumps use.
     pub(super) fn number(&mut self, numbers: &Map<Addr, u32>) {
         let types = self.walker().types().list();
         let of: IndexVec<TypeIndex, u32> = types.iter().map(|t| numbers.get(&t.method_table).copied().unwrap_or(u32::MAX)).collect();
@@ -322,7 +321,7 @@ impl<I: Index + Send + Sync> Side<I> {
         self.parts.get(at).filter(|part| part.has(id)).map(|part| (at, part))
     }
 
-    /// Releases the pages between the first and the last of `ids`, by part. They can be read again.
+    /// Releases the pages between the first and the last of `ids` in each part. The pages can be read again.
     pub(super) fn release(&self, ids: impl Iterator<Item = I>) {
         let mut bounds: Vec<(usize, u64, u64)> = Vec::new();
         for (part, at) in ids.filter_map(|id| Some((self.part_of(id)?.0, self.at(id)))) {

@@ -1,4 +1,4 @@
-//! Evidence against a pair, which drops it whatever the evidence for it.
+//! Evidence against a pair. A pair with such evidence is dropped, however strong the evidence for it is.
 
 use super::ids::{New, Old};
 use super::side::{Side, Traits};
@@ -15,14 +15,14 @@ pub(super) struct Both<'s> {
     pub(super) notes: &'s Collector,
 }
 
-/// Treatment of the objects of a generation by collections.
+/// How collections treat the objects of a generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Space {
-    /// Small objects: they are promoted, and move when the heap is compacted.
+    /// Small objects, with the number of the generation. They are promoted, and move when the heap is compacted.
     Small(u8),
-    /// Large objects: their free space is reused; they move only on request.
+    /// Large objects: their free space is reused, and they move only if the program requests it.
     Large,
-    /// Pinned objects: never moved, and freed like large ones.
+    /// Objects of the pinned object heap: never moved; their free space is reused.
     Pinned,
     /// Frozen objects: never moved, never freed.
     Frozen,
@@ -43,13 +43,12 @@ impl Space {
 }
 
 impl Both<'_> {
-    /// Whether `new` may be `old`.
+    /// Whether `new` may be the same object as `old`.
     pub(super) fn possible(&self, old: Old, new: New) -> bool {
         self.alike(old, new) && self.placed(old, new)
     }
 
-    /// Whether properties that never change are the same: type, size, the text of a string, the hash code once there is
-    /// one.
+    /// Whether the properties are equal that never change: type, size, text of a string, and the hash code once it exists.
     #[inline]
     pub(super) fn alike(&self, old: Old, new: New) -> bool {
         let (o, n) = (self.old, self.new);
@@ -63,8 +62,8 @@ impl Both<'_> {
         !was.has(Traits::HASHED) || is.has(Traits::HASHED) && o.hash_of(old) == n.hash_of(new)
     }
 
-    /// Whether an object may have moved from one place to the other. Objects never move to a younger generation, nor out of the heap of large, pinned
-    /// or frozen objects. Pinned objects stay.
+    /// Whether an object may have moved from one address to the other. Objects never move to a younger generation, and never leave the heap of large,
+    /// pinned or frozen objects. Pinned objects do not move.
     fn placed(&self, old: Old, new: New) -> bool {
         let (Some((_, from)), Some((_, to))) = (self.old.part_of(old), self.new.part_of(new)) else { return false };
         let stayed = self.old.at(old) == self.new.at(new);
@@ -73,8 +72,8 @@ impl Both<'_> {
         }
         let pinned = (self.old.traits(old).has(Traits::PINNED), self.new.traits(new).has(Traits::PINNED));
         match (Space::of(from.generation), Space::of(to.generation)) {
-            // A collection that pins an object may demote it, as has been observed. In this case its place was not
-            // reused.
+            // A collection may demote a pinned object (observed). The object then stays at its address; pinning or distinctive contents show that the
+            // address was not reused.
             (Space::Small(was), Space::Small(is)) if is < was => stayed && (pinned.0 || pinned.1 || self.distinctive(old, new)),
             (Space::Small(_), Space::Small(_)) => stayed || pinned != (true, true),
             (Space::Large, Space::Large) => stayed || pinned != (true, true),

@@ -1,8 +1,9 @@
-//! Rule 4: a witness is accepted if most of its neighbors moved in the same way.
+//! Rule 4: a witness is accepted if most of its neighboring witnesses moved in the same way.
 //!
-//! A collection keeps the order of the objects that it moves out of a generation of a segment. A witness whose neighboring witnesses went to another
-//! segment, or passed it, is a copy in place of the original. The vote is repeated without the losers. In the end, most neighbors must agree, or half
-//! of them if the nearest one is as close as before. The remaining witnesses must be in order: the longest increasing run is taken.
+//! A collection keeps the order of the objects that it moves out of a generation of a segment. If its neighbors moved to another segment, or are now
+//! on its other side, a witness is only a copy of the original. The vote is repeated without the losers. In the last vote, most neighbors must agree,
+//! or half of them if an agreeing neighbor is still as close as before. The accepted witnesses must be in order: the longest increasing subsequence
+//! is used.
 
 use rayon::prelude::*;
 
@@ -14,14 +15,14 @@ use crate::base::missed::Carried;
 use crate::base::{Count, Index};
 use crate::gc::SegmentIndex;
 
-/// Number of neighbors that are asked on either side.
+/// Maximum number of neighbors on each side that vote.
 const NEIGHBORS: usize = 6;
-/// Fewest neighbors that must agree: a single one could be a copy itself.
+/// Minimum number of neighbors that must agree. A single one may be a copy itself.
 const AT_LEAST: usize = 2;
 
-/// Largest distance in bytes from a witness that is out of order to the next one that is in order.
+/// Maximum distance in bytes from a witness to a neighbor for a likely match.
 const NEAR: u64 = 4096;
-/// Number of rounds in which losers are removed.
+/// Maximum number of rounds in which losers are removed.
 const ROUNDS: usize = 4;
 
 /// Result of the vote.
@@ -29,7 +30,7 @@ const ROUNDS: usize = 4;
 pub(super) struct VoteResult {
     /// Witnesses that are in order with their neighbors.
     pub(super) sound: Vec<(Old, New)>,
-    /// Witnesses close to their neighbors: not quite in order, or at the end of a row after which others moved differently.
+    /// Witnesses close to their neighbors that are out of order, or at the end of a row that moved together.
     pub(super) near: Vec<(Old, New)>,
     /// Witnesses with too few neighbors to decide.
     pub(super) alone: Vec<(Old, New)>,
@@ -51,13 +52,13 @@ pub(super) fn vote(both: &Both<'_>, mut witnesses: Vec<Witness>) -> VoteResult {
     all
 }
 
-/// A witness, and the segment that it went to.
+/// A witness, and the segment to which it moved.
 type Voter = (Witness, SegmentIndex);
 
 fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> VoteResult {
     let segment = |w: &Witness| both.new.part_of(w.new).map(|(_, part)| part.segment);
     let mut voters: Vec<Voter> = witnesses.iter().filter_map(|w| Some((*w, segment(w)?))).collect();
-    // The witness with the most votes against it does not vote against others.
+    // Witnesses with more votes against than for them are removed, so that they do not vote in the next round.
     for _ in 0..ROUNDS {
         let before = voters.len();
         let polls: Vec<(usize, usize)> = (0..voters.len()).map(|at| poll(&voters, at)).collect();
@@ -92,7 +93,7 @@ fn of_part(both: &Both<'_>, witnesses: &[Witness]) -> VoteResult {
                 out.sound.push((*old, *new));
                 behind = Some(place);
             } else if [behind, ahead.peek().copied()].into_iter().flatten().any(|sound| at(sound).abs_diff(at(place)) <= NEAR) {
-                // A free block a little further on was filled with it.
+                // The collection put the object into a free block near its neighbors.
                 out.near.push((*old, *new));
             }
         }
@@ -115,8 +116,8 @@ fn poll(voters: &[Voter], at: usize) -> (usize, usize) {
     (agree, asked)
 }
 
-/// Whether a witness is not farther from a neighbor that moved in the same way than before. The last object of a row that moved together has as many
-/// votes for it as against it; so does a copy after the row, but it is farther away.
+/// Whether a witness is still as close as before to an adjacent one that moved in the same way. This decides a tie. The last object of a row that
+/// moved together gets half of the votes. A copy after the row does too, but it is farther away.
 fn beside(both: &Both<'_>, voters: &[Voter], at: usize) -> bool {
     let Some((w, to)) = voters.get(at) else { return false };
     let near = [at.checked_sub(1), at.checked_add(1)].into_iter().flatten().filter_map(|i| voters.get(i));
@@ -129,8 +130,8 @@ fn together((a, to): &Voter, (b, there): &Voter) -> bool {
     to == there && (a.old < b.old) == (a.new < b.new)
 }
 
-/// Whether a witness is near one neighbor, and the neighbors on its two sides moved in different ways, so that a row ends here. Around a copy, the
-/// neighbors moved in the same way and the copy did not.
+/// Whether a row of objects that moved together ends at a witness. Its two neighbors must have moved in different ways, one of them together with the
+/// witness and close to it. Around a copy, both neighbors moved in the same way.
 fn last_of_row(both: &Both<'_>, voters: &[Voter], at: usize) -> bool {
     let (Some(w), Some(left), Some(right)) =
         (voters.get(at), at.checked_sub(1).and_then(|i| voters.get(i)), at.checked_add(1).and_then(|i| voters.get(i)))

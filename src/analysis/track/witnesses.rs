@@ -1,12 +1,11 @@
-//! Objects that are recognized by their own properties, wherever they went.
+//! Recognizes objects by their own properties, wherever they moved.
 //!
-//! 1. **Frozen and pinned objects** do not move. A frozen object is never freed: the object at its address is the same. The slot
-//!    of a freed pinned object may be reused, so its match is accepted only with distinctive contents. Otherwise it is doubtful until
-//!    its holder agrees.
-//! 2. **Identity hash codes** are random and kept for life. A hash code that belongs to a single object of its type and size before,
-//!    and to a single one after, identifies it, unless so many objects got theirs between the dumps that a coincidence is possible.
-//! 3. **Contents** that belong to a single object before, and to a single one after, make a *witness*, not yet a match: the original
-//!    may have died while a copy lives on. The [vote](super::vote) distinguishes the two.
+//! 1. **Frozen and pinned objects** do not move. A frozen object is never freed, so the object at its address is the same. The memory of a freed
+//!    pinned object may be reused, so a match requires distinctive contents. Without them it is doubtful until a holder confirms it.
+//! 2. **Identity hash codes** are random and never change. If exactly one object of a type and size has a given hash code in each dump, the two are
+//!    the same object. If many objects got hash codes between the dumps, this may be a coincidence, and the pair is only a witness.
+//! 3. **Contents** that exactly one object has in each dump make the pair a *witness*, not yet a match: the original may have died while a copy
+//!    survived. The [vote](super::vote) distinguishes the two cases.
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -23,11 +22,11 @@ use crate::base::{Addr, Count, Index};
 pub(super) struct Witness {
     pub(super) old: Old,
     pub(super) new: New,
-    /// Whether the match is already known from a hash code: it votes, but cannot lose.
+    /// Whether the match is already known from a hash code, so that the vote cannot reject it.
     pub(super) known: bool,
 }
 
-/// Rule 1.
+/// Applies rule 1.
 pub(super) fn unmoved(both: &Both<'_>, pairs: &mut Pairs) {
     for part in &both.old.parts {
         let frozen = Space::of(part.generation) == Space::Frozen;
@@ -48,12 +47,12 @@ pub(super) fn unmoved(both: &Both<'_>, pairs: &mut Pairs) {
 /// Number of different hash codes (`HASHCODE_BITS`, syncblk.h).
 const HASH_CODES: u64 = 1 << 26;
 
-/// Rule 2: pairs by hash code. Pairs that may be coincidences are only witnesses.
+/// Applies rule 2. Pairs that may be coincidences are only witnesses.
 pub(super) fn hashed(both: &Both<'_>, pairs: &mut Pairs) -> Vec<Witness> {
     let mut old: Vec<((u32, u32, u32), Old)> = rows(both.old);
     let mut new: Vec<((u32, u32, u32), New)> = rows(both.new);
     let found = once_each(&mut old, &mut new);
-    // By type: number of objects with hash codes that died, and of those that got theirs since.
+    // By type: number of objects with hash codes that have no pair, in the first dump (died) and in the last (got a hash code since).
     let mut strangers: FxHashMap<u32, (u64, u64)> = FxHashMap::default();
     let kind_of = |o: Old| both.old.kind.get(o).copied().unwrap_or(u32::MAX);
     old.iter().for_each(|((kind, ..), _)| strangers.entry(*kind).or_default().0.bump());
@@ -81,10 +80,10 @@ fn rows<I: Index + Send + Sync>(side: &Side<I>) -> Vec<((u32, u32, u32), I)> {
     side.hashes().iter().filter_map(row).collect()
 }
 
-/// Number of passes over the keys, so that only a sixteenth of them is sorted at a time.
+/// Number of passes over the keys. Each pass sorts only the keys of one remainder.
 const PASSES: u64 = 16;
 
-/// Rule 3: objects whose distinctive contents occur once before and once after.
+/// Applies rule 3 to objects whose distinctive contents occur once in each dump.
 pub(super) fn distinctive(both: &Both<'_>, pairs: &Pairs) -> Vec<Witness> {
     let carried = Carried::here();
     let passes: Vec<Vec<Witness>> = (0..PASSES)
@@ -104,7 +103,7 @@ fn keys<I: Index + Send + Sync>(side: &Side<I>, pass: u64) -> Vec<(u64, I)> {
     rows.filter(|(id, key)| **key != 0 && side.traits(*id).has(Traits::DISTINCTIVE)).map(|(id, key)| (*key, id)).collect()
 }
 
-/// Returns the pairs of rows whose key occurs once in each list.
+/// Returns the pairs of values whose key occurs once in each list.
 pub(super) fn once_each<K: Ord + Copy, A: Copy + Ord, B: Copy + Ord>(a: &mut [(K, A)], b: &mut [(K, B)]) -> Vec<(A, B)> {
     a.sort_unstable();
     b.sort_unstable();

@@ -1,7 +1,7 @@
 //! Smaller copies of a dump, with only the memory that gcdump reads.
 //!
-//! The memory to keep is determined by recording: every reader runs while the memory records its reads. Heap segments are kept completely, so that
-//! reads of objects are not recorded. New readers need no change here.
+//! To determine the memory to keep, every reader runs while the memory records the reads. Heap segments are kept completely, so reads of objects are
+//! not recorded. A new reader must be called in `readers`; nothing else changes.
 
 mod readers;
 mod redact;
@@ -23,32 +23,31 @@ use sink::Sink;
 pub struct Reads {
     /// Ranges read individually.
     read: Vec<AddrRange>,
-    /// Ranges scanned as a whole.
+    /// Ranges of which all words are scanned for addresses.
     scanned: Vec<AddrRange>,
     /// Ranges of string characters; may overlap.
     texts: Vec<AddrRange>,
-    /// Ranges of structures that may be on a stack; may overlap.
+    /// Ranges of structures that are copied unchanged even if they are on a stack; may overlap.
     spared: Vec<AddrRange>,
     /// Ranges with crash reports; may overlap.
     reports: Vec<AddrRange>,
-    /// Ranges that are omitted from a redacted copy; may overlap.
+    /// Ranges that a redacted copy must omit; may overlap.
     private: Vec<AddrRange>,
     /// Whether more was read than could be recorded.
     overflowed: bool,
 }
 
-/// Surveys of the heaps in a dump, so that these need not be walked again when the dump is read with other module
-/// files.
+/// Results of the heap walks of a dump, so that the heaps need not be walked again when the dump is opened with other module files.
 #[derive(Clone, Debug, Default)]
 pub struct Surveys(Vec<Option<Survey>>);
 
 impl Surveys {
-    /// Returns the surveys of a dump whose [reads](Reads::of) were recorded. They do not depend on the dump any more.
+    /// Returns the surveys of a dump whose [reads](Reads::of) were recorded. They remain valid after the dump is closed.
     pub fn of(dump: &Dump) -> Surveys {
         Surveys(dump.runtimes().into_iter().flatten().map(|runtime| runtime.heap().ok()?.surveyed()).collect())
     }
 
-    /// Passes the surveys to another opening of the dump.
+    /// Gives the surveys to `dump`, which is the same dump, opened again.
     pub fn give_to(&self, dump: &Dump) {
         for (runtime, survey) in dump.runtimes().into_iter().flatten().zip(&self.0) {
             if let (Ok(heap), Some(survey)) = (runtime.heap(), survey) {
@@ -60,7 +59,7 @@ impl Surveys {
 
 impl Reads {
     /// Runs every reader on `dump`, which must have been opened with [`Options::record`](crate::session::OpenOptions::record). `before`: surveys of
-    /// the same dump opened with other module files.
+    /// the same dump that was opened with other module files.
     pub fn of(dump: &Dump, before: &Surveys) -> Reads {
         readers::read_everything(dump, before);
         let Some(recorder) = dump.memory().recorder() else { return Reads::default() };
@@ -75,7 +74,7 @@ impl Reads {
         }
     }
 
-    /// Merges two recordings, made with and without module files.
+    /// Merges two recordings, one made with and one made without module files.
     #[must_use]
     pub fn and(self, other: Reads) -> Reads {
         let both = |a: Vec<AddrRange>, b: Vec<AddrRange>| union(a.into_iter().chain(b).collect(), 0);
@@ -141,7 +140,7 @@ impl<'d> Trim<'d> {
             gap = gap.saturating_mul(2);
             ranges = intersect(&union(wanted.clone(), gap), &captured);
         }
-        // A genuine dump has each byte once, so the copy is smaller, except for bytes supplied by files.
+        // In a genuine dump, ranges do not overlap, so the copy has no more bytes than the dump and the module files.
         let supplied = bytes(&captured).saturating_sub(bytes(&self::captured(dump.memory())));
         if reads.overflowed || bytes(&ranges).saturating_sub(supplied) > dump.memory().dump_bytes() {
             return Err(WriteError::Overlapping("its ranges of memory"));
@@ -181,7 +180,7 @@ impl<'d> Trim<'d> {
         Ok(redacted)
     }
 
-    /// Returns the bytes by kind of memory, before and after.
+    /// Returns the bytes in the dump and in the copy, by kind of memory.
     pub fn parts(&self) -> Vec<TrimPart> {
         let dump = self.dump;
         let kept: Vec<AddrRange> = self.layout.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
@@ -199,7 +198,7 @@ impl<'d> Trim<'d> {
     }
 }
 
-/// Returns the ranges by kind of memory. Overlaps belong to the first kind.
+/// Returns the ranges by kind of memory. If ranges of several kinds overlap, the first kind applies.
 fn places(dump: &Dump) -> [(TrimKind, Vec<AddrRange>); 3] {
     let mut heap = Vec::new();
     for runtime in dump.runtimes().into_iter().flatten() {
@@ -213,7 +212,7 @@ fn places(dump: &Dump) -> [(TrimKind, Vec<AddrRange>); 3] {
     [(TrimKind::Heap, union(heap, 0)), (TrimKind::Stacks, union(stacks.collect(), 0)), (TrimKind::Images, union(images.collect(), 0))]
 }
 
-/// Values that are treated as addresses: those in mapped or captured memory.
+/// Ranges of mapped or captured memory. Values in these ranges are treated as addresses.
 struct Addresses(Vec<AddrRange>);
 
 impl Addresses {

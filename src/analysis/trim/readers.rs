@@ -1,4 +1,4 @@
-//! Runs every reader the commands use, to record the memory they read.
+//! Runs every reader of the commands to record the memory that it reads.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -23,14 +23,13 @@ use crate::model::{InspectionId, ThreadStackModel};
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Runtime, SourceLines, StaticsQuery, Survey, loaded_types};
 
-/// Number of objects per type that are read field by field: the first ones already reach the type data that values
-/// need.
+/// Maximum number of objects per type that are read field by field. The first objects already read the type data that later ones need.
 const OBJECTS_OF_A_TYPE: u32 = 256;
 
-/// Number of elements read of each collection.
+/// Maximum number of elements read of each collection.
 const ELEMENTS: u64 = 100;
 
-/// Inspections that read only objects, all of which are kept, and types, which are read in any case.
+/// Inspections that need not run. They read only objects and types: objects are all kept, and other readers read the types.
 const CONTENTS: [InspectionId; 8] = [
     InspectionId::EqualStrings,
     InspectionId::EqualArrays,
@@ -42,7 +41,7 @@ const CONTENTS: [InspectionId; 8] = [
     InspectionId::OversizedCollections,
 ];
 
-/// Reads everything that any command would read from `dump`. `before`: surveys of the same dump opened with other module files.
+/// Reads everything that any command would read from `dump`. `before`: surveys of the same dump that was opened with other module files.
 pub(super) fn read_everything(dump: &Dump, before: &Surveys) {
     let runtimes = dump.runtimes().unwrap_or_default();
     for index in 0..runtimes.len().max(1) {
@@ -55,8 +54,8 @@ pub(super) fn read_everything(dump: &Dump, before: &Surveys) {
     }
 }
 
-/// Ignores the answers: what cannot be read now cannot be read from the copy either, and the commands will report it. `before`: the survey of the
-/// heap, if there is one.
+/// Runs the readers of one runtime. Errors are ignored: the same data is missing from the copy, where the commands report it. `before`: an existing
+/// survey of the heap.
 fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     if let Ok(heap) = runtime.heap() {
         match before {
@@ -69,7 +68,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     let _ = threads(runtime, &ThreadsQuery::default());
     let _ = app(runtime, &runtime.namer());
     let mut code: BTreeSet<Addr> = BTreeSet::new();
-    // Return addresses may be past the end of their method.
+    // A return address may be past the end of its method, so the byte before it is looked up too.
     let mut add = |thread: ThreadStackModel| {
         code.extend(thread.frames.iter().filter_map(|f| f.ip).flat_map(|ip| [Some(ip), ip.minus(1)]).flatten());
     };
@@ -91,7 +90,7 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     let _ = each_handle(runtime, &HandlesQuery::default(), &mut drop);
     let _ = finalizers(runtime, &FinalizersQuery { objects: true, ..FinalizersQuery::default() });
     let Ok(heap) = runtime.heap() else { return };
-    // The header of a segment's first object precedes the segment.
+    // The header of the first object is before the start of the segment.
     for segment in heap.segments() {
         headers.as_ref().and_then(|h| h.read(segment.start));
     }
@@ -109,8 +108,9 @@ fn read_runtime(runtime: &Runtime, before: Option<&Survey>) {
     verify::touch(runtime);
 }
 
-/// Keeps the whole stack of each thread that was on its signal stack because its own stack had overflowed. The bounds are the thread's own, or else
-/// those of the stack that contains its thread-local storage. Stacks of other threads are read from their stack pointer upwards.
+/// Records the whole original stack of each thread that runs on its signal stack, for example after a stack overflow. The bounds are from the
+/// runtime's `Thread`, or else from the thread-local storage at the top of the stack. Other stacks are recorded by the stack walk, from the stack
+/// pointer upward.
 fn keep_stacks(runtime: &Runtime) {
     let index = ThreadStacks::new(runtime.file());
     for thread in runtime.thread_list().map(|threads| threads.data.as_slice()).unwrap_or_default() {
@@ -126,7 +126,7 @@ fn keep_stacks(runtime: &Runtime) {
     }
 }
 
-/// Reads the data that map code at `addresses` to source lines: a PDB may be available with the copy.
+/// Reads the data that map code at `addresses` to source lines, because a PDB may be available when the copy is read.
 fn read_lines(runtime: &Runtime, addresses: impl Iterator<Item = Addr>) {
     let namer = runtime.namer();
     let lines = SourceLines::new(runtime, &namer);
@@ -140,7 +140,7 @@ fn read_objects(heap: &Heap) {
     let texts = namer.types().ok().map(|types| Arc::new(Texts::bind(heap.runtime(), types, &Collector::new())));
     let is_delegate = |mt: Addr| texts.as_ref().is_some_and(|t| t.delegates().is_delegate(mt));
     let counted = &heap.type_sums().data;
-    // Number of objects of each type that are still to be read. The method of a delegate differs from object to object.
+    // Number of objects of each type that are still to be read. Delegates are all read, because each may call a different method.
     let wanted = |ty: &ObjectType| {
         if ty.is_free {
             0
@@ -177,7 +177,7 @@ fn read_objects(heap: &Heap) {
     let values = Values::new(types, ValueLimits::default()).with_texts(texts.clone());
     let library = Library::of(heap.runtime(), types, &Collector::new());
     let collections = library.collections();
-    // A list of parts is read once, however many delegates share it.
+    // Many multicast delegates may share one list of parts, so each list is read once.
     let mut lists = Set::default();
     for address in objects {
         object::report(&values, &ObjectQuery::at(address));

@@ -1,8 +1,8 @@
-//! Redacted copies, without user data: strings, numeric arrays, free memory.
+//! Writes redacted copies, which do not have user data: strings, numeric arrays, free memory.
 //!
-//! Only memory known to be needed is copied: on the heap, the headers, method tables, lengths and fields of objects; elsewhere, ranges read
-//! individually, and the addresses in stacks and variables that were scanned. In stacks, only words are copied that are addresses or cannot be part
-//! of a text, whatever was read.
+//! Only memory that is known to be needed is copied. Of objects, this is the header, the method table, the length and the fields. Outside of the
+//! heap, ranges that were read individually are copied, and the addresses in scanned ranges. Of stacks, only addresses are copied, and words that
+//! cannot be part of a text.
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ use crate::model::{GapKind, RedactionModel, WalkModel};
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Namer, Runtime};
 
-/// Maximum number of objects searched for from roots if the heap is incomplete.
+/// Maximum number of objects found from roots if the heap is incomplete.
 const MAX_STRAY: usize = 1 << 20;
 /// Maximum nesting of structures.
 const MAX_DEPTH: u32 = 16;
@@ -71,7 +71,8 @@ impl<'d> Redaction<'d> {
         let segments = union(segments, 0);
         let left_out = union(segments.iter().chain(&reads.private).copied().collect(), 0);
         let outside = subtract(&reads.read, &left_out);
-        // A corrupt pointer may refer to something else, whose "length" could blank out runtime structures.
+        // A range is a text only if it starts in a string object. A corrupt pointer may refer to other memory, and a wrong length could overwrite
+        // structures of the runtime.
         let strings = reads.texts.iter().copied().filter(|t| heaps.is_empty() || heaps.iter().any(|h| h.is_text(*t)));
         let texts = subtract(&union(strings.collect(), 0), &left_out);
         let searched = subtract(&subtract(&reads.scanned, &left_out), &outside);
@@ -118,7 +119,7 @@ impl<'d> Redaction<'d> {
     }
 }
 
-/// Returns the stacks of managed threads, which readers walk.
+/// Returns the stacks of managed threads.
 fn stacks(dump: &Dump) -> Vec<AddrRange> {
     let index = ThreadStacks::new(dump.file());
     let mut out = Vec::new();
@@ -127,16 +128,16 @@ fn stacks(dump: &Dump) -> Vec<AddrRange> {
             let native = thread.os_id.and_then(|id| index.thread(id));
             out.extend(native.and_then(|native| index.whole(native, thread.stack_base)));
             out.extend(native.and_then(|native| index.left(dump.file(), native)));
-            // A thread may be on its signal stack.
+            // If a thread runs on its signal stack, the bounds of its original stack are in the `Thread`.
             out.extend(thread.stack_limit.zip(thread.stack_base).map(|(limit, base)| AddrRange::new(limit, base.max(limit))));
         }
     }
     union(out, 0)
 }
 
-/// Returns the crash reports of NativeAOT programs, without messages.
+/// Returns the crash reports of NativeAOT programs, with their messages removed.
 fn crash_reports(dump: &Dump, reads: &Reads) -> Vec<(AddrRange, Vec<u8>)> {
-    // A report that begins within another is part of its text.
+    // A report that begins inside another one is only text of that one.
     let reports = union(reads.reports.clone(), 0).into_iter();
     reports
         .filter_map(|range| Some((range, redacted_crash_report(dump.memory().bytes(range.start, range.len()).ok()?.into_owned()))))
@@ -151,9 +152,9 @@ fn letter(memory: &Memory) -> [u8; 2] {
     }
 }
 
-/// Parts of a type's objects that are copied.
+/// The parts of a type's objects that are copied.
 enum Keep {
-    /// Everything except these parts (offset and length): inline buffers for characters or numbers.
+    /// Everything except these parts (offset and length), which are inline buffers for characters or numbers.
     AllBut(Vec<(u64, u64)>),
     /// Method table and length; the characters are replaced.
     String,
@@ -172,7 +173,7 @@ struct RedactedHeap {
     header: u64,
     /// Byte arrays with stack traces of exceptions, which contain addresses and no text.
     traces: Set<Addr>,
-    /// Objects not reached by walks because parts of the heap are not in the dump. Sorted.
+    /// Sorted objects that heap walks do not find, because parts of the heap are not in the dump.
     strays: Vec<Addr>,
     walks: FxHashMap<SegmentIndex, WalkModel>,
 }
@@ -208,7 +209,7 @@ impl RedactedHeap {
         range.start.minus(self.first_char).and_then(|at| self.heap.walker().object(at)).is_some_and(|(kind, _)| kind.is_string)
     }
 
-    /// Returns the objects reachable from roots but not by walks.
+    /// Returns the objects that are reachable from roots but not found by heap walks. Also adds their stack traces to `traces`.
     fn strays(&mut self) -> Vec<Addr> {
         let heap = self.heap.clone();
         let (memory, walker) = (heap.memory(), heap.walker());
@@ -255,7 +256,8 @@ impl RedactedHeap {
         let mut gaps =
             self.walks.get(&index).into_iter().flat_map(|w| &w.gaps).filter(|g| g.kind == GapKind::Corrupt).map(|g| g.range).peekable();
         let mut between = segment.allocated_bytes;
-        // Memory to be omitted may follow a segment. The size includes the header word before the object.
+        // An object must not extend past the segment, because memory that must be omitted may follow. The size includes the header word before the
+        // object.
         let within = |at: Addr, size: u64| size.min(end.0.saturating_sub(at.0).saturating_add(memory.ptr_bytes()));
         let mut result = Ok(());
         let mut before = |at: Addr, sink: &mut Sink<'_, W>, keeps: &mut FxHashMap<TypeIndex, Keep>, counts: &mut RedactionModel| {
@@ -299,7 +301,7 @@ impl RedactedHeap {
         if word != 0 && !addresses.contains(word) {
             return sink.fill(AddrRange::new(at, at.plus(memory.ptr_bytes())), [0xff; 2]);
         }
-        // Possibly a method table with an impossible length.
+        // The word may be a method table, and the length after it impossible.
         sink.copy(memory, AddrRange::new(at, at.plus(memory.ptr_bytes()).plus(4)))
     }
 
@@ -358,8 +360,8 @@ impl RedactedHeap {
         }
     }
 
-    /// Writes the stack trace of an exception: its number of frames, which comes first, and words that could be an address or cannot be text. Code
-    /// and stacks of the trace may have been unmapped since.
+    /// Writes the stack trace of an exception: first the number of frames, then words that may be addresses or cannot be text. An address need not be
+    /// mapped, because code may have been unloaded and threads may have ended since.
     fn trace<W: Write>(&self, head: AddrRange, frames: AddrRange, addresses: &Addresses, sink: &mut Sink<'_, W>) -> io::Result<()> {
         /// Number of bits of a 64-bit address.
         const ADDRESS: u32 = 48;
@@ -381,7 +383,7 @@ impl RedactedHeap {
         Ok(())
     }
 
-    /// Copies the bytes `from` to `to` of the object at `at`, without `holes`, whose offsets are relative to `from`.
+    /// Copies the bytes `from` to `to` of the object at `at`, except `holes`. Offsets of holes are relative to `from`.
     fn without<W: Write>(&self, at: Addr, from: u64, to: u64, holes: &[(u64, u64)], sink: &mut Sink<'_, W>) -> io::Result<()> {
         let mut next = from;
         for (offset, len) in holes {
@@ -407,7 +409,7 @@ impl RedactedHeap {
         if kind.is_array {
             let element = self.heap.walker().tables().element_type(kind.method_table).ok();
             if let (Some(types), Some(element)) = (types, element.filter(|_| kind.component_size > word)) {
-                // Field offsets of a structure are relative to its box.
+                // Field offsets of a structure count from its box, which starts one word before the fields.
                 add_holes(types, element, 0, word, 0, &mut holes);
             }
         } else if let Some(types) = types {
@@ -421,8 +423,8 @@ impl RedactedHeap {
     }
 }
 
-/// Finds inline arrays and fixed buffers in the fields of the type at `mt`: structures larger than their only field, which is primitive. The fields
-/// begin at `before` minus `shift`.
+/// Finds inline arrays and fixed buffers in the fields of the type at `mt`. They are structures of more than one word with a single, primitive field.
+/// The offset of a field in the object is its offset plus `before` minus `shift`.
 fn add_holes(types: &Types, mt: Addr, before: u64, shift: u64, depth: u32, out: &mut Vec<(u64, u64)>) {
     let Some(list) = types.instance_fields(mt).filter(|_| depth <= MAX_DEPTH) else { return };
     for field in list.iter().filter(|f| f.storage == Storage::Instance && f.is_structure()) {

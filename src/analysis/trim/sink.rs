@@ -1,4 +1,4 @@
-//! Writes the bytes of ranges in sequence.
+//! Writes the ranges of a new dump in sequence.
 
 use std::io::{self, Write};
 
@@ -9,8 +9,8 @@ use crate::memory::Memory;
 /// Number of bytes written at a time.
 const STEP: usize = 64 << 10;
 
-/// Accepts bytes by ascending address and writes those within the ranges of the new dump. Everything else in the ranges is written as zeros: the file
-/// contains only bytes that were explicitly written.
+/// Accepts bytes in ascending order of addresses and writes the bytes inside the ranges of the new dump. All other bytes of the ranges are written as
+/// zeros, so the file contains only data that was explicitly passed.
 pub(super) struct Sink<'r, W> {
     out: W,
     ranges: std::slice::Iter<'r, CapturedRange>,
@@ -80,8 +80,8 @@ impl<'r, W: Write> Sink<'r, W> {
         Ok(())
     }
 
-    /// Writes the captured part of `range`, in steps that a buffered writer copies. A system call that writes directly from file pages that are not
-    /// mapped yet costs twice as much.
+    /// Writes the captured part of `range`. The steps are small enough to be copied to the buffer of the writer. Writing directly from unmapped file
+    /// pages takes twice as long.
     pub(super) fn copy(&mut self, memory: &Memory, range: AddrRange) -> io::Result<()> {
         memory.stretches(range).try_for_each(|(mut at, bytes)| {
             bytes.chunks(STEP).try_for_each(|step| {
@@ -94,7 +94,7 @@ impl<'r, W: Write> Sink<'r, W> {
 
     /// Fills `range` with repetitions of `unit`.
     pub(super) fn fill(&mut self, range: AddrRange, unit: [u8; 2]) -> io::Result<()> {
-        // There are millions of strings, most of them short.
+        // The block is no longer than needed: there are millions of strings, most of them short.
         let longest = usize::try_from(range.len()).unwrap_or(STEP).min(STEP);
         let block = unit.repeat(longest.div_ceil(2));
         let mut at = range.start;

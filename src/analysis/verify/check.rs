@@ -11,13 +11,13 @@ use crate::gc::{Cards, GcDesc, Object, Piece, SegmentIndex, Sweep, Visitor};
 use crate::memory::Window;
 use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
 
-/// Maximum number of references of an object before a gap that are held back until the gap is classified.
+/// Maximum number of bad references of the object before a gap that are kept until the gap is classified. Further ones are reported at once.
 const MAX_DOUBTFUL: usize = 64;
-/// Number of words before a bad reference at which a swallowed object may start, since non-null header words may
-/// precede it.
+/// Number of words, starting at a bad reference, that are tried as the start of a swallowed object. The bad reference may be a non-null header word
+/// before that object.
 const LOOK_AHEAD: u64 = 32;
 
-/// Shared input of the checks.
+/// The input that all checks share.
 pub(super) struct Tools<'h> {
     pub(super) map: HeapMap<'h>,
     pub(super) headers: Option<Headers>,
@@ -33,7 +33,7 @@ pub(super) struct Tools<'h> {
 /// Age of a segment's objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Age {
-    /// 0, 1 or 2; LOH and POH are collected with generation 2.
+    /// All objects have this age: 0, 1 or 2. LOH and POH have age 2, because they are collected with generation 2.
     All(u8),
     /// Several generations in one segment.
     Mixed,
@@ -60,7 +60,7 @@ impl Age {
     }
 }
 
-/// The object before a gap, with its claimed size.
+/// The object before a gap, with the size that its length and method table claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Before {
     pub(super) address: Addr,
@@ -80,7 +80,7 @@ pub(super) struct Hits {
     pub(super) exact: bool,
 }
 
-/// References into corruption, reported with the corruption.
+/// References into corrupt ranges and objects. They are counted in the finding about the corruption.
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     pub(super) gaps: Map<Addr, Hits>,
@@ -89,7 +89,8 @@ pub(super) struct Folded {
 }
 
 impl Folded {
-    /// Attributes `target` to known corruption. Otherwise returns the kind of a separate finding.
+    /// Attributes a bad reference to known corruption, or counts it as unknown. Otherwise returns the kind of a separate finding and, for a reference
+    /// into an object, that object.
     pub(super) fn fold(&mut self, map: &HeapMap<'_>, target: Addr, unknown: &mut u64) -> Option<(FindingId, Option<Addr>)> {
         Some(match map.look(target) {
             Target::Unknown => {
@@ -128,7 +129,7 @@ impl Folded {
     }
 }
 
-/// A visitor of the walk.
+/// The visitor of the second walk.
 pub(super) struct Checker<'h> {
     tools: &'h Tools<'h>,
     segment: Option<&'h SegmentModel>,
@@ -141,21 +142,21 @@ pub(super) struct Checker<'h> {
     header_window: Window<'h>,
     card_window: Window<'h>,
     mark_window: Window<'h>,
-    /// The objects before gaps, by start of the gap.
+    /// The object before each gap, by start of the gap.
     pub(super) before: Map<Addr, Before>,
-    /// Bad references of these objects, by start of the gap: not actual references if the object has the method table of another
-    /// type.
+    /// Bad references of the object before each gap, by start of the gap. They are dropped if the object turns out to have the method table of
+    /// another type.
     pub(super) doubtful: BTreeMap<Addr, Vec<Found>>,
     pub(super) folded: Folded,
     pub(super) sink: Sink,
     pub(super) totals: VerifyTotals,
-    /// Captured method tables with unknown references, each with its first object.
+    /// Captured method tables with an invalid GCDesc, each with its first object.
     pub(super) bad_types: BTreeMap<Addr, Addr>,
-    /// Number of cards and marks missing from the dump.
+    /// Numbers of checks for which data is missing.
     pub(super) absent: Absent,
 }
 
-/// Data missing from the dump.
+/// Numbers of checks that could not be made because data is missing from the dump.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Absent {
     pub(super) cards: u64,
@@ -193,7 +194,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Closes the gaps of the segment that end before `address`: the object before them is final.
+    /// Records the object before each gap that starts before `address`.
     fn pass_gaps(&mut self, address: Option<Addr>) {
         while let Some(gap) = self.gaps.get(self.next_gap).filter(|g| address.is_none_or(|a| g.start < a)) {
             if let Some(before) = self.last.filter(|b| b.end(self.tools).is_none_or(|end| end >= gap.start)) {
@@ -203,7 +204,7 @@ impl<'h> Checker<'h> {
         }
     }
 
-    /// Ends the last piece.
+    /// Handles the remaining gaps of the last piece.
     pub(super) fn close(&mut self) {
         self.pass_gaps(None);
     }
@@ -234,13 +235,13 @@ impl<'h> Checker<'h> {
     /// Whether the string is NUL-terminated.
     fn terminated(&self, object: &Object<'_>) -> bool {
         let heap = self.tools.map.heap;
-        // The size includes the header word, which precedes the object; in Mono the header is in it.
+        // The size includes the header word, which precedes the object. In Mono, the header is inside the object.
         let before = if heap.tables().mono().is_some() { 0 } else { heap.memory().ptr_bytes() };
         let last = object.size.checked_sub(before.saturating_add(2)).and_then(|at| object.part(at, 2));
         last.is_none_or(|c| c.iter().all(|b| *b == 0))
     }
 
-    /// Handles a reference that does not point to the start of an object. Returns whether the rest of the object can be trusted.
+    /// Handles a reference that does not point to the start of an object. Returns whether later references of the object can be trusted.
     #[cold]
     fn bad(&mut self, object: &Object<'_>, offset: u64, target: Addr) -> bool {
         let place = object.address.plus(offset);
@@ -249,8 +250,8 @@ impl<'h> Checker<'h> {
             self.folded.size(object.address, 0);
             return false;
         }
-        // With segments, a background collection sweeps the young generations at once; until then, dead objects in them look
-        // alive (1 of 48 dumps of a busy heap).
+        // Without regions, dead objects of the young generations look alive until a background collection has swept these generations (1 of 48 dumps
+        // of a busy heap).
         if id == FindingId::ReferenceToFree && self.unmarked(object.address) {
             one(&mut self.totals.unknown_references);
             return true;
@@ -267,13 +268,13 @@ impl<'h> Checker<'h> {
         true
     }
 
-    /// Whether a background sweep is in progress and the object was not marked.
+    /// Whether a background sweep is in progress and the object is not known to be marked.
     fn unmarked(&mut self, object: Addr) -> bool {
         let (Some(sweep), Some(segment)) = (&self.tools.sweep, self.segment) else { return false };
         sweep.is_marked(&mut self.mark_window, segment, object) != Some(true)
     }
 
-    /// Whether other objects begin inside this one, at or shortly after `offset`.
+    /// Whether other objects begin inside this one, at `offset` or up to `LOOK_AHEAD` words after it.
     fn ends_early(&self, object: &Object<'_>, offset: u64) -> bool {
         let map = &self.tools.map;
         let word = map.heap.memory().ptr_bytes();
@@ -284,7 +285,7 @@ impl<'h> Checker<'h> {
             .any(|o| map.swallowed(segment, object.address, object.address.plus(o)))
     }
 
-    /// Checks the references of an object of this `age`.
+    /// Checks the references of an object, and their cards. `age`: the age of the object, if it can be determined.
     fn references(&mut self, object: &Object<'_>, age: Option<u8>) {
         let tools = self.tools;
         let starts = tools.map.starts;
@@ -316,7 +317,7 @@ impl<'h> Checker<'h> {
         let set = match cards.is_set(&mut self.card_window, segment.heap, place) {
             None => return one(&mut self.absent.cards),
             Some(true) => true,
-            // For large objects, any card counts.
+            // For a large or pinned object, any card of the object suffices.
             Some(false) if matches!(segment.generation, Generation::Loh | Generation::Poh) => *covered.get_or_insert_with(|| {
                 let step = usize::try_from(cards.card_bytes()).unwrap_or(256).max(1);
                 let window = &mut self.card_window;
@@ -337,7 +338,7 @@ impl Before {
     }
 }
 
-/// Distance from one object to the next in bytes, possibly a few more.
+/// Returns the distance in bytes from one object to the next, or a few bytes more.
 fn rounded(size: u64, tools: &Tools<'_>) -> Option<u64> {
     // Large objects are aligned to 8 bytes even on 32-bit targets.
     size.checked_next_multiple_of(tools.map.heap.memory().ptr_bytes().max(8))
@@ -352,7 +353,7 @@ impl Visitor for Checker<'_> {
         self.segment = self.tools.map.heap.segment(index);
         let walk = self.tools.map.walk(index);
         self.certain = walk.map_or(Addr::NULL, certain);
-        // Gaps before a piece of the segment belong to other objects; a gap after it may follow its last object.
+        // A gap before the start of the piece follows an object of an earlier piece. A gap after its end may follow its last object.
         let gaps = walk.into_iter().flat_map(|w| &w.gaps).map(|g| g.range);
         self.gaps = gaps.filter(|gap| gap.start >= piece.starts.start && gap.start < self.certain).collect();
         true
@@ -381,7 +382,7 @@ impl Visitor for Checker<'_> {
             match sweep.is_live(&mut self.mark_window, segment, object.address) {
                 Some(true) => {}
                 Some(false) => return one(&mut self.totals.dead_objects),
-                // The object may be dead, and its references meaningless.
+                // The object may be dead, and its references may be invalid.
                 None => return one(&mut self.absent.marks),
             }
         }

@@ -27,7 +27,7 @@ fn what(id: FindingId) -> &'static str {
 }
 
 impl Entries<'_> {
-    /// Checks that the entry at `address` points to an object.
+    /// Checks that the entry at `address` points to the start of an object.
     fn entry(&mut self, id: FindingId, address: Addr, target: Addr) -> Option<Found> {
         let map = &self.tools.map;
         if map.starts.is_start(target, &mut self.hint) {
@@ -43,7 +43,7 @@ impl Entries<'_> {
         let walked = gc.walk_handles(&HandleFilter::default(), |h| {
             handles.bump();
             let mut found = vec![self.entry(FindingId::HandleBadObject, h.address, h.object)];
-            // Other secondary values are not objects.
+            // Only the secondary value of a dependent handle is an object.
             if let Some(secondary) = h.secondary.filter(|s| h.kind == HandleKind::Dependent && !s.is_null()) {
                 found.push(self.entry(FindingId::HandleBadSecondary, h.address, secondary));
             }
@@ -66,8 +66,8 @@ impl Entries<'_> {
         queues.map(|_| ())
     }
 
-    /// Checks that the header of each sync block's object refers to it. Headers with another index are already reported. Returns the number of
-    /// entries that are not in the dump.
+    /// Checks that the header of each sync block's object refers to a sync block. A header with the wrong index is reported by the second walk.
+    /// Returns the number of entries that are not in the dump.
     pub(super) fn sync_blocks(&mut self, notes: &Collector) -> u64 {
         let Some(headers) = self.tools.headers.as_ref().filter(|_| self.tools.sync_end.is_some()) else { return 0 };
         let (mut absent, room) = (0u64, headers.sync_room());

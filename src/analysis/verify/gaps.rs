@@ -1,7 +1,7 @@
-//! Determines the corrupt object of each gap in the heap walk.
+//! Determines which object is corrupt at each gap of the heap walk.
 //!
-//! A walk advances by object size. It fails to find an object if the object there lost its method table, or if the previous object has a wrong
-//! length. Types, references to the gap and its surroundings show which of the two happened.
+//! A walk advances by object size. It finds no object at an address if the object there has lost its method table, or if the previous object has a
+//! wrong size. Types, references into the gap and the surrounding memory show which of the two is the case.
 
 use std::collections::BTreeMap;
 
@@ -14,18 +14,18 @@ use crate::base::{Addr, AddrRange, Collector, Count, Missing};
 use crate::gc::{SegmentIndex, Walker};
 use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
 
-/// Maximum total number of words searched for objects inside others.
+/// Maximum number of words, in total, that are searched for objects inside other objects.
 const SEARCH: u64 = 1 << 23;
 
 enum Verdict {
-    /// An object that was being allocated: not corrupt.
+    /// An object was being allocated here, which is not corruption.
     Fine,
-    /// The required data is not in the dump.
+    /// The dump does not have the required data.
     Undecidable,
-    /// The object at this address has a wrong size: a wrong length, or the method table of another type.
+    /// The object at this address has a wrong size, because its length is wrong or its method table belongs to another type.
     Size(Addr),
-    /// The object at this address has no valid method table. Without references to it, it may also be the tail of the previous
-    /// object, whose length is then wrong.
+    /// The object at the start of the gap has no valid method table. If no reference points there, the previous object, whose address is given, may
+    /// have a wrong length instead.
     Table(Option<Addr>),
 }
 
@@ -71,7 +71,7 @@ pub(super) fn judge(
     doubtful.into_values().flatten().for_each(|f| sink.add(f));
     for (object, also) in &folded.sizes {
         let (id, related, detail) = match heap.object(*object) {
-            // Its size depends only on the type.
+            // The size of the object depends only on its type, so the method table is wrong.
             Some((kind, size)) if kind.component_size == 0 => {
                 (FindingId::ObjectBadMethodTable, Some(kind.method_table), Detail::Ends(object.plus(size)))
             }
@@ -114,8 +114,8 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
         return Verdict::Size(at);
     }
     if gap.kind == GapKind::InAllocation && !hits.exact {
-        // The memory of LOH and POH objects is cleared before the method table is written. In the youngest generation, objects that are being
-        // allocated precede a thread's allocation context, or the gap is an unknown context.
+        // For LOH and POH objects, the memory is cleared before the method table is written. In the youngest generation, an object that is being
+        // allocated precedes a thread's allocation context. If not all contexts are known, the gap may be a context.
         let generation = heap.generation_of(at).unwrap_or(segment.generation);
         let large = matches!(generation, Generation::Loh | Generation::Poh);
         if large || generation == Generation::Gen0 && (!tools.map.all_contexts || heap.in_context(gap.range.end)) {
@@ -126,9 +126,10 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     if folded.sizes.contains_key(&before.address) {
         return Verdict::Size(before.address);
     }
-    // A referenced address is the start of an object, and no object is smaller than three words.
+    // If a reference points to the start of the gap, an object was there, and the object before it ends correctly. A gap that is smaller than any
+    // object cannot be one.
     let smallest = heap.smallest();
-    // A zeroed gap is more likely the tail of an empty array than an object overwritten with zeros.
+    // A zeroed gap after an array is more likely the rest of the array than an object overwritten with zeros.
     let cleared = gap.kind == GapKind::InAllocation;
     let mut ends_wrongly = || {
         gap.bytes < smallest
@@ -150,7 +151,7 @@ fn class_is_absent(heap: &Walker, at: Addr) -> bool {
     plausible && heap.tables().is_valid(mt).is_err()
 }
 
-/// Whether the object continues past its end, so that its length is too small.
+/// Whether the length of the object `before` is too small: the object continues past its claimed end.
 fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
     let memory = tools.map.heap.memory();
     let word = memory.ptr_bytes();
@@ -165,12 +166,12 @@ fn holds_more(tools: &Tools<'_>, before: &Before, end: Addr) -> bool {
     tools.map.heap.padded(end) == Some(false)
 }
 
-/// Whether objects begin inside the object and continue past its end, so that its length is too large.
+/// Whether the length of the object `before` is too large: other objects begin inside it and continue past its claimed end.
 fn holds_objects(tools: &Tools<'_>, segment: &SegmentModel, before: &Before, gap: AddrRange, left: &mut u64) -> bool {
     let heap = tools.map.heap;
     let word = heap.memory().ptr_bytes();
     let mut at = before.address.plus(heap.smallest());
-    // The last object inside crosses the end, so none begins there.
+    // The walk found no object at the start of the gap, so the last object must extend past it.
     let beyond = gap.start.plus(1);
     while at < gap.start && *left > 0 {
         *left = left.saturating_sub(1);

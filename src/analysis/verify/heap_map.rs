@@ -4,7 +4,7 @@ use crate::base::{Addr, Index};
 use crate::gc::{MAX_GAPS, ObjectStarts, SegmentIndex, Walker};
 use crate::model::{SegmentModel, WalkModel};
 
-/// Number of consecutive objects that proves a range to contain objects.
+/// Number of consecutive valid objects that proves that a range contains objects.
 pub(super) const PROOF: u32 = 16;
 
 /// Target of a reference, handle or entry.
@@ -12,9 +12,9 @@ pub(super) const PROOF: u32 = 16;
 pub(super) enum Target {
     /// Not in the dump, or in a part of the heap that could not be read.
     Unknown,
-    /// A corrupt range without objects, by its start.
+    /// In the corrupt range without objects that starts at this address.
     Gap(Addr),
-    /// An object inside another one, whose size is wrong.
+    /// The start of an object inside the object at this address, which has a wrong size.
     Swallowed(Addr),
     Unaligned,
     Outside,
@@ -28,7 +28,7 @@ pub(super) enum Target {
 pub(super) struct HeapMap<'h> {
     pub(super) heap: &'h Walker,
     pub(super) starts: &'h ObjectStarts,
-    /// Results by segment; all segments were walked.
+    /// The results for all segments, in the order of their indices.
     pub(super) walks: &'h [(SegmentIndex, WalkModel)],
     /// Whether all segments of the process are known.
     pub(super) all_segments: bool,
@@ -36,8 +36,8 @@ pub(super) struct HeapMap<'h> {
     pub(super) all_contexts: bool,
 }
 
-/// Returns the end of the part of a segment in which object starts are certain. After memory that is not in the dump, a walk resumes at the first
-/// plausible object, so apparent corruption beyond may be spurious.
+/// Returns the end of the part of a segment in which object starts are certain. After memory that is not in the dump, the walk resumes at the first
+/// plausible object, so corruption found there may be spurious.
 pub(super) fn certain(walk: &WalkModel) -> Addr {
     walk.stopped_at.unwrap_or(Addr(u64::MAX))
 }
@@ -52,7 +52,7 @@ impl HeapMap<'_> {
     pub(super) fn look(&self, target: Addr) -> Target {
         let memory = self.heap.memory();
         if !target.is_aligned(memory.ptr_bytes()) {
-            // Checked before the alignment: even an unaligned address may be in unknown memory.
+            // If segments are unknown, even an unaligned address may be in one of them.
             return if self.heap.segment_of(target).is_none() && !self.all_segments { Target::Unknown } else { Target::Unaligned };
         }
         let Some((index, segment)) = self.heap.segment_of(target) else {
@@ -65,7 +65,7 @@ impl HeapMap<'_> {
         if let Some(gap) = walk.gaps.iter().find(|g| g.range.contains(target)) {
             return Target::Gap(gap.range.start);
         }
-        // Gaps that are not listed are unknown.
+        // If the list of gaps is full, the address may be in a gap that is not listed.
         if walk.gaps.len() >= MAX_GAPS {
             return Target::Unknown;
         }
@@ -80,8 +80,8 @@ impl HeapMap<'_> {
         self.heap.object(object).is_some_and(|(_, size)| self.holds_objects(segment, at, object.plus(size)))
     }
 
-    /// Whether consecutive objects begin at `at`, extend to `to` or beyond, and end at an object known from the walk. A single method table pointer
-    /// proves nothing.
+    /// Whether consecutive valid objects begin at `at`. `PROOF` objects before `to` suffice. Fewer objects must extend to `to` or beyond, and end at
+    /// a known object, free space, or unused memory.
     pub(super) fn holds_objects(&self, segment: &SegmentModel, at: Addr, to: Addr) -> bool {
         if self.heap.padded(at) != Some(true) {
             return false;

@@ -1,12 +1,12 @@
 //! Messages of findings.
 
 use super::sink::{Detail, Found};
-use crate::base::{Addr, Name};
+use crate::base::{Addr, Name, plural};
 use crate::gc::Walker;
 use crate::model::{FindingId, FindingModel};
 use crate::session::Namer;
 
-/// Returns the finding for the report.
+/// Converts a finding for the report.
 pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel {
     let name = |object: Addr| heap.object(object).map(|(kind, _)| namer.name_or_address(kind.method_table));
     let type_name = found.object.and_then(name);
@@ -42,8 +42,10 @@ fn message(f: &Found, type_name: Option<&Name>) -> String {
         FindingId::ObjectBadMethodTable => {
             let why = match f.detail {
                 Detail::Ends(end) => format!("an object of that type would end at {end}, which does not match what follows"),
-                Detail::Gap(_, Some(before)) => format!("{number} bytes hold no object, or the length of the one at {before} is wrong"),
-                _ => format!("{number} bytes hold no object"),
+                Detail::Gap(_, Some(before)) => {
+                    format!("{} without an object follow, or the length of the object at {before} is wrong", plural(number, "byte"))
+                }
+                _ => format!("{} without an object follow", plural(number, "byte")),
             };
             format!("{object} has {related} where its method table should be; {why}")
         }

@@ -1,5 +1,5 @@
-//! Heap corruption. Each corruption is reported once, with a count of its consequences. Missing memory is not corruption; it
-//! is reported as coverage.
+//! Finds heap corruption. Each corruption is reported once, with the number of its consequences. Missing memory is not corruption; it is reported as
+//! coverage.
 
 mod check;
 mod entries;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Missing, NoteKind, top_or_all, total};
+use crate::base::{Addr, AddrRange, Answer, Collector, Count, Missing, NoteKind, be, plural, thousands, top_or_all, total};
 use crate::clr::header::Headers;
 use crate::gc::{Gc, MAX_GAPS, ObjectStarts, SegmentIndex, Walker, coverage, note_walks};
 use crate::model::{
@@ -77,7 +77,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         only = Some(found.ok_or_else(|| Error::NoObject(address).given(&notes.notes()))?);
     }
     let mut sink = Sink::new(query.top, only.map(|(_, range)| range));
-    // Mono has no objects for free space.
+    // In Mono, free space is not filled with objects.
     let blind = heap.tables().free.is_none() && heap.tables().mono().is_none();
     if moving || blind {
         let why = if moving { "a garbage collection was rearranging the heap" } else { "the method table of free space is unknown" };
@@ -104,7 +104,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let lacking = sum(|s| s.allocated_bytes).saturating_sub(sum(|s| s.captured_bytes));
         let inside = lacking.saturating_sub(coverage.absent_bytes);
         if inside > 0 {
-            let what = format!("{inside} bytes inside of objects are not in the dump");
+            let what = format!("{} inside of objects {} not in the dump", plural(inside, "byte"), be(inside));
             notes.add(Missing::Objects, None, what.clone());
             unavailable.add(VerifyCheck::References, what);
         }
@@ -113,7 +113,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
         let map = HeapMap { heap: &heap, starts: &starts, walks: &walks, all_segments: structure.all, all_contexts };
         let tools = tools(runtime, map, all_threads, &mut unavailable, &notes)?;
         let mut found = Findings { sink: &mut sink, totals: &mut totals, unavailable: &mut unavailable, notes: &notes };
-        // This examines words that may be anything. Data that cannot be checked is reported for each check.
+        // Failed reads are not noted here, because the checks also follow words that are not addresses. Each check reports the data that it misses.
         tried(|| objects(runtime, &tools, &mut found))?;
     }
     if query.object.is_none() {
@@ -132,7 +132,7 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     Ok(notes.finish(VerifyReport { object, findings, summary, totals, unavailable: unavailable.0, coverage }))
 }
 
-/// Notes words of threads and segments that contradict other words. They are outside the heap, so no finding has an object for them.
+/// Adds notes about values in threads and segments that contradict each other. They are not findings, because findings are about the heap.
 fn note_words(runtime: &Runtime, gc: &Gc, notes: &Collector) {
     runtime.note_thread_ids(notes);
     runtime.note_thread_objects(notes);
@@ -144,8 +144,7 @@ fn note_words(runtime: &Runtime, gc: &Gc, notes: &Collector) {
     gc.note_figures(&tried(|| gc.segments()).data, notes);
 }
 
-/// Reads everything that the checks read besides objects and the input of other answers, without checking it: for
-/// recording.
+/// Reads the cards and marks that the checks use, so that `trim` records them. Other readers record the rest.
 pub(crate) fn touch(runtime: &Runtime) {
     let Ok(gc) = runtime.gc() else { return };
     let (cards, sweep) = (gc.cards().ok(), gc.sweep().and_then(Result::ok));
@@ -155,7 +154,7 @@ pub(crate) fn touch(runtime: &Runtime) {
     }
 }
 
-/// Notes memory that was not walked. Corruption is a finding instead.
+/// Adds notes about memory that was not walked. Corrupt gaps are findings instead.
 fn note_not_walked(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], notes: &Collector) {
     let sound: Vec<(SegmentIndex, WalkModel)> = walks
         .iter()
@@ -176,7 +175,7 @@ struct Findings<'v> {
     notes: &'v Collector,
 }
 
-/// Creates the input of the object checks; missing parts are added to `unavailable`.
+/// Creates the input of the object checks. Adds each check whose input is missing to `unavailable`.
 fn tools<'h>(
     runtime: &'h Runtime,
     map: HeapMap<'h>,
@@ -196,7 +195,7 @@ fn tools<'h>(
         };
         unavailable.add(VerifyCheck::SyncBlocks, why);
     }
-    // Reports contradictory entries of the sync table.
+    // This call only adds notes about contradictory entries of the sync table.
     let _ = headers.as_ref().and_then(|h| h.sync_blocks(notes));
     let ids: Set<u32> = threads.iter().filter_map(|t| t.id).collect();
     let known = (all_threads && headers.is_some() && ids.len() == threads.len() && !ids.is_empty()).then_some(ids);
@@ -217,7 +216,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     let empty = sink.clone();
     let walked = tools.map.heap.walk_once(runtime.progress(), || Checker::new(tools, empty.clone()));
     let mut folded = Folded::default();
-    // An object is visited once, and a gap has one object before it, so duplicates cannot occur.
+    // Visitors do not have equal keys: only one object is before a gap, and only one visitor visits it.
     let (mut before, mut doubtful) = (Map::default(), BTreeMap::new());
     let mut absent = Absent::default();
     let mut types = BTreeMap::new();
@@ -242,18 +241,18 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     notes.take(entries.finalizers(gc));
     let sync_entries = entries.sync_blocks(notes);
     if sync_entries > 0 {
-        notes.add(Missing::Locks, None, format!("{sync_entries} entries of the sync table are not in the dump"));
+        notes.add(Missing::Locks, None, format!("entries of the sync table that are not in the dump: {}", thousands(sync_entries)));
     }
     gaps::judge(tools, &before, doubtful, &mut folded, sink, notes);
     let left_out = [
-        (VerifyCheck::Objects, absent.uncertain, "objects follow memory that is not in the dump, so that their starts are uncertain"),
-        (VerifyCheck::SyncBlocks, sync_entries, "entries of the sync table are not in the dump"),
-        (VerifyCheck::Cards, absent.cards, "cards are not in the dump"),
-        (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump were not checked"),
-        (VerifyCheck::References, absent.layouts, "objects have a type whose references are unknown"),
+        (VerifyCheck::Objects, absent.uncertain, "objects whose starts are uncertain, after memory that is not in the dump"),
+        (VerifyCheck::SyncBlocks, sync_entries, "entries of the sync table that are not in the dump"),
+        (VerifyCheck::Cards, absent.cards, "cards that are not in the dump"),
+        (VerifyCheck::Sweep, absent.marks, "objects whose marks are not in the dump"),
+        (VerifyCheck::References, absent.layouts, "objects of types whose references are unknown"),
     ];
     for (check, n, why) in left_out.into_iter().filter(|(_, n, _)| *n > 0) {
-        unavailable.add(check, format!("{n} {why}"));
+        unavailable.add(check, format!("{why}: {}", thousands(n)));
     }
     for (index, walk) in &tools.map.walks.iter().filter(|(_, w)| w.gaps.len() >= MAX_GAPS).collect::<Vec<_>>() {
         let segment = tools.map.heap.segment(*index).map_or(walk.segment, |s| s.address);
@@ -262,7 +261,7 @@ fn objects(runtime: &Runtime, tools: &Tools<'_>, found: &mut Findings<'_>) -> Re
     Ok(())
 }
 
-/// Returns the range of the object that contains `address`, including its header, and its start.
+/// Returns the start of the object or gap that contains `address`, and its range including the header.
 fn extent(
     runtime: &Runtime,
     heap: &Walker,

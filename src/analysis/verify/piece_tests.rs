@@ -1,4 +1,4 @@
-//! Findings in pieces of segments are the same as in whole segments.
+//! Segments that are checked in pieces have the same findings as segments that are checked as a whole.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn pool(threads: usize) -> rayon::ThreadPool {
     rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap()
 }
 
-/// Returns the dump with `words` at the given addresses.
+/// Returns a copy of the dump in which `words` replace the memory at their addresses.
 fn altered(file: &DumpFile, words: &[(Addr, u64)]) -> DumpFile {
     let mut bytes = file.bytes.to_vec();
     for (address, word) in words {
@@ -40,7 +40,7 @@ fn pieces_have_the_same_findings_as_segments() {
         let heap = dump.runtime().unwrap().heap().unwrap();
         let objects = |segment| heap.objects_in(segment).map(|o| o.address()).collect::<Vec<Addr>>();
         let (objects, segment) = heap.segments().iter().map(|s| (objects(s), s)).max_by_key(|(objects, _)| objects.len()).unwrap();
-        // One of these is near every border of two pieces: pieces have at least 16 KB.
+        // Pieces have at least 16 KB, so an altered object is near each border between pieces.
         for every in [40, 300, 2000] {
             for first in 0..4 {
                 let words: Vec<(Addr, u64)> = objects

@@ -1,11 +1,11 @@
-//! Collects findings: counts all, and keeps the requested number at the lowest addresses.
+//! Collects findings: counts all of them, and keeps the requested number of each kind, lowest addresses first.
 
 use std::collections::{BTreeMap, BinaryHeap};
 
 use crate::base::{Addr, AddrRange, Count};
 use crate::model::FindingId;
 
-/// Maximum number of findings kept per kind if all are requested: some MB.
+/// Maximum number of findings kept per kind if all are requested. They take some MB.
 const MAX_KEPT: usize = 1 << 16;
 
 /// A finding without its message, ordered by address.
@@ -18,11 +18,11 @@ pub(super) struct Found {
     pub(super) related: Option<Addr>,
     /// Number of other references into the same corruption.
     pub(super) also: u64,
-    /// Additional data of some kinds: a number, a name.
+    /// Additional data of some kinds of findings.
     pub(super) detail: Detail,
 }
 
-/// Details of a message in addition to the addresses.
+/// Data for the message in addition to the addresses.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Detail {
     None,
@@ -30,7 +30,7 @@ pub(super) enum Detail {
     Name(&'static str),
     /// Size of a gap in bytes, and the object before it whose length may be wrong instead.
     Gap(u64, Option<Addr>),
-    /// End of an object of that type.
+    /// Address at which an object of the type in the method table would end.
     Ends(Addr),
 }
 
@@ -60,14 +60,14 @@ impl Found {
 #[derive(Clone, Debug)]
 pub(super) struct Sink {
     most: usize,
-    /// Only findings in this range: an object with its header.
+    /// Only findings about this range, which is an object with its header.
     only: Option<AddrRange>,
     counts: BTreeMap<FindingId, u64>,
     kept: BTreeMap<FindingId, BinaryHeap<Found>>,
 }
 
 impl Sink {
-    /// Creates a sink that keeps `top` findings of each kind, 0 for (nearly) all.
+    /// Creates a sink that keeps `top` findings of each kind; 0 keeps up to `MAX_KEPT`.
     pub(super) fn new(top: usize, only: Option<AddrRange>) -> Sink {
         let most = if top == 0 { MAX_KEPT } else { top };
         Sink { most, only, counts: BTreeMap::new(), kept: BTreeMap::new() }

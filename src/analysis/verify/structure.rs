@@ -11,9 +11,9 @@ use crate::model::{ContextOwner, FindingId, Generation, SegmentModel, VerifyTota
 
 /// The known segments.
 pub(super) struct Structure {
-    /// Segments that can be walked.
+    /// Addresses of the segments that can be walked.
     pub(super) usable: HashSet<Addr>,
-    /// Whether these are all segments of the process.
+    /// Whether all segments of the process are known and can be walked.
     pub(super) all: bool,
 }
 
@@ -57,7 +57,7 @@ fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
     let mut out = Structure { usable: HashSet::new(), all: true };
     let lists = gc.segment_lists();
     out.usable.extend(lists.iter().flat_map(|l| l.segments.iter().copied()));
-    // A dump with every object also contains the structures: an absent one never existed.
+    // A dump with all objects also has the structures of all segments. If one is absent, the link to it is bad.
     let known = || segments.iter().filter(|s| out.usable.contains(&s.address));
     let whole = known().count() > 0 && known().all(|s| s.captured_bytes == s.allocated_bytes);
     for list in lists {
@@ -80,7 +80,7 @@ fn lists(gc: &Gc, segments: &[SegmentModel], sink: &mut Sink) -> Structure {
     out
 }
 
-/// Checks the segments that the heaps refer to.
+/// Checks the ephemeral segment and the generation starts of each heap.
 fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
     for claim in gc.heap_claims() {
         let Some(ephemeral) = claim.ephemeral else { continue };
@@ -102,7 +102,7 @@ fn claims(gc: &Gc, sound: &[&SegmentModel], all: bool, sink: &mut Sink) {
     }
 }
 
-/// Checks the allocation contexts of the threads and the global one. Contexts of generations are valid only during a
+/// Checks the allocation contexts of the threads and the global context. Contexts of generations are skipped, because they are valid only during a
 /// collection.
 pub(super) fn contexts(gc: &Gc, threads: &[Thread], segments: &[SegmentModel], all: bool, sink: &mut Sink, totals: &mut VerifyTotals) {
     let mut contexts = gc.contexts(threads).data;

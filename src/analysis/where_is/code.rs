@@ -16,7 +16,7 @@ impl Finder<'_> {
     pub(super) fn code(&self, blank: &WhereReport) -> Option<WhereReport> {
         let runtime = self.heap.runtime();
         let address = blank.address;
-        // Most addresses are not code, so failed reads are not a loss.
+        // Most addresses are not code, so failed reads are not noted.
         let look_up = || runtime.stack_walker().ok()?.code().find(address).ok().flatten();
         let code = tried(|| reads::bounded(READS, look_up))?;
         let methods = runtime.scoped(self.notes, |d| Methods::bind(runtime.memory(), d, runtime.limits()).ok());

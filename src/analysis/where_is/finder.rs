@@ -10,7 +10,7 @@ pub(super) struct Finder<'h> {
     pub(super) notes: &'h Collector,
 }
 
-/// Describes an object: ` → Lab.Dog at 0x7f31535a25f8`.
+/// Formats the target of a reference: ` → Lab.Dog at 0x7f31535a25f8`.
 pub(super) fn arrow(target: Option<Addr>, type_name: Option<&Name>) -> String {
     target.map_or_else(String::new, |object| format!(" → {} at {object}", type_name.map_or("an object not in the dump", Name::shown)))
 }

@@ -13,11 +13,10 @@ use crate::gc::note_walks;
 use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
 use crate::session::{Heap, Namer, StaticsReader};
 
-/// Size in bytes of the largest value of a static field.
+/// Maximum size in bytes of the value of a static field.
 const MAX_VALUE: u64 = 1 << 20;
 
-/// Returns the object or free space that contains `address`, in its header word, fields or elements. If neither is found, memory that could not
-/// be walked is added to `notes`.
+/// Returns the object or free space that contains `address`. If none is found, adds notes about memory that could not be walked.
 pub(in crate::analysis) fn containing(heap: &Heap, namer: &Namer, address: Addr, notes: &Collector) -> Option<ObjectBrief> {
     let (_, segment) = heap.walker().segment_of(address)?;
     let mut found = None;
@@ -104,15 +103,15 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Gap, text: format!("between the objects of {home}"), ..report })
     }
 
-    /// Whether an object may store static fields: references are in arrays of references, structures in boxes. Statics
-    /// of collectible types and thread statics of .NET 9 and later can also be in byte arrays.
+    /// Whether an object may contain values of static fields. Arrays contain static references, and boxes contain static structures. Byte arrays may
+    /// contain statics of collectible types and thread statics of .NET 9 and later.
     fn may_hold_statics(&self, object: &ObjectBrief) -> bool {
         let info = self.heap.walker().tables().read(object.method_table);
         !object.free && info.is_ok_and(|i| i.is_array || i.category == Category::ValueType)
     }
 
-    /// Returns the static field or thread static whose value is at the address. The value is in an object that stores such fields, or outside of the
-    /// heap, like primitive statics and initial values in images.
+    /// Returns the static field or thread static that has its value at the address. The value may be in an object, or outside of the heap, such as a
+    /// primitive static or an initial value (RVA static) in an image.
     pub(super) fn static_field(&self, blank: &WhereReport) -> Option<WhereReport> {
         let runtime = self.heap.runtime();
         let types = self.namer.types().ok()?;
@@ -168,11 +167,11 @@ impl Finder<'_> {
     }
 }
 
-/// Returns the field, or field of a structure, at `address`, and its name.
+/// Returns the field at `address`, which may be in a structure, and its path.
 fn at(value: &FieldValue, address: Addr) -> Option<(String, &FieldValue)> {
     let name = value.name.to_string();
     if value.address == Some(address) {
-        // The first field of a structure has the address of the structure. A reference is more informative.
+        // The first field of a structure has the same address as the structure. It is returned only if it is a reference.
         let first = value.fields.iter().find_map(|f| at(f, address)).filter(|(_, f)| f.object.is_some());
         return Some(first.map_or((name.clone(), value), |(path, f)| (format!("{name}.{path}"), f)));
     }

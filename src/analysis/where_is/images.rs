@@ -14,7 +14,7 @@ impl Finder<'_> {
         let (memory, address) = (self.heap.memory(), blank.address);
         let (module, range, image) = self.image_around(address)?;
         let offset = address.since(module.base);
-        // Missing parts of the image are noted below.
+        // Notes on missing parts of the image are added below.
         let section = image.as_ref().and_then(|i| tried(|| i.section(memory, address)));
         let nearest = image.as_ref().map(|i| tried(|| i.nearest_export(memory, address, section.as_ref().map(|s| s.range))));
         if image.is_none() || nearest.as_ref().is_some_and(|n| n.incomplete) {
@@ -39,8 +39,8 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Module, text, range, offset, name, section, symbol, symbol_offset, ..blank.clone() })
     }
 
-    /// Returns the module that contains an address, its extent, and its image if it can be read. The container's extent
-    /// of an ELF module ends before `.bss`.
+    /// Returns the module that contains an address, its extent, and its image if it can be read. The extent that the container lists for an ELF
+    /// module ends before `.bss`.
     fn image_around(&self, address: Addr) -> Option<(&Module, AddrRange, Option<Image>)> {
         let runtime = self.heap.runtime();
         let modules = Images::of(runtime.file(), self.heap.memory(), Some(runtime)).modules;
@@ -51,11 +51,11 @@ impl Finder<'_> {
         }
         let below = modules.into_iter().filter(|m| m.base <= address).max_by_key(|m| m.base)?;
         let image = image(below)?;
-        // The header of a PE image has its size when its sections are loaded, even if it is mapped as a flat file.
+        // Only for ELF images: the size in a PE header is wrong if the image is mapped as a flat file.
         (image.format == ImageFormat::Elf && image.range.contains(address)).then_some((below, image.range, Some(image)))
     }
 
-    /// Returns the runtime's own name of the variable at an address.
+    /// Returns the name that the descriptor has for the global variable at an address.
     fn global(&self, address: Addr) -> Option<&str> {
         let globals = &self.heap.runtime().descriptor().globals;
         globals.iter().find(|(_, g)| g.value == GlobalValue::Pointer(address)).map(|(name, _)| name.as_str())

@@ -1,4 +1,4 @@
-//! `where`: what is at an address.
+//! `where`: describes an address.
 
 mod code;
 mod finder;
@@ -15,8 +15,7 @@ use crate::session::{Error, Heap};
 
 /// Finds what is at `address`.
 ///
-/// # Errors
-/// Never fails today; the signature leaves room.
+/// # Errors Never fails at present. The `Result` allows adding errors later.
 pub fn where_is(heap: &Heap, address: Addr) -> Result<Answer<WhereReport>, Error> {
     let (notes, namer) = (heap.begin(), heap.namer());
     let report = Finder { heap, namer: &namer, notes: &notes }.find(address);
@@ -49,7 +48,7 @@ impl Finder<'_> {
             symbol_offset: None,
             code: None,
         };
-        // Most specific first: structures of the GC are inside larger blocks of its memory, and structures of the runtime are in plain memory.
+        // The most specific look-ups come first, because structures of the GC and of the runtime are inside larger blocks of memory.
         let find = [
             Self::in_heap,
             Self::segment_structure,

@@ -44,7 +44,7 @@ impl Finder<'_> {
             WhereReport { kind: PlaceKind::Gc, text, range: Some(r.range), name: Some(r.list.name().into()), ..blank.clone() }
         });
         match (region.map(|r| r.list), table) {
-            // Outside of the bookkeeping memory, only the biased pointer itself can be identified.
+            // Outside of the bookkeeping memory, a table can be recognized only at the biased address that the GC stores.
             (list, Some(t)) if list == Some(RegionListModel::Bookkeeping) || t.covers.is_none() => {
                 let (kind, name) = match t.table {
                     SideTable::Cards => (PlaceKind::CardTable, "card table"),
@@ -102,7 +102,7 @@ impl Finder<'_> {
         let tables = self.heap.walker().tables();
         match tried(|| tables.is_valid(blank.address)) {
             Ok(valid) => valid.then_some(())?,
-            // Any word may look like the address of an `EEClass`; one that points to memory is likely to be one.
+            // Any word may look like the address of an `EEClass`. If it points near captured memory, it probably is one, and a note is added.
             Err(e) => {
                 if e.address.since(blank.address).is_none_or(|n| n > PAGE) && self.heap.memory().is_beside(e.address) {
                     self.notes.add(Missing::Memory, e.address, format!("what is at {} is unknown: {e}", blank.address));
@@ -118,7 +118,7 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::MethodTable, text, name: Some(name.as_str().into()), module, class, ..blank.clone() })
     }
 
-    /// Finds an `EEClass`: it points to the method table that points back to it.
+    /// Finds an `EEClass`, which points to a method table that points back to it.
     pub(super) fn class(&self, blank: &WhereReport) -> Option<WhereReport> {
         let tables = self.heap.walker().tables();
         let mt = tried(|| tables.of_class(blank.address))?;
@@ -148,8 +148,8 @@ impl Finder<'_> {
         Some(WhereReport { kind: PlaceKind::Stack, text, range: Some(range), managed_id: managed, os_id: Some(thread.id), ..blank.clone() })
     }
 
-    /// Returns the memory of a structure at `at` according to the descriptor: all of it, or up to its last known field, but at least the address
-    /// itself.
+    /// Returns the memory of a structure at `at`. If the descriptor does not have its size, the range ends after the last known field, or has only
+    /// the byte at `at`.
     fn structure(&self, type_name: &str, at: Addr) -> Option<AddrRange> {
         let d = self.heap.runtime().descriptor();
         let fields = || {

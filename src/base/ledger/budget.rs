@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::cancel::tick;
-use crate::base::{Collector, NoteKind};
+use crate::base::{Collector, NoteKind, thousands};
 
 /// Limits on steps, bytes and memory. All searches of one opening share a budget, so that many short searches cost no more than a long one.
 /// Other budgets are shared by all types, modules or lists of an answer.
@@ -105,12 +105,15 @@ impl Budget {
     /// Adds a note for each limit that was reached. `what` is the activity, and begins the note: `reading tasks`.
     pub fn note(&self, what: &str, notes: &Collector) {
         for (part, of) in [
-            (&self.steps, "steps: tables and lists in the dump are longer, or lead to the same place more often, than in a genuine one"),
-            (&self.bytes, "bytes read: the dump maps the same bytes at more addresses than a genuine one"),
-            (&self.memory, "bytes of memory, which follows the size of the dump and --max-memory: what is left out would take more"),
+            (
+                &self.steps,
+                "steps: tables and lists in the dump are longer, or lead to the same place more often, than in a genuine dump; the rest is left out",
+            ),
+            (&self.bytes, "bytes read: the dump maps the same bytes at more addresses than a genuine dump; the rest is left out"),
+            (&self.memory, "bytes of memory, which depends on the size of the dump and on --max-memory; the rest is left out"),
         ] {
             if part.met() {
-                notes.add(NoteKind::LimitHit, None, format!("{what} ended at its limit of {} {of}", part.total));
+                notes.add(NoteKind::LimitHit, None, format!("{what} ended at its limit of {} {of}", thousands(part.total)));
             }
         }
     }
@@ -136,8 +139,8 @@ impl Disjoint {
     pub fn note(&self, what: &str, notes: &Collector) {
         if self.0.met() {
             let text = format!(
-                "{what} ended at the limit of {} words or entries, which would fill the dump: it maps the same bytes at many addresses",
-                self.0.total
+                "{what} ended at the limit of {} words or entries, which would fill the dump: it maps the same bytes at many addresses; the rest is left out",
+                thousands(self.0.total)
             );
             notes.add(NoteKind::LimitHit, None, text);
         }

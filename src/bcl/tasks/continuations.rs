@@ -56,7 +56,7 @@ pub(crate) struct Running {
 
 impl Tasks {
     pub(super) fn bind_continuations(&mut self, notes: &Collector) {
-        self.continuations = noted(ContinuationFields::bind(self.library.types()), "methods of runtime async", notes).flatten();
+        self.continuations = noted(ContinuationFields::bind(self.library.types()), "runtime async methods", notes).flatten();
     }
 
     /// The fields of continuations, if the process has any.
@@ -167,7 +167,7 @@ impl Tasks {
 
     /// The dispatchers of the tasks whose methods `threads` are running.
     fn dispatchers<'t>(&self, threads: impl Iterator<Item = &'t Thread>, notes: &Collector) -> Vec<Dispatcher> {
-        noted(self.dispatchers_of(threads), "running methods of runtime async", notes).unwrap_or_default()
+        noted(self.dispatchers_of(threads), "running runtime async methods", notes).unwrap_or_default()
     }
 
     fn dispatchers_of<'t>(&self, threads: impl Iterator<Item = &'t Thread>) -> Result<Vec<Dispatcher>, NoSuchField> {

@@ -176,8 +176,8 @@ impl Tasks {
         // If the class has no method table, the process has never used it.
         if let Some(table) = out.kinds.table(AsyncType::Task) {
             let field = |names: &'static str, what: &str| noted(out.library.types().field_at(table, names), what, notes);
-            field("m_action", "delegates of tasks");
-            field("m_contingentProperties", "exceptions of tasks");
+            field("m_action", "task delegates");
+            field("m_contingentProperties", "task exceptions");
             out.fields = noted(TaskFields::bind(out.library.types(), table), "tasks", notes);
             out.faults = out.bind_faults(notes);
             out.bind_continuations(notes);
@@ -185,9 +185,9 @@ impl Tasks {
             // callbacks exists.
             if let Some(timer) = out.kinds.table(AsyncType::PeriodicTimer).filter(|mt| out.plan(*mt).states.is_empty()) {
                 let name = out.library.types().names().name(timer).name.clone();
-                noted::<()>(Err(NoSuchField::Absent { type_name: name, field: plan::STATE }), "sources of results", notes);
+                noted::<()>(Err(NoSuchField::Absent { type_name: name, field: plan::STATE }), "result sources of value tasks", notes);
             }
-            out.sentinel = noted(out.library.static_object(table, "s_taskCompletionSentinel"), "completion of tasks", notes).flatten();
+            out.sentinel = noted(out.library.static_object(table, "s_taskCompletionSentinel"), "task completion", notes).flatten();
         }
         out
     }
@@ -196,7 +196,7 @@ impl Tasks {
         let types = self.library.types();
         let field = |kind: AsyncType, names: &'static str| {
             let table = self.kinds.table(kind)?;
-            noted(types.field_at(table, names), "exceptions of tasks", notes)
+            noted(types.field_at(table, names), "task exceptions", notes)
         };
         Some(Faults {
             holder: field(AsyncType::Contingent, "m_exceptionsHolder")?,

@@ -22,7 +22,7 @@ impl Tasks {
     pub(crate) fn shared_queues(&self, object: Addr, notes: &Collector) -> Vec<(&'static str, Addr)> {
         let library = self.library();
         let bound = library.method_table(object).map(|mt| WorkQueueFields::bind(library.types(), mt));
-        let Some(fields) = bound.and_then(|bound| noted(bound, "queues of the thread pool", notes)) else { return Vec::new() };
+        let Some(fields) = bound.and_then(|bound| noted(bound, "thread pool queues", notes)) else { return Vec::new() };
         let own = [("high priority", fields.high), ("global", Some(fields.global)), ("low priority", fields.low)];
         let own = own.into_iter().filter_map(|(name, field)| Some((name, library.reference(object, field?)?)));
         let assignable = fields.assignable.and_then(|f| library.reference(object, f));
@@ -33,12 +33,12 @@ impl Tasks {
     /// The items of the shared queue at `queue`, oldest first; `None` if they cannot be read.
     pub(crate) fn queued(&self, queue: Addr, notes: &Collector) -> Option<Vec<Addr>> {
         let items = self.library().collections().queued(queue, &|n| self.afford(n));
-        let Some((items, cut)) = noted(items, "queues of the thread pool", notes).flatten() else {
-            notes.add(Missing::Async, queue, "a queue of the thread pool could not be read");
+        let Some((items, cut)) = noted(items, "thread pool queues", notes).flatten() else {
+            notes.add(Missing::Async, queue, "a thread pool queue could not be read");
             return None;
         };
         if cut {
-            notes.add(NoteKind::LimitHit, queue, "a queue of the thread pool has a cycle or exceeds its limit");
+            notes.add(NoteKind::LimitHit, queue, "a thread pool queue has a cycle or exceeds its limit");
         }
         Some(items)
     }
@@ -50,7 +50,7 @@ impl Tasks {
     pub(crate) fn queued_locally(&self, queue: Addr, method_table: Addr, notes: &Collector) -> Result<Option<Vec<Addr>>, NoSuchField> {
         let items = self.library().collections().work_stealing_queue(queue, method_table, &|n| self.afford(n))?;
         if items.is_none() {
-            notes.add(Missing::Async, queue, "a local queue of the thread pool could not be read");
+            notes.add(Missing::Async, queue, "a local thread pool queue could not be read");
         }
         Ok(items)
     }

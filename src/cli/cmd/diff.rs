@@ -12,7 +12,7 @@ use crate::base::Answer;
 use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
 use crate::output::Paging;
 
-/// Table lines other than rows: holders and the summary.
+/// Number of lines around the table: holders and the summary.
 const AROUND: usize = 16;
 
 /// Changes between dumps, of one process or of several runs: objects and bytes by type, what holds the growth, handles,

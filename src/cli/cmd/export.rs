@@ -107,7 +107,7 @@ impl Command for Export {
         example("export gcdump DUMP OUT", "for PerfView, Visual Studio and dotnet-gcdump report"),
         example("export parquet DUMP OUT", "a folder of tables: duckdb -c \"select * from 'OUT/types.parquet'\""),
         example("export csv --tables objects --fields _stringLength DUMP OUT", "objects with the values of chosen fields as columns"),
-        example("export heapsnapshot --min-retained 1M DUMP OUT", "what a browser opens of a large heap"),
+        example("export heapsnapshot --min-retained 1M DUMP OUT", "the part of a large heap that a browser can open"),
     ];
     const NAMES_OUTPUT: bool = true;
     type Report = ExportReport;
@@ -210,7 +210,7 @@ impl Export {
     fn write_tables(&self, at: &At<'_>, out: &Path) -> Result<Answer<ExportReport>> {
         let mut list = self.tables.clone();
         if list.is_empty() {
-            // The graph for the suspects is larger than everything else together.
+            // The default omits suspects, because their graph takes more memory than all other tables together.
             let given = |t: &ExportTable| t.is_of_heap() && *t != ExportTable::Strings && (*t != ExportTable::Suspects || self.retained);
             list.extend(ExportTable::ALL.into_iter().filter(given));
         }
@@ -264,7 +264,7 @@ impl Export {
         }
     }
 
-    /// Returns the numbers of the objects, and how many of them come from the earlier dump.
+    /// Returns the ids of the objects, and the number of objects that keep an id of the earlier dump.
     fn ids(&self, at: &At<'_>, part: &Part<'_>) -> Result<(Ids, Option<u64>)> {
         if self.since.is_none() {
             return Ok((Ids::default(), None));
@@ -291,7 +291,7 @@ impl Export {
 
     fn about(&self, at: &At<'_>) -> Result<gcdump::About> {
         let facts = &at.dump()?.file().facts;
-        // ELF cores do not record when they were written.
+        // ELF cores do not record their time. The modification time of the file replaces it.
         let modified = || facts.path.metadata().ok()?.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok();
         Ok(gcdump::About {
             time: facts.time.or_else(|| Some(modified()?.as_secs())),
@@ -304,7 +304,11 @@ impl Export {
 
 /// Adds to the error `e` the options that help if the graph is too large for the format.
 fn smaller(e: io::Error) -> io::Error {
-    if e.kind() == io::ErrorKind::InvalidInput { io::Error::new(e.kind(), format!("{e}: --under and --min-retained")) } else { e }
+    if e.kind() == io::ErrorKind::InvalidInput {
+        io::Error::new(e.kind(), format!("{e} with --under ADDR or --min-retained BYTES"))
+    } else {
+        e
+    }
 }
 
 /// Returns the dump's name with another extension: `crash.dmp.zst` becomes `crash.heapsnapshot`.

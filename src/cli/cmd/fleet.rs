@@ -89,7 +89,7 @@ impl Command for Fleet {
 
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let (answer, described) = self.written(at)?;
-        // Dumps that were already in the folder have not been opened yet.
+        // If every dump was already in the folder, none has been opened yet.
         let open = |path: &PathBuf| Dump::open(path, &at.opening.options).ok();
         let first =
             || self.all().ok()?.iter().find_map(open).map(|dump| head_parts(&dump, dump.runtime_at(at.config.runtime).ok().as_ref()));
@@ -112,7 +112,7 @@ type Described = (DumpModel, Option<RuntimeModel>, u64);
 struct Done {
     row: FleetDump,
     described: Option<Described>,
-    /// The first loss that made its tables incomplete.
+    /// The first note about missing data, if the tables are incomplete.
     loss: Option<String>,
     /// The note that names other runtimes of the process.
     others: Option<String>,
@@ -180,12 +180,12 @@ struct Work<'w> {
     options: OpenOptions,
     runtime: usize,
     force: bool,
-    /// Ids of the dumps that workers have started on: copies of a dump share one id.
+    /// Ids of the dumps that workers have begun. Copies of a dump have the same id, and only the first one is read.
     taken: Mutex<HashSet<String>>,
 }
 
 impl Work<'_> {
-    /// Handles all of `files`, at most `workers` at the same time. Stops if the folder cannot be written.
+    /// Adds all of `files` to the folder, at most `workers` at the same time. Stops if the folder cannot be written.
     fn all(&self, files: &[PathBuf], workers: usize) -> Result<Vec<Done>> {
         let next = AtomicUsize::new(0);
         let carried = Carried::here();
@@ -216,7 +216,7 @@ impl Work<'_> {
         Ok(done.into_iter().map(|(_, one)| one).collect())
     }
 
-    /// Handles one dump.
+    /// Adds one dump to the folder.
     ///
     /// # Errors
     /// Errors of writing, including temporary files. Errors of reading the dump are recorded in its row.
@@ -274,7 +274,7 @@ impl Work<'_> {
     }
 }
 
-/// Whether the cause is the output folder or this machine rather than the dump: no room for a temporary file, no free descriptor.
+/// Whether an error comes from the output folder or this machine (disk full, no free file descriptor) rather than from the dump.
 fn is_of_the_lake(e: &anyhow::Error) -> bool {
     if exit_of(e) == Exit::NotWritten {
         return true;

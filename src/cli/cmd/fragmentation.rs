@@ -11,7 +11,7 @@ use crate::base::Answer;
 use crate::model::FragmentationReport;
 use crate::output::Paging;
 
-/// Rows on a terminal without `--top`.
+/// Number of rows on a terminal without `--top`.
 const FEW: usize = 10;
 
 /// Free space: by generation and segment, by size, the largest blocks, and the pinned objects that block compaction.

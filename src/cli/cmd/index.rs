@@ -37,7 +37,7 @@ impl Command for Index {
     const NAME: &'static str = "index";
     const GROUP: Group = Group::Tools;
     const EXAMPLES: &'static [Example] =
-        &[example("index DUMP -o OUT", "for a dump that is asked often; without -o, DUMP.gcindex, where all commands look for it")];
+        &[example("index DUMP -o OUT", "for a dump that you query often; without -o, DUMP.gcindex, where all commands look for it")];
     const NAMES_OUTPUT: bool = true;
     type Report = IndexReport;
 
@@ -46,7 +46,7 @@ impl Command for Index {
     }
 
     fn prepare(&self, opening: &mut Opening) {
-        // Regardless of other options, this command uses this file.
+        // `--check` reads an index even if other options disable it. Without it, the graph is built from the dump.
         opening.options.index = match (self.check, &opening.options.index) {
             (false, _) => IndexUse::None,
             (true, IndexUse::File(path)) => IndexUse::File(path.clone()),

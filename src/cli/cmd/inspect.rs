@@ -11,7 +11,7 @@ use crate::base::Answer;
 use crate::model::{InspectReport, InspectionId};
 use crate::output::Paging;
 
-/// Rows on a terminal without `--top`.
+/// Number of rows on a terminal without `--top`.
 const FEW: usize = 10;
 
 /// Memory that the heap wastes, and objects held by mistake.

@@ -13,7 +13,7 @@ use crate::base::Answer;
 use crate::model::MemoryReport;
 use crate::output::Paging;
 
-/// Rows on a terminal without `--top`.
+/// Number of rows on a terminal without `--top`.
 const FEW: usize = 10;
 
 /// The memory of the process by what it is for: heap, GC, code, images, stacks, files, and what nothing explains.

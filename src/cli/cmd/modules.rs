@@ -94,7 +94,7 @@ mod fetching {
     use crate::model::{FetchOutcome, ModulesReport};
     use crate::session::Dump;
 
-    /// Maximum number of rounds: the runtime's own file leads to the list of its assemblies.
+    /// Maximum number of rounds. More than one is needed, because the assemblies may only be listed once the file of the runtime is there.
     const ROUNDS: u32 = 4;
 
     /// Options of `--fetch`.

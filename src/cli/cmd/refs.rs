@@ -71,7 +71,7 @@ pub(in crate::cli) struct Refs {
 }
 
 impl Refs {
-    /// Whether the only argument is a dump.
+    /// Whether the arguments name no object: with `--type`, or with `--young` and nothing but a dump.
     fn needs_no_object(&self) -> bool {
         let is_dump = |only: &OsString| is_path(only) && values::address(&only.to_string_lossy()).is_err();
         !self.types.is_empty() || self.young && (self.what.is_empty() || matches!(self.what.as_slice(), [only] if is_dump(only)))
@@ -82,7 +82,7 @@ impl Command for Refs {
     const NAME: &'static str = "refs";
     const GROUP: Group = Group::Holders;
     const EXAMPLES: &'static [Example] = &[
-        example("refs ADDR DUMP", "what points at this object, and at what it points"),
+        example("refs ADDR DUMP", "what points at this object, and what it points at"),
         example("refs --in --retained ADDR DUMP", "which objects point at it, with what they retain"),
         example("refs --type Lab.Dog --in DUMP", "which fields of which types point at objects of this type"),
         example("refs --young DUMP", "which older objects point at younger ones, and how many cards are set"),

@@ -88,7 +88,7 @@ impl Report {
     fn made_by(&self, at: &At<'_>) -> String {
         let flags = [(self.contents, "--contents"), (self.no_graph, "--no-graph")].into_iter().filter_map(|(on, flag)| on.then_some(flag));
         let options = at.config.repeated();
-        // The name of a dump in a shell may differ from its path.
+        // In a shell, a dump may be given as `.`; the command line needs its path.
         let path = |index| at.dump_at(index).map(|dump| dump.file().facts.path.display().to_string());
         let before = self.before().and_then(|_| path(1).ok());
         let words = ["report"].into_iter().chain(flags).chain(options.iter().map(String::as_str)).chain(before.as_deref());

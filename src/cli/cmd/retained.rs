@@ -13,8 +13,7 @@ use crate::base::Answer;
 use crate::model::{RetainedBy, RetainedReport};
 use crate::output::Paging;
 
-/// Number of rows without `--top`, in pipes too: a heap has too many objects to list by default. The rows are ranked, and their total number
-/// is stated.
+/// Default number of ranked rows, in pipes too: a heap has too many objects to list by default. The answer contains the total number of rows.
 const FEW: usize = 20;
 
 /// Exact retained sizes: by object, by type, as dominator tree, and leak suspects.

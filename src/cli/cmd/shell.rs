@@ -27,10 +27,10 @@ const EXAMPLES: &[Example] = &[
 
 /// Commands on one dump, which is opened once and stays open: typed, from a file, or given with -c.
 ///
-/// Every command and SOS name is known, with its options, without the dump. $1, $2 … are the rows of the last tables, $_ is the
+/// Every command and SOS name works with its options, but without DUMP. $1, $2 … are the rows of the last tables, $_ is the
 /// last object; `next` lists more rows. Answers go to programs (`stat | grep Lab`) and files (`>`, `>>`). Ctrl-C stops a command. Global
-/// options hold for all commands, which may override them; --timeout is for each of them. `diff OTHER` and `track OTHER` compare an
-/// earlier dump with the open one; for a later one, `diff . OTHER`.
+/// options apply to all commands; a command may override them. --timeout limits each command. `diff OTHER` and `track OTHER` compare an
+/// earlier dump with the open one. `diff . OTHER` compares the open one with a later one.
 ///
 /// Input that is not a terminal is a script. Its exit code is that of the last command that failed.
 #[derive(Debug, Args)]

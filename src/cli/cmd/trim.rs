@@ -57,14 +57,14 @@ impl Command for Trim {
     fn answer(&self, at: &At<'_>) -> Result<Answer<TrimReport>> {
         let (path, options) = (&at.opening.path, &at.opening.options);
         check_output(path, &self.out, self.force)?;
-        // First without module files, to record the reads that the dump answers by itself. Then with them, because they cause different
-        // reads.
+        // The first pass reads without module files and records what the dump itself supplies. The second pass reads with them, because they cause
+        // different reads.
         let alone = OpenOptions { search: FileSearch::default(), record: true, ..options.clone() };
         let mut dump = Dump::open(path, &alone)?;
         dump.runtime_at(at.config.runtime)?;
         let mut reads = Reads::of(&dump, &Surveys::default());
         if options.search.finds_any(dump.file(), dump.memory()) {
-            // One after the other: the state kept for an open dump may take as much memory as the dump.
+            // The first dump is closed before the second one is opened: the cached state of each may take as much memory as the dump.
             let (found, file) = (Surveys::of(&dump), dump.file().clone());
             drop(dump);
             let with_files = OpenOptions { record: true, ..options.clone() };
@@ -100,16 +100,16 @@ impl Command for Trim {
             module_bytes: self.with_modules.then(|| copying.module_bytes()),
             redacted: written.redacted,
         };
-        // Memory missing from the dump makes its answers partial, not the copy.
+        // Memory that the dump does not contain makes answers partial, but not the copy.
         let mut notes = dump.notes().clone();
         if self.with_modules {
             let query = ModulesQuery { runtime: at.config.runtime, needed: true, ..ModulesQuery::default() };
             let report = modules(&dump, &query)?;
-            // The copy contains everything that the runtime's own file supplies.
+            // Modules that are needed only for the data of the runtime are not counted: the copy contains what their files supply.
             let lacking = report.modules.iter().filter(|m| m.needed_for.iter().any(|need| *need != ModuleNeed::Runtime)).count();
             if lacking > 0 {
                 let what = format!(
-                    "the copy does not have what answers need of {}: gcdump modules --needed lists what was not found, or cannot be verified",
+                    "the copy does not have the memory of {} that answers need: gcdump modules --needed lists files that were not found or cannot be verified",
                     plural(len64(lacking), "module")
                 );
                 notes.add(Missing::File, None, what);

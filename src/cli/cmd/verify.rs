@@ -15,7 +15,7 @@ use crate::heapgraph::IndexUse;
 use crate::model::VerifyReport;
 use crate::output::Paging;
 
-/// Findings on a terminal without `--top`.
+/// Number of findings on a terminal without `--top`.
 const FEW: usize = 100;
 
 /// Check the heap for corruption: objects, references, locks, handles, segments. Exit code 1 on errors.

@@ -15,7 +15,7 @@ pub(super) type Printer = Box<dyn Fn(&[Offer]) -> String>;
 pub(super) struct Asked {
     /// Words of the line up to and including the word to complete.
     pub(super) words: Vec<OsString>,
-    /// Words after it.
+    /// Words after the word to complete.
     pub(super) after: Vec<OsString>,
     /// Formats the candidates for the requesting shell.
     pub(super) print: Printer,

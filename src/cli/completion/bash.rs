@@ -1,10 +1,11 @@
 //! bash, which inserts candidates into the line verbatim.
 //!
-//! The script passes the line rather than its words, because bash splits words at `:` and `=`, and does not report which quotes are open at the
-//! cursor. Outside quotes, a backslash precedes all characters except letters, digits and a few signs. Thus a common prefix of several candidates,
-//! which bash inserts, is as inert as the whole word. Within quotes, only names without any other sign are offered. Escaped names would be inert, but
-//! bash closes the quotes after them and does not report the text after the cursor. That text may be an earlier completion which these quotes made
-//! inert.
+//! The script passes the line rather than its words, because bash splits words at `:` and `=` and does not report which quotes are open at the
+//! cursor.
+//!
+//! Outside quotes, all characters except letters, digits and a few signs are escaped with a backslash. Thus bash interprets neither an inserted word
+//! nor an inserted common prefix of several candidates. Inside quotes, only names that need no escaping are offered: bash would close the quotes
+//! after an escaped name, and might then interpret the text after the cursor.
 
 use std::ffi::OsString;
 
@@ -62,8 +63,8 @@ impl Word {
 }
 
 impl Cursor {
-    /// Parses `line`, which ends at the cursor and is followed by `rest`; bash replaces `replaced`, its end. `None` if nothing can be offered: the
-    /// word continues after the cursor, its text is unknown, or it is not part of a simple command.
+    /// Parses `line`, which ends at the cursor and is followed by `rest`. bash replaces the suffix `replaced` of the line. Returns `None` if nothing
+    /// can be offered: the word continues after the cursor, its text is unknown, or it is not part of a simple command.
     fn of(line: &str, rest: &str, replaced: &str) -> Option<Cursor> {
         let at = line.strip_suffix(replaced)?.len();
         let (mut words, mut word, mut quote, mut begins) = (Vec::new(), Word::default(), None, 0);
@@ -158,7 +159,7 @@ pub(super) fn asked(given: &[OsString]) -> Option<Asked> {
     Some(Asked { words, after, print: Box::new(print) })
 }
 
-/// Returns `line` with its last word, of which bash replaces `replaced`, completed to `name`; for tests.
+/// Returns `line` with its suffix `replaced` completed to `name`; for tests.
 pub fn completed(line: &str, replaced: &str, name: &str) -> Option<String> {
     let word = Cursor::of(line, "", replaced).filter(|_| super::is_offered(name))?.replacement(name)?;
     Some(format!("{}{word}", line.strip_suffix(replaced)?))

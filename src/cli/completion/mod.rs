@@ -1,9 +1,9 @@
 //! Completion in the shells of this system: the scripts that `completions` prints, and the candidates that they
 //! request.
 //!
-//! Type names are text from a dump, and file names may come from anyone. A shell inserts a candidate into the line, so each candidate is quoted by
-//! the rules of the requesting shell, or by the shell itself, or omitted. [`is_inert`] decides which names are omitted for all shells; the module of
-//! a shell decides which others are.
+//! Type names come from a dump and file names from anywhere, so neither can be trusted. A shell inserts candidates into the command line: each one is
+//! quoted, by the rules of the shell or by the shell itself, or omitted. [`is_inert`] determines the names that are omitted for all shells; the
+//! module of each shell omits further ones.
 
 mod asked;
 mod bash;
@@ -34,7 +34,7 @@ pub use plain::in_powershell as completed_in_powershell;
 const VARIABLE: &str = "GCDUMP_COMPLETE";
 /// Environment variable with the index of the word to complete, set by the script for zsh.
 const INDEX: &str = "GCDUMP_COMPLETE_INDEX";
-/// Environment variable of scripts from earlier versions, whose shells insert candidates verbatim.
+/// Environment variable that scripts of earlier versions set. They get no candidates, because their shells insert candidates verbatim.
 const FORMER: &str = "COMPLETE";
 /// Maximum number of candidates.
 const MOST: usize = 1000;
@@ -109,7 +109,7 @@ fn answer(asked: Asked) -> String {
     print(&found.iter().filter_map(offer).take(MOST).collect::<Vec<_>>())
 }
 
-/// Whether a candidate that begins with `-` is an option, rather than a name that would be taken for one.
+/// Whether a candidate may be offered. If it begins with `-`, it must be an option, not a name that would be taken for one.
 fn may_begin_so(value: &str, typed: &OsStr, command: &Clap) -> bool {
     if !value.starts_with('-') {
         return true;

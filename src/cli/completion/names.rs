@@ -1,4 +1,4 @@
-//! Type names from the dump of the line to complete.
+//! Type names for completion, from the dump that the command line names.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const OFFERED: usize = 200;
 
 /// The line to complete.
 struct Line {
-    /// Words, with an empty one for the word to complete.
+    /// The words of the line; the word to complete is empty.
     words: Vec<OsString>,
     /// The dump in the line.
     dump: Option<PathBuf>,
@@ -25,7 +25,7 @@ struct Line {
 
 static LINE: OnceLock<Line> = OnceLock::new();
 
-/// Records the line to complete and its dump, because clap requests candidates without them.
+/// Records the line to complete and its dump, because clap does not pass them to functions that return candidates.
 pub(super) fn complete_in(dump: Option<OsString>, words: Vec<OsString>) {
     let _ = LINE.set(Line { words, dump: dump.map(PathBuf::from) });
 }

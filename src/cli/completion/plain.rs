@@ -144,7 +144,7 @@ pub(super) fn asked_by_powershell() -> Option<Asked> {
     let passed = std::env::var("GCDUMP_COMPLETE_WORDS").ok()?;
     let mut words: Vec<OsString> = passed.split('\n').map(Into::into).collect();
     let typed = words.pop()?.into_string().ok()?;
-    // Versions of PowerShell differ in whether they replace the typed quote.
+    // Some versions of PowerShell replace the typed quote and others keep it, so only names that need no quotes are offered after one.
     let quoted = typed.contains(is_quote);
     words.push(typed.replace(is_quote, "").into());
     let print = move |offers: &[Offer]| -> String {
@@ -159,8 +159,8 @@ fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"' | '\u{2018}'..='\u{201b}' | '\u{201c}'..='\u{201e}')
 }
 
-/// Quotes a name for PowerShell: verbatim, or in single quotes unless a quote is open. Names with characters beyond ASCII are omitted, because
-/// PowerShell treats some of them as quotes and a console may decode others as such; so are names that Windows PowerShell passes as several words.
+/// Quotes a name for PowerShell, with single quotes if necessary. Returns `None` if it needs quotes while a quote is open, if PowerShell or the
+/// console may read one of its non-ASCII characters as a quote, or if Windows PowerShell would pass it as several words.
 pub fn in_powershell(name: &str, quoted: bool) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=\\".contains(c);
     if name.chars().all(plain) {

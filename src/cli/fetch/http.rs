@@ -11,7 +11,7 @@ use ureq::http::{Response, Uri, header};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::{Agent, Body};
 
-use crate::base::{Progress, cancel};
+use crate::base::{Progress, cancel, in_units};
 
 /// Maximum number of redirects followed.
 const REDIRECTS: u32 = 5;
@@ -24,7 +24,7 @@ const PIECE: usize = 64 << 10;
 /// Maximum size in bytes of a text from a server: the index of a feed.
 const MAX_TEXT: u64 = 1 << 20;
 
-/// Reasons for which a file was not downloaded.
+/// Reasons why a file was not downloaded.
 #[derive(Debug)]
 pub(super) enum Trouble {
     /// The server does not have it.
@@ -39,9 +39,9 @@ pub(super) enum Trouble {
 
 /// Sends requests to servers.
 pub(super) struct Client<'p> {
-    /// For other machines, through the proxy of the environment.
+    /// Agent for other machines. Uses the proxy that the environment defines.
     public: Agent,
-    /// For this machine, without a proxy.
+    /// Agent for this machine. Uses no proxy.
     own: Agent,
     each: Duration,
     most: u64,
@@ -52,7 +52,7 @@ pub(super) struct Client<'p> {
     down: RefCell<BTreeSet<String>>,
 }
 
-/// A response, and whether it begins at the requested byte.
+/// A response, and its URL after redirects.
 struct Answer {
     response: Response<Body>,
     url: String,
@@ -134,7 +134,7 @@ impl<'p> Client<'p> {
             match ended {
                 None => return Ok(done),
                 Some(why) if tries >= TRIES || done == begun => {
-                    let cut = format!("cut off after {done} bytes: {why}");
+                    let cut = format!("cut off after {}: {why}", in_units(done));
                     return Err(Trouble::Failed(if tries > 1 { format!("{cut}, on attempt {tries}") } else { cut }));
                 }
                 Some(_) => {}
@@ -142,9 +142,9 @@ impl<'p> Client<'p> {
         }
     }
 
-    /// Copies a body to the end of a file. Returns why it was cut off, if it was.
+    /// Copies a body to the end of a file. Returns the error if the connection was cut.
     fn copy(&self, body: Body, most: u64, to: &mut &File, done: &mut u64, deadline: Option<Instant>) -> Result<Option<String>, Trouble> {
-        // The limit is enforced below.
+        // Disables the limit of ureq: `most` is enforced below.
         let mut body = body.into_with_config().limit(u64::MAX).reader();
         let mut piece = vec![0; PIECE];
         loop {
@@ -165,7 +165,10 @@ impl<'p> Client<'p> {
                 return Err(too_large(most));
             }
             let Some(left) = self.left.get().checked_sub(crate::base::len64(read)) else {
-                return Err(Trouble::Refused(format!("all files together have more than {} bytes (--max-download)", self.most)));
+                return Err(Trouble::Refused(format!(
+                    "all files together have more than {}; --max-download BYTES allows more",
+                    in_units(self.most)
+                )));
             };
             self.left.set(left);
             to.write_all(bytes).map_err(Trouble::Disk)?;
@@ -224,7 +227,7 @@ impl std::fmt::Debug for Answer {
 }
 
 fn too_large(most: u64) -> Trouble {
-    Trouble::Refused(format!("it has more than {most} bytes"))
+    Trouble::Refused(format!("it has more than {}", in_units(most)))
 }
 
 fn is_late(deadline: Option<Instant>) -> bool {
@@ -240,7 +243,7 @@ fn server(url: &str) -> String {
 /// Whether a URL refers to this machine.
 ///
 /// # Errors
-/// Why the URL is not used: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
+/// The reason why the URL is refused: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
 pub(super) fn is_own(url: &str) -> Result<bool, String> {
     let uri: Uri = url.parse().map_err(|e| format!("{url} is not an address: {e}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);

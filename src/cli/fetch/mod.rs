@@ -1,7 +1,7 @@
 //! Downloads module files into gcdump's cache: `gcdump modules --fetch`, the only part of gcdump that opens a connection.
 //!
-//! A request contains the name of a file and its identity, which form the keys of symbol servers, or the version of the runtime (NuGet), and nothing
-//! else from a dump. A file enters the cache after its identity was verified, with a name of hexadecimal digits.
+//! A request contains nothing from a dump except the name and identity of a file (symbol servers) or the version of the runtime (NuGet). A file
+//! enters the cache only after its identity is verified, under a name of hexadecimal digits.
 
 mod http;
 mod package;
@@ -48,7 +48,7 @@ pub(super) struct Sources {
     pub(super) each: Duration,
     /// Whether the portable PDBs of the listed modules are downloaded too.
     pub(super) pdbs: bool,
-    /// Whether files that are not needed are downloaded too.
+    /// Whether the files of all modules are downloaded, rather than only those that analyses need.
     pub(super) all: bool,
 }
 
@@ -69,7 +69,7 @@ struct Wanted {
     is_framework: bool,
     /// Version of the framework that the file may belong to.
     version: Option<String>,
-    /// Whether packages of ASP.NET Core and of desktop frameworks may contain the file.
+    /// The only runtime package that may contain the file; `None` if every package may.
     package: Option<&'static str>,
 }
 
@@ -128,7 +128,7 @@ impl<'f> Fetcher<'f> {
             return Ok(file.model(FetchOutcome::NotAsked, vec![why.into()]));
         };
         let Some(name) = plain_name(&file.name) else {
-            return Ok(file.model(FetchOutcome::NotAsked, vec!["its name is not a file name".into()]));
+            return Ok(file.model(FetchOutcome::NotAsked, vec!["its name cannot be the name of a file".into()]));
         };
         let mut found = Outcome::default();
         for url in self.urls(file, id, name) {
@@ -161,7 +161,7 @@ impl<'f> Fetcher<'f> {
         let keys = id.symbol_keys(name);
         let mut out: Vec<String> = self.sources.symbols.iter().flat_map(|base| keys.iter().map(|key| joined(base, key))).collect();
         if self.asks_public() && file.is_framework {
-            // Microsoft's server ignores the case of keys.
+            // The keys differ only in case, which Microsoft's server ignores.
             out.extend(keys.first().map(|key| joined(MICROSOFT, key)));
         }
         if let FileId::BuildId(id) = id {
@@ -275,7 +275,7 @@ struct Outcome {
 const MAX_REASONS: usize = 32;
 
 impl Outcome {
-    /// Adds the reason for which a source did not supply the file.
+    /// Adds the reason why a source did not supply the file.
     ///
     /// # Errors
     /// Errors of this machine's disk.
@@ -309,7 +309,7 @@ impl Outcome {
         let mut reasons = self.reasons;
         if !self.asked {
             let why = "public sources are asked for files of the framework only; --symbol-server URL names another source";
-            reasons.push(if file.is_framework { "none of the given sources can be asked for it".into() } else { why.into() });
+            reasons.push(if file.is_framework { "no given source has files of this kind".into() } else { why.into() });
         }
         file.model(outcome, reasons)
     }
@@ -334,7 +334,7 @@ fn wanted(m: &ModuleModel, folder: Option<&str>, runtime: Option<&str>) -> Wante
 
 fn wanted_pdb(m: &ModuleModel, folder: Option<&str>, runtime: Option<&str>) -> Option<Wanted> {
     let id = bytes_of(m.pdb_id.as_deref()?)?.try_into().ok()?;
-    // Packages with the runtime do not have PDBs.
+    // Without a version, no runtime package is tried: these packages do not contain PDBs.
     Some(Wanted { name: m.pdb.clone()?, id: Some(FileId::Pdb(id)), mvid: None, version: None, ..wanted(m, folder, runtime) })
 }
 
@@ -369,8 +369,8 @@ fn is_runtime(name: &str) -> bool {
     ["libcoreclr.so", "coreclr.dll", "libcoreclr.dylib"].iter().any(|own| own.eq_ignore_ascii_case(name))
 }
 
-/// Whether a module belongs to the framework, so that its name reveals nothing about the program: it has a name of the framework, and is in the
-/// directory of the runtime or of a shared framework.
+/// Whether a module belongs to the framework: it has a framework name, and is in the directory of the runtime or of a shared framework. The name of
+/// such a module reveals nothing about the program.
 fn is_framework(m: &ModuleModel, folder: Option<&str>) -> bool {
     let Some(path) = m.path.as_deref() else { return false };
     let name = file_name(path);
@@ -382,7 +382,7 @@ fn is_framework(m: &ModuleModel, folder: Option<&str>) -> bool {
     (named || extensions) && (framework(path).is_some() || folder == Some(folder_of(path)))
 }
 
-/// Returns the package that contains a file of this name, for when the path does not show it.
+/// Guesses the package from the name of a file whose path does not contain the framework's name.
 fn usual_package(name: &str) -> Option<&'static str> {
     let web = ["microsoft.aspnetcore.", "microsoft.extensions.", "microsoft.jsinterop"];
     let lower = name.to_ascii_lowercase();

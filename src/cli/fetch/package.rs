@@ -10,11 +10,12 @@ use zip::result::ZipError;
 
 use super::http::{Client, Trouble, is_own};
 use super::store::Store;
+use crate::base::thousands;
 use crate::cli::write::Draft;
 
-/// Maximum size of a package in bytes: those of the runtime have 70 MB.
+/// Maximum size of a package in bytes. Packages of the runtime have 70 MB.
 const MAX_PACKAGE: u64 = 1 << 30;
-/// Maximum number of files in a package: those of the runtime have 400.
+/// Maximum number of files in a package. Packages of the runtime have 400.
 const MAX_FILES: usize = 20_000;
 /// Maximum compression ratio of a file. Assemblies have two or three.
 const MAX_RATIO: u64 = 64;
@@ -86,7 +87,7 @@ impl Packages {
             return Ok(feed.into());
         }
         if let Some(known) = self.feeds.get(feed) {
-            return known.clone().ok_or_else(|| Trouble::Refused("its index has no base URL of packages".into()));
+            return known.clone().ok_or_else(|| Trouble::Refused("its index names no base URL of packages".into()));
         }
         let text = client.text(feed)?;
         let index: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
@@ -95,7 +96,7 @@ impl Packages {
         let found = resources.into_iter().find(is_it).and_then(|r| Some(r.get("@id")?.as_str()?.to_string()));
         let found = found.filter(|url| is_own(url).is_ok());
         self.feeds.insert(feed.into(), found.clone());
-        found.ok_or_else(|| Trouble::Refused("its index has no base URL of packages".into()))
+        found.ok_or_else(|| Trouble::Refused("its index names no base URL of packages".into()))
     }
 }
 
@@ -125,7 +126,9 @@ fn sound(archive: &Archive) -> Result<(), Trouble> {
         name.starts_with(b"/") || name.starts_with(b"\\") || name.contains(&b':') || name.contains(&0) || parts().any(|p| p == b"..")
     };
     match archive.file_names_raw().find(|name| leads_out(name)) {
-        Some(name) => Err(Trouble::Refused(format!("the name of one of its files leads out of it: {:?}", String::from_utf8_lossy(name)))),
+        Some(name) => {
+            Err(Trouble::Refused(format!("the path of one of its files leads out of the package: {:?}", String::from_utf8_lossy(name))))
+        }
         None => Ok(()),
     }
 }
@@ -140,7 +143,11 @@ pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File)
     };
     let (size, packed) = (entry.size(), entry.compressed_size());
     if size > most || size / MAX_RATIO > packed {
-        return Err(Trouble::Refused(format!("{path} has {size} bytes, compressed to {packed}, which no assembly has")));
+        return Err(Trouble::Refused(format!(
+            "{path} claims {} bytes, compressed to {}: no assembly compresses that well",
+            thousands(size),
+            thousands(packed)
+        )));
     }
     let mut piece = vec![0; 64 << 10];
     let mut done = 0u64;
@@ -148,14 +155,20 @@ pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File)
         crate::base::cancel::check();
         let read = match entry.read(&mut piece) {
             Ok(0) if done == size => return Ok(Some(done)),
-            Ok(0) => return Err(Trouble::Refused(format!("{path} has {done} bytes, not the {size} of its header"))),
+            Ok(0) => {
+                return Err(Trouble::Refused(format!(
+                    "{path} unpacks to {} bytes, but its header says {}",
+                    thousands(done),
+                    thousands(size)
+                )));
+            }
             Ok(read) => read,
             Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(refused(ZipError::Io(e))),
         };
         done = done.saturating_add(crate::base::len64(read));
         if done > size {
-            return Err(Trouble::Refused(format!("{path} has more than the {size} bytes of its header")));
+            return Err(Trouble::Refused(format!("{path} unpacks to more than the {} bytes that its header says", thousands(size))));
         }
         to.write_all(piece.get(..read).unwrap_or_default()).map_err(Trouble::Disk)?;
     }

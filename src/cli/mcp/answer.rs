@@ -26,7 +26,7 @@ use crate::base::Cancel;
 use crate::memory::Memory;
 use crate::session::Dump;
 
-/// Maximum size of a document in bytes. Smaller documents are shortened to fit the answer.
+/// Maximum size of a command's output in bytes. If it is exceeded, the command runs again with fewer rows.
 const LARGEST: usize = 4_000_000;
 /// Maximum number of remarks of a command to repeat, and maximum characters of each.
 const REMARKS: usize = 5;
@@ -120,7 +120,7 @@ impl Worker {
                 },
             }
         };
-        // The rows of a streamed list are on separate lines.
+        // Streamed lists have a row per line. Strings in JSON never contain an unescaped line break.
         let text = text.replace('\n', "");
         let document: Value = match serde_json::from_str(&text) {
             Ok(document) => document,
@@ -165,7 +165,7 @@ impl Worker {
             Ok(Ended::Interrupted) => return Ran::Cancelled,
             Ok(Ended::TimedOut) => out_of_time(&config, &mut err),
             Ok(Ended::TooMuch) => {
-                // Results cached for open dumps may be what takes the memory.
+                // The results cached in the open dumps may occupy most of the memory.
                 self.dumps.close();
                 out_of_memory(&config, &mut err)
             }
@@ -231,7 +231,7 @@ fn about(tool: &Tool, document: &Value, line: &Line) -> Vec<String> {
         });
     }
     if let Some(start) = data.get("next_start").and_then(Value::as_u64) {
-        notes.push(format!("More follow: the same with start = {start}."));
+        notes.push(format!("More rows follow: repeat the call with start = {start}."));
     } else if let (Some(rows), false) = (line.most_rows(), tool.rows.is_empty()) {
         let cut = lists(data).into_iter().filter(|(_, length)| *length >= rows).map(|(name, _)| name).collect::<Vec<_>>();
         let options = tool.rows.iter().map(|rows| format!("{} (at most {})", rows.option, rows.most)).collect::<Vec<_>>();

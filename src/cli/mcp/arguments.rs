@@ -58,13 +58,13 @@ pub(super) struct Arguments {
     list: Vec<Argument>,
 }
 
-/// A call translated to a command line, without the final numbers of rows.
+/// A call translated to a command line. The row limits may still be reduced.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
-    /// Options, then positional arguments.
+    /// Options except the row limits.
     options: Vec<OsString>,
     positional: Vec<OsString>,
-    /// The options that limit rows, with the requested number.
+    /// The options that limit rows, with their limits.
     rows: Vec<(&'static str, u64)>,
     /// An option that could limit rows but was not given.
     spare: Option<&'static str>,
@@ -80,7 +80,8 @@ impl Line {
         self.rows.iter().map(|row| row.1).max()
     }
 
-    /// Returns the line with a quarter of the rows; `None` if no rows would remain.
+    /// Returns the line with smaller row limits: at most a quarter of the largest, or [`FEW`] if rows were unlimited. Returns `None` if every limit
+    /// is already 1.
     pub(super) fn shortened(&self) -> Option<Line> {
         if let Some(option) = self.spare {
             return Some(Line { rows: vec![(option, FEW)], spare: None, ..self.clone() });
@@ -90,7 +91,7 @@ impl Line {
         Some(Line { rows, ..self.clone() })
     }
 
-    /// Shortens each argument repeated in `text` to the part that an error may repeat.
+    /// Shortens the argument values that occur in `text`, an error message, to the length that [`cut`] allows.
     pub(super) fn repeated_in(&self, text: String) -> String {
         let dumps = self.dumps.iter().flatten().map(String::as_str);
         let words = self.options.iter().chain(&self.positional).filter_map(|word| word.to_str());
@@ -136,7 +137,7 @@ fn is_object(name: &str) -> bool {
     OF_ONE.contains(&name) || name == "address"
 }
 
-/// Whether an argument names a file or folder, or prints help. Tools do not have these: they name dumps differently.
+/// Whether an argument names a file or folder, or prints help. Tools do not have these: they take a dump in a separate argument.
 fn names_file(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<PathBuf>() || ["help", "version"].contains(&long(arg))
 }
@@ -144,7 +145,7 @@ fn names_file(arg: &Arg) -> bool {
 impl Arguments {
     pub(super) fn of(tool: &'static Tool) -> Arguments {
         let Some(entry) = tool.entry() else { return Arguments { tool, list: Vec::new() } };
-        // Includes the options of every command, since some of the others conflict with them.
+        // Includes the global options, because some options of the command conflict with them.
         let command = entry.command();
         let named = |name: &str| command.get_arguments().find(|a| long(a) == name);
         let argument = |arg: &Arg, listed: bool| {
@@ -207,7 +208,7 @@ impl Arguments {
         schema
     }
 
-    /// Returns the name of the argument of which `name` is another spelling.
+    /// Finds the argument that `name` denotes, in any accepted spelling, and returns its name in the schema.
     fn named(&self, name: &str) -> Option<&str> {
         let spelled = plain(name);
         let is = |argument: &&Argument| {
@@ -271,7 +272,7 @@ impl Arguments {
                 line.options.push(argument.option());
             }
         }
-        // A default row limit never conflicts with another option.
+        // Removes default row limits that conflict with an option of the call.
         let hinders = |option: &str| self.list.iter().any(|a| given(&a.name) && a.conflicts.iter().any(|c| c == option));
         line.rows.retain(|(option, _)| given(&written(option)) || !hinders(option));
         if line.rows.is_empty() && self.list.iter().any(|a| a.name == TOP && a.rows.is_none() && !given(TOP)) && !hinders(TOP) {
@@ -291,7 +292,7 @@ impl Arguments {
         format!("{} has no argument '{name}'{near} (it takes {})", self.tool.name, all.join(", "))
     }
 
-    /// Returns the arguments of a tool for a parsed command line of its command; `None` if the tool does not have one of them.
+    /// Converts a parsed command line to arguments of the tool. Returns `None` if it has an option that the tool does not have.
     pub(super) fn of_matches(&self, command: &clap::Command, matches: &ArgMatches) -> Option<Map<String, Value>> {
         let mut values = Map::new();
         for id in command.get_arguments().map(|arg| arg.get_id().as_str()) {
@@ -384,7 +385,7 @@ impl Argument {
 
     /// Returns the value that applies if the argument is omitted.
     fn default(&self) -> Option<Value> {
-        // The default is that of the server.
+        // If omitted, the server's `--runtime` applies.
         if self.name == RUNTIME {
             return None;
         }
@@ -397,7 +398,7 @@ impl Argument {
         }
     }
 
-    /// Adds its `value` to `line`.
+    /// Adds the argument with this `value` to `line`.
     fn add(&self, value: &Value, line: &mut Line) -> Result<(), String> {
         if self.kind == Kind::Flag {
             if switch(value)? {
@@ -429,11 +430,11 @@ impl Argument {
             if u64::try_from(words.len()).is_ok_and(|n| n > COMPARED) {
                 return Err(format!("at most {COMPARED} dumps"));
             }
-            // An option that names an earlier dump, which is placed before the others.
+            // The dump of an option such as `--since` stays an option and is also listed among the dumps.
             if self.arg.get_long().is_some() {
                 line.options.extend(words.iter().map(|word| self.with(word)));
             }
-            // Positional arguments follow the order of the command line rather than that of the call.
+            // JSON arguments come in any order: the earlier dump is placed first, the list of later dumps last.
             let later = self.list;
             let at = if later { line.dumps.len() } else { 0 };
             line.dumps.splice(at..at, words.into_iter().map(Some));

@@ -26,7 +26,7 @@ pub(super) struct Stamp {
 }
 
 impl Found {
-    /// Opens the file at `path`, which is `root` or below it and has no link in it.
+    /// Opens the file at `path`, which must be `root` or below it and must not contain links.
     ///
     /// # Errors
     /// [`io::ErrorKind::NotADirectory`] for a link, [`io::ErrorKind::InvalidInput`] for folders, pipes and devices; errors of the system.
@@ -64,7 +64,7 @@ fn open(root: &Path, below: &Path) -> io::Result<File> {
     // Opening a pipe without a writer would block.
     let last = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // Linux can open a folder that may be searched but not listed.
+    // On Linux, O_PATH also opens a folder that may be searched but not listed.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let folder = folder | OFlags::PATH;
     // The system reports ELOOP for a link.
@@ -82,7 +82,7 @@ fn open(root: &Path, below: &Path) -> io::Result<File> {
     Ok(File::from(at))
 }
 
-/// For systems that cannot open files relative to a folder: checks that the open file is the one at the path, without links.
+/// Opens the file by its path, on systems without `openat`, and then checks that the path contains no links and still names the open file.
 #[cfg(not(unix))]
 fn open(root: &Path, below: &Path) -> io::Result<File> {
     use same_file::Handle;

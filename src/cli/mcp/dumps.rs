@@ -29,11 +29,11 @@ const DEPTH: usize = 8;
 pub(super) struct DumpList {
     /// The dump files, by path.
     dumps: Vec<ListedDump>,
-    /// The dump of a tool that is given none; `null` if there are several, or none.
+    /// The dump for calls that name none; `null` if several dumps exist, or none.
     default: Option<String>,
-    /// The folders that are searched, with those below them.
+    /// The folders that are searched, including their subfolders.
     roots: Vec<String>,
-    /// Whether all are listed: there may be more files than are looked at.
+    /// Whether all dumps are listed. The number of listed dumps and of inspected files is limited.
     complete: bool,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct Dumps {
 }
 
 impl Dumps {
-    /// Creates the list of dumps below `roots`, and `own`.
+    /// Creates the access to the dumps below `roots` and to the dump `own`.
     ///
     /// # Errors
     /// Roots that are not folders, and a dump that is not a file.
@@ -90,7 +90,7 @@ impl Dumps {
         self.open.clear();
     }
 
-    /// Names the folders in a message.
+    /// Formats the folders for a message.
     fn named(&self) -> String {
         match self.roots.as_slice() {
             [] => "the dump that the server was started with".into(),
@@ -114,8 +114,8 @@ impl Dumps {
         Found::open(self.root_of(path)?, path)
     }
 
-    /// Opens the file that `given` names: a path, or a path relative to a root; the only dump if `None`. The result is the open file, since
-    /// its name may refer to another file by now.
+    /// Opens the file that `given` names by an absolute path or a path relative to a root; `None` opens the default dump. Returns the open file,
+    /// because its path may refer to another file later.
     ///
     /// # Errors
     /// Files that may not be read, and everything other than regular files.

@@ -85,7 +85,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// Returns the size of a field name in bytes.
+/// Returns the size of a field name in bytes, with its quotes, colon and comma.
 fn named(name: &str) -> usize {
     name.len().saturating_add(4)
 }

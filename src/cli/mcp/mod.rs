@@ -67,7 +67,7 @@ pub(super) fn run(matches: &ArgMatches, config: &Config, streams: &mut Streams<'
     Ok(Exit::Ok)
 }
 
-/// Returns the answers of a server that may not read files to the messages in `input`, one per line. For fuzzers.
+/// Runs a server without access to files on the messages in `input`, one per line, and returns its answers. For fuzzers.
 #[cfg(feature = "internals")]
 pub fn conversation(input: Vec<u8>) -> Vec<u8> {
     let none = Cli::of(&["gcdump", "info"].map(std::ffi::OsString::from)).ok();

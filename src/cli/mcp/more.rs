@@ -26,7 +26,7 @@ pub(super) fn resolved(tool: &'static Tool, given: &Map<String, Value>) -> Resul
     let (found, mut arguments) = match (find(name), words.len()) {
         (Some(found), 1) => (found, Map::new()),
         (found, _) => {
-            // SOS names, and options within the command line.
+            // The command is a SOS name or has options, so it is parsed like a command line.
             if let (None, Some(command)) = (found, sos::find(name)) {
                 let flags = words.iter().skip(1).map(OsString::from);
                 let translated = sos::translate(command, name, flags, (|_: &OsStr| false, |_: &str| false)).map_err(|why| why.0)?;

@@ -1,6 +1,6 @@
 //! Suggested follow-up calls after an answer, each in the form in which an assistant sends it.
 //!
-//! Some answers contain command lines that show more of a finding; for the others, [`LEADS`] defines which tool explains what was found.
+//! Some answers contain command lines that show more of a finding. For the others, `found` determines which tool explains the result.
 //! Following the first suggestion repeatedly never leads back to an earlier call.
 
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ const CALLS: usize = 4;
 /// Maximum number of threads in a call.
 const THREADS: usize = 6;
 
-/// Kinds of roots of asynchronous waits that are normal in an idle process.
+/// Kinds of asynchronous waits that are normal in an idle process.
 const IDLE: [&str; 3] = ["socket", "timer", "source"];
 
 /// A call of a tool.
@@ -204,7 +204,7 @@ fn findings(document: &Value, findings: &[Value]) -> Vec<Call> {
     }
 }
 
-/// Returns questions about the available dumps: the default dump, or the last ones by name.
+/// Returns calls of `info`: for the default dump, or else for the last two dumps by name.
 fn dumps(data: &Value) -> Vec<Call> {
     let paths = |list: &[Value]| list.iter().filter_map(|dump| dump.get("path").cloned()).collect::<Vec<_>>();
     let all = data.get("dumps").and_then(Value::as_array).map(|list| paths(list)).unwrap_or_default();

@@ -8,7 +8,7 @@ struct Prompt {
     name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// Steps after the first call.
+    /// The task of the assistant.
     plan: &'static str,
 }
 
@@ -23,9 +23,9 @@ const PROMPTS: &[Prompt] = &[
     Prompt {
         name: "hang",
         title: "Why does the process not answer?",
-        description: "The cause of a hang: deadlocks, a starved thread pool, asynchronous methods that wait for what never comes",
+        description: "The cause of a hang: deadlocks, a starved thread pool, asynchronous methods that wait for something that never happens",
         plan: "Find out why the process of this .NET dump does not answer: deadlocks and queues at locks, a starved thread pool, synchronous \
-               waits for asynchronous work, asynchronous methods that wait for what nothing completes. Name the threads and methods, and \
+               waits for asynchronous work, asynchronous methods that wait for something that nothing completes. Name the threads and methods, and \
                what would release them.",
     },
     Prompt {

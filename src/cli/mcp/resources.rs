@@ -40,7 +40,7 @@ fn uri(path: &str) -> String {
     uri
 }
 
-/// Returns the path in a URI; `None` if the URI is not that of a dump.
+/// Returns the path in a URI; `None` if the URI does not name a dump.
 pub(super) fn path(uri: &str) -> Option<String> {
     let mut bytes = uri.strip_prefix(SCHEME)?.bytes();
     let mut path = Vec::new();

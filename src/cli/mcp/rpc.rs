@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a message in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Maximum characters of its input that an error repeats.
+/// Maximum number of characters of its input that an error message repeats.
 const REPEATED: usize = 200;
 
 /// Returns the part of `text` that an error repeats.
@@ -51,7 +51,7 @@ pub(super) enum Line {
     TooLong,
 }
 
-/// Passes each nonempty line of `input` to `take` until that returns false.
+/// Passes each nonempty line of `input` to `take` until `take` returns false.
 ///
 /// # Errors
 /// Errors of reading `input`.
@@ -86,7 +86,7 @@ pub(super) fn lines(mut input: impl BufRead, mut take: impl FnMut(Line) -> bool)
     }
 }
 
-/// Why a message has no result.
+/// The error in the response to a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Failure {
     pub(super) code: i64,

@@ -38,7 +38,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 const READ: usize = 16;
 /// Maximum number of requests in a batch.
 const BATCH: usize = 32;
-/// Maximum size of the answers to a batch in bytes: they are held until the last one.
+/// Maximum total size of the answers to a batch in bytes. They are kept in memory until the last one.
 const BATCH_BYTES: usize = 1_000_000;
 
 /// An event for the server loop.
@@ -46,7 +46,7 @@ enum Event {
     Line(Line),
     /// The end of the input.
     End,
-    /// A call has ended; without an answer if it was stopped.
+    /// A call has ended. The answer is `None` if the call was cancelled.
     Done(String, Option<Answer>),
 }
 
@@ -141,7 +141,7 @@ pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Se
     let reading = move || {
         let read = rpc::lines(input, |line| lines.send(Event::Line(line)).is_ok());
         if let Err(e) = read {
-            // There is nothing else to which the process can report this.
+            // If standard error cannot be written, the error cannot be reported anywhere else.
             let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("gcdump mcp: reading requests: {e}\n"));
         }
         let _ = lines.send(Event::End);
@@ -366,7 +366,7 @@ impl Server<'_, '_> {
         let directly = |answer: Answer| form.result(answer, from).map(Some);
         let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
         let is_help = tool.does == Does::Help;
-        // Mistakes of an assistant are reported to the assistant, not to its host.
+        // Wrong arguments are reported in the result, which the assistant sees. Only the host sees protocol errors.
         let (tool, arguments) = match more::resolved(tool, arguments) {
             Ok(resolved) => resolved,
             Err(why) => return directly(Answer::refused(&why)),
@@ -399,7 +399,7 @@ impl Server<'_, '_> {
         from.batch.map_or(Ok(()), |batch| self.complete(batch))
     }
 
-    /// Reports to clients that requested it how long their calls have waited or run. Some clients give up otherwise.
+    /// Sends the time since the start of each call whose client requested progress reports. Some clients time out without them.
     fn progress(&mut self) -> Result<()> {
         let reports = self.running.values().filter_map(|call| {
             let seconds = call.started.elapsed().as_secs();
@@ -416,7 +416,7 @@ fn capabilities() -> Value {
     json!({ "tools": {}, "prompts": {}, "resources": {} })
 }
 
-/// Returns the result `name`, which a client may keep for `ttl` milliseconds.
+/// Returns a result with `list` in the field `name`, which a client may cache for `ttl` milliseconds.
 fn listed(name: &str, list: Value, from: From, ttl: u64) -> Value {
     let mut listed = json!({ name: list });
     if from.stateless {

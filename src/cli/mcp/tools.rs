@@ -196,7 +196,7 @@ pub(super) const TOOLS: &[Tool] = &[
         name: "strings",
         title: "Strings and what they waste",
         does: Does::Command("strings"),
-        when: "For the memory that strings take, and how much of it equal ones.",
+        when: "For the memory that strings take, and how much of it duplicates take.",
         arguments: &["sort", "longest", "like", "min-count", "max-chars", "top", "type"],
         rows: &[rows("top")],
         instead: "ask for fewer rows with top, or for fewer characters with max_chars",
@@ -311,7 +311,7 @@ pub(super) const WITHOUT: &[(&str, &str)] = &[
     ("export", "it writes files: a person runs it on the command line"),
     ("fleet", "it writes files and starts processes: a person runs it on the command line"),
     ("index", "it writes a file: a person runs it on the command line"),
-    ("report", "it makes a page for people: analyze, and what it leads to, answers the same"),
+    ("report", "it makes a page for people: analyze and the calls that it suggests give the same answers"),
     ("trim", "it writes a file: a person runs it on the command line"),
 ];
 
@@ -324,7 +324,7 @@ pub(super) const NEVER: &[&str] =
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
     let all = || TOOLS.iter().chain(MORE);
     let spelled = plain(name);
-    // Hosts prefix the name of a tool with that of the server.
+    // Some hosts put the name of the server before the name of the tool.
     let spelled = spelled.strip_prefix("gcdump").filter(|rest| !rest.is_empty()).unwrap_or(&spelled);
     all().find(|tool| tool.name == name).or_else(|| all().find(|tool| tool.name == spelled))
 }

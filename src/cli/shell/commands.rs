@@ -1,4 +1,4 @@
-//! Knowledge of the shell about commands: names, options, and the position of the dump in the line.
+//! Lookups for the shell: names and options of commands, and the position of the dump in a line.
 
 use std::ffi::{OsStr, OsString};
 
@@ -46,7 +46,7 @@ pub(super) fn nearest(name: &str) -> Option<&'static str> {
     base::nearest(&name, names(), name.len() / 2)
 }
 
-/// Returns the option of a word like `--top`, `--top=3` or `-n`.
+/// Finds the option that a word such as `--top`, `--top=3` or `-n` names.
 pub(super) fn option<'c>(command: &'c Clap, word: &str) -> Option<&'c Arg> {
     let Some(name) = word.strip_prefix("--") else {
         let short = word.strip_prefix('-')?;
@@ -70,8 +70,7 @@ pub(super) fn value_name(arg: &Arg) -> String {
     arg.get_value_names().unwrap_or_default().iter().map(|n| n.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-/// Adds the word for the open dump if a command requires one: before the output file, after the dumps it is compared
-/// with.
+/// Adds the word for the open dump if the command requires a dump: before the output file, or after the dumps that are compared with the open one.
 pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString> {
     if args.iter().any(|a| a == OPEN) {
         return args;
@@ -101,7 +100,7 @@ pub(super) fn object(entry: &Entry, matches: &ArgMatches) -> Option<Addr> {
     raw.find_map(|mut values| values.find_map(|v: &OsStr| address(v.to_str()?).ok()))
 }
 
-/// Returns `args` without the options in `of`, for a command with these arguments.
+/// Returns `args`, a line of `command`, without the options in `of` and their values.
 pub(super) fn without(command: &Clap, args: &[OsString], of: &[&str]) -> Vec<OsString> {
     let mut out = Vec::with_capacity(args.len());
     let mut args = args.iter();

@@ -85,7 +85,7 @@ impl Completer<'_> {
     fn value(&self, arg: &Arg, word: &str) -> Proposed {
         let values = arg.get_possible_values();
         if !values.is_empty() {
-            // A list separated by commas.
+            // The value may be a list separated by commas.
             let (done, last) = word.rsplit_once(',').map_or(("", word), |(done, last)| (done, last));
             let comma = if done.is_empty() { "" } else { "," };
             let names = values.iter().filter(|v| !v.is_hide_set()).map(|v| v.get_name().to_string());
@@ -101,7 +101,7 @@ impl Completer<'_> {
         if name.contains("ADDR") || name.contains("HANDLE") {
             return starting(self.variables.seen().map(|a| a.to_string()), word);
         }
-        // File arguments remain only where other dumps are compared or written: the open dump is never typed.
+        // Files are proposed only for other dumps and for output: the open dump is never typed.
         let files = ["FILE", "DIR", "BEFORE", "AFTER", "OUT"];
         if files.iter().any(|f| name.contains(f)) { Proposed::File } else { Proposed::Words(Vec::new()) }
     }

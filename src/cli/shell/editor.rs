@@ -112,8 +112,8 @@ fn is_hidden(c: char) -> bool {
     c != '\t' && is_hostile(c)
 }
 
-/// Returns `line` for display, without the characters of [`hidden`]. The width is the one that rustyline expects: it measures the line itself and
-/// counts an escape sequence as zero columns.
+/// Returns `line` for display, without the characters of [`hidden`]. The result has the width that rustyline computes for the original line, in which
+/// an escape sequence has zero columns.
 fn shown(line: &str) -> Cow<'_, str> {
     if line.chars().all(|c| c == '\n' || !is_hidden(c)) {
         return Cow::Borrowed(line);
@@ -133,8 +133,8 @@ fn shown(line: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns candidates for the word at `at`, and the start of the text that they replace. None if the word continues after `at`, because the quotes of
-/// an inserted word would change those of the rest.
+/// Returns candidates for the word at `at`, and the start of the text that they replace. The list is empty if the word continues after `at`, because
+/// the quotes of an inserted word would change the meaning of the rest.
 fn completed(line: &str, at: usize, propose: impl FnOnce(&Tail) -> Proposed) -> (usize, Vec<Pair>) {
     let (Some(before), Some(after)) = (line.get(..at), line.get(at..)) else { return (at, Vec::new()) };
     let tail = tail(before);

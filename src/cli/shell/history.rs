@@ -8,7 +8,7 @@ use super::super::write::Draft;
 
 /// Number of lines kept.
 pub(super) const LINES: usize = 1000;
-/// Number of bytes read from the file.
+/// Maximum number of bytes read from the end of the file.
 const BYTES: u64 = 1 << 20;
 /// Length of the longest line kept, in bytes.
 const LONGEST: usize = 8 << 10;
@@ -32,7 +32,7 @@ impl History {
         Some(History { path: state?.join("gcdump").join("history") })
     }
 
-    /// Returns the lines, latest last. Truncates the file to them if it has become long.
+    /// Returns the lines, latest last. If the file is long, truncates it to these lines.
     ///
     /// # Errors
     /// Errors of reading and writing the file; a file that does not exist has no lines.
@@ -69,12 +69,12 @@ impl History {
         #[cfg(unix)]
         {
             use nix::fcntl::OFlag;
-            // A pipe must not block, and a link that is created now must not be followed.
+            // Opening a pipe must not block, and a link created since the check above must not be followed.
             std::os::unix::fs::OpenOptionsExt::custom_flags(options, (OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY).bits());
         }
         let not_a_file = || refused("is not a file");
         let file = match options.open(&self.path) {
-            // A pipe without a reader.
+            // Opening a pipe without a reader fails.
             Err(_) if self.path.symlink_metadata().is_ok_and(|m| !m.is_file()) => return Err(not_a_file()),
             file => file?,
         };

@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use super::terminal;
 use crate::base::Cancel;
 
-/// A second Ctrl-C within this time is ignored, because people press it twice.
+/// A further Ctrl-C within this time is ignored, because people press it twice. A later one ends the process.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The running command of an interactive shell.
 static RUNNING: Mutex<Shell> = Mutex::new(Shell { open: false, job: None });
 
 struct Shell {
-    /// Whether there is such a shell.
+    /// Whether an interactive shell is open.
     open: bool,
     job: Option<(Cancel, Option<Instant>)>,
 }
@@ -22,10 +22,10 @@ fn running() -> MutexGuard<'static, Shell> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Stops the running command of a shell. Returns false if the signal should end the process instead: without a shell; while a line is edited, unless
-/// it is an interrupt; or if the command continues long after it was asked to stop.
+/// Stops the running command of a shell. `interrupted` is true for Ctrl-C and false for other signals. Returns false if the signal should end the
+/// process: there is no shell, another signal arrives while a line is edited, or the command is still running [`AGAIN`] after the first signal.
 ///
-/// While a line is edited, the editor handles Ctrl-C. An interrupt that arrives here at that time is late: the command has already ended, because the
+/// While a line is edited, the editor handles Ctrl-C, so an interrupt that arrives here is a late one: the command has already ended, because the
 /// program that it printed to was interrupted as well. This was observed on a busy machine.
 pub(in crate::cli) fn interrupt(interrupted: bool) -> bool {
     let mut shell = running();

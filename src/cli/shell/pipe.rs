@@ -24,7 +24,7 @@ pub(super) fn to_program(program: &str, streams: &mut Streams<'_>, work: impl Fn
 }
 
 fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
-    // Taken so that it is closed before waiting for the program.
+    // Takes the pipe out of `child`, so that it is closed before the program is waited for.
     let Some(stdin) = child.stdin.take() else { return Ok(Exit::NotWritten) };
     let mut out = BufWriter::new(stdin);
     let mut inner = streams.with_output(&mut out);
@@ -35,8 +35,7 @@ fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Str
     }
 }
 
-/// Runs `work` with its output written to the file at `path`: replacing it once the output is complete, or with
-/// `append` at its end.
+/// Runs `work` and writes its output to the file at `path`: with `append`, at its end; otherwise to a new file that replaces it once complete.
 pub(super) fn into_file(
     path: &Path,
     append: bool,

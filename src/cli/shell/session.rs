@@ -35,8 +35,8 @@ use crate::session::Dump;
 /// Maximum number of other dumps that stay open.
 const OTHERS: usize = 2;
 
-/// Number of objects from which on an index is worthwhile: it saves 0.15 s or more for the next graph, and a multiple of that if the file is not in
-/// memory.
+/// Minimum number of objects for which an index is written. Loading it instead of building the graph saves at least 0.15 s, and several times as much
+/// if the dump is not in the page cache.
 const INDEX_PAYS: u32 = 2_000_000;
 
 /// Whether the shell continues.
@@ -72,7 +72,7 @@ struct Job {
 pub(super) struct Session<'c> {
     config: &'c Config,
     opening: Opening,
-    /// `None` after it took too much memory, until it is needed again.
+    /// `None` before the first use, and after a command exceeded the memory limit.
     dump: Option<Dump>,
     /// Dumps that commands compared with the open one, latest last.
     others: VecDeque<(PathBuf, Dump)>,
@@ -128,7 +128,7 @@ impl<'c> Session<'c> {
     fn find_types(&self) -> Vec<String> {
         let heap = || self.dump.as_ref()?.runtime_at(self.config.runtime).ok()?.heap().ok();
         let Some(heap) = heap() else { return Vec::new() };
-        // Types found so far are known even if the walk runs out of time.
+        // If the walk runs out of time, `type_names` returns the types found so far.
         job::for_a_while(PATIENCE, || drop(heap.stat()));
         if let Some(progress) = &self.opening.options.progress {
             progress.finish();
@@ -225,7 +225,7 @@ impl<'c> Session<'c> {
 
     /// Builds the command line that was typed.
     fn typed(&self, words: &[Word]) -> Result<Ordered> {
-        // Hints are command lines of the system's shell.
+        // A line that was copied from a hint begins with `gcdump`.
         let words = match words {
             [name, rest @ ..] if name.plain() == Some("gcdump") && !rest.is_empty() => rest,
             words => words,
@@ -247,7 +247,7 @@ impl<'c> Session<'c> {
             // A quoted `.` is a file.
             args.push(if text == OPEN && word.quoted { "./.".into() } else { text.into() });
         }
-        // An unknown command is reported before the word is taken for an option's value or a file.
+        // Reports an unknown command here, before `ordered` takes the word for the value of an option or for a file.
         if first != "help" && !first.starts_with('-') && !is_path(first.as_ref()) && arguments.is_none() && sos::find(first).is_none() {
             let near = commands::nearest(first).map(|n| format!("; did you mean '{n}'?")).unwrap_or_default();
             return Err(UsageError(format!("there is no command '{first}'{near}")).into());
@@ -287,7 +287,7 @@ impl From<UsageError> for Refused {
     }
 }
 
-/// A command that was stopped, and has reported it.
+/// Error of a command that was stopped. The reason has already been printed.
 #[derive(Debug, thiserror::Error)]
 #[error("stopped")]
 struct Stopped(Exit);
@@ -302,7 +302,7 @@ impl Session<'_> {
     fn parsed(&mut self, words: Words) -> Result<(Job, Vec<Wanted>), Refused> {
         let name = words.args.get(1).map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
         let Some(entry) = commands::named(&name) else {
-            // A single option: clap reports what is missing.
+            // The line begins with an option: clap reports the missing command.
             let refused = if name.starts_with('-') { Cli::of(&words.args).err() } else { None };
             return Err(refused.map_or_else(|| UsageError(format!("there is no command '{name}'")).into(), Refused::ByClap));
         };
@@ -316,7 +316,7 @@ impl Session<'_> {
         }
         cli.config = cli.config.clone().over(self.config, given);
         let mut named = (cli.command.dumps)(&cli.matches)?;
-        // The remaining dumps are compared with the open one.
+        // A comparing command that omits its first dump compares the open dump with the named ones.
         if !named.is_empty() && commands::leaves_out_dump(entry, &cli.matches) {
             named.insert(0, self.opening.path.clone());
         }
@@ -377,7 +377,7 @@ impl Session<'_> {
             }
             Ended::TimedOut => out_of_time(config, streams.err),
             Ended::TooMuch => {
-                // The results cached so far may be what takes the memory.
+                // The results cached in the open dumps may occupy most of the memory.
                 self.dump = None;
                 self.others.clear();
                 out_of_memory(config, streams.err)
@@ -385,7 +385,7 @@ impl Session<'_> {
         })
     }
 
-    /// Records data that later lines refer to.
+    /// Records the command for `next`, and the printed rows and the object for variables.
     fn remember(&mut self, cli: &Cli, args: Vec<OsString>, (skipped, continues): (u64, bool), seen: &Seen, exit: Exit) {
         if !matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial) {
             return;

@@ -2,7 +2,7 @@
 
 pub(super) use mode::{Kept, restore};
 
-/// Mode of the terminal before a line is edited, which code that ends the process meanwhile restores.
+/// Saves the mode of the terminal before a line is edited, so that it can be restored if the process ends meanwhile.
 #[cfg(unix)]
 mod mode {
     use std::io::{self, Write};
@@ -32,7 +32,7 @@ mod mode {
         }
     }
 
-    /// Restores the terminal, if a line is being edited. Returns whether one is.
+    /// Restores the terminal if a line is being edited. Returns whether a line is being edited.
     pub(in crate::cli::shell) fn restore() -> bool {
         let Some(mode) = mode().take() else { return false };
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &mode);

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use super::words::{Part, Word};
-use crate::base::Addr;
+use crate::base::{Addr, len64, plural};
 use crate::cli::values::address;
 use crate::output::Link;
 
@@ -36,7 +36,7 @@ impl Variables {
         self.rows.append(&mut rows);
     }
 
-    /// Returns the number of rows with a number.
+    /// Returns the number of rows that `$1`, `$2` … can refer to.
     pub(super) fn numbered(&self) -> usize {
         self.rows.len()
     }
@@ -100,7 +100,7 @@ impl Variables {
             (Some(Some(link)), _) => Ok(*link),
             (Some(None), _) => Err(format!("${number}: that row has no address")),
             (None, 0) => Err(format!("${number}: no table was printed")),
-            (None, have) => Err(format!("${number}: the last tables have {have} rows")),
+            (None, have) => Err(format!("${number}: the last tables have {}", plural(len64(have), "row"))),
         }
     }
 }

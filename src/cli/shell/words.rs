@@ -54,7 +54,7 @@ pub(super) enum To {
     Here,
     /// A program: a command line of the system's shell.
     Program(String),
-    /// A file; with `append`, after its contents.
+    /// A file that is replaced or appended to.
     File {
         /// Name of the file.
         name: Word,
@@ -109,7 +109,7 @@ pub(super) struct Tail {
     pub(super) open: bool,
 }
 
-/// Parses the end of a line that is being typed, by the rules of [`split`].
+/// Parses the end of a line that is being typed, by the rules of [`split`]; but all text after `|` is taken for the program.
 pub(super) fn tail(line: &str) -> Tail {
     let (mut words, mut place, mut quote, mut escaped) = (Vec::new(), Place::Command, None, false);
     // Start of the word and its text, once it has begun.

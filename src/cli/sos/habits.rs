@@ -5,8 +5,8 @@ use super::Form::Part;
 use super::table::{command, flag, refused};
 use super::{FlagTo, Sos};
 
-const NO_PROCESS: &str = "gcdump reads dumps; dotnet-dump collect -p PID writes one";
-const NOTHING_TO_LOAD: &str = "nothing to load or to set: --modules PATH and --symbols DIR add files";
+const NO_PROCESS: &str = "gcdump reads dumps, not running processes; dotnet-dump collect -p PID writes a dump";
+const NOTHING_TO_LOAD: &str = "there is nothing to load or to set: --modules PATH and --symbols DIR add files";
 const TWO_KINDS: &str = "gcdump strings --like '*TEXT*' finds strings, gcdump objects --type NAME objects, gcdump type NAME types";
 
 /// The familiar commands, by topic. None of them has the name of a gcdump command.

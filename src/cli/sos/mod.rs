@@ -50,11 +50,11 @@ pub struct Flag {
 pub enum FlagTo {
     /// These words of a gcdump command line.
     Words(&'static [&'static str]),
-    /// An option with the value that follows.
+    /// This option, with the next argument as its value.
     Value(&'static str, Form),
     /// A different gcdump command.
     Command(&'static [&'static str]),
-    /// Form of the same command that only counts.
+    /// The command only counts objects and does not list them (`-stat`).
     Counts,
     /// Nothing: the flag describes the default behavior.
     Always,
@@ -69,7 +69,7 @@ impl Flag {
             FlagTo::Words(words) | FlagTo::Command(words) => format!("`{}`", words.join(" ")),
             FlagTo::Value(option, _) => format!("`{option}`"),
             FlagTo::Counts => "counts only".into(),
-            FlagTo::Always => "always so".into(),
+            FlagTo::Always => "always on".into(),
             FlagTo::Refused(why) => format!("refused: {why}"),
         }
     }
@@ -82,7 +82,7 @@ pub enum Form {
     Same,
     /// Part of a type name, converted to a glob.
     Part,
-    /// A method table, hexadecimal in SOS.
+    /// A method table. SOS reads it as hexadecimal without `0x`, which is added.
     Table,
     /// A generation: `gen0`, or its number.
     Generation,
@@ -176,14 +176,14 @@ pub(super) fn translate(
                 FlagTo::Refused(why) => return Err(refused(&format!("{given} {text}"), why)),
                 FlagTo::Value(option, form) => {
                     selects = true;
-                    let value = args.next().ok_or_else(|| refused(&format!("{given} {text}"), "a value has to follow"))?;
+                    let value = args.next().ok_or_else(|| refused(&format!("{given} {text}"), "its value is missing"))?;
                     words.extend([OsString::from(option), form.of(value)]);
                 }
             },
             // One dash and several letters: clap would read the letters as short options.
             None if !text.starts_with("--") && name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 let known: Vec<&str> = command.flags.iter().flat_map(|f| f.names).copied().collect();
-                let known = if known.is_empty() { "it has none here".into() } else { format!("it knows {}", known.join(" ")) };
+                let known = if known.is_empty() { "it takes no flags here".into() } else { format!("it accepts {}", known.join(" ")) };
                 return Err(refused(&format!("{given} {text}"), &format!("unknown flag; {known} (gcdump {given} --help)")));
             }
             None if text.starts_with('-') => {
@@ -231,7 +231,7 @@ pub(super) fn translate(
     Ok(Translated { words: start.iter().map(OsString::from).chain(words).collect(), files })
 }
 
-/// Whether no flag has switched to a command other than that of `command`.
+/// Whether `start` is the translation of `command` itself, rather than one that a flag has selected.
 fn start_is(command: &Sos, start: &[&str]) -> bool {
     matches!(command.to, To::Words(words) if words == start)
 }
@@ -313,7 +313,7 @@ mod tests {
         assert!(translated("maddress -orderBySize x.dmp").unwrap_err().starts_with("maddress -orderBySize: "));
         assert!(translated("dumpil 10").unwrap_err().starts_with("dumpil: "));
         assert!(translated("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
-        assert!(translated("dumpheap -type").unwrap_err().contains("a value has to follow"));
+        assert!(translated("dumpheap -type").unwrap_err().contains("its value is missing"));
     }
 
     #[test]

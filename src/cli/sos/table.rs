@@ -34,8 +34,9 @@ const NO_CODE: &str = "gcdump shows no code; gcdump where IP names the method at
 const NO_COM: &str = "COM wrappers are not listed; gcdump handles --type ref-counted shows the objects that they hold";
 const NO_LOG: &str = "the stress log is not read; gcdump heap --detail shows what the GC keeps of its collections";
 const NO_MEMORY: &str = "raw memory is not printed; gcdump where ADDR says what is at an address, gcdump object ADDR shows it";
-const NO_EXECUTION: &str = "a dump cannot be run; gcdump only reads it";
-const NOTHING_TO_SET: &str = "nothing to set: gcdump needs neither DAC nor symbols; --modules PATH and --symbols DIR add files";
+const NO_EXECUTION: &str = "a dump cannot be run: the process has ended or runs elsewhere";
+const NOTHING_TO_SET: &str =
+    "there is nothing to set: gcdump needs neither the DAC nor symbols; --modules PATH and --symbols DIR add files";
 const BY_NAME: &str = "metadata structures are not listed; gcdump type NAME shows a type, its module, fields and statics";
 const TYPES_OF: &str = "gcdump type 'NAMESPACE.*' lists types with their modules";
 
@@ -135,7 +136,7 @@ pub const COMMANDS: &[Sos] = &[
     ),
     refused(&["pathto"], "paths between two objects are not searched; gcdump path ADDR shows what holds one"),
     command(&["notreachableinrange"], &["unreachable", "--objects"], &[flag(&["-nofinalizer"], Always)]),
-    refused(&["ephrefs", "ephtoloh"], "gcdump objects --refs --generation gen2 lists references with the object that each leads to"),
+    refused(&["ephrefs", "ephtoloh"], "gcdump objects --refs --generation gen2 lists references and their targets"),
     refused(&["findroots"], "only a live process stops in a collection; gcdump path ADDR shows what holds an object"),
     refused(&["gchandleleaks", "gctonative", "findpointersin"], "native memory is not searched; gcdump handles lists every handle"),
     refused(&["dumpgcdata", "dgc"], "gcdump heap --detail shows what the GC keeps of its collections"),
@@ -212,7 +213,7 @@ pub const COMMANDS: &[Sos] = &[
     ),
     command(&["dumprequests"], &["requests", "--incoming"], &[flag(&["-pending"], Always)]),
     refused(&["dumprcw", "dumpccw", "rcwcleanuplist", "comstate"], NO_COM),
-    refused(&["dumppermissionset"], "permission sets are of .NET Framework; gcdump object ADDR shows any object"),
+    refused(&["dumppermissionset"], "only .NET Framework has permission sets; gcdump object ADDR shows any object"),
     // The debugger.
     command(&["eeversion", "runtimes", "sosstatus", "crashinfo", "clrstatus"], &["info"], &[]),
     command(

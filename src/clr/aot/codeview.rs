@@ -1,7 +1,7 @@
 //! CodeView type records of a PDB: classes, enumerations, and field lists.
 //!
-//! The `pdb2` crate is used to find the records, but not to parse them: its parser panics on some (`LF_VTSHAPE` in a field list; in builds
-//! with assertions, numeric leaves of unknown form), and allocates memory for any count in the file (`LF_ARGLIST`).
+//! The `pdb2` crate is used to find the records, but not to parse them. Its parser panics on some of them: on `LF_VTSHAPE` in a field list
+//! and, in builds with assertions, on numeric leaves of unknown form. It also allocates memory for any count in the file (`LF_ARGLIST`).
 //!
 //! Source: `cvinfo.h` of microsoft-pdb.
 

@@ -19,7 +19,7 @@ type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
 /// Start of the compiler's name in `DW_AT_producer`.
 const PRODUCER: &[u8] = b"NetRuntime";
-/// Cost of a byte of abbreviations, relative to a byte that is only read: the abbreviations of a unit are measured, parsed, and used to
+/// Cost of a byte of abbreviations, relative to a byte that is read once. The abbreviations of a unit are measured, parsed, and used to
 /// decode its root.
 const READS_OF_A_BYTE: u64 = 16;
 /// Maximum size of a unit's abbreviation table, in bytes. Real tables have some hundred bytes; a parsed table takes eight times its size.
@@ -27,7 +27,8 @@ const MAX_ABBREVIATIONS: usize = 1 << 20;
 
 /// Reads the debug information of a module's file. `None` if it was read completely and does not describe managed code.
 pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<DebugTypes> {
-    // Line programs and unit names are not read: many units of a forged file may refer to the same one, and each unit would parse it again.
+    // Line programs and unit names are not read. In a forged file, many units may refer to the same one, and each unit would parse it
+    // again.
     let names = [SectionId::DebugInfo, SectionId::DebugAbbrev, SectionId::DebugStr, SectionId::DebugLineStr, SectionId::DebugStrOffsets];
     let sections = file.sections(names.map(|id| id.name()), bounds);
     let [info, abbreviations, strings, line_strings, offsets] = &sections.contents;
@@ -289,7 +290,7 @@ impl<'d> Reader<'_, 'd> {
         Some(text.into_owned())
     }
 
-    /// Records the location of a static field, which the `DW_TAG_variable` that defines the field contains.
+    /// Records the location of a static field from the `DW_TAG_variable` that defines the field.
     fn place(&mut self, entry: &DebuggingInformationEntry<Slice<'d>>) {
         let member = entry.attr_value(constants::DW_AT_specification).and_then(offset);
         let place = match entry.attr_value(constants::DW_AT_location) {

@@ -67,7 +67,7 @@ pub(super) struct Sections<'f, const N: usize> {
     pub(super) whole: bool,
 }
 
-/// Candidate files of a module: those that belong to it, and the others with the reason.
+/// Candidate files of a module: those that belong to it, and the refused ones with the reason.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) files: Vec<ElfFile>,
@@ -143,7 +143,7 @@ impl ElfFile {
         self.sections.iter().find(is_named)
     }
 
-    /// Contents of section `name`, not uncompressed, and the header of the section that its `sh_link` names.
+    /// Contents of section `name` as stored, and the header of the section that its `sh_link` names.
     pub(super) fn linked(&self, name: &str) -> Option<(&[u8], &SectionHeader)> {
         let header = self.header(name)?;
         Some((self.contents(header)?, self.sections.get(usize::try_from(header.sh_link).ok()?)?))

@@ -68,7 +68,8 @@ pub fn library_fields(name: &str, ptr: PtrSize, release: &str) -> Option<&'stati
     let tables = FIELDS.get_or_init(|| overlay::aot_library(ptr).filter_map(of_overlay).collect());
     let release = major(release)?;
     let between = |n: u32| (WHOLE.min(release)..=WHOLE.max(release)).contains(&n);
-    // A release only has the types that changed, so use the nearest release, on the way to the complete table, that has the type.
+    // The table of a release only has the types that changed. Of the tables between `release` and the complete one, use the nearest to
+    // `release` that has the type.
     let of_release = tables.iter().filter(|(n, fields)| between(*n) && fields.contains_key(name));
     of_release.min_by_key(|(n, _)| n.abs_diff(release)).and_then(|(_, fields)| fields.get(name)).map(Vec::as_slice)
 }
@@ -94,7 +95,7 @@ fn field((name, offset, ty): &'static (String, u64, Option<String>), word: u64) 
 
 /// Whether objects with this base size in bytes, and with GC references at the ascending offsets `references`, can have `fields`. All
 /// fields must be within the object, and each reference field must be a GC reference. Further GC references may belong to structures, or to
-/// fields whose type depends on the generic instance; a GC reference that overlaps a primitive field refutes the table.
+/// fields whose type depends on the generic instance. If a GC reference overlaps a primitive field, the table does not fit.
 pub fn fits(fields: &[LibraryField], base_size: u64, references: &[u64], word: u64) -> bool {
     // The base size includes the object header, which precedes the method table.
     let Some(end) = base_size.checked_sub(word) else { return false };

@@ -1,7 +1,7 @@
 //! PDBs of NativeAOT modules for Windows: symbols, and types with their fields.
 //!
-//! The compiler mangles type names as on Unix, but decorates symbol names like MSVC does: `??_7NAME@@6B@` is the method table of `NAME`,
-//! and `?__GCSTATICS@NAME@@` is the slot that points to the block of its static references. The PDB describes static fields as members of a
+//! The compiler mangles type names as on Unix, but decorates symbol names like MSVC does. For example, `??_7NAME@@6B@` is the method table
+//! of `NAME`, and `?__GCSTATICS@NAME@@` is the slot that points to its static references. The PDB describes static fields as members of a
 //! separate type, `__type__GCSTATICSNAME`.
 //!
 //! Source: `WindowsNodeMangler.cs`, `CodeViewTypesBuilder.cs`, `CodeViewSymbolsBuilder.cs`, `UserDefinedTypeDescriptor.cs` of the runtime.
@@ -158,7 +158,8 @@ impl File {
         // Prefer the age in the DBI header. Tools that modify the PDB increment the age in the information stream.
         let age = debug.age().unwrap_or(information.age);
         let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
-        let wanted = wanted.ok_or("neither the dump nor a file of the module (--modules PATH) identifies its PDB")?;
+        let wanted =
+            wanted.ok_or("neither the dump nor a file of the module identifies its PDB; --modules PATH with the module supplies its id")?;
         if id != wanted {
             return Err(format!("its id is {}; the module's is {}", hex(&id), hex(wanted)));
         }

@@ -272,8 +272,8 @@ impl DebugTypes {
     /// The static fields that a type declares.
     ///
     /// The compiler sorts the members by kind: fields without references, references, thread statics. It attaches the locations in the
-    /// order of declaration, so the n-th location of a kind belongs to the n-th field of that kind, and the attached member is ignored. If
-    /// the type of a field contradicts its location, no locations are returned.
+    /// order of declaration, so a location may be attached to the wrong member. The n-th location of a kind belongs to the n-th field of
+    /// that kind. If the type of a field contradicts its location, no locations are returned.
     pub fn statics_of(&self, mangled: &str) -> Option<Vec<DebugStatic>> {
         let class = self.classes.get(mangled)?;
         let members = || class.members.iter().filter(|m| m.offset.is_none());

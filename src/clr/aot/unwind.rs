@@ -50,7 +50,7 @@ fn of_elf(memory: &Memory, table: AddrRange, code: Addr) -> Option<Addr> {
     if flags & KIND == 0 {
         return Some(function.range.start);
     }
-    // After the flags, the LSDA of a funclet has the relative address of the method's LSDA, then the distance in bytes from the start of
+    // The LSDA of a funclet consists of the flags, the relative address of the method's LSDA, and the distance in bytes from the start of
     // the method.
     let distance = i64::from(memory.i32(data.plus(5)).ok()?);
     function.range.start.0.checked_add_signed(distance.checked_neg()?).map(Addr)
@@ -90,8 +90,8 @@ impl Function {
     }
 }
 
-/// Looks `code` up in the `RUNTIME_FUNCTION` entries, which are sorted by address. For code in a funclet, returns the start of the funclet,
-/// not of its method: the layout of the data that links them is not known.
+/// Looks `code` up in the `RUNTIME_FUNCTION` entries, which are sorted by address. For code in a funclet, returns the start of the funclet.
+/// The start of its method is not returned, because the layout of the data that links the two is not known.
 fn of_pe(memory: &Memory, image: &Image, table: AddrRange, code: Addr) -> Option<Addr> {
     /// Size of an entry in bytes: the RVAs of start, end and unwind information.
     const ENTRY: u64 = 12;

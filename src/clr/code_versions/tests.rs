@@ -45,8 +45,8 @@ impl Image {
         image
     }
 
-    /// Adds call counting state in a table of five slots. The method's own entry is two probes after its home slot, after that of a node
-    /// and a deleted one.
+    /// Adds call counting state in a table of five slots. The method's own entry is two probes after its home slot. The slots before have
+    /// the entry of a node and a deleted entry.
     fn counting(&mut self, stage: u8) -> &mut Image {
         self.word(MODULE + 16, ALLOCATOR).word(ALLOCATOR + 8, MANAGER).word(MANAGER, TABLE).bytes(MANAGER + 8, &5u32.to_le_bytes());
         let (place, step) = (DESC % 5, DESC % 4 + 1);

@@ -1,4 +1,4 @@
-//! Fields in Mono: `MonoClassField` has the offset and the type, the metadata of the image the name.
+//! Fields in Mono: the offset and the type come from `MonoClassField`, the name from the metadata of the image.
 
 use super::resolve::Types;
 use super::{Field, Storage};
@@ -17,7 +17,7 @@ impl Types {
             return Some(Vec::new());
         }
         let mut out = Vec::new();
-        // Offsets in a structure count the header of its box; those of other runtimes count one word.
+        // Mono's offsets in a structure include the header of its box; those of other runtimes include one word.
         let shift = match info.category {
             Category::ValueType => self.names().method_tables().boxed_at().saturating_sub(self.pointer_bytes()),
             _ => 0,
@@ -54,7 +54,7 @@ impl Types {
         Some(placed.collect())
     }
 
-    /// The name of the static field at `offset` among those of the class with the vtable at `vtable`.
+    /// The name of the static field at `offset` of the class with the vtable at `vtable`.
     pub(crate) fn mono_static(&self, vtable: Addr, offset: u64) -> Option<String> {
         let tables = self.names().method_tables();
         let (mono, info) = (tables.mono()?, tables.read(vtable).ok()?);

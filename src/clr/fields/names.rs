@@ -72,7 +72,7 @@ impl<'t> SignatureNames<'t> {
         }
     }
 
-    /// Writes type variable `n`: its argument, or without one its number after `mark`.
+    /// Writes type variable `n`: its argument, or `mark` and its number if the argument is unknown.
     fn variable(&mut self, mark: &str, n: u32, arguments: &[Addr]) {
         let argument = usize::try_from(n).ok().and_then(|n| arguments.get(n));
         let name = argument.map_or_else(|| format!("{mark}{n}"), |a| self.types.names().handle_name(*a).name.clone());

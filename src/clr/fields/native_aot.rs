@@ -1,7 +1,7 @@
 //! Fields in NativeAOT programs, which have no field descriptors.
 //!
-//! Fields have names if debug information is available, or if the type is in gcdump's table of library types and its references are where
-//! the GC finds them. All other references are named by their offset: `+0x10`.
+//! Fields have names if debug information is available. They also have names if the type is in gcdump's table of library types, and its
+//! references in the table agree with those of the GC. All other references are named by their offset: `+0x10`.
 //!
 //! Source: `docs/internals/native-aot.md#fields`.
 
@@ -132,7 +132,7 @@ impl Types {
         }
     }
 
-    /// Element type, type name and, for values, method table of a field of this kind.
+    /// Element type, type name and, for value types, method table of a field of this kind.
     fn of_kind(&self, program: &Program, kind: &FieldKind) -> (CorElementType, String, Option<Addr>) {
         let named = |mangled: &str| {
             let table = program.type_of(mangled);
@@ -157,7 +157,8 @@ impl Types {
         }
     }
 
-    /// The fields in the library table of a type or its nearest base type whose entry fits.
+    /// The fields from the nearest entry in the library table: the entry of the type or of the nearest base type that has one. `None` if
+    /// the entry does not fit the GCDesc.
     fn of_library(&self, program: &Program, info: &MethodTableInfo) -> Option<Vec<Field>> {
         let release = program.release()?;
         let tables = self.names().method_tables();
@@ -166,7 +167,8 @@ impl Types {
         for _ in 0..MAX_BASES {
             let name = self.compiled(at.address).map(|d| d.name.as_str());
             let fields = name.and_then(|name| library_fields(name, self.memory.shape().ptr, release));
-            // Offsets are relative to the start of a structure, but to the method table of its boxed form.
+            // In the table, offsets in a structure are relative to its start. The GC's offsets are relative to the method table of the
+            // boxed form.
             let of_box = at.category == Category::ValueType;
             if let Some(fields) = fields {
                 let fields: Vec<LibraryField> = fields.iter().map(|f| if of_box { f.boxed(word) } else { f.clone() }).collect();

@@ -99,12 +99,12 @@ impl Types {
         &self.names
     }
 
-    /// Reader of FieldDescs; `None` in NativeAOT programs.
+    /// Reader of FieldDescs; `None` in NativeAOT programs and in Mono.
     pub fn fields(&self) -> Option<&Fields> {
         self.fields.as_ref()
     }
 
-    /// Offset from the start of the object of the field `name` that the type itself declares.
+    /// Offset of the field `name` from the start of the object. Only fields that the type itself declares are found.
     pub fn own_offset(&self, mt: Addr, name: &str) -> Option<u64> {
         match &self.fields {
             Some(fields) => fields.offset(&self.names, mt, name),
@@ -211,7 +211,7 @@ impl Types {
         self.cached(&self.instance, mt, || self.read_instance_fields(mt))
     }
 
-    /// Whether the type at `mt` may have instance fields that are missing from the dump, or whose names are.
+    /// Whether instance fields of the type at `mt`, or their names, may be missing from the dump.
     pub(crate) fn lacks_fields(&self, mt: Addr) -> bool {
         let Some(list) = self.instance_fields(mt) else { return true };
         match self.names.native_aot() {
@@ -299,7 +299,7 @@ impl Types {
         self.index().arrays.get(&(element, rank)).copied()
     }
 
-    /// A generic instance. If the exact one is not loaded, the one with shared layout.
+    /// A generic instance. If the exact instance is not loaded, the instance with shared layout is returned.
     fn instance_of(&self, definition: Definition, arguments: Vec<Addr>) -> Option<Addr> {
         let tables = self.names.method_tables();
         let key = (definition, arguments);
@@ -377,8 +377,8 @@ impl Types {
         *locked(&self.references).entry((module, row)).or_insert(found).get()
     }
 
-    /// Resolves a TypeRef by name, if the runtime has not: in its assembly, in CoreLib, or elsewhere if only one module has the name, since
-    /// many assemblies forward types.
+    /// Resolves by name a TypeRef that the runtime has not resolved. Searches its assembly, CoreLib, and then all modules, if only one of
+    /// them defines the name. Many assemblies forward types to other modules.
     fn find_by_name(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
         let name = self.reference_name(module, row, depth)?;
         let own = self.names.module(module);
@@ -409,7 +409,7 @@ impl Types {
         Some(if reference.namespace.is_empty() { reference.name } else { format!("{}.{}", reference.namespace, reference.name) })
     }
 
-    /// The first module with this simple name. The search does not count as use of the other modules.
+    /// The first module with this simple name. The search does not mark the other modules as used.
     pub(crate) fn module_named(&self, name: &str) -> Option<Addr> {
         if name == CORE {
             return self.core();

@@ -16,11 +16,11 @@ use crate::clr::render::TYPE_DESC;
 pub(crate) struct Typed {
     /// Name of the type.
     pub(crate) name: String,
-    /// Element type of values; `None` if it cannot be determined.
+    /// Element type; `None` if it cannot be determined.
     pub(crate) element: Option<CorElementType>,
-    /// Method table, for values.
+    /// Method table, for value types.
     pub(crate) method_table: Option<Addr>,
-    /// Definition, for values.
+    /// Definition, for value types.
     pub(crate) definition: Option<Definition>,
 }
 
@@ -69,7 +69,7 @@ impl Types {
         Some(own.iter().map(complete).collect())
     }
 
-    /// The types of `parameters`, preceded by that of `this`.
+    /// The types of `parameters`, preceded by the type of `this`.
     pub(crate) fn parameters(&self, parameters: &Parameters) -> Vec<Typed> {
         let context = Context {
             module: parameters.home.unwrap_or_default(),

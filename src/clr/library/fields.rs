@@ -77,8 +77,8 @@ impl fmt::Display for NoSuchField {
             NoSuchField::Unread { type_name } => write!(f, "the fields of {type_name} are not in the dump"),
             NoSuchField::Unplaced { type_name } => write!(
                 f,
-                "the static fields of {type_name} can be located only with the symbols of the program: in its file, or in the .dbg or \
-                 PDB beside it (--modules, --symbols)"
+                "the static fields of {type_name} can be located only with the symbols of the program, in its file or in the .dbg or \
+                 PDB beside it; --modules PATH or --symbols DIR supplies them"
             ),
         }
     }

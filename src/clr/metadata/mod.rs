@@ -263,8 +263,8 @@ impl Metadata {
         self.list_of(TYPE_DEF, rid, column, table, pointers)
     }
 
-    /// The rows of `table` that belong to row `rid` of `owner`. They begin with the row number in its `column`, and end before the row
-    /// number that the next row of `owner` has there. If the table `pointers` has rows, the list is a range of that table.
+    /// The rows of `table` that belong to row `rid` of `owner`. The first row number is in its `column`. The list ends before the row
+    /// number in that column of the next row of `owner`. If the table `pointers` has rows, the list is a range of that table.
     fn list_of(&self, owner: usize, rid: u32, column: usize, table: usize, pointers: usize) -> Vec<u32> {
         // The runtime allows 65,535 fields and as many methods for each type.
         const MOST: usize = 65_535;

@@ -48,7 +48,8 @@ pub(super) struct CoreClr {
     class: Bound<EEClass>,
     release: Release,
     collectible: u32,
-    /// Bit of `EEClassOrCanonMT` that marks the canonical method table: the lowest, before .NET 8 the second.
+    /// Bit of `EEClassOrCanonMT` that is set if the word is a canonical method table and not an EEClass. It is bit 0, or bit 1 before .NET
+    /// 8.
     canonical_tag: u64,
     continuations: Option<Continuations>,
 }
@@ -139,7 +140,7 @@ impl CoreClr {
         Ok((self.table.read(memory, mt, MethodTable::EEClassOrCanonMT)? == class).then_some(base))
     }
 
-    /// Whether the EEClass of `mt` points back to its canonical method table, or is that of continuations.
+    /// Whether the EEClass of `mt` points back to its canonical method table, or is the shared EEClass of continuations.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let canonical = self.canonical(memory, mt)?;
         let class = self.table.read(memory, canonical, MethodTable::EEClassOrCanonMT)?;

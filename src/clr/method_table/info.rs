@@ -1,4 +1,4 @@
-//! A decoded method table, of CoreCLR or NativeAOT.
+//! A decoded method table; for Mono, a decoded vtable or class.
 
 use crate::base::Addr;
 use crate::model::Generics;
@@ -26,7 +26,7 @@ pub enum Category {
 pub struct MethodTableInfo {
     /// Address of the method table.
     pub address: Addr,
-    /// Raw `MTFlags`.
+    /// Raw `MTFlags`; for Mono, the element type and flags that `Mono` defines.
     pub flags: u32,
     /// Base size in bytes, which includes the header word but not the elements.
     pub base_size: u32,
@@ -48,7 +48,7 @@ pub struct MethodTableInfo {
     pub is_string: bool,
     /// Whether this is the method table of free objects.
     pub is_free: bool,
-    /// Raw `EEClassOrCanonMT`: bit 0 marks a pointer to the canonical method table.
+    /// Raw `EEClassOrCanonMT`: bit 0 marks a pointer to the canonical method table. Null in NativeAOT; the `MonoClass` in Mono.
     pub class_or_canonical: Addr,
     /// Method table of the base type.
     pub parent: Addr,

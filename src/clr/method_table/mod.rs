@@ -64,7 +64,7 @@ impl MethodTables {
         };
         let well_known = |name| {
             let found = descriptor.pointer(name).ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null())?;
-            // Mono's variables lead to classes.
+            // Mono's variables point to classes.
             Some(if let Flavor::Mono(m) = &flavor { m.handle(memory, found) } else { found })
         };
         let [string, free, object, exception] =
@@ -96,7 +96,7 @@ impl MethodTables {
         }
     }
 
-    /// The EEClass of a type; null in NativeAOT programs, which have none.
+    /// The EEClass of a type; null in NativeAOT programs and in Mono, which have none.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -107,7 +107,7 @@ impl MethodTables {
         }
     }
 
-    /// The canonical method table of the EEClass at `class`; `None` if it cannot be read, and in NativeAOT programs.
+    /// The canonical method table of the EEClass at `class`; `None` if it cannot be read, in NativeAOT programs and in Mono.
     pub fn of_class(&self, class: Addr) -> Option<Addr> {
         let Flavor::CoreClr(m) = &self.flavor else { return None };
         let aligned = !class.is_null() && class.is_aligned(self.memory.ptr_bytes());
@@ -116,7 +116,7 @@ impl MethodTables {
     }
 
     /// Whether a method table is at `mt`. In CoreCLR, its EEClass must point back to the canonical method table. In NativeAOT, its chain of
-    /// base types must end at `System.Object`.
+    /// base types must end at `System.Object`. In Mono, the class of a vtable must list the vtable.
     ///
     /// # Errors
     /// [`ReadError`] if the structures to validate are not in the dump.
@@ -164,8 +164,8 @@ impl MethodTables {
         }
     }
 
-    /// The module that defines a type. For arrays, it is the loader's module, not that of the element type. Null in NativeAOT programs,
-    /// whose method tables do not have it.
+    /// The module that defines a type. For arrays, it is the loader module, not the module of the element type. In Mono, it is the
+    /// `MonoImage`. Null in NativeAOT programs, whose method tables do not have it.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -256,7 +256,8 @@ impl MethodTables {
         }
     }
 
-    /// The definition and the arguments of a generic instance. `None` for other types, and in CoreCLR, where dictionaries contain them.
+    /// The definition and the arguments of a generic instance. `None` for other types, and in CoreCLR, which has the arguments in
+    /// dictionaries.
     pub(crate) fn instance(&self, info: &MethodTableInfo) -> Option<Result<(Addr, Vec<Addr>), ReadError>> {
         match &self.flavor {
             Flavor::NativeAot(m) if info.generics == Generics::Instance => Some(m.instance(&self.memory, info.address)),
@@ -265,7 +266,7 @@ impl MethodTables {
         }
     }
 
-    /// Element type of the values of a primitive or an enum in a NativeAOT program.
+    /// Element type of the values of a primitive or an enum, in a NativeAOT program or in Mono.
     pub(crate) fn value_type(&self, info: &MethodTableInfo) -> Option<CorElementType> {
         match &self.flavor {
             Flavor::CoreClr(_) => None,

@@ -1,5 +1,6 @@
-//! Types of Mono. The "method table" of an object is its `MonoVTable`, which leads to the `MonoClass`. A type without a vtable, such as
-//! a structure that was never boxed, is identified by its class; an argument of a generic instance also by its `MonoType` (bit 1 set).
+//! Types of Mono. The "method table" of an object is its `MonoVTable`, which leads to the `MonoClass`. A type without a vtable, such as a
+//! structure that was never boxed, is identified by its class. An argument of a generic instance may also be identified by its `MonoType`
+//! (bit 1 set).
 //!
 //! Source: `docs/internals/mono.md`.
 
@@ -26,7 +27,7 @@ const INTERFACE: u32 = 0x20;
 const STATIC: u16 = 0x10;
 /// `FieldAttributes.Literal`: a constant, which has no storage.
 const LITERAL: u16 = 0x40;
-/// Bits of [`MethodTableInfo::flags`]: the element type in the low byte, and these.
+/// Flags in [`MethodTableInfo::flags`]. The low byte has the element type.
 const IS_ENUM: u32 = 0x100;
 const IS_NULLABLE: u32 = 0x200;
 
@@ -42,9 +43,9 @@ const MAX_ARGUMENTS: u64 = 1024;
 const MAX_DEPTH: u32 = 16;
 /// Maximum number of references of a type that are listed.
 const MAX_REFERENCES: usize = 1 << 16;
-/// Words of an application domain that are looked at.
+/// Number of words of an application domain that are searched for its list of vtables.
 const DOMAIN_WORDS: u64 = 256;
-/// Items of a list that must be vtables.
+/// Number of leading items that must be vtables for a list to be accepted.
 const PROOF: u64 = 8;
 /// Bit of a type handle that points to a `MonoType`.
 const TYPE: u64 = 2;
@@ -125,7 +126,7 @@ impl Mono {
         })
     }
 
-    /// The class of the type at `mt`: a vtable that its class leads back to, or a class.
+    /// The class of the type at `mt`, which must be a class, or a vtable that its class lists.
     pub(crate) fn class_at(&self, memory: &Memory, mt: Addr) -> Result<Option<Addr>, ReadError> {
         let class = self.vtable.read(memory, mt, MonoVTable::klass)?;
         if !class.is_null() && class.is_aligned(memory.ptr_bytes()) && self.vtables(memory, class).any(|(_, vtable)| vtable == mt) {
@@ -147,7 +148,7 @@ impl Mono {
         })
     }
 
-    /// Whether a class is at `at`: the two types in it, itself and a managed pointer to itself, agree.
+    /// Whether a class is at `at`: its two `MonoType`s, one for the class and one for a managed pointer to it, agree.
     fn is_class(&self, memory: &Memory, at: Addr) -> bool {
         let of = |ty: Option<Addr>| {
             let ty = ty?;
@@ -324,8 +325,8 @@ impl Mono {
         })
     }
 
-    /// The element type of a field of the type described by the `MonoType` at `ty`: `Class` for references, `ValueType` for structures,
-    /// the underlying type for enums.
+    /// The element type of a field whose type the `MonoType` at `ty` describes: `Class` for references, `ValueType` for structures, the
+    /// underlying type for enums.
     pub(crate) fn field_element(&self, memory: &Memory, ty: Addr) -> Option<CorElementType> {
         Some(match self.form(memory, ty)? {
             MonoForm::Class(class) => self.class_element(memory, class)?,
@@ -373,7 +374,7 @@ impl Mono {
         self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == 0)
     }
 
-    /// The static fields that a class declares; their offsets count from the start of its static fields.
+    /// The static fields that a class declares; their offsets are relative to the start of its static fields.
     pub(crate) fn static_fields(&self, memory: &Memory, class: Addr) -> Option<Vec<MonoField>> {
         self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == STATIC)
     }
@@ -402,7 +403,7 @@ impl Mono {
         Some(out)
     }
 
-    /// The address of the static fields of the class whose vtable is at `vtable`. Other data is there if it has none.
+    /// The address of the static fields of the class whose vtable is at `vtable`. If the class has no static fields, this is other data.
     pub(crate) fn statics_at(&self, memory: &Memory, vtable: Addr) -> Option<Addr> {
         let class = self.vtable.get(memory, vtable, MonoVTable::klass)?;
         let methods = u64::from(self.class.get(memory, class, MonoClass::vtable_size)?);
@@ -410,14 +411,14 @@ impl Mono {
         memory.ptr(list.element(methods, memory.ptr_bytes())).ok().filter(|at| !at.is_null())
     }
 
-    /// The vtables of the application domain of the one at `vtable`. The domain's list of them is found by what it holds.
+    /// The vtables in the application domain of the vtable at `vtable`. The domain's list of vtables is found by its contents.
     pub(crate) fn vtables_of_domain(&self, memory: &Memory, vtable: Addr, most: usize) -> Vec<Addr> {
         let word = memory.ptr_bytes();
         let is_vtable =
             |at: Addr| at.is_aligned(word) && self.class_at(memory, at).is_ok_and(|class| class.is_some_and(|class| class != at));
         let Some(domain) = self.vtable.get(memory, vtable, MonoVTable::domain) else { return Vec::new() };
         for at in (0..DOMAIN_WORDS).filter_map(|i| memory.ptr(domain.element(i, word)).ok()).filter(|at| at.is_aligned(word)) {
-            // A growing array of pointers: their address, and their number.
+            // A `GPtrArray`: the address of the pointers, then their number.
             let (Ok(list), Ok(count)) = (memory.ptr(at), memory.u32(at.plus(word))) else { continue };
             let item = |i: u64| memory.ptr(list.element(i, word)).ok();
             if count > 0 && list.is_aligned(word) && (0..u64::from(count).min(PROOF)).all(|i| item(i).is_some_and(is_vtable)) {
@@ -449,7 +450,7 @@ impl Mono {
                 match self.field_element(memory, field.ty)? {
                     CorElementType::ValueType if depth < MAX_DEPTH => {
                         let Some(MonoForm::Class(inner)) = self.form(memory, field.ty) else { continue };
-                        // Offsets in a structure count the header of its box.
+                        // Offsets in a structure include the header of its box.
                         let shift = i64::try_from(at).ok()?.checked_sub(i64::try_from(self.header).ok()?)?;
                         self.references(memory, inner, shift, depth.saturating_add(1), out)?;
                     }
@@ -498,7 +499,7 @@ impl Mono {
                 let runs = runs(&offsets, word);
                 let Some((first, _)) = runs.first().copied() else { return Some(GcDesc::None) };
                 let starts = runs.iter().skip(1).map(|(start, _)| *start);
-                // After the last run of an element comes the first one of the next.
+                // The last run of an element is followed by the first run of the next element.
                 let next = starts.chain([first.checked_add(u64::from(info.component_size))?]);
                 let items = runs.iter().zip(next).map(|((start, bytes), next)| {
                     let skip = next.checked_sub(start.checked_add(*bytes)?)?;

@@ -11,7 +11,7 @@ use crate::data::{Bound, MethodTable, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 
-// Bits of `Flags`; the runtime asserts that readers of its debug header know these.
+// Bits of `Flags`. Assertions in the runtime keep them stable for readers of the debug header.
 const KIND: u32 = 0x0003_0000;
 const KIND_DEFINITION: u32 = 0x0003_0000;
 const DISPATCH_MAP: u32 = 0x0004_0000;
@@ -25,7 +25,8 @@ const ELEMENT_SHIFT: u32 = 26;
 const ELEMENT_MASK: u32 = 0x1f;
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 
-// Element types (`EETypeElementType`). Up to 0x0f they are those of CoreCLR, without one for strings.
+// Element types (`EETypeElementType`). The values up to 0x0b are those of metadata; 0x0c to 0x0f are `IntPtr`, `UIntPtr`, `Single` and
+// `Double`.
 const ELEMENT_VALUE_TYPE: u32 = 0x10;
 const ELEMENT_NULLABLE: u32 = 0x12;
 const ELEMENT_CLASS: u32 = 0x14;
@@ -104,7 +105,7 @@ impl NativeAot {
         self.table.get(memory, mt, MethodTable::NumInterfaces)
     }
 
-    /// Whether the chain of related types from `mt`, element types first, ends at a type without a base.
+    /// Whether the chain of element types and base types from `mt` ends at a type without a base type.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let mut at = mt;
         if self.holds_statics(memory, mt)? {
@@ -222,7 +223,7 @@ impl NativeAot {
             return Ok((definition, vec![list]));
         }
         let plausible = |a: Addr| a.is_aligned(memory.ptr_bytes()) && table.read(memory, a, MethodTable::Flags).is_ok();
-        // A full pointer that is read as a relative address points anywhere.
+        // A full pointer that is read as a relative address yields an arbitrary address.
         let near = tried(|| relative(memory, list).is_ok_and(|a| plausible(a) && self.is_valid(memory, a).unwrap_or(false)));
         let arguments = (0..u64::from(count)).map(|i| match near {
             true => relative(memory, list.element(i, 4)),

@@ -1,11 +1,11 @@
-//! Where objects have their parts: the only differences between the runtimes that readers of objects see.
+//! Sizes and offsets in objects, which differ between Mono and the other runtimes. Readers of objects see no other difference.
 
 use super::{Flavor, MethodTableInfo, MethodTables};
 use crate::base::Addr;
 use crate::clr::gcdesc::GcDesc;
 
 impl MethodTables {
-    /// Whether half a word of padding is in front of each object on 64-bit targets.
+    /// Whether each object on 64-bit targets has half a word of padding in front of it.
     pub(crate) fn has_padding(&self) -> bool {
         self.mono().is_none()
     }
@@ -36,19 +36,19 @@ impl MethodTables {
         self.mono().map_or_else(|| self.memory.ptr_bytes(), |m| m.header())
     }
 
-    /// Offset of the end of the fields. Structures count as though one word were in front of their value.
+    /// Offset of the end of the fields. Offsets in structures include one word in front of the value.
     pub(crate) fn fields_end(&self, info: &MethodTableInfo) -> u64 {
         let size = u64::from(info.base_size);
         let is_object = info.category != super::Category::ValueType;
         if self.mono().is_some() && is_object { size } else { size.saturating_sub(self.memory.ptr_bytes()) }
     }
 
-    /// The lengths and lower bounds of the array at `array`, where they are not next to its fixed part.
+    /// The lengths and lower bounds of the array at `array`; `None` for runtimes that store them after its fixed part.
     pub(crate) fn bounds(&self, info: &MethodTableInfo, array: Addr) -> Option<Vec<(u32, i32)>> {
         self.mono()?.bounds(&self.memory, info, array)
     }
 
-    /// Offsets of the references in objects of this type; `Unknown` if `afford` refuses the number of their runs.
+    /// Offsets of the references in objects of this type; `Unknown` if they have more runs than `afford` allows.
     pub(crate) fn gc_desc(&self, info: &MethodTableInfo, afford: impl FnOnce(u64) -> bool) -> GcDesc {
         match &self.flavor {
             Flavor::Mono(m) => m.gc_desc(&self.memory, info, afford),
@@ -56,7 +56,7 @@ impl MethodTables {
         }
     }
 
-    /// Number of dimensions of an array, where the type has it.
+    /// Number of dimensions of an array of Mono; `None` for other runtimes, whose method tables do not have it.
     pub(crate) fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
         self.mono()?.rank(&self.memory, info)
     }

@@ -72,7 +72,7 @@ fn rows_of_net8_that_do_not_fit_16_bits() {
     // Four virtual methods are one chunk, and all pointers fit in the fixed part.
     assert_eq!(rid_and_module(table(0, 0, 7, 4, &[])).0, 7);
     assert_eq!(rid_and_module(table(0, 3, 0xffff, 4, &[1, 0x101d1])).0, 0x101d1);
-    // Nine virtual methods are two chunks; of three pointers, one is after the chunks.
+    // Nine virtual methods are in two chunks. One of the three pointers is after the chunks.
     assert_eq!(rid_and_module(table(0, 7, 0xffff, 9, &[1, 2, 3, 0xffff])).0, 0xffff);
     // A generic type with static fields has two words of statics before the row.
     assert_eq!(rid_and_module(table(GENERIC | GENERIC_STATICS, 7, 0xffff, 9, &[1, 2, 3, 4, 5, 0x101d4])).0, 0x101d4);
@@ -87,7 +87,7 @@ fn instances_over_collectible_types_of_net8_have_their_module() {
     // The first word after the vtable, after instance info and interface map.
     assert_eq!(module(GENERIC, 0x13, &[1, 0xbbbb]), Addr(0xbbbb));
     assert_eq!(module(GENERIC, 0x1f, &[1, 2, 3, 0xbbbb]), Addr(0xbbbb));
-    // With only instance info, the second slot is free; with only the interface map, the first.
+    // With only instance info, the second slot is free. With only the interface map, the first slot is free.
     assert_eq!(module(GENERIC, 0x11, &[]), Addr(0x5102));
     assert_eq!(module(GENERIC, 0x12, &[]), Addr(0x5101));
     // Only generic types have a different canonical method table.

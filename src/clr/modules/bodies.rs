@@ -8,7 +8,7 @@ use crate::base::{Addr, Token, TokenTable, len64};
 use crate::clr::metadata::Source;
 use crate::clr::pe::Headers;
 
-/// Values of the two lowest bits of a header: a tiny header, without locals, or a fat one with a token for them.
+/// Values of the two lowest bits of a header. A tiny header has no locals; a fat header has a token for them.
 const TINY: u8 = 2;
 const FAT: u8 = 3;
 /// Offset of the token in a fat header.

@@ -18,7 +18,7 @@ impl Modules {
         tried(|| reader.image_id(reader.image_of(address)?))
     }
 
-    /// The address range of the module's image, from its loader or its headers.
+    /// The address range of the module's image, from the loader's structures or the headers of the image.
     pub(crate) fn extent(&self, address: Addr) -> Option<AddrRange> {
         let base = self.image_base(address)?;
         let by_headers = || match self.file_id(address)? {

@@ -23,7 +23,7 @@ use super::metadata::{Metadata, Source};
 use super::pe;
 use crate::base::hash::Map;
 use crate::base::missed::{tried, watched};
-use crate::base::{Addr, Budget, Collector, Limits, Os, file_name};
+use crate::base::{Addr, Budget, Collector, Limits, Os, file_name, thousands};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{Bound, Module as Layout, ModuleLookupMap, MonoImage, PEAssembly, PEImage, PEImageLayout, PEImagePath, bind};
 use crate::memory::{FileId, FileSearch, Memory, ModuleFile};
@@ -337,7 +337,7 @@ impl Reader {
         Metadata::open(Source::Memory { memory: Arc::clone(&self.memory), base: base.plus(place.offset), len: place.len }).ok()
     }
 
-    /// Files that may be the module's, best first.
+    /// Candidates for the file of the module, best first.
     fn candidates(&self, module: &Module) -> Vec<ModuleFile> {
         // Single-file programs record the assembly name, but no path.
         let by_name = || module.name.as_ref().map(|n| if n.ends_with(".dll") { n.clone() } else { format!("{n}.dll") });
@@ -379,7 +379,7 @@ impl Reader {
                 // Shared folders contain files of other programs as well.
                 _ if file.place().is_shared() => {}
                 Ok(_) => {
-                    let why = "the dump cannot prove that it is the same file; use it anyway with --modules FOLDER";
+                    let why = "the dump cannot prove that the file matches; --modules PATH with it uses it anyway";
                     module.rejected.push((path, why.into()));
                 }
                 Err(why) => module.rejected.push((path, why)),
@@ -424,9 +424,12 @@ impl Reader {
         }
         // A mapped image has the image size; a flat one has the file size.
         match image.size {
-            Some(size) if size != file.size_of_image && u64::from(size) != len => {
-                Err(format!("it has {len} bytes, or {} when mapped; the loaded image has {size}", file.size_of_image))
-            }
+            Some(size) if size != file.size_of_image && u64::from(size) != len => Err(format!(
+                "it has {} bytes, or {} when mapped; the loaded image has {}",
+                thousands(len),
+                thousands(file.size_of_image.into()),
+                thousands(size.into())
+            )),
             _ => Ok(Proof::None),
         }
     }

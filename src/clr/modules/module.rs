@@ -128,7 +128,7 @@ impl Module {
 /// Source names that several members of a type share.
 pub(super) type Shared = Arc<Set<String>>;
 
-/// Results for a module, by row of the type.
+/// Nested types, and source names that several members share, by row of the type in TypeDef.
 #[derive(Debug, Default)]
 pub(super) struct Siblings {
     pub(super) nested: OnceLock<Kept<Map<u32, Vec<u32>>>>,

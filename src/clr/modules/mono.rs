@@ -22,7 +22,7 @@ impl Reader {
         let path = text(MonoImage::name, self.string_bytes);
         let name = path.as_deref().map(file_name).filter(|n| !n.is_empty()).map(Into::into);
         let mut module = Module { name, path, ..self.blank(address) };
-        // The metadata ends with its file, whose mapping bounds it.
+        // The size of the metadata is not stored. The end of the file's mapping limits the reads.
         let mapped = || {
             let base = images.pointer(memory, address, MonoImage::raw_metadata)?;
             Metadata::open(Source::Memory { memory: Arc::clone(memory), base, len: MAX_IMAGE }).ok()

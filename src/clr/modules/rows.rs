@@ -7,8 +7,7 @@ use crate::data::{Module, ModuleLookupMap};
 
 impl Reader {
     /// Whether the maps of types, fields or methods of the module at `module` have grown. The loader allocates them for the rows of the
-    /// image;
-    /// only hot reload adds rows.
+    /// image; only hot reload adds rows.
     pub(super) fn is_edited(&self, module: Addr) -> bool {
         let (Some(fields), Some(map)) = (&self.module, &self.map) else { return false };
         let place = |field| fields.place(module, field);

@@ -122,7 +122,8 @@ fn shared_in(metadata: &Metadata, nested: &Map<u32, Vec<u32>>, rid: u32, afford:
     Some(shared)
 }
 
-/// Whether `name` may be the state machine of a method. Those of local functions need not be counted, because their methods are.
+/// Whether `name` may be the state machine of a method. State machines of local functions need not be counted, because the local functions
+/// themselves are.
 fn is_of_method(name: &str) -> bool {
     name.starts_with('<') && !name.starts_with("<<")
 }

@@ -92,7 +92,7 @@ impl Assembly {
         let size = u64::from(u32::from_le_bytes(*size));
         (size <= len64(stream.len()).saturating_mul(MAX_RATIO) && afford(size)).then_some(())?;
         let mut bytes = Vec::new();
-        // One byte more reveals a wrong size.
+        // Read one byte more than the size, so that a wrong size is detected.
         DeflateDecoder::new(stream).take(size.checked_add(1)?).read_to_end(&mut bytes).ok()?;
         (len64(bytes.len()) == size).then_some(())?;
         let pdb = Pdb::open(Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len: size }).ok()?;
@@ -121,7 +121,7 @@ pub(super) fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, 
     let len = len64(bytes.len());
     let pdb = Pdb::open(Source::File { bytes, offset: 0, len }).map_err(|_| "it is not a portable PDB")?;
     let Some(named) = named else {
-        return Err("neither the dump nor a file of the module (--modules PATH) identifies its PDB".into());
+        return Err("neither the dump nor a file of the module identifies its PDB; --modules PATH with the module supplies its id".into());
     };
     if pdb.id() != named.id {
         return Err(format!("its id is {}; the module's is {}", hex(&pdb.id()), hex(&named.id)));

@@ -34,7 +34,7 @@ const LARGE_BLOBS: u8 = 4;
 const MAX_PARTS: usize = 1024;
 const MAX_NAME: usize = 4096;
 
-/// Identity of a portable PDB: GUID and stamp. The CodeView entry of the assembly's debug directory has the same.
+/// Identity of a portable PDB: GUID and stamp. The CodeView entry of the assembly's debug directory has the same identity.
 pub(crate) type PdbId = [u8; 20];
 
 /// A table.

@@ -6,13 +6,13 @@ use crate::base::Addr;
 use crate::clr::gcdesc::GcDesc;
 use crate::clr::method_table::MethodTableInfo;
 
-/// Maximum size in bytes of the part of a continuation whose references are in the name; the variables of a method have a few hundred
-/// bytes.
+/// Maximum size in bytes of the part of a continuation whose references are in the name. It is ample, since the variables of a method have
+/// a few hundred bytes.
 const MAX_CONTINUATION: u64 = 1 << 12;
 
 impl Renderer<'_> {
-    /// Formats a continuation type, which has no metadata, like the runtime's debugging interface (`Continuation_56_0_3_32_2`): the size of
-    /// the method's variables in bytes, then for each run of references its offset among the variables and its length.
+    /// Formats a continuation type, which has no metadata, like the runtime's debugging interface (`Continuation_56_0_3_32_2`). The first
+    /// number is the size of the method's variables in bytes; an offset and a length follow for each run of references.
     pub(super) fn continuation(&mut self, info: &MethodTableInfo, base: Addr) -> Option<Home> {
         let base = self.tables.read(base).ok()?;
         let word = self.memory.ptr_bytes();

@@ -3,7 +3,7 @@
 //! Source: `docs/internals/types.md#statics`; every rule was verified on dumps. A static structure is boxed: its slot is a reference to the
 //! box.
 //!
-//! The offset of a field is relative to a *base*. A type has separate bases for references and for other fields, and, for thread statics,
+//! The offset of a field is relative to a *base*. A type has separate bases for references and for other fields. Thread statics have
 //! separate bases in each thread. The location of the bases depends on the release: see `Bases`.
 
 mod base;
@@ -172,7 +172,8 @@ impl Statics {
         })
     }
 
-    /// The location of a thread static in a thread's block. `afford` charges steps for reading lists and returns whether they were left.
+    /// The location of a thread static in a thread's block. `afford` charges steps for reading lists; it returns false if the budget is
+    /// exhausted.
     pub(crate) fn in_block(
         &self,
         block: ThreadBlock,
@@ -200,7 +201,7 @@ impl Statics {
         }
     }
 
-    /// The location of a field relative to `base`. A null base is not allocated yet; `None` is unknown.
+    /// The location of a field relative to `base`. `base` is null if it is not allocated yet, and `None` if it is unknown.
     fn field_at(&self, base: Option<Addr>, field: &Field) -> StaticPlace {
         let Some(base) = base else { return StaticPlace::Unknown };
         if base.is_null() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::enums::Enums;
 use super::plain::{self, Text};
 use super::{ArrayShape, ValueLimits};
-use crate::base::{Addr, CorElementType, Name, utf16};
+use crate::base::{Addr, CorElementType, Name, thousands, utf16};
 use crate::clr::fields::{Definition, Field, Types};
 use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::clr::render::TYPE_DESC;
@@ -21,9 +21,9 @@ pub struct Place {
     pub address: Addr,
     /// Element type.
     pub element: CorElementType,
-    /// Method table of the type, for values.
+    /// Method table of the type, for value types.
     pub method_table: Option<Addr>,
-    /// Definition of the type, for values.
+    /// Definition of the type, for value types.
     pub definition: Option<Definition>,
     /// Size in bytes, if known from the surrounding layout.
     pub bytes: Option<u64>,
@@ -124,7 +124,7 @@ impl Values {
         Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, start, 0, end, &mut self.budget())).collect())
     }
 
-    /// Where the offsets of fields count from, for the object at `address`: in a box, one word in front of the value.
+    /// The address from which the field offsets of the object at `address` count: in a box, one word in front of the value.
     fn start_of(&self, info: &MethodTableInfo, address: Addr) -> Addr {
         let tables = self.types.names().method_tables();
         let more = if info.category == Category::ValueType { tables.boxed_at().saturating_sub(self.memory.ptr_bytes()) } else { 0 };
@@ -156,7 +156,7 @@ impl Values {
         finish(name, type_name, None, None, Some(place.address), decoded)
     }
 
-    /// The value in a register, with the type of `place`, whose address is ignored. `None` for structures, which are only read from memory.
+    /// The value in a register. `place` gives the type; its address is ignored. `None` for structures, which are only read from memory.
     pub fn in_register(&self, name: String, type_name: String, place: &Place, register: u64) -> Option<FieldValue> {
         let decoded = if place.element.is_reference() {
             self.reference_to(Addr(register))
@@ -186,7 +186,7 @@ impl Values {
         let type_name = self.types.names().handle_name(shape.element).name.clone();
         let place = self.element_place(shape);
         let range = start.min(shape.length)..start.saturating_add(count).min(shape.length);
-        // Texts in any encoding are arrays of numbers.
+        // An array of numbers may be text in some encoding.
         let hidden = self.memory.hides_contents() && self.width_of(place.element).is_some();
         let value = |n: u64| {
             let address = shape.data.element(n, shape.element_bytes);
@@ -310,8 +310,9 @@ impl Values {
         } else if info.is_array
             && let Some(shape) = self.array(&info, object)
         {
-            let lengths: Vec<String> = shape.dimensions.iter().map(|d| d.length.to_string()).collect();
-            out.text.text = format!("{} ({} elements)", out.text.text, lengths.join("×"));
+            let lengths: Vec<String> = shape.dimensions.iter().map(|d| thousands(d.length.into())).collect();
+            let elements = if lengths == ["1"] { "element" } else { "elements" };
+            out.text.text = format!("{} ({} {elements})", out.text.text, lengths.join("×"));
         } else if let Some(text) = self.texts.as_ref().and_then(|t| t.text(mt, object)) {
             out.text.text = format!("{} {}", out.text.text, text);
         }
@@ -346,7 +347,7 @@ impl Values {
         let tables = self.types.names().method_tables();
         let is_enum = match place.method_table.and_then(|mt| tables.read(mt).ok()) {
             Some(info) => tables.is_enum(&info),
-            // A structure in the signature that the runtime stores as a primitive is an enum.
+            // If the signature has a value type and the runtime stores a primitive, the type is an enum.
             None => place.definition.is_some_and(|d| !self.types.is_primitive_definition(d)),
         };
         if is_enum && let (Some(definition), Some(number)) = (place.definition, self.number(element, bits)) {
@@ -382,7 +383,7 @@ impl Values {
     /// Raw bytes of a value of unknown layout.
     pub(super) fn raw(&self, place: &Place) -> Option<Decoded> {
         let Some(bytes) = place.bytes.filter(|n| *n > 0) else {
-            return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout not known>"));
+            return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, "<layout unknown>"));
         };
         if self.memory.hides_contents() {
             return self.memory.has(place.address).then(|| Decoded::bare(ValueKind::Raw, Memory::HIDDEN));

@@ -70,7 +70,7 @@ fn read(types: &Types, definition: Definition) -> Option<Literals> {
     Some(named.collect())
 }
 
-/// The name of `bits`, or the names of the flags that it consists of, as .NET prints `[Flags]` enums, but separated by ` | `.
+/// The name of `bits`, or the names of its flags, as .NET prints `[Flags]` enums, but separated by ` | `.
 fn combined(literals: &[(u64, String)], bits: u64, mask: u64) -> Option<String> {
     if let Some((_, name)) = literals.iter().find(|(value, _)| value & mask == bits) {
         return Some(name.clone());

@@ -54,7 +54,7 @@ pub(super) fn strict(text: &str) -> String {
     out
 }
 
-/// The sections of a descriptor. Of repeated sections, the last one is used; unknown sections are skipped.
+/// The sections of a descriptor. If a section is repeated, the last one is used. Unknown sections are skipped.
 #[derive(Default)]
 pub(super) struct File {
     pub(super) version: Option<Value>,
@@ -164,7 +164,7 @@ impl Scalar {
     }
 }
 
-/// A value in a descriptor: a scalar, a list of at most two values, nested at most once, or anything else.
+/// A value in a descriptor: a scalar, a list, or anything else. A list has at most two values, and is nested at most once.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Value {
     Scalar(Scalar),

@@ -46,8 +46,8 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
     ("MethodTable", "m_VTable", "MethodTable", "VTable"),
 ];
 
-/// Adds the content of `header` to `descriptor`. Returns the location of the GC's variables, and the overlay that supplies what the header
-/// omits, if one agrees with the header.
+/// Adds the content of `header` to `descriptor`. Returns the location of the GC's variables, and the overlay that supplies the data missing
+/// from the header, if one agrees with the header.
 pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHeader) -> (Option<GcDacVars>, Option<&'static Overlay>) {
     let mut used = None;
     if let Some(o) = release_of(header, memory) {
@@ -104,7 +104,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
     (vars, used)
 }
 
-/// The overlay for the release of the header: by version, or without a version, the one that agrees with the most entries.
+/// The overlay for the release of the header. Of several with a possible version, it is the one that agrees with the most entries.
 fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay> {
     let agreeing = |o: &&Overlay| {
         let types = o.raw.types.iter().flat_map(|(name, layout)| layout.fields.iter().map(move |(field, at, _)| (name, field, at)));
@@ -112,20 +112,20 @@ fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay>
     };
     let of_header = |o: &&Overlay| o.section.debug_header.as_ref().is_none_or(|order| header.major.is_none_or(|n| n == order.major));
     let ptr = memory.shape().ptr;
-    // The overlay for 32-bit targets has no order of entries. Nor does the one for .NET 11, whose programs have no header.
+    // The overlays for 32-bit targets and for .NET 11 have no order of entries. Programs of .NET 11 have no header.
     let candidates = overlay::native_aot(ptr).filter(|o| ptr == PtrSize::Four || o.section.debug_header.is_some());
     candidates.filter(of_header).max_by_key(agreeing)
 }
 
-/// Adds to the descriptor of a NativeAOT program of .NET 11 what it omits: the layouts of objects, strings and arrays, and fields that were
-/// measured on the release that agrees with it.
+/// Completes the descriptor of a NativeAOT program of .NET 11. Adds the layouts of objects, strings and arrays, and the fields that were
+/// measured on the matching release.
 pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     if !descriptor.is_native_aot() {
         return;
     }
     let ptr = memory.shape().ptr;
     let agrees = |o: &&Overlay| o.section.debug_header.is_none() && o.section.runtime.is_some() && agree(descriptor, o);
-    // These layouts are the same in every release.
+    // The layouts of objects, strings and arrays are the same in every release.
     let release = overlay::native_aot(ptr).find(agrees);
     let Some(o) = release.or_else(|| overlay::native_aot(ptr).next()) else { return };
     let origin = add_origin(descriptor, o);
@@ -145,8 +145,8 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     }
 }
 
-/// Whether `overlay` was measured on the descriptor's release: all fields of these structures that both have are at the same offsets, and
-/// at least two fields of the thread are in both.
+/// Whether `overlay` was measured on the release of the descriptor. All common fields must be at the same offsets, and at least two of them
+/// must be of the thread.
 fn agree(descriptor: &Descriptor, overlay: &Overlay) -> bool {
     let ours = |name: &str| overlay.raw.types.iter().find(|t| t.0 == name).map(|t| &t.1);
     let of_both = |name: &str| -> Vec<bool> {

@@ -19,7 +19,7 @@ const MAX_VALUE: u64 = 0x1_0000;
 pub fn by_export(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, DebugHeaderError>> {
     let export = image.export(memory, EXPORT)?;
     let read = DebugHeader::read(memory, export.address, "its export", &releases(memory));
-    // Heap dumps do not have the page of the header, but they have those of its tables.
+    // Heap dumps do not have the page of the header, but they have the pages of its tables.
     Some(read.or_else(|e| by_content(memory, image).unwrap_or(Err(e))))
 }
 
@@ -63,7 +63,7 @@ fn releases(memory: &Memory) -> Vec<&'static Overlay> {
     overlay::native_aot(memory.shape().ptr).filter(|o| o.section.debug_header.is_some()).collect()
 }
 
-/// The captured writable memory of an image, within the budget of the opening.
+/// The captured writable memory of an image, within the budget for opening a dump.
 fn writable<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let afford = |r: &&AddrRange| memory.afford_bytes(memory.captured(**r));
     image.writable.iter().take_while(afford).flat_map(|range| memory.stretches(*range))

@@ -1,4 +1,4 @@
-//! `DotNetRuntimeDebugHeader`: two tables with names, one of sizes and offsets, one of addresses.
+//! `DotNetRuntimeDebugHeader`: a table of sizes and offsets, and a table of addresses, both with names.
 //!
 //! Source: `DebugHeader.cpp`; measured on .NET 8.0.31, 9.0.20 and 10.0.12. Both tables are in `.bss`, their names in `.rodata`.
 
@@ -74,7 +74,7 @@ pub struct DebugHeader {
     pub address: Option<Addr>,
     /// How the header was found.
     pub found_by: &'static str,
-    /// Major version, or that of the release whose tables have the same entries. `None` if neither is known.
+    /// Major version of the header, or else of the release whose tables have the same entries. `None` if both are unknown.
     pub(super) major: Option<u16>,
     pub(super) entries: Vec<Entry>,
     /// Name of each global, and the address of its value.
@@ -169,7 +169,7 @@ impl DebugHeader {
         self.globals.iter().find(|g| g.0 == name).map(|g| g.1)
     }
 
-    /// Value of a global; `None` if it is null.
+    /// Value of a global; `None` if it is null or not in the dump.
     pub(super) fn global(&self, memory: &Memory, name: &str) -> Option<Addr> {
         memory.ptr(self.variable(name)?).ok().filter(|a| !a.is_null())
     }
@@ -210,8 +210,8 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The entry order of the release that matches the tables; only releases with this major version are considered if it is known. If the
-    /// entries of two releases match, the values decide.
+    /// The entry order of the release that matches the tables. If `major` is known, only releases with this major version are considered.
+    /// If the entries of several releases match, the one with the most equal values is used.
     fn release<'o>(&self, releases: &[&'o Overlay], major: Option<u16>) -> Option<&'o DebugHeaderOrder> {
         let of_version = |o: &&DebugHeaderOrder| major.is_none_or(|n| o.major == n);
         let can_be = |o: &&'o Overlay| Some((*o, o.section.debug_header.as_ref().filter(of_version)?)).filter(|(_, o)| self.in_order(o));
@@ -219,7 +219,7 @@ impl Rows {
         releases.iter().rev().filter_map(can_be).max_by_key(|(overlay, order)| self.agreeing(overlay, order)).map(|(_, order)| order)
     }
 
-    /// Number of rows whose values equal those of `overlay`, in this order.
+    /// Number of rows whose value is the same in `overlay`, if the rows are in this order.
     fn agreeing(&self, overlay: &Overlay, order: &DebugHeaderOrder) -> usize {
         let known = |entry: &str| {
             let (type_name, field) = entry.split_once('.')?;

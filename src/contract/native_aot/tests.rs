@@ -152,7 +152,7 @@ fn a_header_of_any_shape_becomes_a_descriptor() {
         // The slot in the table serves as the variable.
         let free = d.pointer("FreeObjectMethodTable").unwrap();
         assert_eq!(memory.ptr(free), Ok(Addr(0x40_7100)));
-        // The overlay's layout of the thread structure is for another size of it.
+        // The overlay's layout of the thread structure is not used, because the size of the structure differs.
         assert!(d.offset("Thread", "CachedStackBase").is_err());
         assert_eq!(d.offset("MethodTable", "VTable"), Ok(if shape.ptr == PtrSize::Eight { 24 } else { 20 }));
     }
@@ -330,8 +330,8 @@ fn measured(release: &str) -> Program {
 #[allow(clippy::single_range_in_vec_init)]
 #[test]
 fn each_release_has_the_layouts_that_were_measured_on_it() {
-    // Release, then the offsets of: next thread, exception tracker, thread statics, the GC's context in that of the VM; and the flag for
-    // references.
+    // Release, offset of the link to the next thread, offset of the exception tracker, offset of the GC's allocation context in the VM's
+    // context, flag of types with references.
     let releases = [("8.0", 88, 128, 0, Some(0x20_0000)), ("9.0", 88, 128, 0, None), ("10.0", 96, 120, 8, None)];
     for (release, next, tracker, context, flag) in releases {
         let program = measured(release);
@@ -373,7 +373,7 @@ fn measured_fields_are_added_only_to_net_11_descriptors_that_agree() {
     assert_eq!((d.offset("Thread", "ThreadLocalStatics"), d.offset("Thread", "InlinedThreadLocalStatics")), (Ok(136), Ok(144)));
     assert_eq!((d.offset("Exception", "_message"), d.offset("InlinedThreadStaticRoot", "Next")), (Ok(8), Ok(8)));
     assert_eq!((d.native_aot_release(), d.contract("Object").as_deref()), (Some("11.0"), Some("n1")));
-    // Another layout of the thread is that of another release.
+    // A different layout of the thread belongs to another release.
     let other = with_next(104);
     assert!(other.offset("Thread", "ThreadLocalStatics").is_err() && other.type_info("Exception").is_err());
     assert_eq!((other.native_aot_release(), other.offset("String", "m_FirstChar")), (None, Ok(12)));

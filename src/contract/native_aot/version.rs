@@ -8,7 +8,7 @@ const COMMIT: usize = 40;
 /// Maximum length of a version.
 const MAX_VERSION: usize = 32;
 
-/// The version in an informational version (`9.0.20+3879076d…`) that a file version confirms (`9.0.2026.41315`). The program's own
+/// The version from an informational version (`9.0.20+3879076d…`), if a file version (`9.0.2026.41315`) confirms it. The program's own
 /// libraries have an informational version too, but only those of .NET have both.
 pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<String> {
     let mut candidates: Vec<(String, AddrRange)> = Vec::new();
@@ -50,7 +50,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
     })
 }
 
-/// The read-only parts of the image, within the budget of the opening.
+/// The read-only parts of the image, within the budget for opening a dump.
 fn text<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (Addr, &'m [u8])> {
     let end = image.writable.iter().map(|r| r.start).min().unwrap_or(image.range.end);
     let range = AddrRange::new(image.range.start, end);

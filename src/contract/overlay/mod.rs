@@ -36,7 +36,7 @@ pub struct Section {
     pub arch: Option<String>,
     /// Pointer size, for overlays that depend on nothing else.
     pub pointer_bytes: Option<u64>,
-    /// The minor version of `GcDacVars` in which each of these fields was added.
+    /// Minor version of `GcDacVars` in which a field was added, by name of the field.
     #[serde(default)]
     pub since_minor: BTreeMap<String, u64>,
     /// Origin of the overlay's data.
@@ -259,8 +259,8 @@ pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     all.iter().filter_map(Bundled::get)
 }
 
-/// Fields of .NET's own types in NativeAOT programs: all known ones for .NET 9, and for each other release the differences from the release
-/// next to it in the direction of .NET 9. They are guesses until a method table confirms them. None for 32-bit targets.
+/// Fields of .NET's own types in NativeAOT programs. .NET 9 has all known fields; the other releases have only the differences from a
+/// neighbor (.NET 8 and 10 from 9, 11 from 10). The fields are guesses until a method table confirms them. None for 32-bit targets.
 pub fn aot_library(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     AOT_LIBRARY_64.iter().filter(move |_| ptr == PtrSize::Eight).filter_map(Bundled::get)
 }

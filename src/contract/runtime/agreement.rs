@@ -25,8 +25,9 @@ pub(super) fn disagreement(overlay: &Overlay, parts: &[Part]) -> Option<String> 
     None
 }
 
-/// The number of entries by which this process's table is shifted relative to the overlay's order, from variables whose addresses the
-/// runtime's descriptor gives. Servicing releases have inserted entries: 8.0.0 differs from 8.0.29. `None` if the variables disagree.
+/// The number of entries by which the table of the process is shifted relative to the overlay's order. It is determined with the variables
+/// whose addresses are in the runtime's descriptor. Servicing releases have inserted entries: 8.0.0 differs from 8.0.29. `None` if the
+/// variables disagree.
 pub(super) fn shift(parts: &[Part], order: &overlay::DacTableOrder, memory: &Memory, table: DacTable) -> Option<i64> {
     let anchors = parts.iter().flat_map(|p| {
         p.raw.globals.iter().filter_map(move |(name, g)| match g.value {

@@ -13,8 +13,8 @@ impl<'a> Opener<'a> {
         self.dump.modules.iter().filter(|m| m.base <= address).max_by_key(|m| m.base)
     }
 
-    /// The bundled copy of the descriptor at `header`: the copy of the same size for the build ID of its module, otherwise the only copy
-    /// for a module of this name, which the checks must confirm.
+    /// The bundled copy of the descriptor at `header`, of the same size and for the build ID of its module. Otherwise the only copy for a
+    /// module of this name, which the checks must confirm.
     pub(super) fn copy_of(&self, header: &Header) -> Option<&'static Overlay> {
         let module = self.module_around(header.address)?;
         let has_size = |o: &&Overlay| o.section.descriptor.is_some_and(|r| (r.json_bytes, r.slots) == (header.json_bytes, header.slots));

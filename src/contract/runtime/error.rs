@@ -1,6 +1,6 @@
 //! The errors of opening runtimes.
 
-use crate::base::{be, plural};
+use crate::base::{be, in_units, plural};
 
 /// Reason why no runtime can be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,9 +39,9 @@ pub enum RuntimeError {
     },
     /// The data that locates the runtime cannot be read, and a part of the memory that the dump announces is missing.
     #[error(
-        "no .NET runtime can be read because the dump is cut off: {} of the memory that it announces {} missing{}; copy it again, \
+        "no .NET runtime can be read because the dump is cut off: {} of memory listed in its header {} missing{}; copy it again, \
          or write a new one",
-        plural(*missing, "byte"),
+        in_units(*missing),
         be(*missing),
         why.lost()
     )]
@@ -59,7 +59,7 @@ pub enum RuntimeError {
         /// The error without the damage.
         why: Box<RuntimeError>,
     },
-    /// Opening the dump reached its limits, which a genuine dump does not, before a runtime was read.
+    /// Opening the dump reached its limits before a runtime was read. Genuine dumps stay within the limits.
     #[error("no .NET runtime was read before opening the dump reached its limits: {why}")]
     Bounded {
         /// The error of the search so far.

@@ -12,7 +12,7 @@ use crate::memory::{Memory, hex};
 use crate::model::{LayoutSource, OriginKind, VersionSource};
 use std::sync::Arc;
 
-/// Element types of well-known classes: in `mono_defaults`, one of each is at the offset of its field.
+/// Element types of the well-known classes to which `mono_defaults` points.
 const OBJECT: u8 = 0x1c;
 const STRING: u8 = 0x0e;
 const CLASS: u8 = 0x12;
@@ -73,7 +73,7 @@ impl Opener<'_> {
         let wanted = Wanted::bind(memory, d)?;
         let word = memory.ptr_bytes();
         for range in &self.site.image.as_ref()?.writable {
-            // `.bss` may be followed by other memory of the same mapping, so the part of the last page counts, too.
+            // The range may end within a page, so the captured words of a partial page are searched as well.
             for (start, bytes) in memory.stretches(*range).take_while(|(_, bytes)| memory.afford_bytes(len64(bytes.len()))) {
                 let words = len64(bytes.len()).checked_div(word)?;
                 let first = start.0.checked_next_multiple_of(word)?;
@@ -91,13 +91,13 @@ impl Opener<'_> {
     }
 }
 
-/// Where `mono_defaults` is, with the places in it of well-known classes.
+/// Address of `mono_defaults`, and the addresses of its fields for well-known classes.
 struct Defaults {
     at: Addr,
     pointers: Vec<(&'static str, Addr)>,
 }
 
-/// The evidence that is searched for.
+/// The layouts by which `mono_defaults` is recognized.
 struct Wanted<'m> {
     memory: &'m Memory,
     defaults: Bound<MonoDefaults>,
@@ -117,7 +117,7 @@ impl<'m> Wanted<'m> {
         })
     }
 
-    /// The class in the word at `place`, if its own type has this element type.
+    /// The class to which the word at `place` points, if the type of the class has this element type.
     fn class(&self, place: Addr, element: u8) -> Option<Addr> {
         let class = self.memory.ptr(place).ok().filter(|c| !c.is_null() && c.is_aligned(self.memory.ptr_bytes()))?;
         let of = |ty: Addr| Some((self.ty.get(self.memory, ty, MonoType::Type)?, self.ty.get(self.memory, ty, MonoType::data)?));
@@ -126,7 +126,7 @@ impl<'m> Wanted<'m> {
         (own == (element, class) && by_reference == own).then_some(class)
     }
 
-    /// The variable at `at`, if its classes are those of `mono_defaults`.
+    /// `mono_defaults`, if the variable at `at` points to the well-known classes.
     fn at(&self, at: Addr) -> Option<Defaults> {
         let place = |field| self.defaults.place(at, field);
         let object_at = place(MonoDefaults::object_class)?;

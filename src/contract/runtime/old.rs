@@ -1,5 +1,5 @@
-//! Releases before .NET 8, of which only types and objects are read. Their `g_dacTable` is not exported, so the variables of the
-//! well-known method tables are found by what these look like.
+//! Releases before .NET 8, of which only types and objects are read. Their `g_dacTable` is not exported, so the variables that point to the
+//! well-known method tables are found by the contents of these tables.
 
 use super::{Opener, Vm};
 use crate::base::{Addr, Missing, len64};
@@ -12,7 +12,7 @@ use crate::model::LayoutSource;
 
 /// Flag of a method table: the lower half of the flags is the component size.
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
-/// Checks that must pass: three method tables and the round trip.
+/// Number of checks that must pass: three method tables and the round trip through the `EEClass`.
 const LEAST_PASSED: usize = 4;
 
 impl<'a> Opener<'a> {
@@ -76,7 +76,7 @@ enum Kind {
     String,
 }
 
-/// The flags and sizes of well-known method tables.
+/// The layouts by which the well-known method tables are recognized.
 struct Wanted<'m> {
     memory: &'m Memory,
     table: Bound<MethodTable>,

@@ -44,7 +44,7 @@ impl Opener<'_> {
         Some((folder.into(), VersionSource::Path))
     }
 
-    /// Notes that a newer reader may read more.
+    /// Adds notes if a newer gcdump may read more.
     pub(super) fn newer_reader(&self, d: &Descriptor, version: Option<u64>) {
         if let Some(v) = version.filter(|v| *v > 2) {
             let what = format!("descriptor format version {v} is unknown (known: 0 to 2); reading what is recognized");

@@ -1,4 +1,4 @@
-//! The memory that is searched for objects, in chunks that threads take in turn, and where objects start in it.
+//! The memory that is searched for objects, and the starts of the objects found in it. Threads take the memory in chunks.
 
 use std::ops::Range;
 
@@ -28,7 +28,8 @@ impl Area<'_> {
         self.start.plus(len64(offset))
     }
 
-    /// The offset of the first word at or after `offset` and before `end` that is not zero, or of one not far before it.
+    /// Skips zeros from `offset` on, up to `end`, in steps of 64 bytes. Returns an offset at most 64 bytes before the first word that is
+    /// not zero.
     #[inline]
     pub(super) fn skip_zeros(&self, offset: usize, end: usize) -> usize {
         const LINE: usize = 64;
@@ -37,7 +38,7 @@ impl Area<'_> {
         offset.saturating_add(zeros.saturating_mul(LINE))
     }
 
-    /// Calls `visit` with the address and the value of each word of `word` bytes that is not zero. Much memory is zero.
+    /// Calls `visit` with the address and the value of each nonzero word of `word` bytes.
     pub(super) fn each_set(&self, shape: Shape, word: usize, mut visit: impl FnMut(Addr, u64)) {
         let end = self.bytes.len();
         let mut at = 0usize;
@@ -66,7 +67,7 @@ impl Area<'_> {
 /// One bit for each word of a chunk.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bits {
-    /// Empty where none is set.
+    /// Empty if no bit is set.
     words: Vec<u64>,
 }
 
@@ -95,7 +96,7 @@ impl Bits {
         self.words.is_empty()
     }
 
-    /// The indices that are set.
+    /// The indices of the set bits.
     fn list(&self) -> impl Iterator<Item = u64> {
         let set = self.words.iter().enumerate().filter(|(_, word)| **word != 0);
         set.flat_map(|(i, word)| {
@@ -104,24 +105,24 @@ impl Bits {
     }
 }
 
-/// A run of objects: each begins where the one before it ends.
+/// A run of objects. Each object begins where the previous one ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gc) struct Run {
     pub(in crate::gc) start: Addr,
-    /// Where the next object would start.
+    /// Start of the next object, if there were one.
     pub(in crate::gc) end: Addr,
-    /// Its last object.
+    /// The last object.
     pub(in crate::gc) last: Addr,
     pub(in crate::gc) objects: u64,
-    /// Whether it ended because its chunk did.
+    /// Whether the run ended only because its chunk did.
     pub(in crate::gc) open: bool,
-    /// Whether its last object is a large free block.
+    /// Whether the last object is a large free block.
     pub(in crate::gc) gap: bool,
-    /// Whether a large free block ends where an object begins.
+    /// Whether the run has an object directly after a large free block.
     pub(in crate::gc) bridged: bool,
 }
 
-/// Objects of a run that is taken for one without further proof.
+/// Number of objects from which a run needs no further proof.
 const LONG: u64 = 16;
 
 impl Run {
@@ -129,12 +130,12 @@ impl Run {
         self.end.since(self.start).unwrap_or(0)
     }
 
-    /// Whether so many objects follow each other, or so far, that it cannot be by chance.
+    /// Whether the run cannot be a coincidence: it has many objects, or an object directly after a large free block.
     pub(super) fn is_long(&self) -> bool {
         self.objects >= LONG || self.bridged
     }
 
-    /// Appends what follows it.
+    /// Appends `more`, the run that follows.
     pub(super) fn append(&mut self, more: &Run) {
         self.bridged |= more.bridged || (self.gap && more.objects > 0);
         (self.end, self.last, self.open, self.gap) = (more.end, more.last, more.open, more.gap);
@@ -142,10 +143,10 @@ impl Run {
     }
 }
 
-/// Bytes of a chunk; the answer depends on it, and not on the number of threads.
+/// Size of a chunk in bytes. The result depends on this size, not on the number of threads.
 const CHUNK: u64 = 1 << 20;
 
-/// The captured memory of `range`, from the first whole word of each part on.
+/// The captured parts of `range`, each from its first aligned word on.
 pub(super) fn captured(memory: &Memory, range: AddrRange) -> impl Iterator<Item = Area<'_>> {
     let word = memory.ptr_bytes();
     memory.stretches(range).filter_map(move |(start, bytes)| {
@@ -159,25 +160,25 @@ fn block_of(at: Addr) -> u64 {
     at.0 / CHUNK
 }
 
-/// A part of an area, and what was found in it.
+/// A part of an area with the runs found in it.
 #[derive(Clone, Debug)]
 pub(super) struct Chunk {
     pub(super) area: usize,
     pub(super) range: AddrRange,
     /// By address.
     pub(super) runs: Vec<Run>,
-    /// Where the objects of runs start.
+    /// Starts of the objects of runs.
     pub(super) starts: Bits,
-    /// Where there may be objects that belong to no long run.
+    /// Possible starts of objects that do not belong to a long run.
     pub(super) likely: Bits,
 }
 
-/// All that is searched.
+/// The searched memory.
 pub(super) struct Areas<'m> {
     pub(super) list: Vec<Area<'m>>,
     /// By address.
     pub(super) chunks: Vec<Chunk>,
-    /// The places of the chunks in each block of [`CHUNK`] bytes, by number of the block.
+    /// The indices in `chunks` of the chunks in each block of [`CHUNK`] bytes, by block number.
     blocks: Map<u64, Range<usize>>,
     word: u64,
 }
@@ -205,7 +206,7 @@ impl<'m> Areas<'m> {
         Areas { list, chunks, blocks, word }
     }
 
-    /// Place of the chunk that holds `at`.
+    /// Index of the chunk that contains `at`.
     pub(super) fn chunk_of(&self, at: Addr) -> Option<usize> {
         let places = self.blocks.get(&block_of(at))?.clone();
         let first = places.start;
@@ -217,7 +218,7 @@ impl<'m> Areas<'m> {
         self.chunks.get(place).filter(|c| c.range.contains(at)).map(|_| place)
     }
 
-    /// Number of the word at `at` in its chunk, and of all its words.
+    /// Index of the word at `at` in its chunk, and the chunk's number of words.
     fn place(&self, chunk: &Chunk, at: Addr) -> (u64, u64) {
         let word = self.word.max(1);
         (at.since(chunk.range.start).unwrap_or(0) / word, chunk.range.len().div_ceil(word))
@@ -233,12 +234,12 @@ impl<'m> Areas<'m> {
         self.has(at, |c| &c.starts)
     }
 
-    /// Whether there may be an object at `at` that belongs to no run.
+    /// Whether there may be an object at `at` that does not belong to a run.
     pub(super) fn is_likely(&self, at: Addr) -> bool {
         self.has(at, |c| &c.likely)
     }
 
-    /// Where in `range` there may be objects that belong to no run, by address.
+    /// Possible starts of objects in `range` that do not belong to a run, by address.
     pub(super) fn likely_in(&self, range: AddrRange) -> Vec<Addr> {
         let first = self.chunks.partition_point(|c| c.range.end <= range.start);
         let chunks = self.chunks.iter().skip(first).take_while(|c| c.range.start < range.end);
@@ -255,20 +256,20 @@ impl<'m> Areas<'m> {
         }
     }
 
-    /// The area that holds `at`, and the offset of `at` in it.
+    /// The area that contains `at`, and the offset of `at` in it.
     pub(super) fn locate(&self, at: Addr) -> Option<(Area<'m>, usize)> {
         let chunk = self.chunks.get(self.chunk_of(at)?)?;
         let area = *self.list.get(chunk.area)?;
         Some((area, area.offset(at)?))
     }
 
-    /// The lowest and the highest address.
+    /// The lowest and the highest address of the searched memory.
     pub(super) fn bounds(&self) -> (Addr, Addr) {
         let first = self.list.first().map_or(Addr::NULL, |a| a.start);
         (first, self.list.last().map_or(Addr::NULL, Area::end))
     }
 
-    /// Bytes that are searched.
+    /// Number of searched bytes.
     pub(super) fn bytes(&self) -> u64 {
         crate::base::total(self.list.iter().map(|a| a.range().len()))
     }

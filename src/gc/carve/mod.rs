@@ -1,10 +1,11 @@
-//! The heap without the GC's structures: found by the objects themselves, each of which begins with a method table.
+//! The heap without the GC's structures: it is found by the objects themselves, which begin with the address of a method table.
 //!
-//! Words that lead to method tables may begin objects (`reader`). Where the size of one leads to the next, for long enough, there are
-//! objects ([`scan`]). What they refer to are objects as well, and so is what words outside lead to (`support`). What nothing
-//! leads to does not belong to the heap: arrays of method tables, remains of compacted regions.
+//! A word that is the address of a method table may begin an object (`reader`). A long run, in which the size of each supposed object leads
+//! to the next one, consists of objects ([`scan`]). The targets of references in these objects, and of words outside of them, are also
+//! objects (`support`). Runs that nothing refers to are not part of the heap: they are arrays of method tables or remains of compacted
+//! regions.
 //!
-//! Source: `docs/internals/carving.md`, with what was measured.
+//! Source: `docs/internals/carving.md`, which has the measurements.
 
 mod areas;
 pub(super) mod mono;
@@ -16,7 +17,9 @@ use std::sync::Arc;
 
 use super::walk::Walker;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, len64, plural, thousands, total};
+use crate::base::{
+    Addr, AddrRange, Answer, Collector, Count, Limits, Missing, NoteKind, Notes, Progress, in_units, len64, plural, thousands, total,
+};
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
 use crate::model::{CarvedModel, Generation, SegmentModel};
@@ -31,45 +34,45 @@ use support::Support;
 pub struct Carved {
     /// Ranges of objects, by address.
     ranges: Vec<Run>,
-    /// Runs of objects that nothing leads to, which are left out: their number, objects and bytes.
+    /// Runs of objects that are left out because nothing refers to them.
     pub left_out: LeftOut,
-    /// Why the GC's structures are not used: completes a sentence.
+    /// Why the GC's structures are not used, as a clause.
     why: String,
     /// The file of a standalone GC.
     collector: Option<String>,
-    /// Bytes that were searched: writable memory of no other known use.
+    /// Number of searched bytes: writable memory without another known use.
     pub searched: u64,
-    /// References of the objects.
+    /// Number of references in the objects.
     pub references: u64,
-    /// References that lead to the start of an object.
+    /// Number of references that point to the start of an object.
     pub hits: u64,
-    /// The method table of free space, where it was found by what it looks like.
+    /// The method table of free space, if it was found by its contents.
     pub(super) free: Option<Addr>,
     /// The structures that were read from Mono's collector.
     pub(super) sgen: Option<mono::Sgen>,
-    /// Bytes of `ranges` between objects.
+    /// Bytes in `ranges` between objects.
     gap_bytes: u64,
 }
 
 /// Memory to search, and the reason.
 #[derive(Clone, Debug)]
 pub struct Searched {
-    /// Memory with no other known use that the process could write, sorted and disjoint.
+    /// Writable memory without another known use, sorted and disjoint.
     pub ranges: Vec<AddrRange>,
-    /// All memory that the process could write, sorted and disjoint: words of it may lead to objects.
+    /// All writable memory, sorted and disjoint. Its words may refer to objects.
     pub writable: Vec<AddrRange>,
-    /// Stacks, sorted and disjoint. What seems to be an object there is one only if others follow, or objects refer to it.
+    /// Stacks, sorted and disjoint. A supposed object on a stack is accepted only if other objects follow or refer to it.
     pub stacks: Vec<AddrRange>,
-    /// Why the GC's structures are not used: completes a sentence.
+    /// Why the GC's structures are not used, as a clause.
     pub why: String,
     /// The file of a standalone GC.
     pub collector: Option<String>,
 }
 
-/// Notes that `what`, which the GC keeps, is not known of a carved heap.
+/// Returns a note that the GC's data `what` is unknown because the heap was carved.
 pub(super) fn lacks(code: Missing, what: &str) -> Notes {
     let mut notes = Notes::new();
-    notes.add(code, None, format!("{what} are not known: the heap was carved out of memory"));
+    notes.add(code, None, format!("{what} are unknown: the heap was carved out of memory"));
     notes
 }
 
@@ -80,7 +83,7 @@ pub struct LeftOut {
     pub runs: u64,
     /// Number of objects.
     pub objects: u64,
-    /// Their bytes.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -120,21 +123,21 @@ impl Carved {
         }
     }
 
-    /// Notes that the heap was carved, and why.
+    /// Adds a note that the heap was carved, and why.
     pub(super) fn note(&self, notes: &Collector) {
         let LeftOut { runs, objects, .. } = self.left_out;
         let left_out = match runs {
             0 => String::new(),
-            _ => format!("; {} in {} that nothing leads to left out", plural(objects, "object"), plural(runs, "range")),
+            _ => format!("; left out are {} in {} that no reference points to", plural(objects, "object"), plural(runs, "range")),
         };
         let references = match self.references {
             0 => String::new(),
-            all => format!(", {} of {} lead to objects", thousands(self.hits), plural(all, "reference")),
+            all => format!(", {} of {} point to objects", thousands(self.hits), plural(all, "reference")),
         };
         let what = format!(
-            "the heap was carved out of memory, since {}: {} in {}{references}{left_out}",
+            "the heap was carved out of memory, because {}: {} in {}{references}{left_out}",
             self.why,
-            plural(self.bytes(), "byte"),
+            in_units(self.bytes()),
             plural(len64(self.ranges.len()), "range"),
         );
         notes.add(Missing::Heap, None, what);
@@ -149,7 +152,7 @@ impl Carved {
         out
     }
 
-    /// Parts of the segments without objects, by address.
+    /// Parts of the segments that have no objects, by address.
     pub(super) fn gaps(&self) -> &[AddrRange] {
         self.sgen.as_ref().map_or(&[], |sgen| &sgen.gaps)
     }
@@ -182,7 +185,7 @@ fn segment(run: &Run, memory: &Memory) -> SegmentModel {
     }
 }
 
-/// Carves the heap out of memory that is `searched`.
+/// Carves the heap out of the memory `searched`.
 ///
 /// # Errors
 /// [`ContractError`] if the descriptor does not have the layouts of method tables or objects.

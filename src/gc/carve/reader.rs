@@ -1,4 +1,4 @@
-//! Tells whether a word is the method table of an object, and where the object ends.
+//! Determines whether a word is the address of a method table that begins an object, and where the object ends.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -13,9 +13,9 @@ use crate::contract::{ContractError, Descriptor};
 use crate::gc::walk::{ObjectType, ObjectTypes, words};
 use crate::memory::Memory;
 
-/// Base types of a type at most.
+/// Maximum number of base types of a type.
 const DEEPEST: usize = 64;
-/// Addresses of method tables that are kept, whether they are any or not.
+/// Maximum number of cached addresses, of method tables and of other memory.
 const MOST_VERDICTS: usize = 1 << 20;
 
 /// Recognizes method tables. Shared between threads.
@@ -26,7 +26,7 @@ pub(super) struct Kinds<'m> {
     types: ObjectTypes,
     budget: Budget,
     verdicts: RwLock<Map<u64, Option<Arc<ObjectType>>>>,
-    /// Whether structures of the runtime may be missing that the process had: the dump is cut off, or a copy with what was looked at.
+    /// Whether structures of the runtime may be missing, because the dump is truncated or trimmed.
     lacks_parts: bool,
     /// The lowest and the highest address of captured memory.
     bounds: (u64, u64),
@@ -48,7 +48,8 @@ impl<'m> Kinds<'m> {
         })
     }
 
-    /// The method table of free space in `areas`, by what it looks like: arrays of bytes without a class, a base type and a module.
+    /// The method table of free space in `areas`, found by its contents: its objects are arrays of bytes, and it does not have a class or a
+    /// base type.
     pub(super) fn find_free(memory: &Arc<Memory>, d: &Descriptor, areas: &Areas<'_>) -> Option<Addr> {
         let tables = MethodTables::bind(memory, d).ok()?;
         if tables.free.is_some() || tables.is_native_aot() {
@@ -72,12 +73,13 @@ impl<'m> Kinds<'m> {
                 }
             });
         }
-        // Each free block leads to it.
+        // Each free block begins with its address.
         counts.into_iter().filter(|(_, n)| *n > 1).max_by_key(|(_, n)| *n).map(|(at, _)| Addr(at))
     }
 
-    /// The type whose method table is at `mt`: it and its base types, which end in one without any, are method tables, and its module
-    /// is in the dump. Without the base types, rings of objects pass for method tables.
+    /// The type with the method table at `mt`; `None` if the memory at `mt` is not a method table. The base types must also be method
+    /// tables, up to one without a base type, and the module must be in the dump. Without the check of the base types, rings of objects
+    /// would be accepted as method tables.
     fn verdict(&self, mt: u64) -> Option<Arc<ObjectType>> {
         if let Some(known) = self.verdicts.read().unwrap_or_else(PoisonError::into_inner).get(&mt) {
             return known.clone();
@@ -129,23 +131,24 @@ impl<'m> Kinds<'m> {
         self.budget.note("carving the heap", notes);
     }
 
-    /// Whether `n` more steps of a search may be taken. The heap of a forged dump may lead to the same place from everywhere.
+    /// Whether `n` more steps of a search may be taken. The limit is for forged dumps, in which all references may point to the same
+    /// object.
     pub(super) fn step(&self, n: u64) -> bool {
         self.budget.steps(n)
     }
 
-    /// Whether there is room for `bytes` more of tables.
+    /// Whether tables may grow by `bytes`.
     pub(super) fn afford(&self, bytes: u64) -> bool {
         self.budget.memory(bytes)
     }
 }
 
-/// Types kept by each thread; a power of two.
+/// Number of types in the cache of each thread; a power of two.
 const KNOWN: usize = 1 << 12;
-/// Words that do not lead to method tables, kept by each thread; a power of two.
+/// Number of words that are not addresses of method tables in the cache of each thread; a power of two.
 const REFUSED: usize = 1 << 15;
 
-/// A type, and what a step from an object to the next one needs of it.
+/// A type, and its sizes, which a step from one object to the next needs.
 #[derive(Clone, Default)]
 struct Known {
     mt: u64,
@@ -154,17 +157,17 @@ struct Known {
     ty: Option<Arc<ObjectType>>,
 }
 
-/// A place that looks like an object.
+/// Memory that looks like an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Seeming {
-    /// Where the next object would start.
+    /// Start of the next object, if there were one.
     pub(super) end: Addr,
-    /// Its size, not rounded up.
+    /// Size in bytes, not rounded up.
     pub(super) size: u64,
     pub(super) is_free: bool,
 }
 
-/// Reads what seem to be objects. Each thread has one.
+/// Reads supposed objects. Each thread has one reader.
 pub(super) struct Reader<'k> {
     pub(super) kinds: &'k Kinds<'k>,
     known: Vec<Known>,
@@ -180,7 +183,7 @@ impl<'k> Reader<'k> {
         Reader { kinds, known: vec![Known::default(); KNOWN], refused: vec![0; REFUSED] }
     }
 
-    /// The type with its method table in `word`, the first of an object.
+    /// The type of an object with the first word `word`.
     #[inline]
     fn known(&mut self, word: u64) -> Option<&Known> {
         let mt = self.kinds.objects.table_in(word).0;
@@ -207,7 +210,8 @@ impl<'k> Reader<'k> {
         self.known.get(at)
     }
 
-    /// Whether an object may start with `word` at `offset` of `area`, by what is in front of it: cheap, and refuses most words.
+    /// Whether an object may start with `word` at `offset` of `area`, judging by the word before it. This check is cheap and excludes most
+    /// words.
     #[inline]
     pub(super) fn may_start(&self, area: &Area<'_>, offset: usize, word: u64) -> bool {
         let (mt, kinds) = (self.kinds.objects.table_in(word), self.kinds);
@@ -215,20 +219,20 @@ impl<'k> Reader<'k> {
         plausible && (kinds.tables.free == Some(mt) || self.has_header(area, offset))
     }
 
-    /// Whether half of the word in front of `offset` is zero, as in headers of objects on 64-bit targets, where it is padding.
+    /// Whether the padding in a header before `offset` is zero. On 64-bit targets, it is half of the word.
     #[inline]
     fn has_header(&self, area: &Area<'_>, offset: usize) -> bool {
         let memory = self.kinds.memory;
         memory.ptr_bytes() != 8 || offset < 8 || area.u32(memory.shape(), offset.saturating_sub(8)) == Some(0)
     }
 
-    /// Whether `word` may be the first of an object.
+    /// Whether `word` may be the first word of an object.
     #[inline]
     pub(super) fn leads_to_type(&mut self, word: u64) -> bool {
         self.known(word).is_some()
     }
 
-    /// The object at `offset` of `area`, with the first word `word`.
+    /// The supposed object at `offset` of `area`. Its first word is `word`.
     #[inline]
     pub(super) fn object(&mut self, area: &Area<'_>, offset: usize, word: u64) -> Option<Seeming> {
         let memory = self.kinds.memory;
@@ -243,7 +247,7 @@ impl<'k> Reader<'k> {
         if length > u32::MAX / 2 {
             return None;
         }
-        // Free blocks keep what was there before.
+        // The header of a free block may still have earlier contents.
         if !is_free && !self.has_header(area, offset) {
             return None;
         }
@@ -260,8 +264,8 @@ impl<'k> Reader<'k> {
         })
     }
 
-    /// Whether the references at the beginning of the object at `offset` of `area` lead to objects. What follows a method table in a
-    /// field (of a `RuntimeType`, of a cache) looks like an object by chance.
+    /// Whether the references at the beginning of the object at `offset` of `area` point to objects. If the address of a method table is in
+    /// a field, as in `RuntimeType` and in caches, the field and the memory after it may look like an object.
     pub(super) fn looks_whole(&mut self, area: &Area<'_>, offset: usize, word: u64) -> bool {
         let memory = self.kinds.memory;
         let Some(seeming) = self.object(area, offset, word) else { return false };

@@ -1,7 +1,7 @@
-//! Finds runs of objects: each begins where the one before it ends.
+//! Finds runs of objects. Each object begins where the previous one ends.
 //!
-//! Threads take chunks in turn; what a chunk has does not depend on the others. A run that reaches the end of its chunk is
-//! [joined](join) to the next one afterwards, in order.
+//! Threads take chunks in turn, and the result for a chunk does not depend on other chunks. Afterwards, each run that reaches the end of
+//! its chunk is [joined](join) to the next one.
 
 use rayon::iter::{IntoParallelRefMutIterator, ParallelIterator};
 
@@ -11,14 +11,14 @@ use crate::base::cancel::tick;
 use crate::base::missed::{Carried, tried};
 use crate::base::{Addr, Count};
 
-/// Bytes of a free block that is large: a collection merges dead objects to one, and they stay in it.
+/// Size in bytes from which a free block is large. A collection merges adjacent dead objects into a free block without clearing them.
 const LARGE: u64 = 1 << 10;
 
-/// Maximum number of short runs of a chunk that the following chunks decide. They end in an object across the end of the chunk; a genuine heap
-/// has one.
+/// Maximum number of short runs of a chunk that are kept for the decision by the following chunks. They end in an object across the end of
+/// the chunk; a genuine heap has one such run.
 const MOST_OPEN: u64 = 256;
 
-/// Bytes for which one tick is counted.
+/// Bytes per tick.
 const TICK: usize = 1 << 11;
 
 /// Searches all chunks.
@@ -73,7 +73,7 @@ fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
         }
         if !run.is_long() {
             chunk.likely.set(place(start), all);
-            // The following chunks decide.
+            // The following chunks decide whether the run has objects.
             if run.open && open < MOST_OPEN {
                 open.bump();
                 chunk.runs.push(run);
@@ -96,7 +96,7 @@ fn scan_chunk(reader: &mut Reader<'_>, area: &Area<'_>, chunk: &mut Chunk) {
     }
 }
 
-/// The run from `offset` of `area` to `until`, of at most `most` objects.
+/// The run of at most `most` objects from `offset` of `area` to `until`.
 pub(super) fn follow(reader: &mut Reader<'_>, area: &Area<'_>, offset: usize, until: Addr, most: u64) -> Run {
     let start = area.at(offset);
     let mut run = Run { start, end: start, last: start, objects: 0, open: false, gap: false, bridged: false };
@@ -115,7 +115,7 @@ pub(super) fn follow(reader: &mut Reader<'_>, area: &Area<'_>, offset: usize, un
         match area.offset(object.end) {
             Some(next) => here = next,
             None => {
-                // Behind this area there may be another one.
+                // Another area may follow.
                 run.open = run.end >= until;
                 break;
             }
@@ -124,7 +124,7 @@ pub(super) fn follow(reader: &mut Reader<'_>, area: &Area<'_>, offset: usize, un
     run
 }
 
-/// Joins runs that continue in the following chunks. Returns them by address, without those that are too short.
+/// Joins runs that continue in the following chunks. Returns the runs by address, without the short ones.
 pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
     let mut out: Vec<Run> = Vec::new();
     for chunk in 0..areas.chunks.len() {
@@ -140,14 +140,14 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
                 if !run.gap && rest().any(|r| run.last < r.start) || !is_long(reader, areas, run) {
                     continue;
                 }
-                // The others have found the same objects later.
+                // The other runs start later and have the same objects.
                 rest().for_each(|r| unmark(reader, areas, *r));
                 mark(reader, areas, run);
             }
             while run.open {
                 run.open = false;
                 if !run.gap && covers_runs(reader, areas, chunk, run.end) {
-                    // No array has objects in it; free blocks do.
+                    // Only a free block contains other objects, so the last object is not one.
                     areas.mark(run.last, false);
                     (run.end, run.objects) = (run.last, run.objects.saturating_sub(1));
                 } else if let Some(more) = further(reader, areas, chunk, run.end) {
@@ -165,12 +165,12 @@ pub(super) fn join(reader: &mut Reader<'_>, areas: &mut Areas<'_>) -> Vec<Run> {
     out
 }
 
-/// Whether the following chunks decide if a run has objects. They are not marked.
+/// Whether the following chunks decide if the run has objects. The objects of such a run are not yet marked.
 fn is_short(run: &Run) -> bool {
     run.open && !run.is_long()
 }
 
-/// Whether a run is long with what follows it.
+/// Whether a run is long together with the objects that follow it.
 fn is_long(reader: &mut Reader<'_>, areas: &Areas<'_>, mut run: Run) -> bool {
     while !run.is_long() {
         let Some(more) = areas.locate(run.end).map(|(area, offset)| follow(reader, &area, offset, Addr(u64::MAX), 1)) else { return false };
@@ -194,13 +194,13 @@ fn mark(reader: &mut Reader<'_>, areas: &mut Areas<'_>, run: Run) {
     }
 }
 
-/// Whether long runs lie between the chunk at `index` and `to`.
+/// Whether there are long runs between the chunk at `index` and `to`.
 fn covers_runs(reader: &Reader<'_>, areas: &Areas<'_>, index: usize, to: Addr) -> bool {
     let behind = areas.chunks.iter().skip(index.saturating_add(1)).take_while(|c| c.range.start < to && reader.kinds.step(1));
     behind.flat_map(|c| &c.runs).any(|r| r.end <= to && !is_short(r))
 }
 
-/// The objects from `at`, where a run of the chunk `before` ends, to the end of the chunk of `at`.
+/// The run of objects from `at` to the end of its chunk. A run of the chunk `before` ends at `at`.
 fn further(reader: &mut Reader<'_>, areas: &mut Areas<'_>, before: usize, at: Addr) -> Option<Run> {
     let index = areas.chunk_of(at).filter(|index| *index > before)?;
     let chunk = areas.chunks.get(index)?;
@@ -211,7 +211,7 @@ fn further(reader: &mut Reader<'_>, areas: &mut Areas<'_>, before: usize, at: Ad
             follow(reader, &area, offset, chunk.range.end, u64::MAX)
         }
     };
-    // What begins before lies within an object, or has found the same ones later.
+    // Runs that begin earlier are within an object, or start later in the same sequence of objects.
     for other in before.saturating_add(1)..=index {
         let runs = areas.chunks.get_mut(other).map(|c| std::mem::take(&mut c.runs)).unwrap_or_default();
         let (wrong, right): (Vec<Run>, Vec<Run>) = runs.into_iter().partition(|r| r.start < run.end || other < index);
@@ -224,7 +224,7 @@ fn further(reader: &mut Reader<'_>, areas: &mut Areas<'_>, before: usize, at: Ad
     (run.objects > 0).then_some(run)
 }
 
-/// Where the object at `at` ends.
+/// End of the object at `at`.
 pub(super) fn end_of(reader: &mut Reader<'_>, areas: &Areas<'_>, at: Addr) -> Option<Addr> {
     let (area, offset) = areas.locate(at)?;
     let first = reader.word(&area, offset)?;

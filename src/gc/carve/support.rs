@@ -1,4 +1,4 @@
-//! Evidence for a run of objects: references of other objects, words outside of the heap.
+//! Evidence for runs of objects: references from other objects, and words outside of the heap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +16,17 @@ use crate::contract::ContractError;
 use crate::gc::walk::{Object, Piece, Visitor, Walker};
 use crate::memory::Memory;
 
-/// Ranges closer than that belong together.
+/// Maximum distance in bytes between runs that belong together.
 const NEAR: u64 = 64 << 10;
 
 /// References from and to a run.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
-    /// References of objects to its objects.
+    /// References from objects to the run's objects.
     incoming: u64,
-    /// References of its objects that lead to the start of one.
+    /// References from the run's objects to the start of an object.
     hits: u64,
-    /// References of its objects that do not.
+    /// Other references from the run's objects.
     misses: u64,
 }
 
@@ -35,29 +35,29 @@ struct References<'a, 'm> {
     kinds: &'a Kinds<'m>,
     areas: &'a Areas<'m>,
     runs: &'a [Run],
-    /// Places of the runs that are walked.
+    /// Indices in `runs` of the walked runs.
     places: &'a [usize],
     own: usize,
     tallies: FxHashMap<usize, Tally>,
-    /// From which run how many references lead to where no object of a run starts.
+    /// Number of references by source run and target, for targets that are not the start of an object of a run.
     misses: FxHashMap<(usize, Addr), u64>,
-    /// From which run to which other one references lead.
+    /// Pairs of runs: objects of the first refer to objects of the second.
     edges: FxHashSet<(usize, usize)>,
-    /// The run to which the last references led, and how many of them.
+    /// The target run of the last references, and their number.
     last: (usize, u64),
 }
 
-/// The run that holds `at`.
+/// Index of the run that contains `at`.
 fn run_of(runs: &[Run], at: Addr) -> Option<usize> {
     let last = runs.partition_point(|r| r.start <= at).checked_sub(1)?;
     runs.get(last).filter(|r| at < r.end).map(|_| last)
 }
 
-/// Memory of an entry of a hash table with room to grow.
+/// Memory in bytes of an entry of a hash table, including unused capacity.
 const ENTRY_BYTES: u64 = 64;
 
 impl References<'_, '_> {
-    /// Counts the last references.
+    /// Adds the last references to the tallies.
     fn flush(&mut self) {
         let (to, n) = std::mem::take(&mut self.last);
         if n > 0 {
@@ -118,25 +118,25 @@ impl Visitor for References<'_, '_> {
     }
 }
 
-/// References of objects: sums for each run, by its start.
+/// References of objects, summed for each run. Runs are identified by their start.
 #[derive(Default)]
 struct Said {
     tallies: BTreeMap<Addr, Tally>,
-    /// Number of references from runs to where no object started when they were followed.
+    /// Number of references by source run and target. When they were followed, no object was known at the target.
     misses: BTreeMap<(Addr, Addr), u64>,
-    /// From which run to which other one references lead.
+    /// Pairs of runs: objects of the first refer to objects of the second.
     edges: BTreeSet<(Addr, Addr)>,
 }
 
-/// The runs so far, and what speaks for them.
+/// The runs found so far, and the evidence for them.
 pub(super) struct Support<'a, 'm> {
     kinds: &'a Kinds<'a>,
     areas: &'a mut Areas<'m>,
     /// By start.
     runs: BTreeMap<Addr, Run>,
-    /// Starts of runs that words outside lead to, sorted.
+    /// Starts of the runs to which words outside of the heap refer, sorted.
     outside: Vec<Addr>,
-    /// Starts of the runs whose references were not followed by a walk.
+    /// Starts of the runs whose references no walk has followed yet.
     new: BTreeSet<Addr>,
     said: Said,
     left_out: LeftOut,
@@ -153,7 +153,7 @@ impl<'a, 'm> Support<'a, 'm> {
         self.runs.values().copied().collect()
     }
 
-    /// Follows the references of the objects in new runs.
+    /// Walks the new runs and follows the references of their objects.
     fn ask(&mut self, walker: impl Fn(&[Run]) -> Result<Walker, ContractError>) -> Result<(), ContractError> {
         let runs = self.list();
         let (mut places, mut new) = (Vec::new(), Vec::new());
@@ -195,7 +195,7 @@ impl<'a, 'm> Support<'a, 'm> {
         Ok(())
     }
 
-    /// Drops the runs that nothing speaks for, and admits what objects refer to, and what that refers to.
+    /// Drops the runs without evidence. Admits the objects to which the other runs refer, directly or indirectly.
     pub(super) fn close(&mut self, walker: impl Fn(&[Run]) -> Result<Walker, ContractError>) -> Result<(), ContractError> {
         self.ask(walker)?;
         let dropped = self.unsupported();
@@ -210,12 +210,12 @@ impl<'a, 'm> Support<'a, 'm> {
         Ok(())
     }
 
-    /// Admits the objects at `targets`, and what they refer to. `referred` says that objects refer to them: then what follows need not be
-    /// objects.
+    /// Admits the objects at `targets`, and all objects that these refer to, directly or indirectly. If `referred` is set, objects refer to
+    /// the targets. The memory after a target then need not be an object.
     fn admit(&mut self, targets: Vec<Addr>, referred: bool) {
         let mut reader = Reader::new(self.kinds);
         let mut queue = targets;
-        // By address, whatever led there.
+        // The targets are taken in the order of their addresses, whatever refers to them.
         queue.reverse();
         let mut proven = if referred { 0 } else { queue.len() };
         while let Some(at) = queue.pop() {
@@ -238,7 +238,7 @@ impl<'a, 'm> Support<'a, 'm> {
         }
     }
 
-    /// The run that begins at `at`, if there is one and it overlaps no other.
+    /// Admits the run that begins at `at`, if there is one and it does not overlap another run.
     fn admit_one(&mut self, reader: &mut Reader<'_>, at: Addr, referred: bool) -> Option<Run> {
         if !at.is_aligned(self.kinds.memory.ptr_bytes()) || self.areas.is_start(at) {
             return None;
@@ -250,7 +250,7 @@ impl<'a, 'm> Support<'a, 'm> {
         let (area, offset) = self.areas.locate(at)?;
         let mut run = follow(reader, &area, offset, next, u64::MAX);
         run.open = false;
-        // Zeros, the end of the memory or a known object follow.
+        // The run is clean if a known object, zeros or the end of the memory follow.
         let behind = area.offset(run.end).and_then(|o| reader.word(&area, o)).unwrap_or(0);
         let clean = run.end == next || run.end < next && (behind == 0 || run.is_long());
         if !clean && !self.kinds.step(run.objects) {
@@ -276,7 +276,7 @@ impl<'a, 'm> Support<'a, 'm> {
         Some(run)
     }
 
-    /// Admits objects to which words outside of the heap lead: handles, statics, stacks.
+    /// Admits objects to which words outside of the heap refer: handles, statics, stacks.
     pub(super) fn admit_outside(&mut self, memory: &Memory, searched: &Searched) {
         let words = self.outside_words(memory, searched);
         let (starts, likely): (Vec<Addr>, Vec<Addr>) = words.into_iter().partition(|at| self.areas.is_start(*at));
@@ -335,21 +335,21 @@ impl<'a, 'm> Support<'a, 'm> {
         found
     }
 
-    /// Admits objects between runs that are close to each other: those that a program has just dropped, between allocation contexts.
+    /// Admits objects between runs that are close to each other: recently dropped objects between allocation contexts.
     pub(super) fn fill_gaps(&mut self) {
         let runs = self.list();
         let close = runs.iter().zip(runs.iter().skip(1)).filter(|(run, next)| next.start <= run.end.plus(NEAR));
         let found: Vec<Addr> = close.flat_map(|(run, next)| self.areas.likely_in(AddrRange::new(run.end, next.start))).collect();
         self.admit(found.clone(), false);
         for at in found.into_iter().filter(|at| self.runs.contains_key(at)) {
-            // They are as alive as what is in front of them.
+            // Such an object is kept if the run before it is kept.
             if let Some((before, _)) = self.runs.range(..at).next_back() {
                 self.said.edges.insert((*before, at));
             }
         }
     }
 
-    /// Counts the references that lead to an object that was admitted after they were followed.
+    /// Counts the references whose target was admitted after they were followed.
     fn resolve(&mut self) {
         let runs = self.list();
         for ((own, to), n) in &self.said.misses {
@@ -363,7 +363,7 @@ impl<'a, 'm> Support<'a, 'm> {
         }
     }
 
-    /// Links runs with only zeros between them: an allocation context has been there, and what follows it is as alive as what precedes it.
+    /// Links runs with only zeros between them, where an allocation context was. The second run is then kept if the first is.
     fn link_neighbors(&mut self) {
         let runs = self.list();
         for (run, next) in runs.iter().zip(runs.iter().skip(1)) {
@@ -376,7 +376,7 @@ impl<'a, 'm> Support<'a, 'm> {
         }
     }
 
-    /// Leaves out runs that nothing leads to from outside of the heap, and sums up.
+    /// Leaves out runs to which words outside of the heap do not refer, directly or indirectly. Sums up the others.
     pub(super) fn finish(mut self, walker: impl Fn(&[Run]) -> Result<Walker, ContractError>) -> Result<Carved, ContractError> {
         self.ask(walker)?;
         self.resolve();
@@ -412,8 +412,8 @@ impl<'a, 'm> Support<'a, 'm> {
         Ok(carved)
     }
 
-    /// Starts of the runs in ranges to which no object refers, and whose own references lead to no object, or mostly so: arrays of method
-    /// tables in the C heap, structures with one.
+    /// Starts of the runs in ranges without evidence: no object refers to them, and most or all of their references do not point to
+    /// objects. These are arrays of method tables in the C heap, or structures with a method table.
     fn unsupported(&self) -> BTreeSet<Addr> {
         let runs = self.list();
         let mut out = BTreeSet::new();
@@ -433,7 +433,7 @@ impl<'a, 'm> Support<'a, 'm> {
     }
 }
 
-/// Places of runs that are close to each other.
+/// Groups of runs that are close to each other, as ranges of indices.
 fn groups(runs: &[Run]) -> Vec<std::ops::Range<usize>> {
     let mut out: Vec<std::ops::Range<usize>> = Vec::new();
     for (i, run) in runs.iter().enumerate() {

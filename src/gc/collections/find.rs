@@ -1,10 +1,10 @@
 //! Finds the GC's records in the variables of its image and in its heaps.
 //!
 //! * `dynamic_data_table` has one entry per generation. Each entry ends with a pointer to the entry of the same generation in
-//!   `static_data_table`, so the pointers differ by the size of such an entry. With server GC, the table is part of each `gc_heap`, at
-//!   the same offset in all of them.
-//! * `last_recorded_gc_info`: sizes and fragmentation of the generations add up to those of the heap, committed memory is a
-//!   whole number of pages, and the index is not above the clock of the condemned generation.
+//!   `static_data_table`, so consecutive pointers differ by the size of a `static_data_table` entry. With server GC, the table is part of
+//!   each `gc_heap`, at the same offset in all of them.
+//! * `last_recorded_gc_info`: the generations' sizes and fragmentation add up to the heap's, and committed memory is a whole number of
+//!   pages. The index is at most the clock of the condemned generation.
 //! * `settings`: the index is that of the last collection, and every other field has a possible value.
 //!
 //! A structure is not used if more candidates are found than the GC has copies of it.

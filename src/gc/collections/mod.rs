@@ -1,4 +1,4 @@
-//! The GC's records of its collections: counts, settings, figures of the last ones, budgets.
+//! The GC's records of its collections: counts, settings, figures of the last collections, budgets.
 //!
 //! No release publishes their locations, so they are found by their contents (`find`), with the layouts of the overlay
 //! `gc-records-64`. Source and evidence: `docs/internals/gc-structures.md#collections`.
@@ -131,7 +131,7 @@ impl Search<'_> {
         }
         let background =
             settings.iter().chain(&earlier).filter(|s| s.concurrent && is_of_full(s.index, newest_full)).map(|s| s.index).max();
-        // Ephemeral collections come between the start and the end of a background one, whose settings remain.
+        // Ephemeral collections may have run since a background collection began; its settings are kept in a copy.
         if settings.is_empty() {
             settings = earlier.into_iter().filter(|s| s.generation == self.oldest()).collect();
         }
@@ -139,7 +139,7 @@ impl Search<'_> {
         let has = |ephemeral: bool| recorded.iter().any(|r| (r.kind == CollectionKind::Ephemeral) == ephemeral);
         let incomplete = |all: u64, ephemeral: bool| all > 1 && !has(ephemeral);
         records.missing = settings.is_empty() || incomplete(newest.saturating_sub(full), true) || incomplete(full, false);
-        // There are more candidates than the GC has variables, so some of them are other data.
+        // If there are more candidates than the GC has variables, some of them are other data.
         for (kind, most) in [(CollectionKind::Ephemeral, 1), (CollectionKind::FullBlocking, 1), (CollectionKind::Background, 2)] {
             if recorded.iter().filter(|r| r.kind == kind).count() > most {
                 recorded.retain(|r| r.kind != kind);
@@ -158,9 +158,9 @@ impl Search<'_> {
         self.gc.facts.background_runs() == Some(true)
     }
 
-    /// Whether a blocking collection was running. A collection gets an index and settings when it begins, and is recorded when it ends.
-    /// That its record is missing is evidence only if the search is known to find records of its kind: it found an earlier one, which the
-    /// missing record would replace, or every record that must exist.
+    /// Whether a blocking collection was running. A collection gets an index and settings when it begins, and is recorded when it ends. A
+    /// missing record is evidence only if the search can find records of its kind. That is certain if it found an older record of the kind,
+    /// which would have been replaced, or every record that must exist.
     fn blocking(&self, records: &Records, counts: &[u64], clocks: &[u64]) -> Option<bool> {
         let (newest, newest_full) = (*counts.first()?, *clocks.last()?);
         let of_background = |index: u64| records.background == Some(index);
@@ -206,7 +206,8 @@ impl Search<'_> {
             return None;
         }
         let generation = u64::from(fields.get(raw, raw.at, GCRecord::CondemnedGeneration)?);
-        // A collection advances the clock of its generation; an ephemeral one at the start of a background collection is one ahead of it.
+        // A collection sets the clock of its generation to its index. An ephemeral collection at the start of a background one has the
+        // clock plus one as its index.
         let clock = clocks.get(usize::try_from(generation).ok()?)?;
         let memory_load = u64::from(fields.get(raw, raw.at, GCRecord::MemoryLoad)?);
         let percent = f64::from(fields.get(raw, raw.at, GCRecord::PausePercentage)?);
@@ -255,8 +256,8 @@ impl Search<'_> {
     }
 }
 
-/// Whether the collection with `index` may have advanced the clock of the oldest generation to `clock`. A background collection that
-/// begins with an ephemeral one gives that one the next index and counts it first (measured).
+/// Whether the collection with `index` may have advanced the clock of the oldest generation to `clock`. If a background collection begins
+/// with an ephemeral one, the ephemeral one has the next index and is counted first (measured).
 fn is_of_full(index: u64, clock: u64) -> bool {
     index == clock || index.checked_add(1) == Some(clock)
 }

@@ -108,7 +108,7 @@ impl<'o> Object<'o> {
     }
 }
 
-/// Receives the objects of a walk. Several visitors share the heap, and each piece is seen by one of them only.
+/// Receives the objects of a walk. The heap is divided into pieces, and each piece is passed to one of several visitors.
 pub trait Visitor: Send {
     /// Called at the start of a piece: a segment, or a part of a large one. Returns whether to walk it, which must depend only on
     /// the segment.
@@ -119,8 +119,8 @@ pub trait Visitor: Send {
     /// Called for each object, including free space.
     fn object(&mut self, object: &Object<'_>);
 
-    /// Called after both pieces are walked if this visitor's piece begins where that of `before` ends, for visitors that compare
-    /// neighbors. Pieces of a segment are joined in address order.
+    /// Called after the walk if the piece of this visitor begins where the piece of `before` ends. The visitor can then compare the objects
+    /// on both sides. The calls for one segment are in address order.
     fn follow(&mut self, _before: &mut Self) {}
 }
 
@@ -197,7 +197,8 @@ impl Walker {
         Ok(Answer::new(walker, notes))
     }
 
-    /// A walk of `segments` without allocation contexts. `free` is the method table of free space, where the descriptor does not lead to it.
+    /// A walk of `segments` without allocation contexts. `free` is the method table of free blocks, used if the descriptor does not give
+    /// it.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the items needed to size objects.
@@ -261,7 +262,8 @@ impl Walker {
         self.contexts.iter().any(|c| c.pointer <= address && address < c.limit.plus(room))
     }
 
-    /// A range without objects, as though it were an allocation context: these end a minimum-size object after their limit.
+    /// An allocation context that makes the walk skip `range`, which has no objects. The walk resumes a minimum-size object after the limit
+    /// of a context.
     fn gap(&self, range: AddrRange) -> Option<Context> {
         Some(Context { pointer: range.start, limit: range.end.minus(self.smallest())? })
     }
@@ -388,8 +390,8 @@ impl Walker {
     }
 }
 
-/// Segment indices in address order, and the segments to skip: the memory of a forged dump whose segments all map the same memory, or
-/// the same file bytes at different addresses, would otherwise be walked once per segment.
+/// Segment indices in address order, and the segments to skip. In a forged dump, thousands of segments may map the same memory or the same
+/// file bytes, which would be walked once per segment.
 fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (Vec<SegmentIndex>, BTreeMap<SegmentIndex, &'static str>) {
     let mut by_address: Vec<SegmentIndex> = segments.iter_enumerated().map(|(i, _)| i).collect();
     by_address.sort_by_key(|i| segments.get(*i).map(|s| s.start));
@@ -409,9 +411,9 @@ fn order(segments: &IndexVec<SegmentIndex, SegmentModel>, memory: &Memory) -> (V
     (by_address, refused)
 }
 
-/// Contexts that hide memory, sorted by address. A *thread* context with pointer = limit is included: it is still followed by
-/// unformatted space (confirmed with a thread that filled its context exactly). Such a *generation* context is not: during a
-/// collection it is {mem, mem}, and skipping it would lose the first object of the region.
+/// Contexts that hide memory, sorted by address. A *thread* context with pointer = limit is included: it is still followed by unformatted
+/// space (confirmed with a thread that filled its context exactly). A *generation* context with pointer = limit is left out: during a
+/// collection both are the start of the region, whose first object would be skipped.
 fn usable(contexts: &[AllocContextModel]) -> Vec<Context> {
     let counts =
         |c: &&AllocContextModel| !c.pointer.is_null() && (c.limit > c.pointer || (c.limit == c.pointer && c.owner == ContextOwner::Thread));

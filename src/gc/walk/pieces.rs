@@ -1,8 +1,8 @@
 //! The walk of all segments by several threads.
 //!
-//! A segment can only be walked in sequence: the start of an object is known once the one before it has been read. A large segment is
-//! cut into pieces nevertheless: a piece begins where an object [seems to start](Walker::likely_start), and is accepted if the walk of
-//! the piece before it ends there. Otherwise it is walked again from its true start, so the result is that of a single thread. The GC's
+//! A segment can only be walked in sequence: the start of an object is known once the one before it has been read. A large segment is cut
+//! into pieces nevertheless. A piece begins where an object [seems to start](Walker::likely_start), and is accepted if the walk of the
+//! previous piece ends there. Otherwise it is walked again from its true start, so the result is the same as with a single thread. The GC's
 //! brick table also has object starts, but heap dumps do not always contain it, and its entries would need the same check.
 
 use std::ops::ControlFlow;

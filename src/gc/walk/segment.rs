@@ -18,7 +18,7 @@ pub(super) struct Context {
     pub(super) limit: Addr,
 }
 
-/// Maximum number of gaps listed per segment; of further gaps, only the bytes are counted.
+/// Maximum number of gaps listed per segment. Further gaps are only added to the byte counts.
 pub const MAX_GAPS: usize = 64;
 /// Bytes between progress reports.
 const STEP: u64 = 8 << 20;
@@ -26,7 +26,8 @@ const STEP: u64 = 8 << 20;
 const CHAIN: u32 = 4;
 /// Consecutive plausible objects required to begin a piece: free blocks are full of chains of dead objects.
 const LONG_CHAIN: u32 = 32;
-/// Number of bytes for which a chain is followed: dead objects at the end of a free block lead to the object after it, a true start.
+/// Number of bytes for which a chain is followed. A chain of dead objects in a free block often ends where the block ends, at a real
+/// object.
 const FOLLOWED: u64 = 16 << 10;
 /// Number of bytes that are searched for the first object of a piece.
 pub(super) const SEARCHED: u64 = 256 << 10;
@@ -62,12 +63,12 @@ struct Rules {
     end: Addr,
     align: u64,
     smallest: u64,
-    /// Whether it is a LOH or POH segment.
+    /// Whether the segment belongs to the LOH or the POH.
     large: bool,
 }
 
 impl Rules {
-    /// Address of the first object after an allocation context, whose limit is followed by unformatted space for a minimum-size object.
+    /// Address of the first object after an allocation context. Unformatted space for a minimum-size object follows the limit of a context.
     fn after_context(&self, context: Context) -> Addr {
         context.limit.plus(self.smallest.next_multiple_of(self.align)).min(self.end)
     }
@@ -114,8 +115,7 @@ struct Counts {
 }
 
 impl Walker {
-    /// Walks the objects of a segment that start in `range`, whose start must be an object, and calls `visit` for each, including free
-    /// space.
+    /// Calls `visit` for each object of a segment that starts in `range`, including free space. `range` must start at an object.
     pub(super) fn walk_segment(
         &self,
         segment: &SegmentModel,
@@ -217,8 +217,8 @@ impl Walker {
         Rules { end: segment.allocated, align, smallest: self.smallest(), large: has_large_objects(segment) }
     }
 
-    /// Address to resume at after memory that is not in the dump: the first plausible chain of objects, since the size of the
-    /// current object is unknown.
+    /// Address at which the walk resumes after memory that is not in the dump. It is the first plausible chain of objects, since the size
+    /// of the current object is unknown.
     fn across_absent(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
         let there = self.memory.stretches(AddrRange::new(at, rules.end)).next().map(|(a, _)| a);
         let aligned = there.and_then(|a| a.0.checked_next_multiple_of(rules.align)).map_or(rules.end, Addr).min(rules.end);
@@ -234,8 +234,8 @@ impl Walker {
 
     /// Address to resume at after something that is not an object.
     fn across_no_object(&self, at: Addr, rules: Rules, w: &mut WalkModel) -> Addr {
-        // An object in allocation (memory reserved and cleared, method table not yet written; seen in 44 of 188 dumps of a
-        // busy heap) is zero up to the next object or free block, and has at least the minimum size.
+        // An object in allocation is zero up to the next object or free block, and has at least the minimum size: its memory is reserved
+        // and cleared, but its method table is not yet written. 44 of 188 dumps of a busy heap had one.
         let first = self.memory.word(at).unwrap_or(1);
         let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
@@ -251,7 +251,7 @@ impl Walker {
             add_gap(w, range, GapKind::Absent);
             return next;
         }
-        // Large objects are cleared outside the lock: of one that is partly cleared, only the start is zero.
+        // The allocator clears a large object after it has released its lock, so only the start of the object may be zero yet.
         let cleared = if rules.large { AddrRange::new(at, at.plus(rules.smallest)) } else { range };
         let in_allocation = first == 0 && range.len() >= rules.smallest && self.all_zero(cleared);
         if in_allocation { &mut w.in_allocation_bytes } else { &mut w.skipped_bytes }.grow(range.len());
@@ -264,7 +264,7 @@ impl Walker {
         self.scan(AddrRange::new(from.plus(rules.align), rules.end), rules, chain).unwrap_or(rules.end)
     }
 
-    /// The first address in `range`, which is aligned, where `chain` consecutive objects are plausible or memory is absent.
+    /// The first address in `range` at which `chain` consecutive objects are plausible or memory is absent. `range` is aligned.
     fn scan(&self, range: AddrRange, rules: Rules, chain: u32) -> Option<Addr> {
         let mut at = range.start;
         while at < range.end {
@@ -302,8 +302,8 @@ impl Walker {
         true
     }
 
-    /// Whether the memory around `at` looks like an object of its type. Fields may hold method tables too (`RuntimeType`, the
-    /// activator cache, the cast cache), and what follows them may look like objects by chance.
+    /// Whether the memory around `at` looks like an object of its type. Fields may hold method tables too (`RuntimeType`, the activator
+    /// cache, the cast cache), and the memory after them may look like objects by chance.
     fn looks_whole(&self, at: Addr, rules: Rules) -> bool {
         let Some(mt) = self.method_table(at) else { return false };
         // The memory before a free block keeps its old contents.
@@ -343,8 +343,8 @@ impl Walker {
         rules.end.since(at).filter(|room| size <= *room).map(|_| at.plus(rounded))
     }
 
-    /// End of the consecutive objects of `segment` from `at` that reach `to`, or of the first `most`; `None` if one of them is
-    /// not an object.
+    /// Follows consecutive objects of `segment` from `at` until one ends at or after `to`, or for `most` objects. Returns the end of the
+    /// last one; `None` if one of them is not an object.
     pub fn objects_reach(&self, segment: &SegmentModel, at: Addr, to: Addr, most: u32) -> Option<Addr> {
         let rules = self.rules(segment);
         let mut here = at;

@@ -64,7 +64,8 @@ impl ObjectType {
         }
     }
 
-    /// Whether its references are unknown although no memory is missing: its GCDesc is damaged, or exceeded the budget.
+    /// Whether the references in objects of the type are unknown although no memory is missing: the GCDesc is damaged, or exceeded the
+    /// budget.
     pub(crate) fn loses_references(&self) -> bool {
         matches!(self.gc_desc, GcDesc::Unknown) && self.missed.first().is_none()
     }
@@ -79,8 +80,8 @@ impl ObjectType {
         self.near.places_in(size, word, (0, size.min(LOOKED_AT)), visit);
     }
 
-    /// Bytes of an object with the length that `length` reads, not rounded, and not raised to the minimum size. `length` is
-    /// called with the offset of the length, for arrays, strings and free space only; the size is `None` if it returns `None`.
+    /// Size in bytes of an object, not rounded, and not raised to the minimum size. For arrays, strings and free space, `length` reads the
+    /// length at the given offset; the size is `None` if it returns `None`.
     pub fn size(&self, length: impl FnOnce(u64) -> Option<u32>) -> Option<u64> {
         if self.component_size == 0 {
             return Some(self.base_size);
@@ -113,7 +114,7 @@ const MAX_MISSES: usize = 1 << 20;
 
 impl ObjectTypes {
     /// Creates the cache for a heap with these segments. Objects in a reference cycle can look like method tables, so addresses in
-    /// `segments` are ruled out; segments with bounds out of order cannot be used for that.
+    /// `segments` are excluded. Segments with bounds out of order are ignored.
     pub(in crate::gc) fn new(segments: &[SegmentModel], memory: &Memory) -> ObjectTypes {
         let sound = |s: &&SegmentModel| s.start <= s.allocated && s.allocated <= s.committed && s.committed <= s.reserved;
         let heap = union(segments.iter().filter(sound).map(|s| AddrRange::new(s.start, s.allocated)).collect(), 0);
@@ -165,8 +166,7 @@ impl ObjectTypes {
     }
 }
 
-/// Whether the base size is a multiple of `word`, as for all types but `System.String`, where that holds with two more bytes for the
-/// terminator.
+/// Whether the base size is a multiple of `word`. For `System.String`, the base size plus two bytes (the terminator) is the multiple.
 fn fits_words(info: &MethodTableInfo, word: u64) -> bool {
     let more = if info.is_string { 2 } else { 0 };
     u64::from(info.base_size).saturating_add(more).is_multiple_of(word)
@@ -245,7 +245,7 @@ impl<'h> Cache<'h> {
     #[cold]
     #[inline(never)]
     fn fill(&mut self, i: usize, mt: u64) {
-        // Failed reads of a word that is not a method table are not reported: the word becomes part of a gap, which is.
+        // Failed reads of a word that is not a method table are not reported: the word becomes part of a gap, which is reported.
         let ty = self.types.get(self.memory, self.tables, Addr(mt));
         if let Some(ty) = &ty {
             ty.missed.tell();

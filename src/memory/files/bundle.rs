@@ -56,7 +56,7 @@ pub(crate) enum BundledFileError {
     File(String),
     #[error("it lies outside of the single-file program that lists it")]
     Outside,
-    #[error("its size is said to be {MAX_RATIO} times its compressed size or more, which no assembly reaches")]
+    #[error("it claims {MAX_RATIO} times its compressed size or more: no assembly compresses that well")]
     Ratio,
     #[error("it and the files unpacked before it would take too much memory")]
     Room,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::{hex, load_elf};
-use crate::base::{Addr, Shape, len64};
+use crate::base::{Addr, Shape, len64, thousands};
 use crate::dump::Bytes;
 use crate::memory::pe::PeHeaders;
 
@@ -110,7 +110,7 @@ impl FileId {
 /// Fails if a file is shorter than `end`, the end of the last segment or section according to the headers.
 fn whole(end: u64, bytes: &Bytes) -> Result<(), String> {
     let len = len64(bytes.len());
-    if len < end { Err(format!("it is cut off: it has {len} of at least {end} bytes")) } else { Ok(()) }
+    if len < end { Err(format!("it is cut off: it has {} of at least {} bytes", thousands(len), thousands(end))) } else { Ok(()) }
 }
 
 /// A GUID as symbol servers write it. The first three parts are stored as little-endian numbers.

@@ -25,7 +25,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn refuse(out: &Out<'_>) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("{} does not support DOT output", out.head.command))
+    io::Error::new(io::ErrorKind::Unsupported, format!("{} has no graph to draw: this format is for async and bridge", out.head.command))
 }
 
 impl Writer for Dot {

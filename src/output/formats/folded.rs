@@ -9,7 +9,7 @@ use crate::output::table::Heading;
 pub(super) struct Folded;
 
 fn refuse(out: &Out<'_>) -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, format!("{} does not support folded stacks", out.head.command))
+    io::Error::new(io::ErrorKind::Unsupported, format!("{} has no stacks to fold: this format is for stacks", out.head.command))
 }
 
 impl Writer for Folded {

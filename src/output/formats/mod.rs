@@ -156,8 +156,8 @@ impl<'w> Out<'w> {
     }
 }
 
-/// A format. An answer is printed as `begin`, a `section` for each of its sections, `end`. For a streamed list, `begin` is
-/// followed by `list` and a `row` for each row.
+/// A format. An answer is printed as `begin`, a `section` for each of its sections, `end`. For a streamed list, `list` and a `row` for each row
+/// follow `begin`.
 pub trait Writer: Sync {
     /// Begins the answer.
     ///
@@ -167,7 +167,7 @@ pub trait Writer: Sync {
         Ok(())
     }
 
-    /// Whether the writer prints sections; the others print the answer in `end`.
+    /// Whether the writer prints sections. Other writers print the whole answer in `end`.
     fn has_sections(&self) -> bool {
         true
     }
@@ -282,7 +282,7 @@ fn no_checks(out: &Out<'_>) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// Returns a hash for each check that is the same for every dump: of the command, the identifier, and the position among checks with that
+/// Returns a hash of each check, which is the same for every dump: it covers the command, the identifier, and the position among checks with this
 /// identifier.
 fn fingerprints(command: &str, checks: &[Check]) -> Vec<String> {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();

@@ -24,9 +24,9 @@ use crate::output::{Cell, Link, Seen, sanitize};
 
 pub(super) struct Table;
 
-/// Maximum number of rows for measuring cells: the columns of longer tables have their declared widths.
+/// Maximum number of rows whose cells are measured. Longer tables use the declared widths of their columns.
 const MEASURED_ROWS: usize = 5_000;
-/// Minimum number of lines that a repeated heading leaves for rows.
+/// Minimum number of rows between repeated titles.
 const MIN_ROWS: u64 = 5;
 
 fn clean(text: Cow<'_, str>, screen: Screen) -> Cow<'_, str> {
@@ -42,14 +42,14 @@ fn clean(text: Cow<'_, str>, screen: Screen) -> Cow<'_, str> {
 struct Shown<'c> {
     text: Cow<'c, str>,
     ink: Ink,
-    /// Contents of the bar next to it.
+    /// Contents of the bar next to the cell.
     fill: Fill,
     /// Whether the cell is a map.
     map: bool,
 }
 
 impl<'c> Shown<'c> {
-    /// Converts a cell for a column in which `names` replace some names.
+    /// Converts a cell. `names` contains the replacements of names in this column.
     fn of(cell: Cell<'c>, fill: Option<Fill>, screen: Screen, names: &'c Map<String, String>) -> Shown<'c> {
         let ink = match &cell {
             Cell::Addr(_) => Ink::Address,
@@ -96,7 +96,7 @@ impl<'c> Shown<'c> {
     }
 }
 
-/// Marks the color of text, except of trailing spaces. Neither `comfy-table` nor `width` counts the marks.
+/// Encloses text, without its trailing spaces, in characters that mark its color. Neither `comfy-table` nor `width` counts these characters.
 fn marked(text: &str, ink: Ink, screen: Screen) -> String {
     let visible = text.trim_end_matches(' ');
     match screen.color && ink != Ink::Plain && !visible.is_empty() {
@@ -160,7 +160,7 @@ fn draw(layout: &Layout, cells: Vec<String>, to: &mut Vec<u8>) -> io::Result<()>
     table.lines().try_for_each(|line| put(to, line.trim_end_matches(' '), layout.screen))
 }
 
-/// Returns the cells of a row, preceded by its name.
+/// Returns the cells of a row. If rows are numbered, the first cell is `name` (such as `$1`).
 fn cells<'c>(layout: &'c Layout, name: Option<String>, shown: impl Fn(&'c Placed) -> Shown<'c>) -> Vec<String> {
     let screen = layout.screen;
     let name = layout.numbers.map(|_| marked(&name.unwrap_or_default(), Ink::Faint, screen));
@@ -198,7 +198,7 @@ fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
-/// Appends the titles. They wrap if that takes less room, and are aligned at the last line.
+/// Appends the titles. They wrap at the widths of their columns, and their last lines are aligned.
 fn titles(layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
     let wrapped = |p: &Placed| wrap(&p.title, p.width, 0, usize::MAX).join("\n");
     let breaks = |text: &str| text.matches('\n').count();
@@ -395,7 +395,7 @@ impl Writer for Table {
         if layout.endless && !layout.screen.terminal && layout.screen.width.is_none() {
             let start = to.len();
             plain(layout, row, to)?;
-            // `comfy-table` draws names with line feeds, and rows that are too wide for its `u16` columns.
+            // Rows with line feeds in cells are drawn by `comfy-table`, unless they are too wide for its `u16` columns.
             let line = to.get(start..).unwrap_or_default();
             if line.len() > usize::from(u16::MAX / 2) || line.iter().filter(|b| **b == b'\n').count() == 1 {
                 return Ok(());

@@ -56,10 +56,10 @@ impl Report for AnalyzeReport {
         if self.findings.is_empty() && !self.below.is_empty() {
             to.line("One dump cannot show growth; gcdump analyze --since EARLIER LATER compares two.");
         }
-        // Their reasons are among the notes, which follow the answer.
+        // The reasons for these are notes, which follow the answer.
         let partly: Vec<&str> = self.uncertain.iter().map(|u| u.id.name()).collect();
         if !partly.is_empty() {
-            to.line(format!("Checked only in part, since something is missing: {}.", partly.join(", ")));
+            to.line(format!("Checked only in part, because something is missing (see the warnings): {}.", partly.join(", ")));
         }
         to.lines(by_reason(&self.skipped).map(|(reason, ids)| format!("Not checked: {ids}: {reason}")));
         let course = |trend: Trend| {

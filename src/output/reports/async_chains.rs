@@ -220,14 +220,14 @@ impl Report for AsyncReport {
                     }
                 }));
                 if let Some(more) = chain.frames.len().checked_sub(MAX_FRAMES).filter(|n| *n > 0) {
-                    to.line(format!("  … {more} more frames (see --json)"));
+                    to.line(format!("  … {} (--json lists all)", plural(crate::base::len64(more), "more frame")));
                 }
             }
         }
         to.gap_if(tasks || !self.chains.is_empty());
         to.record("totals", self.totals);
         if let Some(shown) = self.shown.filter(|_| !to.paged) {
-            to.line(format!("{} roots shown; --top 0 shows all", count(shown)));
+            to.line(format!("… {} roots listed (--top 0 lists all)", count(shown)));
         }
         let t = &self.totals;
         if t.tasks == 0 && self.chains.is_empty() {
@@ -236,16 +236,16 @@ impl Report for AsyncReport {
         let statuses: Vec<String> = self.statuses.iter().map(|s| format!("{} {}", count(s.count), s.status)).collect();
         to.line(format!("{}: {}", plural(t.tasks, "task"), statuses.join(", ")));
         to.line(format!(
-            "{} pending, {} of them suspended in an await; {} confirmed by what they wait for{}",
+            "{} pending, {} of them suspended in an await; the awaited object confirms this for {}{}",
             plural(t.methods, "asynchronous method"),
             count(t.suspended),
             count(t.confirmed),
-            if t.contradicted > 0 { format!(", {} contradicted", count(t.contradicted)) } else { String::new() }
+            if t.contradicted > 0 { format!(", and contradicts it for {}", count(t.contradicted)) } else { String::new() }
         ));
         for (n, what) in [
             (t.abandoned, "abandoned (--root abandoned)"),
             (t.unobserved, "faulted with unobserved exceptions (--faulted)"),
-            (t.completing, "completed but with continuations left"),
+            (t.completing, "completed, but with continuations that have not run"),
         ] {
             if n > 0 {
                 to.line(format!("{} {what}", count(n)));

@@ -64,7 +64,7 @@ impl Report for BridgeReport {
         to.gap_if(!self.xrefs.is_empty());
         let links = Table::records("weak_link", &self.weak_links, link_columns());
         if !self.weak_links.is_empty() {
-            to.title("Weak handles, unless the other collector keeps their objects alive:");
+            to.title("Weak handles, if the other collector does not keep their objects alive:");
         }
         to.table(links.shown(!self.weak_links.is_empty()));
         to.gap_if(!self.weak_links.is_empty());
@@ -84,7 +84,7 @@ impl Report for BridgeReport {
     }
 
     fn graph(&self) -> Option<Graph<'_>> {
-        let cluster = |scc: &'_ BridgeScc| -> (u32, String) { (scc.index, format!("scc {} {}", scc.index, state(scc))) };
+        let cluster = |scc: &'_ BridgeScc| -> (u32, String) { (scc.index, format!("component {} {}", scc.index, state(scc))) };
         Some(Graph {
             name: "bridge",
             clusters: Box::new(self.sccs.iter().map(move |scc| {

@@ -1,4 +1,4 @@
-//! Lines on the collections of the GC, shared by `heap --detail` and `info`.
+//! Lines about garbage collections, shared by `heap --detail` and `info`.
 
 use crate::model::{CollectionKind, CollectionsModel, LastCollection, RecordedCollection};
 use crate::output::{bytes, count};
@@ -16,8 +16,8 @@ pub(super) fn last_line(last: &LastCollection) -> String {
     parts.extend(last.concurrent.then(|| "background".to_string()));
     parts.extend((last.loh_compacting == Some(true)).then(|| "LOH compacted".to_string()));
     parts.extend(last.promotion.map(|yes| if yes { "survivors promoted" } else { "survivors not promoted" }.to_string()));
-    parts.extend((last.elevation_reduced == Some(true)).then(|| "gen1 instead of gen2".to_string()));
-    parts.extend(last.compacting.is_none().then(|| "not known to have ended".to_string()));
+    parts.extend((last.elevation_reduced == Some(true)).then(|| "gen1 collected instead of gen2".to_string()));
+    parts.extend(last.compacting.is_none().then(|| "may not have ended".to_string()));
     parts.push(format!("latency mode {}", last.latency_mode));
     parts.push(format!("memory load {} %", last.entry_memory_load));
     parts.join(", ")
@@ -32,7 +32,7 @@ pub(super) fn recorded_line(r: &RecordedCollection) -> String {
         CollectionKind::Background => ", background",
     };
     format!(
-        "GC #{}{kind}: paused {} ({} % of the time so far), {} promoted, {} after it, {} of it fragmentation",
+        "GC #{}{kind}: paused {} ({} % of the time so far), {} promoted; heap after it {}, {} of it fragmentation",
         r.index,
         pauses.join(" + "),
         r.pause_percent,

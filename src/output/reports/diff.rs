@@ -70,7 +70,7 @@ impl Report for DiffReport {
         to.records("holder", self.holders.iter().flatten());
         match &self.holders {
             Some(holders) => to.lines(holders.iter().map(|h| h.text.clone())),
-            None => to.line("Holders not searched for in a heap of this size (--holders does)."),
+            None => to.line("Holders are not searched for in a heap of this size; --holders searches for them."),
         }
         to.gap_if(self.holders.as_ref().is_none_or(|h| !h.is_empty()));
         if self.rows.is_empty() {

@@ -4,6 +4,7 @@ use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel,
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
+use crate::output::{count, plural};
 
 /// Maximum frames printed per exception, for runaway recursion.
 const MAX_FRAMES: usize = 64;
@@ -26,7 +27,7 @@ pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     traces(to, vec![("", exception)]);
 }
 
-/// Prints exceptions, each after its arrow, from the end of `stack`.
+/// Prints the exceptions in `stack`, last first, each with its prefix and followed by its inner exceptions.
 fn traces<'r>(to: &mut Sections<'r>, mut stack: Vec<(&'static str, &'r ExceptionModel)>) {
     while let Some((arrow, e)) = stack.pop() {
         let code = e.hresult.map(|n| format!(", HResult {}", hresult(n))).unwrap_or_default();
@@ -73,7 +74,7 @@ fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
     }
     match frames.len().saturating_sub(MAX_FRAMES) {
         0 => {}
-        more => to.line(format!("   … {more} more frames (see --json)")),
+        more => to.line(format!("   … {} (--json lists all)", plural(len64(more), "more frame"))),
     }
 }
 
@@ -129,12 +130,11 @@ impl Report for ExceptionsReport {
             to.gap();
         }
         let distinct = len64(self.groups.len()).saturating_add(self.not_listed.filter(|_| !listed).unwrap_or(0));
-        let word = if self.total == 1 { "exception object" } else { "exception objects" };
         let kept = if self.preallocated > 0 {
-            format!("; {} preallocated by the runtime, never thrown", self.preallocated)
+            format!("; {} preallocated by the runtime, never thrown", count(self.preallocated))
         } else {
             String::new()
         };
-        to.line(format!("{} {word}, {} distinct by type and message{kept}", self.total, distinct));
+        to.line(format!("{}, {} distinct by type and message{kept}", plural(self.total, "exception object"), count(distinct)));
     }
 }

@@ -30,9 +30,9 @@ impl Report for ExportReport {
         facts.push(("objects", format!("{}{references}", sum(self.objects))));
         facts.extend(self.nodes.zip(self.edges).map(|(nodes, edges)| ("nodes", format!("{}, {}", count(nodes), plural(edges, "edge")))));
         facts.extend(self.dump_id.as_ref().map(|id| ("partition", format!("dump={id}"))));
-        facts.extend(self.left_out.map(|s| ("left out", format!("{} (summed up in nodes)", sum(s)))));
+        facts.extend(self.left_out.map(|s| ("left out", format!("{} (summed up in placeholder nodes)", sum(s)))));
         facts.extend(self.unreachable.filter(|s| s.count > 0).map(|s| ("unreachable", format!("{} (--unreachable adds them)", sum(s)))));
-        facts.extend(self.survivors.map(|n| ("survivors", format!("{} objects have the ids of the dump before", count(n)))));
+        facts.extend(self.survivors.map(|n| ("survivors", format!("{} objects have the ids that they had in the earlier dump", count(n)))));
         to.facts(facts);
         if let Some(tables) = &self.tables {
             to.gap();

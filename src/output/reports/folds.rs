@@ -60,8 +60,8 @@ fn kind(managed: bool, module: Option<&str>, method: Option<&str>) -> Kind {
     }
 }
 
-/// Groups the frames of a stack, innermost first; `None` is a line that is never folded. The innermost method is kept, since it shows what
-/// the thread does or waits in, and so is the method that the program called to get there.
+/// Groups the frames of a stack, innermost first; `None` is a line that is never folded. The innermost method is kept, since it shows what the thread
+/// does or waits in, and so is the framework method that the program called.
 pub(super) fn of_stack(frames: &[Option<&StackFrameModel>]) -> Vec<Part> {
     let kinds: Vec<Kind> = frames
         .iter()
@@ -87,10 +87,10 @@ fn parents(len: usize, depth: impl Fn(usize) -> u32) -> Vec<Option<usize>> {
     parents
 }
 
-/// Groups the rows of a tree in preorder. `depth` is the depth of a row, and `folds` whether it may be folded. Only rows without a branch are
-/// folded.
+/// Groups the rows of a tree in preorder. `depth` returns the depth of a row, `folds` whether it may be folded, and `same` whether two rows have
+/// equal counts. Only rows without a branch are folded.
 fn of_tree(len: usize, depth: impl Fn(usize) -> u32, folds: impl Fn(usize) -> bool, same: impl Fn(usize, usize) -> bool) -> Vec<Part> {
-    // Rows with exactly one child.
+    // Number of children of each row.
     let mut children = vec![0u32; len];
     for parent in parents(len, &depth).into_iter().flatten() {
         if let Some(n) = children.get_mut(parent) {
@@ -138,7 +138,7 @@ pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
     let own = |i: usize| kinds.get(i) == Some(&Kind::Own);
     let depth = |i: usize| rows.get(i).map_or(0, |r| r.depth);
     let parents = parents(rows.len(), depth);
-    // Whether code of the program is below a row, and whether a row is the innermost method of a thread.
+    // For each row: whether code of the program is below it, and whether it is the innermost method of a thread.
     let (mut above_own, mut innermost) = (vec![false; rows.len()], vec![false; rows.len()]);
     for (i, row) in rows.iter().enumerate().rev() {
         let parent = parents.get(i).copied().flatten();
@@ -162,7 +162,7 @@ pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
     of_tree(rows.len(), depth, folds, same)
 }
 
-/// Whether a task is still waiting, like most tasks of a chain. Others are shown.
+/// Whether a task has not completed, or its status is unknown. Rows of completed tasks are not folded.
 fn is_pending(status: Option<TaskStatus>) -> bool {
     !matches!(status, Some(TaskStatus::RanToCompletion | TaskStatus::Canceled | TaskStatus::Faulted))
 }

@@ -61,12 +61,12 @@ impl Report for FragmentationReport {
         to.titled("Pinned objects", !self.pinned.is_empty(), Table::records("pinned-type", &self.pinned, pinned_columns()));
         to.gap_if(some || by_segment);
         let t = &self.totals;
-        let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "not known".into());
+        let or_unknown = |text: Option<String>| text.unwrap_or_else(|| "unknown".into());
         let free = t.free_count.zip(t.free_bytes).zip(t.share).map(|((blocks, free), share)| {
             format!("{}, {}, {:.1} %", plural(blocks, "block"), bytes_exactly(free), (share * 1000.0).round() / 10.0)
         });
         let pinned = [(t.pinned_objects, "object"), (t.pinned_handles, "handle")];
-        let pinned = pinned.map(|(n, what)| n.map_or_else(|| format!("{what}s not known"), |n| plural(n, what)));
+        let pinned = pinned.map(|(n, what)| n.map_or_else(|| format!("{what}s unknown"), |n| plural(n, what)));
         to.facts([
             ("free space", or_unknown(free)),
             ("allocation contexts", or_unknown(t.context_bytes.map(|n| format!("{} reserved by threads, not counted as free", bytes(n))))),

@@ -62,7 +62,7 @@ fn memory<'r>(memory: &'r HandleMemory, to: &mut Sections<'r>) {
     ));
     if let (Some(held), Some(free)) = (memory.segments_with_objects, memory.free_blocks) {
         to.line(format!(
-            "{} with objects, which stay until their handles are freed; {} free",
+            "{} with handles to objects, each kept until all its handles are freed; {} free",
             plural(held, "segment"),
             plural(free, "block")
         ));
@@ -109,11 +109,11 @@ impl Report for HandlesReport {
             to.line(format!("supported types: {} (by {})", names.join(", "), self.supported_by));
         }
         for of in &self.uses {
-            to.line(format!("{} made by the runtime for itself: {}", plural(of.count, "strong handle"), of.used_for.words()));
+            to.line(format!("{} made by the runtime for its own use: {}", plural(of.count, "strong handle"), of.used_for.words()));
         }
         if let Some(n) = self.ref_counts_unknown.filter(|n| *n > 0) {
             to.line(format!(
-                "{} without a readable reference count: may or may not keep their objects alive",
+                "{} without a readable reference count: whether they keep their objects alive is unknown",
                 plural(n, "ref-counted handle")
             ));
         }

@@ -49,7 +49,7 @@ fn part_lines(h: &HeapModel) -> impl Iterator<Item = String> {
 
 fn context_line(c: &AllocContextModel, server: bool) -> String {
     let of_thread = || {
-        let home = c.home_heap.filter(|home| c.heap.or(c.alloc_heap) != Some(*home)).map(|home| format!(", at home on heap {home}"));
+        let home = c.home_heap.filter(|home| c.heap.or(c.alloc_heap) != Some(*home)).map(|home| format!(", home heap {home}"));
         c.heap.or(c.alloc_heap).filter(|_| server).map_or_else(String::new, |heap| format!(" on heap {heap}{}", home.unwrap_or_default()))
     };
     let owner = match (c.owner, c.owner_id, c.heap) {

@@ -44,7 +44,9 @@ fn gc_line(gc: &GcModel) -> String {
 /// Describes whether a collection was in progress.
 fn running_line(gc: &GcModel) -> String {
     let running = match gc.phase {
-        Some(GcPhase::Moving) => "YES, COMPACTING OR SWEEPING: objects may be half moved, do not trust this heap",
+        Some(GcPhase::Moving) => {
+            "YES, COMPACTING OR SWEEPING: objects may be half moved, so answers about them may be wrong; take another dump"
+        }
         Some(GcPhase::Marking) => "yes, a blocking collection that was marking, or about to begin or to end",
         Some(GcPhase::Background) => "yes, a background collection",
         Some(GcPhase::Suspending) => "no, but threads were being suspended",
@@ -60,7 +62,7 @@ fn utc_seconds(seconds: u64) -> String {
     const EPOCH: u64 = 621_355_968_000_000_000;
     const TICKS: u64 = 10_000_000;
     let time = seconds.checked_mul(TICKS).and_then(|ticks| utc(ticks.checked_add(EPOCH)?));
-    time.unwrap_or_else(|| format!("{seconds} seconds after 1970"))
+    time.unwrap_or_else(|| format!("{seconds} seconds after 1970-01-01 UTC"))
 }
 
 /// Formats a duration: `3 h 20 min`.
@@ -106,7 +108,7 @@ impl Report for InfoReport {
                 format!(" ({})", more.stacks())
             };
             to.gap();
-            to.line(format!("More precise with the files of {files}{rest}{known}: {}", more.command));
+            to.line(format!("With the files of {files}{rest}, answers are more precise{known}: {}", more.command));
         }
         if let Some(next) = &self.next {
             to.gap();
@@ -205,18 +207,15 @@ impl InfoReport {
         let by = self.writer.map(|w| format!(" by {w}")).unwrap_or_default();
         let what = match self.kind {
             DumpKind::Full | DumpKind::Heap | DumpKind::Mini | DumpKind::Triage => format!("{} dump{by}", self.kind),
-            DumpKind::KernelCore => "core of the kernel".into(),
-            DumpKind::Gcore => "core of gdb".into(),
+            DumpKind::KernelCore => "kernel core".into(),
+            DumpKind::Gcore => "core by gdb (gcore)".into(),
             DumpKind::Snapshot => "heap snapshot".into(),
             DumpKind::Unknown => format!("dump of an unknown kind{by}"),
         };
         let mapped = self.mapped_bytes.filter(|n| *n > self.captured_bytes && is_dump);
         let of = mapped.map(|n| format!(", {} of {} of memory", bytes(self.captured_bytes), bytes(n))).unwrap_or_default();
-        let cut = if self.truncated_bytes > 0 {
-            format!("; CUT OFF: {} are missing at the end", bytes(self.truncated_bytes))
-        } else {
-            String::new()
-        };
+        let cut =
+            if self.truncated_bytes > 0 { format!("; CUT OFF: {} missing at the end", bytes(self.truncated_bytes)) } else { String::new() };
         fact("dump", Some(format!("{what}, {}{of}{cut}", bytes(self.file_bytes))));
         out
     }

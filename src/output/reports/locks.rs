@@ -92,12 +92,12 @@ fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel, fold: bool) {
 fn chain(c: &WaitChain) -> String {
     let threads = c.threads.iter().map(ToString::to_string).collect::<Vec<_>>().join(" waits for thread ");
     let what = match (&c.object, &c.type_name) {
-        (Some(object), ty) => format!("{} {object} ({}), without a known owner", c.kind, ty.as_ref().map_or("?", Name::shown)),
-        (None, _) => format!("something of kind {}", c.kind),
+        (Some(object), ty) => format!("{} {object} ({}), whose owner is unknown", c.kind, ty.as_ref().map_or("?", Name::shown)),
+        (None, _) => format!("an unknown object (kind {})", c.kind),
     };
     let candidates = match c.candidates.as_slice() {
         [] => String::new(),
-        list => format!("; on the stacks of {}", list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+        list => format!("; on the stack of thread {}", list.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
     };
     format!("thread {threads}, which waits for {what}{candidates}")
 }

@@ -17,7 +17,7 @@ fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
     columns![
         MemoryKindModel,
         word(kind, 14).keep(9),
-        // Share one column on the screen: no row has both.
+        // In tables, generation and loader heap share a column, because no row has both.
         text("generation", 10, |k| k.generation.map(|g| g.name()).or(k.loader_heap.map(|h| h.name())))
             .whole()
             .keep(8)
@@ -80,7 +80,7 @@ fn listing(listing: MemoryListing) -> &'static str {
     match listing {
         MemoryListing::All => "every mapping of the process",
         MemoryListing::Accessible => "all memory that the process could access; reserved address space is not listed",
-        MemoryListing::Captured => "only what was captured, images and mapped files: the process may have had more",
+        MemoryListing::Captured => "only captured memory, images and mapped files: the process may have had more",
     }
 }
 
@@ -123,8 +123,8 @@ impl Report for MemoryReport {
         let percent = (t.explained_share * 1000.0).round() / 10.0;
         to.facts([
             ("listed", listing(self.listing).to_owned()),
-            ("accessible", format!("{} of {} address space", bytes(t.accessible_bytes), bytes(t.bytes))),
-            ("explained", format!("{}, {percent:.1} % of what is accessible", bytes(t.explained_bytes))),
+            ("accessible", format!("{} of {} of address space", bytes(t.accessible_bytes), bytes(t.bytes))),
+            ("explained", format!("{}, {percent:.1} % of accessible memory", bytes(t.explained_bytes))),
             ("captured", bytes(t.captured_bytes)),
         ]);
         to.record("totals", self.totals);

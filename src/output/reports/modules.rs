@@ -4,7 +4,7 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, plural};
 
-/// `stacks`, `names: NOT FOUND`.
+/// Formats the uses of a needed file, and whether it was not found: `names: NOT FOUND`.
 fn need(m: &ModuleModel) -> String {
     let what: Vec<&str> = m.needed_for.iter().copied().map(ModuleNeed::name).collect();
     match m.found {
@@ -34,7 +34,7 @@ fn module_columns<'r>() -> Columns<'r, ModuleModel> {
     ]
 }
 
-/// Returns the identity of the file: the module version id (MVID) of an assembly, the build ID, or time stamp and size.
+/// Returns the identity of the file: the build ID, the module version id (MVID) of an assembly, or time stamp and size.
 fn identity(m: &ModuleModel) -> String {
     let stamp = || Some(format!("{:08x}{:x}", m.timestamp?, m.size?));
     m.build_id.clone().or_else(|| m.mvid.clone()).or_else(stamp).unwrap_or_default()
@@ -65,13 +65,13 @@ impl Report for ModulesReport {
         let listed = if self.shown.is_none() { format!(", {assemblies} of them managed") } else { String::new() };
         to.line(format!("{}{listed}", plural(self.total, "module")));
         if self.needed == 0 {
-            to.line("no file is needed: the dump has what answers read of them");
+            to.line("no module file is needed: the dump has everything that answers read from modules");
         } else {
             let (files, found) = (plural(self.needed, "file"), self.needed.saturating_sub(self.needed_not_found));
-            to.line(format!("{files} needed for what the dump does not have, {found} of them found"));
+            to.line(format!("{files} needed for memory that the dump does not have, {found} of them found"));
         }
         if self.needed_not_found > 0 && self.fetched.is_none() {
-            to.line("gcdump modules --fetch downloads the others; gcdump help files says where files are looked for");
+            to.line("gcdump modules --fetch downloads the others; gcdump help files says where gcdump looks for files");
         }
         let Some(fetched) = &self.fetched else { return };
         to.gap_if(!fetched.is_empty());

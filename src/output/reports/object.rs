@@ -24,7 +24,7 @@ pub(super) fn kind(kind: ValueKind) -> String {
     name_of(kind).unwrap_or_default()
 }
 
-/// A field or element, or a field of a structure in one.
+/// A field or element, or a field of a structure inside it.
 #[derive(Clone)]
 struct Row<'r> {
     /// Name with the path within structures: `_span.Start`.
@@ -180,7 +180,7 @@ struct Itself<'r> {
 
 impl ObjectReport {
     fn itself(&self) -> Itself<'_> {
-        // An exhaustive pattern, so that new fields cause a compile error.
+        // `fields` and `elements` are separate records.
         let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
         let ObjectReport { string, boxed, delegate, collection, fields: _, elements: _, first_element, task, truncated, .. } = self;
         Itself {
@@ -248,7 +248,7 @@ impl Report for ObjectReport {
             to.table(Table::new(delegate.parts.iter(), part_columns()));
             let shown = number(&delegate.parts);
             if shown < delegate.part_count {
-                to.line(format!("Showing {} of {} parts (--items N)", count(shown), count(delegate.part_count)));
+                to.line(format!("Showing {} of {} parts (--items N shows more)", count(shown), count(delegate.part_count)));
             }
         }
         if let Some(c) = self.collection.as_ref().filter(|c| !c.items.is_empty()) {
@@ -256,7 +256,7 @@ impl Report for ObjectReport {
             to.table(Table::new(c.items.iter(), item_columns(c.items.iter().any(|i| i.key.is_some()))));
             let shown = number(&c.items);
             if shown < c.count {
-                to.line(format!("Showing {} of {} elements (--items N)", count(shown), count(c.count)));
+                to.line(format!("Showing {} of {} elements (--items N shows more)", count(shown), count(c.count)));
             }
         }
         for part in &self.truncated {

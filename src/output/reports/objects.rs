@@ -5,7 +5,7 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{List, count, plural};
 
-/// References in one cell, space-separated: `_next=0x7f0012ab`.
+/// Formats the references of an object, separated by spaces: `_next=0x7f0012ab`.
 fn references(o: &ObjectBrief) -> Option<String> {
     let refs = o.refs.as_ref()?;
     let mut text = String::with_capacity(refs.len().saturating_mul(32));
@@ -52,7 +52,7 @@ fn object_columns<'r>(refs: bool, fields: &[String]) -> Columns<'r, ObjectBrief>
     })
 }
 
-/// The list of `objects`, streamed during the heap walk.
+/// Creates the list of `objects`, which is streamed during the heap walk.
 pub fn objects(refs: bool, fields: &[String]) -> List<ObjectBrief> {
     List::new("objects", "object", object_columns(refs, fields))
 }

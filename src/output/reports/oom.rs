@@ -24,9 +24,9 @@ impl Report for OomReport {
         to.lines(self.heaps.iter().map(|h| format!("Heap {}: {}", h.heap, h.text)));
         to.records("limit", &self.limit);
         match self.any {
-            None if self.heaps.is_empty() => to.line("Out-of-memory history unavailable."),
+            None if self.heaps.is_empty() => to.line("The out-of-memory history cannot be read."),
             None => {}
-            Some(false) => to.line("No managed out-of-memory recorded."),
+            Some(false) => to.line("The GC recorded no failed allocation."),
             Some(true) => {}
         }
     }

@@ -52,7 +52,7 @@ fn types<'r>(to: &mut Sections<'r>, types: &'r PageTypes) {
     to.table(Table::new(&types.rows, type_columns()).totals(totals));
     if types.rest.types > 0 {
         to.line(format!(
-            "{} with {} not listed: stat --top 0 lists all.",
+            "{} with {} not listed: gcdump stat --top 0 lists all.",
             plural(types.rest.types, "type"),
             plural(types.rest.bytes, "byte")
         ));
@@ -119,7 +119,7 @@ impl Report for PageReport {
         page.of(FINALIZERS, self.finalizers.as_ref());
         page.add(PROCESS, |to| {
             self.info.describe(to);
-            let contents = if self.without_contents { " Contents of strings and arrays were left out." } else { "" };
+            let contents = if self.without_contents { " The contents of strings and arrays are left out." } else { "" };
             to.gap();
             to.line(format!("This page was made by: {}{contents}", self.made_by));
         });

@@ -146,7 +146,7 @@ impl Report for RefsReport {
         self.incoming.iter().for_each(|of| list(to, of, true));
         if let Some(cards) = &self.cards {
             to.line(format!(
-                "{} set in older generations, which cover {}; {} to younger objects on them, {} elsewhere",
+                "{} set in older generations, covering {}; {} to younger objects on set cards, {} on clear cards",
                 plural(cards.set, "card"),
                 in_units(cards.set_bytes),
                 plural(cards.references_on_set, "reference"),

@@ -1,9 +1,9 @@
 use crate::base::{Name, is_of_framework};
 use crate::model::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::output::Paging;
-use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
+use crate::output::{count, plural};
 
 /// All columns, for CSV.
 fn all_columns<'r>() -> Columns<'r, RequestModel> {
@@ -135,9 +135,9 @@ impl Report for RequestsReport {
         to.gap_if(!(self.requests.is_empty() && self.pools.is_empty() && self.sockets.is_empty()));
         for pool in self.pools.iter().filter(|p| p.is_full()) {
             let server = pool.server.as_deref().unwrap_or("?");
-            to.alarm(format!("All connections to {server} are busy; {} wait", plural(pool.queued, "request")));
+            to.alarm(format!("All connections to {server} are busy; {} queued", plural(pool.queued, "request")));
         }
         let all = crate::base::len64(self.requests.len()).saturating_add(self.not_listed.unwrap_or(0));
-        to.line(format!("{} in flight, {} others", plural(all, "request"), self.others));
+        to.line(format!("{} in flight, {} others on the heap", plural(all, "request"), count(self.others)));
     }
 }

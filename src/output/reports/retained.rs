@@ -42,7 +42,7 @@ fn indent(depth: u32) -> String {
     "  ".repeat(usize::try_from(depth).unwrap_or(0).min(40))
 }
 
-/// Columns of the tree. Its bars form an icicle chart below all reachable bytes.
+/// Columns of the tree. The bars form an icicle chart whose full width is all reachable bytes.
 fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
     columns![
         TreeRow,
@@ -110,7 +110,7 @@ fn detail<'r>(to: &mut Sections<'r>, o: &'r RetainedDetail) {
     let retains = format!("{} ({:.1} %) in {}", plural(object.retained, "byte"), object.share * 100.0, plural(object.dominated, "object"));
     to.facts([("Object", format!("{} {}", object.address, object.type_name)), ("Size", plural(object.size, "byte")), ("Retains", retains)]);
     if !o.reachable {
-        to.line("Not reachable from any root: garbage.");
+        to.line(format!("Not reachable from any root{}: garbage.", to.within()));
     }
     to.titled("Dominators, nearest first:", !o.chain.is_empty(), Table::new(&o.chain, object_columns()));
     to.titled("Largest dominated objects:", !o.children.is_empty(), Table::new(&o.children, object_columns()));
@@ -199,11 +199,11 @@ impl Report for ObjSizeReport {
             ("Object", format!("{} {}", o.address, o.type_name)),
             ("Size", plural(o.size, "byte")),
             ("Closure", format!("{}, {} (as SOS objsize)", plural(self.closure_objects, "object"), plural(self.closure_bytes, "byte"))),
-            ("Retained", format!("{}, freed if it were", plural(o.retained, "byte"))),
+            ("Retained", format!("{}, freed together with the object", plural(o.retained, "byte"))),
             ("Shared", format!("{} also held by others", plural(self.shared_bytes, "byte"))),
         ]);
         if !self.reachable {
-            to.line("Not reachable from any root: garbage, retains nothing.");
+            to.line(format!("Not reachable from any root{}: garbage, which retains nothing.", to.within()));
         }
         to.gap();
         root_coverage(to, &self.coverage);
@@ -279,7 +279,7 @@ fn step_columns<'r>() -> Columns<'r, Step<'r>> {
     ])
 }
 
-/// Returns the roots of a path's first object, and how many are omitted.
+/// Returns lines for the roots of a path's first object, and a line with the number of omitted roots.
 fn root_lines(p: &PathModel) -> impl Iterator<Item = String> {
     let more = p.root_count.saturating_sub(number(&p.roots));
     p.roots.iter().map(root_line).chain((more > 0).then(|| format!("… and {}", plural(more, "more root"))))
@@ -313,8 +313,12 @@ impl Report for PathsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let steps = |(of, path): (&'r PathModel, u64)| of.steps.iter().zip(0u64..).map(move |(at, step)| Step { path, step, of, at });
         to.table(Table::new(self.paths.iter().zip(1u64..).flat_map(steps), step_columns()).csv(true).shown(false));
-        if self.targets > 1 || self.reachable == 0 {
-            to.line(format!("{} of {} objects are reachable from roots", count(self.reachable), count(self.targets)));
+        if (self.targets, self.reachable) == (1, 0) {
+            let whole = self.coverage.iter().all(|c| matches!(c.coverage, CoverageKind::Complete | CoverageKind::Conservative));
+            to.line(format!("Not reachable from any root{}{}", to.within(), if whole { ": garbage." } else { "." }));
+            to.gap();
+        } else if self.targets > 1 || self.reachable == 0 {
+            to.line(format!("{} of {} are reachable from roots", count(self.reachable), plural(self.targets, "object")));
             to.gap();
         }
         to.records("path", &self.paths);

@@ -25,7 +25,7 @@ fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
     ]
 }
 
-/// Columns for which the list has no room.
+/// Columns of the table for `--detail`, for which the list of segments is too narrow.
 fn detail_columns<'r>() -> Columns<'r, SegmentModel> {
     columns![
         SegmentModel,
@@ -92,11 +92,9 @@ impl Report for SegmentsReport {
             to.line("No segment could be read.");
         }
         to.table(Table::records("segment", &self.segments, segment_columns()).csv(!walked && self.regions.is_none()).shown(some));
-        to.lines(
-            self.segments
-                .iter()
-                .flat_map(|s| s.parts.iter().map(move |p| format!("  {} inside {}: {} to {}", p.generation, s.address, p.start, p.end))),
-        );
+        to.lines(self.segments.iter().flat_map(|s| {
+            s.parts.iter().map(move |p| format!("  {} inside segment {}: {} to {}", p.generation, s.address, p.start, p.end))
+        }));
         if some {
             let allocated = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.allocated_bytes));
             let committed = self.segments.iter().fold(0u64, |n, s| n.saturating_add(s.committed_bytes));

@@ -119,7 +119,7 @@ fn folded(list: Vec<Listed<'_>>) -> Vec<Listed<'_>> {
 
 /// Returns the frames of a thread as lines.
 fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
-    // The runtime lists a frame that a method set up for a call twice: before and inside the method.
+    // A runtime frame that a method set up for a call is listed twice: before the method and within it.
     let first_method = t.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(t.frames.len());
     let again = |i: usize, f: &StackFrameModel| {
         f.kind == StackFrameKind::Runtime
@@ -177,7 +177,7 @@ fn source(file: Option<&str>, line: Option<u32>) -> String {
 
 fn root(r: &StackRootModel) -> String {
     let object = r.object.map_or_else(|| "not in the dump".into(), |o| o.to_string());
-    let marks = [(r.interior, "interior"), (r.pinned, "pinned"), (!r.precise, "may be none")];
+    let marks = [(r.interior, "interior"), (r.pinned, "pinned"), (!r.precise, "conservative")];
     let marks: Vec<&str> = marks.into_iter().filter(|m| m.0).map(|m| m.1).collect();
     let marks = if marks.is_empty() { String::new() } else { format!(" ({})", marks.join(", ")) };
     format!("        {:<16} {object} {}{marks}", r.location, r.type_name.as_ref().map_or("?", Name::shown))
@@ -206,7 +206,7 @@ fn local_lines(locals: &[ArgumentModel]) -> Vec<String> {
     };
     let (left_out, shown): (Vec<&ArgumentModel>, Vec<&ArgumentModel>) = locals.iter().partition(|a| a.value.is_none() && unnamed(a));
     let title = (!locals.is_empty()).then(|| "      locals".to_string());
-    let more = (!left_out.is_empty()).then(|| format!("        {} with neither a name nor a value", left_out.len()));
+    let more = (!left_out.is_empty()).then(|| format!("        {} without a name and a value", left_out.len()));
     title.into_iter().chain(shown.into_iter().map(argument)).chain(more).collect()
 }
 
@@ -236,7 +236,7 @@ fn fault<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
         to.line(format!("  in the P/Invoke {method}"));
     }
     if !f.at_fault && !f.frames.is_empty() {
-        to.line("  where it was raised is not in the dump; frames from the handler of the signal:");
+        to.line("  the registers at the fault are not in the dump; frames from the signal handler on:");
     }
     if !f.frames.is_empty() {
         to.table(Table::new(&f.frames, native_columns()));
@@ -254,7 +254,7 @@ fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.gap();
 }
 
-/// Describes a line with the contents of its frames; for a cycle, those of its innermost round.
+/// Describes a line with the contents of its frames; for a cycle, of the frames of its innermost repetition.
 fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) {
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let frames = match l {
@@ -291,7 +291,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
     }
     let with_more = t.frames.iter().any(|f| f.roots.is_some() || f.arguments.is_some() || f.locals.is_some());
     let mut shown = listed(t);
-    // All frames are shown if they have references or variables.
+    // Frames are not folded if references or variables are listed with them.
     if fold && !with_more {
         shown = folded(shown);
     }
@@ -306,7 +306,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
         to.table(Table::new(shown, frame_columns()));
     }
     if more > 0 {
-        to.line(format!("  … {} (see --json)", plural(more, "more frame")));
+        to.line(format!("  … {} (--json lists all)", plural(more, "more frame")));
     }
     for gap in gaps(t) {
         to.line(format!("  not precise: {}", gap.reason));

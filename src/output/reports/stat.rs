@@ -61,7 +61,7 @@ impl Report for StatReport {
         to.more(self.shown.filter(|_| by_type), t.types, "types");
         to.gap();
         let free = match t.free_count {
-            0 if self.coverage.absent_bytes > 0 => "none in what the dump has".into(),
+            0 if self.coverage.absent_bytes > 0 => "none in the captured memory".into(),
             n => format!("{}, {}", plural(n, "free block"), bytes_exactly(t.free_bytes)),
         };
         to.facts([
@@ -80,7 +80,7 @@ pub(super) fn covered(c: &CoverageModel) -> String {
     let mut text = format!("{} of {} allocated", bytes(c.walked_bytes), bytes(c.allocated_bytes));
     let rest = [
         (c.context_bytes, "allocation contexts"),
-        (c.in_allocation_bytes, "objects in allocation"),
+        (c.in_allocation_bytes, "objects being allocated"),
         (c.skipped_bytes, "skipped as corrupt"),
         (c.absent_bytes, "not in the dump"),
     ];

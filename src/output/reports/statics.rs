@@ -1,8 +1,8 @@
 use crate::model::{StaticModel, StaticsReport};
 use crate::output::Paging;
-use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
+use crate::output::{count, plural};
 
 /// Columns of static fields.
 pub(super) fn static_columns<'r>(retained: bool) -> Columns<'r, StaticModel> {
@@ -35,8 +35,8 @@ impl Report for StaticsReport {
             "{} in {}, {} uninitialized{}",
             plural(self.initialized, "initialized static field"),
             plural(self.types, "type"),
-            self.not_initialized,
-            if self.unknown > 0 { format!(", {} not in the dump", self.unknown) } else { String::new() }
+            count(self.not_initialized),
+            if self.unknown > 0 { format!(", {} not in the dump", count(self.unknown)) } else { String::new() }
         ));
     }
 }

@@ -62,7 +62,10 @@ impl Report for ThreadsReport {
         to.line(format!("{}, {}", plural(all, "managed thread"), plural(self.os_threads, "OS thread")));
         if self.by_allocated {
             let counted = self.threads.iter().filter_map(ThreadModel::allocated).fold(0, u64::saturating_add);
-            to.line(format!("These threads have allocated {} since they began, without what is left of their ranges", in_units(counted)));
+            to.line(format!(
+                "These threads have allocated {} since they began, not counting the unused rest of their allocation contexts",
+                in_units(counted)
+            ));
         }
         if let Some(suspension) = &self.suspension {
             to.line(format!("A suspension of all threads is under way: {}", suspension.words()));

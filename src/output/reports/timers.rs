@@ -53,21 +53,28 @@ impl Report for TimersReport {
             Table::records("wait", &self.waits, wait_columns()).shown(!self.waits.is_empty()),
         );
         to.titled(
-            "Callbacks of cancellation",
+            "Cancellation callbacks",
             !self.cancellations.is_empty(),
             Table::records("cancellation", &self.cancellations, cancellation_columns()).shown(!self.cancellations.is_empty()),
         );
         to.gap_if(!(self.timers.is_empty() && self.waits.is_empty() && self.cancellations.is_empty()));
         let all = crate::base::len64(self.timers.len()).saturating_add(self.not_listed.unwrap_or(0));
         if self.late > 0 {
-            to.alarm(format!("{} late: due, and not called", plural(self.late, "timer")));
+            to.alarm(format!("{} late: due, but not called yet", plural(self.late, "timer")));
         }
         if self.held_up > 0 {
             to.line(format!("{} held up: their queue waits for a thread of the thread pool (gcdump pool)", plural(self.held_up, "timer")));
         }
-        to.line(format!("{} active{}, {} in no queue", plural(self.active, "timer"), to.within(), all.saturating_sub(self.active)));
+        to.line(format!(
+            "{} active{}, {} not in a queue (never started, fired or disposed of)",
+            plural(self.active, "timer"),
+            to.within(),
+            all.saturating_sub(self.active)
+        ));
         if let (Some(latest), Some(_)) = (&self.latest_utc, &self.clock) {
-            to.line(format!("The last timer was started at {latest}: DUE IN counts from then. Times by the clock as at the first timer."));
+            to.line(format!(
+                "DUE IN counts from {latest}, when the last timer was started. Times are wrong if the clock was set after the first timer."
+            ));
         }
     }
 }

@@ -65,8 +65,8 @@ fn totals<'r>(to: &mut Sections<'r>, t: &TrackSums, certainty: &[CertaintySum]) 
         ("after", objects(t.after)),
         ("survived", format!("{}; {} moved, {} promoted", objects(t.survived), count(t.moved.count), count(t.promoted.count))),
         ("matches", split.join(", ")),
-        ("died", format!("{}; {} more may have", objects(t.died), count(t.unknown_before.count))),
-        ("born", format!("{}; {} more may have been", objects(t.born), count(t.unknown_after.count))),
+        ("died", format!("{}; {} more may have died", objects(t.died), count(t.unknown_before.count))),
+        ("born", format!("{}; {} more may be new", objects(t.born), count(t.unknown_after.count))),
     ]);
 }
 

@@ -100,7 +100,7 @@ impl Report for TypesReport {
         };
         to.facts(facts(layout));
         if layout.fields.is_none() {
-            to.line("Fields unavailable");
+            to.line("The fields of the type cannot be read.");
         }
         let some = fields.clone().next().is_some();
         to.gap_if(some);

@@ -29,17 +29,17 @@ fn count_columns<'r>() -> Columns<'r, FindingCount> {
 fn checked(report: &VerifyReport) -> String {
     let t = &report.totals;
     let parts = [
-        (t.objects, "objects"),
-        (t.references, "references"),
-        (t.headers, "headers"),
-        (t.sync_blocks, "sync blocks"),
-        (t.handles, "handles"),
-        (t.finalizers, "finalizers"),
-        (t.segments, "segments"),
-        (t.contexts, "contexts"),
-        (t.cards, "cards"),
+        (t.objects, "object"),
+        (t.references, "reference"),
+        (t.headers, "header"),
+        (t.sync_blocks, "sync block"),
+        (t.handles, "handle"),
+        (t.finalizers, "finalizable object"),
+        (t.segments, "segment"),
+        (t.contexts, "allocation context"),
+        (t.cards, "card"),
     ];
-    parts.map(|(n, what)| format!("{} {what}", count(n))).join(", ")
+    parts.map(|(n, what)| plural(n, what)).join(", ")
 }
 
 impl Report for VerifyReport {
@@ -64,7 +64,7 @@ impl Report for VerifyReport {
         } else if let Some(object) = self.object {
             to.line(format!("No heap corruption found at {object}"));
         } else if !to.complete {
-            to.line("No heap corruption found in what could be checked");
+            to.line("No heap corruption found in the parts that could be checked");
         } else {
             to.line("No heap corruption found");
         }

@@ -69,7 +69,7 @@ impl Report for WhatifReport {
         to.facts([
             ("would survive", objects(self.survivors.count, self.survivors.bytes)),
             ("would be freed", objects(self.freed.count, self.freed.bytes)),
-            ("resurrected", format!("{} of those, by finalizers, for one collection", sum(&self.resurrected))),
+            ("resurrected", format!("{} of those, kept for one more collection by their finalizers", sum(&self.resurrected))),
             ("weak handles", format!("{} of {} would be cleared", count(self.weak_cleared), count(self.weak_total))),
         ]);
         to.record(

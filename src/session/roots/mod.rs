@@ -23,7 +23,7 @@ impl Roots {
     pub(crate) fn listed(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector) -> Roots {
         let roots = notes.take(Roots::collect(heap, namer, options));
         roots.stack_notes(options.stacks).into_iter().for_each(|of_stacks| notes.extend(of_stacks));
-        roots.note_doubts(options.stacks, "the roots include words on stacks that may be stale", notes);
+        roots.note_doubts(options.stacks, "the roots include stack words that may be stale", notes);
         roots
     }
 
@@ -268,8 +268,10 @@ fn handle_roots(
 /// Why handles of this kind may not be roots: for `unknown` of `all` handles, it is unknown whether they keep their objects alive.
 fn undecided(kind: RootKind, unknown: u64, all: u64) -> String {
     match kind {
-        RootKind::CrossReferenceHandle => format!("the collector of the other runtime decides about {}", plural(unknown, "handle")),
-        _ => format!("whether the object is kept alive is unknown for {unknown} of {}", plural(all, "handle")),
+        RootKind::CrossReferenceHandle => {
+            format!("the collector of the other runtime decides whether {} keep objects alive", plural(unknown, "handle"))
+        }
+        _ => format!("whether {unknown} of {} keep their objects alive is unknown", plural(all, "handle")),
     }
 }
 
@@ -285,7 +287,10 @@ fn finalizer_roots(gc: &Gc, notes: &Collector, roots: &mut Roots) {
             origin: Origin::Finalizer(entry.state),
         });
     }
-    let reason = |n: usize| format!("the finalization queues of {n} of {} heaps are not completely in the dump", queues.len());
+    let reason = |n: usize| match queues.len() {
+        0 => "no finalization queue was found".into(),
+        all => format!("the finalization queues of {n} of {all} heaps are not completely in the dump"),
+    };
     match queues.len().saturating_sub(complete) {
         0 if !queues.is_empty() => roots.cover(RootKind::FinalizerReady, CoverageKind::Complete, None),
         n if complete == 0 && roots.roots.iter().all(|r| r.kind != RootKind::FinalizerReady) => {

@@ -45,7 +45,7 @@ pub(super) fn registered(
     for kind in wanted {
         match kind {
             RootKind::ExternalMemory if found.unread > 0 => {
-                let why = format!("{} of Mono with references that only a function of Mono finds", plural(found.unread, "structure"));
+                let why = format!("references in {} of Mono that only Mono's own code can find", plural(found.unread, "structure"));
                 notes.add(crate::base::Missing::Statics, None, format!("roots of kind {}: {why}", kind.name()));
                 roots.cover(kind, CoverageKind::Partial, Some(why));
             }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::options::{ROOT_BYTES, RootOptions, enumerated};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing, NoteKind, Notes};
+use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing, NoteKind, Notes, in_units};
 use crate::clr::methods::{GenericContext, Methods};
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
@@ -72,7 +72,7 @@ pub(super) fn frame_roots(
         doubts.add(Missing::Stacks, *at, format!("{reason}{times}"));
         reasons.push(reason.clone());
     }
-    let words = (reader.words > 0).then(|| "arguments of calls that the runtime prepares are roots if they point to an object".to_string());
+    let words = (reader.words > 0).then(|| "arguments of calls that the runtime was preparing are conservative roots".to_string());
     let cover = |kind: RootKind| {
         let missing = reader.scans.lacks.missing(kind);
         if !missing.is_empty() {
@@ -476,7 +476,7 @@ impl<'h> Scans<'h> {
         self.budget = self.budget.saturating_sub(captured);
         let mut cut = captured < range.len();
         if range.len() > limits.stack_bytes {
-            let what = format!("only {} bytes of the stack of the thread at {} are scanned", limits.stack_bytes, thread.address);
+            let what = format!("only {} of the stack of the thread at {} are scanned", in_units(limits.stack_bytes), thread.address);
             notes.add(NoteKind::LimitHit, range.start, what);
             range = AddrRange::new(range.start, range.start.plus(limits.stack_bytes));
             cut = true;

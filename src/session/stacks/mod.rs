@@ -10,7 +10,7 @@ use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
 use super::{Namer, Runtime};
 use crate::base::missed::{Carried, Kept, tried};
-use crate::base::{Addr, AddrRange, Collector, NoteKind, len64, plural};
+use crate::base::{Addr, AddrRange, Collector, NoteKind, in_units, len64, plural};
 use crate::clr::threads::Thread;
 use crate::contract::ContractError;
 use crate::dump::{DumpFacts, OsThread, ThreadStacks};
@@ -168,7 +168,7 @@ impl Runtime {
             let native = thread.os_id.and_then(|id| stacks.thread(id));
             let Some(range) = native.and_then(|n| self.stack_in_use(&stacks, thread, n)) else { return (index, thread, None) };
             if range.len() > most {
-                let what = format!("only {most} bytes of the stack of the thread at {} are searched", thread.address);
+                let what = format!("only {} of the stack of the thread at {} are scanned", in_units(most), thread.address);
                 notes.add(NoteKind::LimitHit, range.start, what);
             }
             let range = AddrRange::new(range.start, range.start.plus(range.len().min(most)));
@@ -176,7 +176,7 @@ impl Runtime {
                 notes.add(
                     NoteKind::Invalid,
                     range.start,
-                    "the stacks of the threads have more bytes than the dump, so not all are searched",
+                    "the stacks of the threads have more bytes than the dump, so not all are scanned",
                 );
                 return (index, thread, None);
             };
@@ -216,8 +216,7 @@ fn note_limits(walked: &[ThreadStack<'_>], notes: &Collector) {
     let cut: Vec<&ThreadStack<'_>> = walked.iter().filter(|stack| stack.walk.is_cut()).collect();
     if let Some(first) = cut.first() {
         let text = format!(
-            "walking {} ended at a limit of frames, reads or memory, which grow with the size of the dump: the stacks need more than \
-             those of a genuine dump",
+            "walking {} ended at its limit of frames, reads or memory: the stacks need more than those of a genuine dump of this size",
             plural(len64(cut.len()), "stack")
         );
         notes.add(NoteKind::LimitHit, first.thread.address, text);

@@ -117,11 +117,11 @@ impl NoValue {
             NoValue::Lost(e) => format!("the debug info cannot be read: {e}"),
             NoValue::Limit => "the search for arguments took too many reads".into(),
             NoValue::Clobbered(register) => format!("the contents of {register} are unknown"),
-            NoValue::Float => "floating-point registers are not restored".into(),
+            NoValue::Float => "it is in a floating-point register, which unwinding does not restore".into(),
             NoValue::Parts => "it is split into parts, or its location is unknown".into(),
             NoValue::NotInDump => "the stack slot with its address is not in the dump".into(),
             NoValue::Layout => "the layout of its type is unknown".into(),
-            NoValue::Redacted => "a redacted copy has only addresses on stacks".into(),
+            NoValue::Redacted => "the copy is redacted: its stacks have only addresses".into(),
         }
     }
 }

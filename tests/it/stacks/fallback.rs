@@ -139,7 +139,7 @@ fn info_names_the_files_that_stacks_need() -> Tested {
         let whole = list(&info["data"]["answers"]).iter().all(|a| a["answer"] == "full");
         assert_eq!(exit, if whole { Exit::Ok } else { Exit::Partial }, "{}", dump.name);
         let shown = run(&["info", "--no-local-files", dump.path.to_str().unwrap()]);
-        let line = shown.out.lines().find(|line| line.starts_with("More precise with the files of ")).unwrap();
+        let line = shown.out.lines().find(|line| line.starts_with("With the files of ")).unwrap();
         let all = format!("{}{}", shown.out, shown.err);
         for file in files.iter().filter(|file| line.contains(*file)) {
             // A path of the runtime may have the same name.

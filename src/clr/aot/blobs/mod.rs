@@ -1,8 +1,8 @@
 //! Tables for reflection, static fields and stack traces, which the compiler writes into every NativeAOT module. They supply names even
 //! without symbols.
 //!
-//! The tables are in read-only memory, which the dump may not contain; then the module's file supplies them. Each table is read once, at
-//! first use. Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
+//! The tables are in read-only memory. If the dump does not contain it, the module's file supplies them. Each table is read once, at first
+//! use. Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
 
 mod header;
 mod metadata;
@@ -128,10 +128,15 @@ impl Blobs {
         let names = self.sections.get(METADATA);
         if self.metadata.is_none() && names.is_none_or(|range| self.memory.captured(range) == 0) {
             // The dump has nothing of the metadata: dumps of this kind do not contain read-only memory. The answer remains complete.
-            notes.add(NoteKind::NoMetadata, None, format!("types have no names: they are in {path}, which --modules PATH supplies"));
+            notes.add(
+                NoteKind::NoMetadata,
+                None,
+                format!("types have no names: the metadata of {path} is not in the dump; --modules PATH with this file supplies it"),
+            );
         } else if let [first, rest @ ..] = self.incomplete().as_slice() {
             let more = rest.iter().map(|what| format!(", {what}")).collect::<String>();
-            let what = format!("a part of the tables of {path} is not in the dump (--modules): {first}{more}");
+            let what =
+                format!("a part of the tables of {path} is not in the dump: {first}{more}; --modules PATH with this file supplies it");
             notes.add(Missing::Metadata, Some(self.sections.header), what);
         }
         if self.has_more_slots() {

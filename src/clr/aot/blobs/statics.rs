@@ -27,8 +27,8 @@ pub struct GcStatics {
 }
 
 impl Blobs {
-    /// The blocks of static references, in the order of the module's slots. The list is shorter if there are more slots than the limit, or
-    /// a part of the region is absent; [`Blobs::note`] and failed reads report that.
+    /// The blocks of static references, in the order of the module's slots. The list is incomplete if there are more slots than the limit
+    /// ([`Blobs::note`] reports that) or a part of the region is absent.
     pub fn gc_statics(&self) -> Vec<GcStatics> {
         self.slots().map(|slot| self.statics_of(slot, self.block(slot))).collect()
     }
@@ -76,8 +76,8 @@ impl Blobs {
         self.target(at).is_some_and(|table| self.image.range.contains(table) && flags(table))
     }
 
-    /// The block of the slot at `slot`. Depending on the release, the slot points to the block, or to the element of the array of all
-    /// blocks that refers to it.
+    /// The block of the slot at `slot`. Depending on the release, the slot points to the block, or to the element for the block in the
+    /// array of all blocks.
     pub fn block(&self, slot: Addr) -> Option<Addr> {
         let first = self.target(slot)?;
         if self.is_block(first) { Some(first) } else { self.target(first).filter(|second| self.is_block(*second)) }
@@ -91,8 +91,8 @@ impl Blobs {
         (0..region.len() / word).map_while(|i| self.tables.ptr(region.start.element(i, word)).ok()).collect()
     }
 
-    /// The locations of static fields whose owner is known: the slot for references, the block for other fields, the cell with the type
-    /// index for thread statics. Empty blocks may share a location.
+    /// The locations of static fields whose owner is known. References are in the slot, other fields in the block; for thread statics, the
+    /// location is the cell with the type index. Empty blocks may share a location.
     #[cfg(feature = "internals")]
     pub fn owned_statics(&self) -> &[(Addr, Owned)] {
         &self.owners().all

@@ -129,7 +129,7 @@ fn reading_damaged_hash_tables_ends_and_reports_them() {
         (n, whole)
     };
     assert_eq!(count(&good), (9, true));
-    // The table is truncated at any length; the size of bucket offsets is unknown; there are more buckets than bytes.
+    // Invalid tables: truncated at any length, with an unknown size of bucket offsets, and with more buckets than bytes.
     (0..30).for_each(|len| assert!(!count(&good[..len]).1, "{len}"));
     assert_eq!(count(&[3, 0, 0]), (0, false));
     assert_eq!(count(&[0xfc, 0, 0, 0]), (0, false));
@@ -349,7 +349,7 @@ fn on_windows_the_header_is_in_read_only_memory() {
 
 #[test]
 fn missing_parts_of_tables_are_reported() {
-    // The first payload has a fixup past the end of the table, the second one metadata past the end.
+    // The first payload refers to a fixup past the end of the fixups. The second one refers to a record past the end of the metadata.
     for payload in [record(&[2, token(0x3a, 8)]), record(&[0, token(0x3a, 4000)])] {
         let mut sections = sections();
         sections[0].1 = table(&[record(&[1, token(0x3a, 10)]), payload], 0, 1);

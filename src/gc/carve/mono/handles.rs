@@ -1,4 +1,4 @@
-//! Handles of Mono: a list for each kind.
+//! Handles of Mono, which has one list for each kind.
 
 use super::reader::{FLAGS, Reader};
 use super::variables::HANDLE_LISTS;
@@ -17,7 +17,7 @@ impl Reader<'_> {
         for number in 0..HANDLE_LISTS {
             let list = at.element(number, self.list_bytes);
             let Some(stored) = self.list.get(self.memory, list, SgenArrayList::handle_type) else { break };
-            // The kinds in the order of `GCHandleType`; the last one is for fields that are weak references.
+            // The kinds are in the order of `GCHandleType`. The last one is for weak references in fields.
             let (kind, weak) = match stored {
                 0 | 4 => (HandleKind::WeakShort, true),
                 1 => (HandleKind::WeakLong, true),
@@ -29,7 +29,7 @@ impl Reader<'_> {
                 if word & OCCUPIED == 0 {
                     continue;
                 }
-                // Weak handles are stored as their complement, so that the collector does not take them for references.
+                // A weak handle has the complement of the address, so that the collector does not treat it as a reference.
                 let object = match word & VALID {
                     0 => Addr::NULL,
                     _ => Addr(if weak { !word } else { word } & !FLAGS),

@@ -1,10 +1,10 @@
 //! The heap of Mono: SGen's nursery, the blocks of its major heap, and its large objects.
 //!
-//! SGen publishes nothing. Its variables are found by their contents (`variables`); the objects are found through the structures to which
-//! the variables refer.
-//! Memory between objects (free memory of the nursery, free slots and ends of slots) becomes gaps of the segments.
+//! SGen does not publish its structures. Its variables are found by their contents (`variables`), and the objects through the structures
+//! that the variables refer to. Memory between objects becomes gaps of the segments: free memory of the nursery, free slots, and ends of
+//! slots.
 //!
-//! Source: `docs/internals/mono.md`, with what was measured.
+//! Source: `docs/internals/mono.md`, which has the measurements.
 
 mod handles;
 mod reader;
@@ -25,7 +25,7 @@ use reader::{FLAGS, Reader};
 pub(crate) use roots::{SgenRoots, SgenSource};
 use variables::Variables;
 
-/// Flag in the first word of an object: if set, the object was moved, and the word without flags is the address of the copy.
+/// Flag in the first word of an object that was moved. The word without flags is the address of the copy.
 const FORWARDED: u64 = 1;
 /// Synchronization word of the arrays that fill unused memory of the nursery.
 const FILLER: u64 = u64::MAX;
@@ -65,7 +65,7 @@ impl Found {
     fn segment(&mut self, range: AddrRange, objects: u64, generation: Generation) {
         let run = Run { start: range.start, end: range.end, last: range.start, objects, open: false, gap: false, bridged: false };
         match self.segments.last_mut() {
-            // Blocks of the major heap lie next to each other.
+            // Blocks of the major heap may adjoin each other.
             Some((last, of)) if last.end == run.start && *of == generation => {
                 last.end = run.end;
                 last.objects.grow(objects);
@@ -75,7 +75,7 @@ impl Found {
     }
 }
 
-/// Reads the heap of Mono, whose runtime is `image`.
+/// Reads the heap of Mono. The image of the runtime is `image`.
 ///
 /// # Errors
 /// [`ContractError`] if the descriptor does not have the layouts.
@@ -185,7 +185,7 @@ impl Reader<'_> {
         elements.checked_add(length.into())?.checked_next_multiple_of(word)
     }
 
-    /// Free memory of the nursery: the end of each range by its start.
+    /// Free ranges of the nursery: their ends by their starts.
     fn fragments(&self, variables: Addr, nursery: AddrRange) -> Map<u64, Addr> {
         let (memory, mut out, mut seen) = (self.memory, Map::default(), Set::default());
         let mut at = self.nursery.get(memory, variables, SgenNursery::fragments).unwrap_or(Addr::NULL);
@@ -228,7 +228,7 @@ impl Reader<'_> {
         for _ in 0..count {
             let next = at.plus(slot);
             let value = memory.word(at).unwrap_or(0);
-            // Free slots form a linked list: the first word of each is the address of the next one in this block, or zero.
+            // Free slots form a linked list. The first word of each is zero or the address of the next one in the block.
             let is_free = value == 0 || value & FORWARDED != 0 || (block <= Addr(value) && Addr(value) < end);
             match self.size(at).filter(|size| !is_free && *size <= slot) {
                 Some(size) => {

@@ -1,4 +1,4 @@
-//! The common parts of the readers of SGen: layouts, sizes of objects, lists.
+//! The common parts of the readers of SGen's structures: layouts, sizes of objects, lists.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use crate::data::{Bound, SgenArrayList, SgenBlock, SgenFragment, SgenHashTable, 
 use crate::gc::walk::{ObjectType, ObjectTypes};
 use crate::memory::Memory;
 
-/// Slots in the first bucket of an array list; each further one has twice as many.
+/// Slots in the first bucket of an array list. Each further bucket has twice as many as the previous one.
 pub(super) const FIRST_BUCKET: u64 = 32;
-/// Buckets of an array list at most.
+/// Maximum number of buckets of an array list.
 pub(super) const BUCKETS: u64 = 32;
-/// Low bits of the addresses in lists, which are flags.
+/// Low bits of addresses in lists. They are flags.
 pub(super) const FLAGS: u64 = 7;
 
-/// Layouts, and what objects are known by.
+/// Reads SGen's structures and the sizes of objects.
 pub(super) struct Reader<'m> {
     pub(super) memory: &'m Memory,
     pub(super) tables: MethodTables,
@@ -66,7 +66,7 @@ impl<'m> Reader<'m> {
         })
     }
 
-    /// The type in the first word of an object.
+    /// The type of an object with the first word `word`.
     pub(super) fn type_in(&mut self, word: u64) -> Option<Arc<ObjectType>> {
         let mt = self.objects.table_in(word);
         if let Some(known) = self.known.get(&mt.0) {
@@ -79,7 +79,7 @@ impl<'m> Reader<'m> {
         found
     }
 
-    /// Size of the object at `at`, rounded up; `None` without an object there.
+    /// Size of the object at `at`, rounded up; `None` if the memory is not an object.
     pub(super) fn size(&mut self, at: Addr) -> Option<u64> {
         let word = self.memory.word(at).ok()?;
         let ty = self.type_in(word)?;
@@ -87,7 +87,7 @@ impl<'m> Reader<'m> {
         size.max(self.tables.smallest()).checked_next_multiple_of(self.memory.ptr_bytes())
     }
 
-    /// The addresses in an array list, flags included, with their numbers.
+    /// The words of an array list with their indices. A word is an address with flags.
     pub(super) fn items(&self, list: Addr) -> Vec<(u64, u64)> {
         let (memory, word) = (self.memory, self.memory.ptr_bytes());
         let (Some(entries), Some(count)) =
@@ -115,7 +115,8 @@ impl<'m> Reader<'m> {
         out
     }
 
-    /// The large objects from the one whose header is at `first`, with their sizes; empty if the list is not one of large objects.
+    /// The large objects and their sizes in the linked list that begins with the header at `first`. Empty if the list is not a list of
+    /// large objects.
     pub(super) fn large_objects(&mut self, first: Addr) -> Vec<(Addr, u64)> {
         let (memory, word) = (self.memory, self.memory.ptr_bytes());
         let (mut out, mut at, mut seen) = (Vec::new(), first, Set::default());

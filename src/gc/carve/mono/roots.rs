@@ -1,4 +1,4 @@
-//! Roots that Mono has registered with SGen: static fields, thread statics, references in its own structures.
+//! Roots that Mono has registered with SGen: static fields, thread statics, and references in Mono's structures.
 
 use super::reader::Reader;
 use crate::base::Addr;
@@ -7,7 +7,7 @@ use crate::data::{SgenHashTable, SgenRoot};
 
 /// Tables of roots: normal ones, pinned ones, and those with write barriers.
 pub(super) const ROOT_TABLES: u64 = 3;
-/// Bits of a descriptor with its kind, and the kinds.
+/// Mask of the kind in a root descriptor, and two of the kinds.
 const KIND: u64 = 7;
 const BITMAP: u64 = 1;
 const USER: u64 = 4;
@@ -32,7 +32,7 @@ pub(crate) enum SgenSource {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SgenReference {
     pub(crate) source: SgenSource,
-    /// Start of the root: of the static fields of a class.
+    /// Start of the root, for example of the static fields of a class.
     pub(crate) start: Addr,
     /// Address of the reference.
     pub(crate) at: Addr,
@@ -43,7 +43,7 @@ pub(crate) struct SgenReference {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SgenRoots {
     pub(crate) references: Vec<SgenReference>,
-    /// Number of roots whose references only a function of Mono knows.
+    /// Number of roots that were not read because only a function of Mono can find their references.
     pub(crate) unread: u64,
 }
 
@@ -89,7 +89,7 @@ impl Reader<'_> {
         for i in 0..words {
             let is_reference = match descriptor & KIND {
                 BITMAP => descriptor.checked_shr(u32::try_from(i.checked_add(3)?).ok()?).is_some_and(|bits| bits & 1 != 0),
-                // Of other kinds, words that lead to objects count.
+                // In roots of other kinds, every word that points to an object is treated as a reference.
                 _ => true,
             };
             if !self.budget.steps(1) {

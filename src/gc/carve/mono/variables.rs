@@ -1,4 +1,4 @@
-//! SGen's variables in the writable memory of Mono, found by what they hold.
+//! SGen's variables in the writable memory of Mono, found by their contents.
 
 use super::reader::{FIRST_BUCKET, FLAGS, Reader};
 use super::roots::ROOT_TABLES;
@@ -6,9 +6,9 @@ use crate::base::{Addr, len64};
 use crate::data::{SgenArrayList, SgenBlock, SgenFragment, SgenHashTable, SgenNursery};
 use crate::memory::Image;
 
-/// Sizes of a nursery.
+/// Possible sizes of a nursery in bytes.
 const NURSERY: std::ops::RangeInclusive<u64> = 1 << 16..=1 << 32;
-/// Kinds of handles, each with a separate list.
+/// Number of kinds of handles. Each kind has a separate list.
 pub(super) const HANDLE_LISTS: u64 = 5;
 
 /// The addresses of the variables.
@@ -65,8 +65,8 @@ impl Variables {
 }
 
 impl Reader<'_> {
-    /// Whether the variables of the nursery are at `at`: size, end and start, the size a power of two to which the start is aligned, and
-    /// a first fragment within.
+    /// Whether the variables of the nursery are at `at`. The size must be a power of two to which the start is aligned, and the first
+    /// fragment must be within the nursery.
     fn is_nursery(&self, at: Addr) -> bool {
         let field = |field| self.nursery.get(self.memory, at, field);
         let size = self.nursery.get(self.memory, at, SgenNursery::size).unwrap_or(0);
@@ -79,7 +79,7 @@ impl Reader<'_> {
         first.is_null() || (start <= of(SgenFragment::start) && of(SgenFragment::end) <= end)
     }
 
-    /// Whether an array list with a plausible capacity is at `at`; its number of slots in use.
+    /// The number of used slots of the array list at `at`; `None` if the capacity is not plausible.
     fn list_at(&self, at: Addr) -> Option<u32> {
         let capacity = u64::from(self.list.get(self.memory, at, SgenArrayList::capacity)?);
         let next = self.list.get(self.memory, at, SgenArrayList::next_slot)?;
@@ -88,7 +88,7 @@ impl Reader<'_> {
         (whole && u64::from(next) <= capacity).then_some(next)
     }
 
-    /// Whether the lists of handles begin at `at`: each has the number of its kind.
+    /// Whether the lists of handles begin at `at`. Each list must have the number of its kind, and one of them must have handles.
     fn are_handles(&self, at: Addr) -> bool {
         let mut used = 0u32;
         for kind in 0..HANDLE_LISTS {
@@ -102,7 +102,7 @@ impl Reader<'_> {
         used > 0
     }
 
-    /// Whether the tables of roots begin at `at`: hash tables with the same function and entries of their size.
+    /// Whether the tables of roots begin at `at`. They are hash tables with the same hash function and entries of the expected size.
     fn are_roots(&self, at: Addr) -> bool {
         let (memory, hash) = (self.memory, &self.hash);
         let function = hash.get(memory, at, SgenHashTable::hash).unwrap_or(Addr::NULL);

@@ -8,14 +8,14 @@ use rustc_hash::FxHashMap;
 use super::text::{Escaped, percent, short};
 use crate::base::share;
 use crate::model::{DiffReport, Icicle, IcicleBox};
-use crate::output::{bytes, count};
+use crate::output::{bytes, plural};
 
 /// Height of a row in pixels; must match the stylesheet.
 const ROW: u32 = 22;
 /// Number of hues for types.
 const HUES: u64 = 8;
 
-/// A box with its begin and end, in bytes of the whole.
+/// A box and its start, in bytes of the whole.
 struct Placed<'i> {
     of: &'i IcicleBox,
     from: u64,
@@ -56,14 +56,14 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
     let all = icicle.totals.reachable_bytes;
     let changes: Option<FxHashMap<&str, i64>> = diff.map(|d| d.rows.iter().map(|r| (r.key.as_str(), r.bytes_change)).collect());
     let rows = icicle.boxes.iter().map(|b| b.depth).max().unwrap_or(0).saturating_add(1);
-    writeln!(to, "<p class=\"zoom\" aria-live=\"polite\">{} reachable; a box is as wide as what it retains.</p>", bytes(all))?;
+    writeln!(to, "<p class=\"zoom\" aria-live=\"polite\">{} reachable; the width of a box shows what it retains.</p>", bytes(all))?;
     writeln!(to, "<div class=\"icicle\" style=\"height:{}px\">", rows.saturating_mul(ROW))?;
     for Placed { of, from } in place(&icicle.boxes) {
         let part = |n: u64| share(n, all).unwrap_or(0.0);
         let name = match (&of.type_name, &of.root, of.depth) {
             (Some(name), ..) => short(name.shown()),
             (None, Some(root), _) => root.replace('-', " ").into(),
-            (None, None, 0) => "all that is reachable".into(),
+            (None, None, 0) => "all reachable objects".into(),
             (None, None, _) => "smaller ones".into(),
         };
         let class = match (&of.type_name, &changes) {
@@ -73,12 +73,13 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
             (Some(name), None) => hue(name),
         };
         let objects = if of.closed && of.type_name.is_some() { "at least " } else { "" };
-        // Users can look up the address with the command that the page shows.
+        // The tooltip names one of the objects, with the command that shows what holds it.
         let example = of.example.filter(|_| of.type_name.is_some()).map(|at| format!("; one of them: {at} (gcdump path {at})"));
         let about = format!(
-            "{name}: {objects}{} objects retain {} bytes ({}){}",
-            count(of.count),
-            count(of.retained),
+            "{name}: {objects}{} {} {} ({}){}",
+            plural(of.count, "object"),
+            if of.count == 1 { "retains" } else { "retain" },
+            bytes(of.retained),
             percent(part(of.retained)),
             example.unwrap_or_default()
         );

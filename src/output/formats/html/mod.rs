@@ -22,7 +22,7 @@ pub(super) struct Html;
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
-/// The page can neither load nor send anything.
+/// Content security policy: the page can neither load nor send anything.
 const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'";
 
@@ -42,7 +42,7 @@ pub struct Page {
     chapter: &'static str,
     /// End tag of the lines of text.
     lines: &'static str,
-    /// Remaining bytes, if the page is kept small.
+    /// Number of bytes left after the sections written so far, if the page is kept small.
     room: Option<usize>,
 }
 
@@ -62,7 +62,7 @@ impl Page {
         }
     }
 
-    /// Whether `written` more bytes fit.
+    /// Whether there is room left after the `written` bytes of the current section.
     fn has_room(&self, written: usize) -> bool {
         self.room.is_none_or(|room| written < room)
     }
@@ -295,7 +295,7 @@ impl Writer for Html {
     }
 }
 
-/// Keeps the first bytes written, up to the room of the page, and counts all of them.
+/// Keeps the first [`JSON`] bytes written, and counts all of them.
 #[derive(Debug, Default)]
 struct Bounded {
     kept: Vec<u8>,
