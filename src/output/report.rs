@@ -8,7 +8,7 @@ use super::checks::Check;
 use super::count;
 use super::page::Paging;
 use super::table::{Columns, Table};
-use crate::model::{DiffReport, Icicle, MapCell};
+use crate::analysis::{DiffReport, Icicle, MapCell};
 
 /// An answer that can be printed. JSON is its serialization; all other formats render its description.
 pub trait Report: Serialize {

@@ -256,7 +256,7 @@ impl<'r, T> Columns<'r, T> {
         self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, Cell::Name))).name()
     }
 
-    /// Adds a column of maps, letters of [`MapCell`](crate::model::MapCell).
+    /// Adds a column of maps, letters of [`MapCell`](crate::analysis::MapCell).
     pub fn map(self, name: &'static str, value: impl Fn(&T) -> String + Send + Sync + 'r) -> Columns<'r, T> {
         let map = self.add(name, Align::Left, NUMBER_WIDTH, Box::new(move |row| Cell::Map(Cow::Owned(value(row)))));
         map.last(|c| (c.fit, c.least) = (Fit::Cells, LEAST_LINES))

@@ -1,4 +1,4 @@
-//! What columns accept as values: fields of reports, and what is computed from them.
+//! Conversions of values, which are fields of reports or computed from them, to what cells contain.
 
 use std::borrow::Cow;
 

@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, Width};
 use super::{Out, Whole, Writer};
 use crate::base::Addr;
 use crate::base::hash::Map;
-use crate::model::MapCell;
+use crate::analysis::MapCell;
 use crate::output::distinct::{Names, Shortened};
 use crate::output::fit::Fit;
 use crate::output::layout::{GAP, Layout, Numbers, Placed};

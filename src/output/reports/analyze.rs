@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
+use crate::analysis::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
 use crate::base::len64;
-use crate::model::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

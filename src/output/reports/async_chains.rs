@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::folds::{self, Indent, Part};
+use crate::analysis::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
 use crate::base::{Addr, Name};
-use crate::model::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
 use crate::output::Paging;
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};

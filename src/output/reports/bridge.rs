@@ -1,6 +1,6 @@
 use super::number;
 use super::retained::root_coverage;
-use crate::model::{BridgeClass, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
+use crate::analysis::{BridgeClass, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::model::{ObjectsByType, Sum, TypeBytes};
+use crate::analysis::{ObjectsByType, TypeBytes};
+use crate::model::Sum;
 use crate::output::report::Sections;
 use crate::output::table::{Columns, columns};
 use crate::output::{bytes, plural};

@@ -1,5 +1,5 @@
 use super::name_of;
-use crate::model::{ContractModel, ContractsReport, FieldModel, GlobalModel, SupportKind, TypeModel};
+use crate::analysis::{ContractModel, ContractsReport, FieldModel, GlobalModel, SupportKind, TypeModel};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

@@ -1,5 +1,5 @@
 use super::number;
-use crate::model::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule};
+use crate::analysis::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule};
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::count;

@@ -1,4 +1,4 @@
-use crate::model::{EnvReport, VariableModel};
+use crate::analysis::{EnvReport, VariableModel};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 

@@ -1,5 +1,6 @@
+use crate::analysis::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport};
 use crate::base::total;
-use crate::model::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport, Generation};
+use crate::model::Generation;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

@@ -1,5 +1,6 @@
+use crate::analysis::{HandleBy, HandleGroup, HandleStat, HandlesReport};
 use crate::base::in_units;
-use crate::model::{HandleBlocks, HandleBy, HandleGroup, HandleMemory, HandleModel, HandleStat, HandlesReport};
+use crate::model::{HandleBlocks, HandleMemory, HandleModel};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};

@@ -1,11 +1,9 @@
 use serde::Serialize;
 
 use super::collections::{counts_line, last_line};
+use crate::analysis::{GenerationModel, HeapMapModel, HeapMapRow, HeapModel, HeapReport, MapBytes, MapCell, MapRows};
 use crate::base::{Addr, len64, total};
-use crate::model::{
-    AllocContextModel, ContextOwner, GenerationBudget, GenerationModel, HeapDetail, HeapMapModel, HeapMapRow, HeapModel, HeapReport,
-    MapBytes, MapCell, MapRows, NamedCount, RecordedCollection,
-};
+use crate::model::{AllocContextModel, ContextOwner, GenerationBudget, HeapDetail, NamedCount, RecordedCollection};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes, count, plural};

@@ -1,9 +1,7 @@
 use super::collections::{counts_line, last_line, recorded_line};
+use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoReport, MorePrecise, RuntimeKind};
 use crate::clr::values::utc;
-use crate::model::{
-    AnswerBasis, AnswerKind, AnswerModel, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource,
-    MorePrecise, NamedCount, RuntimeKind,
-};
+use crate::model::{CrashReport, DumpKind, FaultModel, GcPhase, LayoutSource, NamedCount};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count, plural};

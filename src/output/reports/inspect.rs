@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
+use crate::analysis::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};

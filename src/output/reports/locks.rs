@@ -1,6 +1,6 @@
 use super::folds::{self, Part};
+use crate::analysis::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
 use crate::base::{Name, file_name};
-use crate::model::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};

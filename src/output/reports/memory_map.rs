@@ -1,6 +1,7 @@
 use serde::Serialize;
 
-use crate::model::{MallocBlockSize, MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
+use crate::analysis::{MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
+use crate::model::MallocBlockSize;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};

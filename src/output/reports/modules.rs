@@ -1,4 +1,4 @@
-use crate::model::{FetchModel, FetchOutcome, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
+use crate::analysis::{FetchModel, FetchOutcome, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

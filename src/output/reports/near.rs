@@ -1,4 +1,4 @@
-use crate::model::{NearReport, NearRow};
+use crate::analysis::{NearReport, NearRow};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 

@@ -3,10 +3,10 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{name_of, number};
+use crate::analysis::{CutShort, DimensionModel, ObjectReport, SegmentPlace, TaskPart, TaskWaiter};
 use crate::base::{Addr, Name};
 use crate::model::{
-    ContainerKind, ContainerModel, CutShort, DelegateModel, DelegatePart, DimensionModel, FieldValue, HeaderModel, HeaderState, ItemModel,
-    ObjectReport, SegmentPlace, TaskPart, TaskWaiter, ValueKind,
+    ContainerKind, ContainerModel, DelegateModel, DelegatePart, FieldValue, HeaderModel, HeaderState, ItemModel, ValueKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};

@@ -1,6 +1,7 @@
 use std::fmt::Write;
 
-use crate::model::{FieldValue, ObjectBrief, ObjectsReport, ObjectsTail};
+use crate::analysis::{ObjectBrief, ObjectsReport, ObjectsTail};
+use crate::model::FieldValue;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{List, count, plural};

@@ -1,7 +1,7 @@
 use super::exceptions::trace;
 use super::retained::path_lines;
+use crate::analysis::{PageReport, PageSuspect, PageType, PageTypes, ProblemId, ProblemSeverity};
 use crate::base::{len64, share, total};
-use crate::model::{PageReport, PageSuspect, PageType, PageTypes, ProblemId, ProblemSeverity};
 use crate::output::report::{Chapter, Picture, Report, Sections, Tile};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes, plural};

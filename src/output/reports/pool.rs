@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::model::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
+use crate::analysis::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};

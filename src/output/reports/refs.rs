@@ -1,6 +1,6 @@
 use super::retained::{root_coverage, root_line};
+use crate::analysis::{RefList, RefObject, RefRow, RefType, RefsReport};
 use crate::base::in_units;
-use crate::model::{RefList, RefObject, RefRow, RefType, RefsReport};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

@@ -1,10 +1,11 @@
 use super::folds::{self, Indent, Part};
 use super::number;
-use crate::base::{len64, total};
-use crate::model::{
-    CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport,
-    RetainedType, RootCoverageModel, RootModel, Suspect, TreeRow,
+use crate::analysis::{
+    ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport, RetainedType,
+    Suspect, TreeRow,
 };
+use crate::base::{len64, total};
+use crate::model::{CoverageKind, RootCoverageModel, RootModel};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Fill, Readers, Table, columns};

@@ -1,5 +1,6 @@
 use super::number;
-use crate::model::{RootCoverageModel, RootModel, RootType, RootsReport};
+use crate::analysis::{RootType, RootsReport};
+use crate::model::{RootCoverageModel, RootModel};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};

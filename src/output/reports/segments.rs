@@ -1,4 +1,5 @@
-use crate::model::{RegionModel, SegmentModel, SegmentsReport, WalkModel};
+use crate::analysis::SegmentsReport;
+use crate::model::{RegionModel, SegmentModel, WalkModel};
 use crate::output::Paging;
 use crate::output::bytes;
 use crate::output::report::{Report, Sections};

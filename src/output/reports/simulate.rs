@@ -2,7 +2,8 @@ use serde::Serialize;
 
 use super::by_type::{Sums, cut, objects, sum, type_columns};
 use super::retained::root_coverage;
-use crate::model::{CollectGeneration, CollectReport, Sum};
+use crate::analysis::{CollectGeneration, CollectReport};
+use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

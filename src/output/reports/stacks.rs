@@ -3,12 +3,10 @@ use serde::Serialize;
 use super::exceptions::trace;
 use super::folds::{self, Indent, Part};
 use super::threads::wait;
+use crate::analysis::{FramePart, MergedFrame, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksReport, ThreadStackModel};
 use crate::analysis::{folded_stacks, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
-use crate::model::{
-    ArgumentModel, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackFrameKind, StackFrameModel, StackGap, StackRepeat,
-    StackRootModel, StacksReport, ThreadStackModel,
-};
+use crate::model::{ArgumentModel, FaultModel, NativeFrameModel, StackFrameKind};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};

@@ -1,4 +1,5 @@
-use crate::model::{CoverageModel, GroupStat, StatBy, StatReport, TypeStat};
+use crate::analysis::{GroupStat, StatBy, StatReport, TypeStat};
+use crate::model::CoverageModel;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

@@ -1,5 +1,5 @@
 use super::stat::covered;
-use crate::model::{StringModel, StringsReport};
+use crate::analysis::{StringModel, StringsReport};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};

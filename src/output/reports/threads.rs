@@ -1,7 +1,7 @@
 use super::exceptions::trace;
 use super::number;
+use crate::analysis::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};
 use crate::base::{Name, in_units};
-use crate::model::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};

@@ -1,4 +1,4 @@
-use crate::model::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
+use crate::analysis::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};

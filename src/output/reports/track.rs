@@ -1,4 +1,5 @@
-use crate::model::{CertaintySum, GenerationFlow, MovedRange, Sum, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
+use crate::analysis::{CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
+use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};

@@ -1,4 +1,4 @@
-use crate::model::{TrimPart, TrimReport};
+use crate::analysis::{TrimPart, TrimReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes, plural};

@@ -1,7 +1,8 @@
 use super::object::exact_type;
 use super::statics::static_columns;
+use crate::analysis::{LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 use crate::base::Addr;
-use crate::model::{Generics, LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
+use crate::model::Generics;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

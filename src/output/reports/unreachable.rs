@@ -2,7 +2,8 @@ use serde::Serialize;
 
 use super::by_type::{objects, sum};
 use super::retained::root_coverage;
-use crate::model::{GarbageObject, GarbageType, Sum, UnreachableReport};
+use crate::analysis::{GarbageObject, GarbageType, UnreachableReport};
+use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};

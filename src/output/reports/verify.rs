@@ -1,6 +1,6 @@
 use super::number;
 use super::stat::covered;
-use crate::model::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
+use crate::analysis::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};

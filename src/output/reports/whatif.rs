@@ -2,7 +2,8 @@ use serde::Serialize;
 
 use super::by_type::{Sums, cut, objects, sum, type_columns};
 use super::retained::root_coverage;
-use crate::model::{Sum, TypeBytes, WhatifComponent, WhatifReport, WhatifWeak};
+use crate::analysis::{TypeBytes, WhatifComponent, WhatifReport, WhatifWeak};
+use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::count;
 use crate::output::report::{Report, Sections};

@@ -1,4 +1,4 @@
-use crate::model::WhereReport;
+use crate::analysis::WhereReport;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
