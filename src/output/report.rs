@@ -289,17 +289,17 @@ impl<'r> Sections<'r> {
     where
         I: IntoIterator<Item = &'r T> + Clone + 'r,
     {
-        self.table(Table::records(record, rows, Columns::<T>::new()));
+        self.table(Table::records(record, rows, Columns::<T>::default()));
     }
 
     /// Adds one record for NDJSON only.
     pub fn record<T: Serialize + Clone + 'r>(&mut self, record: &'static str, row: T) {
-        self.table(Table::records(record, [row], Columns::<T>::new()));
+        self.table(Table::records(record, [row], Columns::<T>::default()));
     }
 
     /// Adds the answer itself as one NDJSON record, with `complete`.
     pub fn itself<T: Serialize + Clone + 'r>(&mut self, record: &'static str, row: T) {
-        let mut table = Table::records(record, [row], Columns::<T>::new());
+        let mut table = Table::records(record, [row], Columns::<T>::default());
         table.heading.complete = Some(self.complete);
         self.table(table);
     }

@@ -128,9 +128,9 @@ impl<T> std::fmt::Debug for Columns<'_, T> {
 /// ```
 macro_rules! columns {
     ($row:ty $(, $kind:ident($($value:tt)+) $(.$property:ident($($argument:tt)*))*)* $(,)?) => {{
-        let columns = $crate::output::table::Columns::<$row>::new();
+        let columns = $crate::output::table::Columns::<$row>::default();
         $(
-            let column = $crate::output::table::Columns::<$row>::new();
+            let column = $crate::output::table::Columns::<$row>::default();
             let columns = columns.and($crate::output::table::column!(column, $kind, $($value)+)$(.$property($($argument)*))*);
         )*
         columns
@@ -170,6 +170,12 @@ macro_rules! column {
 }
 pub(crate) use {column, columns};
 
+impl<T> Default for Columns<'_, T> {
+    fn default() -> Self {
+        Columns(Vec::new())
+    }
+}
+
 const ADDRESS_WIDTH: u16 = 18;
 const NUMBER_WIDTH: u16 = 14;
 const SHARE_WIDTH: u16 = 7;
@@ -202,11 +208,6 @@ numbers! {
 }
 
 impl<'r, T> Columns<'r, T> {
-    /// Creates an empty list of columns.
-    pub fn new() -> Columns<'r, T> {
-        Columns(Vec::new())
-    }
-
     /// Adds the columns of another list.
     #[must_use]
     pub fn and(mut self, other: Columns<'r, T>) -> Columns<'r, T> {

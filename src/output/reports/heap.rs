@@ -217,7 +217,7 @@ impl Report for HeapReport {
             }
         }
         let details = self.heaps.iter().filter_map(|h| Some(Detail { heap: h.index, address: h.address, detail: h.detail.as_ref()? }));
-        to.table(Table::records("heap-detail", details, Columns::<Detail<'r>>::new()));
+        to.table(Table::records("heap-detail", details, Columns::<Detail<'r>>::default()));
         to.records("allocation-context", &self.allocation_contexts);
         to.record("totals", &self.totals);
         to.records("collections", &self.collections);
