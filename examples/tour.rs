@@ -50,7 +50,7 @@ pub fn run(args: &[String], out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         writeln!(out, "{} would make answers more precise", module.name.unwrap_or_default())?;
     }
 
-    // The graph and the dominators are freed with this heap.
+    // `scratch` owns its graph and dominators, so both are freed with this heap.
     let scratch = runtime.detached_heap()?;
     match Cancel::after(Duration::from_secs(60)).run(|| scratch.retained()) {
         Ok(retained) => writeln!(out, "{} objects are reachable", retained?.totals.reachable_objects)?,

@@ -20,7 +20,7 @@ pub(crate) fn app(runtime: &Runtime, namer: &Namer) -> Option<App> {
     // If a host runs the program, the command line has the program's name. A word that does not match a module is ignored.
     let words = facts.process_name.iter().chain(&facts.command_line).flat_map(|text| text.split_whitespace());
     let words: Vec<&str> = words.map(|word| stem(file_name(word))).collect();
-    // A module that cannot be read is not noted as missing: answers that need it read it again.
+    // Failed reads of modules are not reported here. An answer that uses such a module reports them.
     tried(|| {
         let modules: Vec<_> = types.loader().modules().into_iter().map(|m| types.names().module(m)).collect();
         let module = words.iter().find_map(|word| modules.iter().find(|m| m.simple_name() == Some(word)))?;

@@ -17,7 +17,7 @@ pub struct Selection {
     pub generations: Vec<Generation>,
     /// Heap indices.
     pub heaps: Vec<u64>,
-    /// Addresses of segments: of the `heap_segment`, or anywhere in the segment's memory.
+    /// Segments. Each is given by the address of its `heap_segment` structure or by any address in its memory.
     pub segments: Vec<Addr>,
     /// Minimum size in bytes.
     pub min_size: u64,
@@ -54,7 +54,8 @@ impl Selection {
         if self.types.is_empty() { TypeFilter::default() } else { heap.filter(&self.types, namer, notes) }
     }
 
-    /// Adds notes about fields of the condition that no type accepted by `filter` has: an empty answer may be due to a typo.
+    /// Adds a note for each field path of the condition whose first field does not exist in any type that `filter` accepts. An empty answer
+    /// may be due to a typo in that path.
     pub(crate) fn note_unknown_fields(&self, heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) {
         let mut fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
         if fields.is_empty() {
@@ -67,7 +68,7 @@ impl Selection {
             fields.retain(|path| !taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some()));
             fields
         });
-        // If fields of a type are not in the dump, that type may have the field.
+        // If the dump does not contain the field list of a type, that type may have the field. No note is added in this case.
         for path in unknown.iter().filter(|_| missed.is_empty()) {
             notes.add(NoteKind::NoMatch, None, format!("no object has a field '{}' (gcdump type NAME lists fields)", path.join(".")));
         }

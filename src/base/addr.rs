@@ -9,7 +9,7 @@ pub(crate) const PAGE: u64 = 4096;
 
 /// An address in the dumped process (never an offset in the dump file).
 ///
-/// Prints and serializes as `0x…` in lower-case hexadecimal: JSON numbers are doubles in most readers and lose the
+/// An address prints and serializes as `0x…` in lower-case hexadecimal, because most JSON readers convert numbers to doubles and so lose the
 /// low bits of 64-bit addresses.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Addr(pub u64);
@@ -23,8 +23,8 @@ impl Addr {
         self.0 == 0
     }
 
-    /// The address `bytes` above this one. A sum that overflows saturates instead of wrapping to a plausible address. Reads there fail,
-    /// because the last byte of a 64-bit address space is never captured.
+    /// The address `bytes` above this one. A sum that overflows saturates instead of wrapping to a plausible address. Reads at
+    /// the saturated address fail, because the last byte of a 64-bit address space is never captured.
     #[must_use]
     pub const fn plus(self, bytes: u64) -> Addr {
         Addr(self.0.saturating_add(bytes))

@@ -27,7 +27,7 @@ pub(crate) fn is_intermediate_type(name: &str) -> bool {
     is_of_framework(outer) && (is_nested() || arguments.all(is_of_framework))
 }
 
-/// Whether a method belongs to the framework, by the file name of its assembly. If `module` is `None`, by its namespace.
+/// Whether a method belongs to the framework. The file name of its assembly decides or, if `module` is `None`, the namespace of the method.
 pub(crate) fn is_framework_method(module: Option<&str>, method: &str) -> bool {
     let Some(module) = module else { return is_of_framework(method) || INTERNAL.iter().any(|first| starts_with_part(method, first)) };
     let stem = module.strip_suffix(".dll").or_else(|| module.strip_suffix(".exe")).unwrap_or(module);
@@ -41,7 +41,7 @@ fn starts_with_part(name: &str, first: &str) -> bool {
 
 /// The namespace in the name of a method, as the runtime or gcdump writes it; empty if the method has no namespace.
 fn namespace(method: &str) -> &str {
-    // If the dump does not have the name of a method of runtime async, its text contains the file name of its module.
+    // If the dump does not have the name of a method of runtime async, gcdump writes the file name of the module instead.
     if let Some(file) = method.strip_prefix("a method of ") {
         return file.split(".dll").next().unwrap_or_default();
     }
@@ -49,8 +49,8 @@ fn namespace(method: &str) -> &str {
     let method = method.split_once("] ").map_or(method, |(_, rest)| rest);
     let end = method.find(['`', '+', '(', '[', '<']).unwrap_or(method.len());
     let (name, rest) = method.split_at(end);
-    // If `name` ends at one of these, it is the name of a type, before its arguments or a nested type. Otherwise it includes the name of
-    // the method.
+    // If a backtick or `+` follows, `name` is the name of a type, before type arguments or a nested type. Otherwise, `name` includes the name
+    // of the method.
     let of_type = rest.starts_with(['`', '+']);
     let outer = |name: &'_ str| name.rfind('.').unwrap_or(0);
     let type_end = if of_type { name.len() } else { outer(name) };
@@ -58,8 +58,8 @@ fn namespace(method: &str) -> &str {
     type_name.get(..outer(type_name)).unwrap_or_default()
 }
 
-/// Lists the namespaces of `methods`, each cut to its first two parts, in order of first occurrence, and at most three: `System.Threading
-/// and System.Net`.
+/// Lists the namespaces of `methods` in order of first occurrence: `System.Threading and System.Net`. Each is cut to its first two parts,
+/// and at most three are listed.
 pub(crate) fn families<'m>(methods: impl IntoIterator<Item = &'m str>) -> String {
     joined(methods.into_iter().map(namespace))
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn assemblies_count_before_namespaces() {
+    fn assemblies_decide_before_namespaces() {
         for (module, method, framework) in [
             (Some("System.Private.CoreLib.dll"), "System.Threading.Thread.StartCallback()", true),
             (Some("System.Console.dll"), "Interop+Sys.Write(IntPtr)", true),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn families_are_told_once() {
+    fn each_family_is_listed_once() {
         assert_eq!(families(["System.Threading.Thread.Start()", "System.Threading.Tasks.Task.Run()"]), "System.Threading");
         assert_eq!(families(["System.IO.File.Read()", "System.Net.Http.Client.Get()"]), "System.IO and System.Net");
         assert_eq!(families(["A.B.C()", "D.E.F()", "G.H.I()", "J.K.L()"]), "A, D, G, …");

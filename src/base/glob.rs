@@ -1,4 +1,4 @@
-//! Glob patterns for names: `*` matches any text, `?` one character, anything else itself.
+//! Glob patterns for names: `*` matches any text, `?` matches one character, and any other character matches itself.
 //!
 //! The `globset` crate is not used, because brackets and slashes are parts of names here.
 

@@ -1,8 +1,8 @@
 //! Hash tables for keys that come from a dump: addresses, names.
 //!
 //! With a fixed hash function, a forged dump can contain keys that all collide: 100,000 such words in 1.6 MB took half a minute. These
-//! tables use `foldhash` with seeds that differ for each process and each table. The iteration order differs, too, so use them only for
-//! look-ups, or sort.
+//! tables use `foldhash` with seeds that differ for each process and each table. The iteration order differs, too, so use these tables
+//! only for look-ups, or sort the items.
 
 use std::collections::{HashMap, HashSet};
 
@@ -22,7 +22,7 @@ mod tests {
 
     use super::*;
 
-    /// Sequences of keys: addresses, then two whose keys collide with fixed hash constants.
+    /// Three sequences of keys. The first consists of addresses. The keys of the other two collide if the hash constants are fixed.
     const CHOSEN: [fn(u64) -> u64; 3] =
         [|i| 0x7f00_0000_0000 + 8 * i, |i| i << 43, |i| (7 << 31 | i << 3).wrapping_mul(0x9e37_79b9_7f4a_7c15)];
 

@@ -11,7 +11,7 @@ pub struct Limits {
     pub descriptor_depth: usize,
     /// Descriptors in one process, sub-descriptors included.
     pub descriptors: usize,
-    /// Runtimes in one process. Single-file programs that host others have two.
+    /// Runtimes in one process. Single-file programs that host other programs have two.
     pub runtimes: usize,
     /// Heaps of server GC. The runtime's own maximum is 1,024.
     pub gc_heaps: u64,

@@ -1,6 +1,6 @@
 //! Enums whose values have names. A name is the same on the command line, in JSON and in tables.
 //!
-//! The `strum` crate is not used: here, aliases, suggestions, help and schemas come from one declaration.
+//! The `strum` crate is not used, because here aliases, suggestions, help and schemas come from one declaration.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ use std::fmt;
 /// * `Serialize`, `Deserialize` and `JsonSchema`: the name as a string, the schema with the comment of each value;
 /// * `clap::ValueEnum` (feature `cli`) with the aliases, and the comments as help. Arguments should set `ignore_case`.
 ///
-/// Numbers in the target's memory that a later runtime may extend are *open* enums:
+/// Numbers in the target's memory are declared as *open* enums if a later runtime may add values:
 ///
 /// ```text
 /// named_enum! {
@@ -37,7 +37,7 @@ use std::fmt;
 /// }
 /// ```
 ///
-/// They have one more value, `Unknown(n)`, printed and serialized as `unknown-77`, so that an unknown number is neither lost nor mistaken
+/// Open enums have one more value, `Unknown(n)`, printed and serialized as `unknown-77`, so that an unknown number is neither lost nor mistaken
 /// for another. Open enums occur only in answers, so they have no `ALL`, `FromStr` or `ValueEnum`. The `name()` of `Unknown` is `unknown`.
 macro_rules! named_enum {
     (

@@ -79,8 +79,8 @@ const MAX_NOTES: usize = 10_000;
 
 /// The notes of one answer: an ordered set, each with the number of times it was added.
 ///
-/// A reader returns its notes with its data (see [`Answer`](super::Answer)), so that each note stays with the value that it affects. There
-/// is not a log that all readers share.
+/// A reader returns its notes with its data (see [`Answer`](super::Answer)) instead of writing to a common log, so that each note stays with the
+/// value that it affects.
 #[derive(Clone, Debug, Default)]
 #[must_use]
 pub struct Notes {

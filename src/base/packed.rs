@@ -43,8 +43,8 @@ macro_rules! small {
 }
 small!(u8, u16);
 
-/// 64-bit numbers, each stored as a small integer if it fits. The other numbers are in a separate array, in order; the position of one
-/// there is the number of large numbers before it.
+/// 64-bit numbers, each stored as a small integer if it fits. The large numbers are in a separate array, in the same order. So the position of a
+/// large number in that array is the number of large numbers before it.
 #[derive(Clone)]
 pub(crate) struct Packed<S: Small> {
     small: Array<S>,
@@ -200,7 +200,7 @@ impl<S: Small> Packing<S> {
     }
 }
 
-/// A view of a [`Packing`] for writing. It holds the slice of small numbers, which is costly to obtain for each write.
+/// A view of a [`Packing`] for writing. It holds the slice of small numbers, because obtaining the slice for each write is costly.
 pub(crate) struct Slots<'p, S: Small> {
     small: &'p mut [S],
     large: &'p mut Buffer<Large>,

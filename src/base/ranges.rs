@@ -1,6 +1,6 @@
 //! Set operations on lists of address ranges. Unless noted otherwise, a list is sorted, and its ranges neither overlap nor touch.
 //!
-//! The `rangemap` crate is not used: the lists are built once, in order, and then only searched, so a tree with insertions is not needed.
+//! The `rangemap` crate is not used. The lists are built once, in order, and then only searched, so a tree with insertions is not needed.
 
 use super::AddrRange;
 

@@ -3,8 +3,8 @@
 //! The disk may fill up at any time, but most code that builds the heap graph does not return errors. So code that runs out of room unwinds
 //! like [cancelled work](super::cancel), up to the call of [`caught`] that requested the answer.
 //!
-//! No crate is used, because a [`Buffer`] is either a vector or a mapped temporary file, so that each algorithm of `src/graph` is written
-//! once.
+//! No crate is used, because a [`Buffer`] must be able to be either a vector or a mapped temporary file. Each algorithm of `src/graph` is then
+//! written only once.
 
 use std::fmt;
 use std::io;
@@ -63,7 +63,7 @@ pub trait Region: fmt::Debug + Send + Sync {
     /// The bytes, mutably.
     fn bytes_mut(&mut self) -> &mut [u8];
 
-    /// Grows the file to `bytes` bytes; new bytes are zero. The space must be allocated, so that writing to it later cannot fail.
+    /// Grows the file to `bytes` bytes; new bytes are zero. The space must be allocated, so that later writes to the file cannot fail.
     ///
     /// # Errors
     /// [`NoRoom`]; the previous contents may be lost.
@@ -196,8 +196,8 @@ impl<T: Pod> Buffer<T> {
         self.make_room(more, self.len() / 2);
     }
 
-    /// Reserves room for `more` items. If the buffer has to move or a file has to grow, reserves room for `beyond` further items, since
-    /// each move costs time.
+    /// Reserves room for `more` items. If the buffer has to move or a file has to grow, reserves room for `beyond` further items, because each
+    /// move costs time.
     fn make_room(&mut self, more: usize, beyond: usize) {
         let needed = self.len().saturating_add(more);
         let room = needed.saturating_add(beyond);

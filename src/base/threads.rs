@@ -18,8 +18,8 @@ fn usual() -> usize {
     asked.filter(|n| *n > 0).unwrap_or_else(|| available_parallelism().map_or(1, usize::from))
 }
 
-/// Makes rayon's global pool, with `threads` threads or the usual number. If not all of them start, the pool consists of the calling
-/// thread; rayon itself would panic at the first parallel loop. Only the first call has an effect, and an existing pool is kept.
+/// Makes rayon's global pool, with `threads` threads or the usual number. If not all threads start, the pool consists of the calling
+/// thread, because rayon's own pool would panic at the first parallel loop. Only the first call has an effect, and an existing pool is kept.
 #[cfg(feature = "cli")]
 pub(crate) fn make_pool(threads: Option<usize>) {
     static MADE: Once = Once::new();
@@ -64,7 +64,8 @@ fn waiting(
 
 /// Starts `work` on a thread of `scope`, with a stack of `stack` bytes.
 ///
-/// # Errors The thread was not started. The caller has to do the work itself, or skip it.
+/// # Errors
+/// The thread was not started. The caller has to do the work itself, or skip it.
 pub(crate) fn start<'s, T: Send + 's>(
     scope: &'s Scope<'s, '_>,
     stack: Option<usize>,
@@ -76,14 +77,15 @@ pub(crate) fn start<'s, T: Send + 's>(
 
 /// Starts `work` on a detached thread called `name`.
 ///
-/// # Errors The thread was not started.
+/// # Errors
+/// The thread was not started.
 #[cfg(feature = "cli")]
 pub(crate) fn start_apart(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     allowed()?;
     Builder::new().name(name.into()).spawn(work).map(drop)
 }
 
-/// Fails if the calling thread is the pool: other threads could not use it.
+/// Fails if the pool consists of the thread that made it, because other threads could not use such a pool.
 fn allowed() -> io::Result<()> {
     if ALONE.load(Ordering::Relaxed) { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
 }

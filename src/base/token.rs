@@ -42,7 +42,7 @@ impl Token {
         if rid <= LAST_ROW { Some(Token::in_low_bits(table, rid)) } else { None }
     }
 
-    /// The token of the row in the low 24 bits of `word`. The high bits are ignored: field and method descriptors keep flags there.
+    /// The token of the row in the low 24 bits of `word`. The high bits are ignored, because field and method descriptors keep flags there.
     pub(crate) const fn in_low_bits(table: TokenTable, word: u32) -> Token {
         Token((table as u32) << ROW_BITS | word & LAST_ROW)
     }

@@ -1,6 +1,6 @@
 //! Text from UTF-16 code units.
 //!
-//! .NET strings may contain lone surrogates, which UTF-8 cannot represent. JSON could escape one as `\ud800`, but `jq` 1.6, `serde_json`
+//! .NET strings may contain lone surrogates, which UTF-8 cannot represent. JSON could escape such a surrogate as `\ud800`, but `jq` 1.6, `serde_json`
 //! and many other readers then reject the whole document. So in all formats the text contains these six characters: values that differ in a
 //! surrogate differ as text. The length in code units distinguishes a string that contains the six characters literally.
 

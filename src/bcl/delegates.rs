@@ -21,7 +21,7 @@ use crate::stack::{CodeBytes, LookUps};
 
 /// Maximum number of parts of a multicast delegate that are read.
 const MAX_PARTS: u64 = 1 << 16;
-/// Steps that a part costs, since it is an object to read and is kept in memory.
+/// Steps that a part of a delegate costs. A part costs several steps, because it is an object to read and its data is kept in memory.
 const STEPS_OF_A_PART: u64 = 4;
 
 library_types! {
@@ -149,8 +149,8 @@ impl Delegates {
         self.types.objects().method_table(object).is_some_and(|mt| self.is_delegate(mt))
     }
 
-    /// The call of the delegate at `delegate`; for a multicast delegate, the call of its last part. `None` if its fields are not in the
-    /// dump.
+    /// The call of the delegate at `delegate`; for a multicast delegate, the call of its last part. `None` if the fields of the delegate are
+    /// not in the dump.
     pub(crate) fn call(&self, delegate: Addr) -> Option<Call> {
         match self.list(delegate) {
             Some((_, 0)) | None => self.single(delegate),
@@ -197,7 +197,7 @@ impl Delegates {
             let target = self.memory.ptr(fields.target.of_object(delegate)).ok()?;
             (Some(target), Addr(self.memory.word(fields.entry.of_object(delegate)).ok()?))
         } else {
-            // The delegate is open: its target field refers to itself, for the stub that shuffles the arguments.
+            // The delegate is open. Its target field refers to the delegate itself, for the stub that shuffles the arguments.
             (None, open)
         };
         Some(Call { delegate, target: target.filter(|a| !a.is_null()), entry })
@@ -215,8 +215,8 @@ impl Delegates {
         exact.or_else(|| methods.name(names, desc))
     }
 
-    /// The name of the method of a call. Its `MethodDesc` is `desc`. In NativeAOT programs, `desc` is not needed, and the name has no
-    /// parameters.
+    /// The name of the method of a call. `desc` is the `MethodDesc` of the method. In NativeAOT programs, `desc` is not needed, and the name has
+    /// no parameters.
     fn method_name(&self, call: &Call, desc: Option<Addr>) -> Option<Name> {
         match self.types.names().native_aot() {
             Some(program) => program.method_at(call.entry),
@@ -224,7 +224,7 @@ impl Delegates {
         }
     }
 
-    /// The name of the method of a call. Its exact form has no parameters: `Lab.Program.<Main>b__0`.
+    /// The name of the method of a call. The exact form of the name has no parameters: `Lab.Program.<Main>b__0`.
     pub(crate) fn called(&self, call: &Call) -> Option<Name> {
         let name = self.method_name(call, self.desc(call))?;
         Some(Name::shown_as(parameters_of(&name).0, Some(name.to_string())))

@@ -1,6 +1,7 @@
 //! Access to objects of .NET's base class library: by address, through fields that are bound once per type.
 //!
-//! This is cheaper than [`Object`](super::Object) handles, which look up each field by name: a heap may have millions of tasks.
+//! This is cheaper than [`Object`](super::Object) handles, which look up each field by name. The cost matters, because a heap may have millions
+//! of tasks.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -76,7 +77,7 @@ impl Library {
         self.collections.get_or_init(|| Tables::bind(&self.types))
     }
 
-    /// Charges `n` steps: objects that are visited, or elements that are read. Returns whether they were left.
+    /// Charges `n` steps: objects that are visited, or elements that are read. Returns false if fewer steps are left.
     pub(crate) fn afford(&self, n: u64) -> bool {
         self.budget.steps(n)
     }

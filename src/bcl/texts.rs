@@ -102,7 +102,7 @@ impl ObjectTexts for Texts {
             TextType::Continuation => self.suspended(object),
             TextType::StringBuilder => {
                 let contents = self.library.collections().read(object, 0).ok()??;
-                // The text of a builder with too many chunks is not its beginning.
+                // If the builder has too many chunks, the text that was read does not begin with the first chunk, so it is not shown.
                 if contents.cut { Some("…".into()) } else { Some(quoted(&contents.text?)) }
             }
             TextType::Uri => Some(quoted(&self.library.string(object, self.uri?)?)),

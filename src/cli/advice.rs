@@ -1,5 +1,5 @@
-//! Advice on errors of the library: options and commands that help. Messages of the library itself mention none, since programs without a command
-//! line show them too.
+//! Advice on errors of the library: options and commands that help. The library's own messages do not mention options, because programs without a
+//! command line show these messages too.
 
 use crate::contract::RuntimeError;
 use crate::dump::DumpError;

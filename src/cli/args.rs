@@ -120,7 +120,7 @@ impl Config {
         if self.json { Format::Json } else { self.format }
     }
 
-    /// Returns these options; those for which `given` is false come from `base`.
+    /// Returns these options. Options for which `given` is false come from `base`.
     pub(super) fn over(self, base: &Config, given: impl Fn(&str) -> bool) -> Config {
         fn of<T: Clone>(given: bool, own: T, base: &T) -> T {
             if given { own } else { base.clone() }
@@ -279,13 +279,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times() {
+    fn durations_are_parsed() {
         assert_eq!(["30", "30s", "500ms", "2m", "1h"].map(|t| duration(t).unwrap().as_millis()), [30_000, 30_000, 500, 120_000, 3_600_000]);
         assert!(["", "0", "s", "5d", "-1s", "99999999999999999h"].iter().all(|t| duration(t).is_err()));
     }
 
     #[test]
-    fn sizes() {
+    fn sizes_are_parsed() {
         assert_eq!((size("4096"), size("64K"), size("2GiB")), (Ok(4096), Ok(65536), Ok(2 << 30)));
         assert!(size("x").is_err() && size("99999999T").is_err() && size("5Q").is_err());
     }

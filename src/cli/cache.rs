@@ -1,7 +1,7 @@
 //! The cache of decompressed dumps (`--cache`).
 //!
-//! An entry is a file named after the BLAKE3 hash of the compressed dump, so that no other dump can be mistaken for it, not even a forged
-//! one. A stamp file next to it has the length and times of the entry and a hash of samples. Changing an entry changes its times, so a change is
+//! An entry is a file named after the BLAKE3 hash of the compressed dump, so that another dump, even a forged one, cannot be mistaken for this dump.
+//! A stamp file next to the entry has the length and times of the entry and a hash of samples. Changing an entry changes its times, so a change is
 //! detected without reading the whole entry, which would take as long as decompressing. The modification time of the stamp file is the time of the
 //! last use.
 
@@ -38,7 +38,7 @@ impl From<OsString> for CacheArg {
     }
 }
 
-/// Prefix of draft files, as for other output files.
+/// Prefix of draft files, the same as for other output files.
 const DRAFT: &str = ".gcdump-";
 /// Extension of stamp files.
 const STAMP: &str = "stamp";
@@ -171,10 +171,10 @@ impl New {
             permissions.set_readonly(true);
             file.set_permissions(permissions)?;
         }
-        // Windows updates the modification time lazily unless it is set explicitly.
+        // Sets the modification time, because Windows otherwise updates it lazily.
         #[cfg(not(unix))]
         file.set_modified(SystemTime::now())?;
-        // Another process may have written the entry first: its file and stamp are kept.
+        // If another process has written the entry first, the file and the stamp of that process are kept.
         draft.finish(false)?;
         let text = stamp_of(&mut file)?;
         let stamp = Draft::of(&folder.stamp(&name), false)?;

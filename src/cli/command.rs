@@ -104,15 +104,15 @@ pub(super) trait Command: Args {
     /// Type of the answer.
     type Report: Report + schemars::JsonSchema;
 
-    /// Returns the dump, if given; for comparing commands the first.
+    /// Returns the dump, if given. For commands that compare dumps, returns the first dump.
     fn dump(&self) -> Result<Option<PathBuf>>;
 
-    /// Returns the dumps after the first, for comparing commands.
+    /// Returns the dumps after the first, for commands that compare dumps.
     fn further(&self) -> &[PathBuf] {
         &[]
     }
 
-    /// Returns the objects that the command is about. There is one answer for each.
+    /// Returns the objects that the command is about. The command answers for each object separately.
     fn objects(&self) -> Result<Vec<ObjectName>> {
         Ok(Vec::new())
     }
@@ -177,7 +177,7 @@ pub(super) trait Command: Args {
     }
 }
 
-/// Function that runs a command line. It uses the dumps that are already open and opens the others.
+/// Function that runs a command line. It uses the dumps that are already open, and opens the other dumps of the command line.
 pub(super) type Run = fn(&ArgMatches, &Config, &[Dump], &mut Streams<'_>) -> Result<Exit>;
 
 /// A registered command.
@@ -404,7 +404,7 @@ impl At<'_> {
         self.named(index, runtime.map_err(Error::from))
     }
 
-    /// Whether `stacks` can answer: a NativeAOT program has no runtime structures for its methods.
+    /// Whether `stacks` can answer. It cannot for a NativeAOT program, whose runtime has no structures for methods.
     pub(super) fn has_managed_stacks(&self) -> bool {
         self.runtime().is_ok_and(|runtime| !runtime.descriptor().is_native_aot())
     }
@@ -501,7 +501,8 @@ pub(super) fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) ->
 
 /// Returns the exit code for the completeness of the answer.
 fn exit_of(at: &At<'_>, notes: &Notes) -> Exit {
-    // Using a bundled overlay that passed its checks is the normal way to read .NET 8 to 10, and a second runtime is not a problem.
+    // `--strict` ignores these notes. A bundled overlay that passed its checks is the normal way to read .NET 8 to 10, and a second runtime is not a
+    // problem.
     let regular = [NoteKind::OverlayUsed, NoteKind::OtherRuntimes];
     let strict = at.config.strict && notes.iter().any(|n| !regular.contains(&n.kind));
     if !notes.complete() || strict { Exit::Partial } else { Exit::Ok }

@@ -36,7 +36,8 @@ impl Exit {
         }
     }
 
-    /// Returns the worse of two exit codes: the first one that is an error or partial, else negative, else success.
+    /// Returns the worse of two exit codes: the first code that is an error or partial. Without such a code: negative if either code is negative,
+    /// otherwise success.
     pub(super) const fn worse(self, other: Exit) -> Exit {
         match (self, other) {
             (Exit::Ok, other) => other,

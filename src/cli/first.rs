@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::pick::{dumps_in, is_set};
 use crate::analysis::command_line;
 
-/// Maximum number of dumps of a folder to list: each is opened.
+/// Maximum number of dumps of a folder to list. The number is limited because each dump is opened.
 const MOST: usize = 50;
 
 /// Text shown if no dump is found.

@@ -14,7 +14,7 @@ use crate::base::Cancel;
 use crate::base::cancel;
 use crate::base::threads::start;
 
-/// Stack size in bytes, as of the main thread of a Linux process.
+/// Stack size in bytes: the usual size for the main thread of a Linux process.
 const STACK: usize = 8 << 20;
 /// Interval of memory checks.
 const LOOK: Duration = Duration::from_millis(10);
@@ -28,7 +28,7 @@ const FULL: usize = 1 << 16;
 pub(super) enum Ended {
     /// The command finished.
     Done(Exit),
-    /// The `Cancel` handle stopped it.
+    /// The `Cancel` handle stopped the command.
     Interrupted,
     /// `--timeout` expired.
     TimedOut,
@@ -70,7 +70,7 @@ impl Write for Sink {
     }
 }
 
-/// Runs `work` for at most this time.
+/// Runs `work` for at most `time`.
 pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
     let cancel = Cancel::default();
     let (send, done) = mpsc::channel::<()>();
@@ -87,8 +87,8 @@ pub(super) fn for_a_while(time: Duration, work: impl FnOnce() + Send) {
     });
 }
 
-/// Runs `work` on the current thread, for when no other thread can be started, until `cancel` stops it or it exceeds a limit of `config`. The limits
-/// are checked whenever `work` checks for cancellation.
+/// Runs `work` on the current thread. Used if no other thread can be started. `cancel` stops `work`, and so do the limits of `config`, which are
+/// checked whenever `work` checks for cancellation.
 pub(super) fn here(cancel: &Cancel, config: &Config, work: impl FnOnce() -> Exit) -> Ended {
     let why = Arc::new(Mutex::new(None));
     let (started, end, looked) = (Instant::now(), Arc::clone(&why), Mutex::new(Instant::now()));
@@ -136,7 +136,7 @@ pub(super) fn run(
         let (mut out, mut err) = (sink(Piece::Out, false), sink(Piece::Err, true));
         let streams = Streams { out: &mut out, err: &mut err, screen, err_screen, seen, next };
         let exit = cancel.run(|| taken().map_or(Exit::BadDump, |work| work(streams)));
-        // The receiver waits until all senders are dropped.
+        // The receiver waits until all senders are dropped, so this sender must be dropped here.
         drop(send);
         exit
     };
@@ -219,7 +219,7 @@ mod tests {
         }
     }
 
-    /// Runs a command that never finishes until `stop` cancels it after its first output. Returns how it ended and its output.
+    /// Runs a command that never finishes until `stop` cancels it after its first output. Returns how the command ended, and its output.
     fn endless(cancel: &Cancel, stop: Option<&Cancel>, config: &Config) -> (Ended, String) {
         let (mut out, mut err) = (Printed { text: Vec::new(), stop }, Vec::new());
         let mut streams = Streams::piped(&mut out, &mut err);

@@ -90,7 +90,7 @@ pub(super) fn check_folder(out: &Path, force: bool) -> Result<()> {
     if !force {
         return Err(UsageError(format!("{} exists; use --force to overwrite it", out.display())).into());
     }
-    // Another process may move the folder away at any time.
+    // Another process may move the folder away at any time, so entries may disappear during these checks.
     let own = |entry: &fs::DirEntry| {
         let path = entry.path();
         let table = path.file_stem().is_some_and(|s| ExportTable::ALL.iter().any(|t| s == t.name()));
@@ -120,7 +120,7 @@ pub(super) fn write_folder(of: (&Heap, &Dump), tables: &Tables, out: &Path, forc
     let parent = out.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let shop = Workshop::beside(parent).with_context(|| format!("cannot write {}", out.display()))?;
     let filled = fill(of, tables, (&shop, NEW, out), |table| plain(table, tables.format.name()))?;
-    // The folder may have appeared since the command began.
+    // The folder is checked again, because it may have appeared since the command began.
     check_folder(out, force)?;
     shop.put(&shop.path().join(NEW), out, force).with_context(|| format!("writing {}", out.display()))?;
     Ok(filled)
@@ -174,7 +174,7 @@ impl Lake<'_> {
             let Some(to) = sink(self.tables.format, *table, columns(*table), file)? else { continue };
             match table {
                 ExportTable::Dumps => failed(&path.display().to_string(), path.metadata().ok().as_ref(), why, to)?,
-                // An empty table: the data set has all tables of each dump.
+                // The other tables are empty. They are written because the data set has all tables of each dump.
                 _ => to.finish()?,
             }
         }

@@ -42,7 +42,7 @@ pub(super) fn takes_value(text: &str, root: &Clap, sub: Option<&Clap>) -> bool {
     option(text, root, sub).is_some_and(takes_next)
 }
 
-/// Whether `args` contain an unknown option. The argument after it may be its value.
+/// Whether `args` contain an unknown option. The argument after an unknown option may be the value of this option.
 pub(super) fn has_unknown_option(args: &[OsString], root: &Clap, sub: &Clap) -> bool {
     let options = args.iter().take_while(|a| *a != "--").filter_map(|a| a.to_str()).filter(|a| a.starts_with('-') && a.len() > 1);
     // A short option may be followed by its value without a space.
@@ -76,15 +76,15 @@ pub(super) fn arguments(args: &[OsString], root: &Clap, sub: Option<&Clap>) -> V
     found
 }
 
-/// Returns the index of the dump among the positional arguments of a command, and whether others follow it. Comparing commands take the earlier dump
-/// first; commands that write a file take the dump before the file.
+/// Returns the index of the dump among the positional arguments of a command, and whether other arguments follow the dump. Commands that compare
+/// dumps take the earlier dump first; commands that write a file take the dump before the file.
 pub(super) fn place_of_dump(sub: &Clap) -> Option<(usize, bool)> {
     let is_dump = |p: &clap::Arg| p.get_id() == "before" || p.get_id() == "dump";
     let place = sub.get_positionals().position(is_dump)?;
     Some((place, place.saturating_add(1) < sub.get_positionals().count()))
 }
 
-/// Whether an argument of the command `sub` is probably a dump: a path that is not an address, if `sub` takes addresses.
+/// Whether an argument of the command `sub` is probably a dump: a path and, if `sub` takes addresses, not an address.
 pub(super) fn is_dump_for(sub: &Clap, word: &OsStr) -> bool {
     let takes_address = sub.get_positionals().next().is_some_and(|p| p.get_id() == "address");
     is_path(word) && !(takes_address && address(&word.to_string_lossy()).is_ok())

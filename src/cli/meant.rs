@@ -41,7 +41,7 @@ pub(super) fn spelled(args: &[OsString], root: &Clap, sub: &Clap) -> Vec<OsStrin
         }
         let words = if text.starts_with('-') { option_spelled(text, root, sub) } else { None };
         let words = words.unwrap_or_else(|| vec![arg.clone()]);
-        // The value of an option may look like an option.
+        // The value of an option is copied unchanged, because it may look like an option.
         let has_value = words.len() == 1 && words.first().and_then(|w| option(w.to_str()?, root, Some(sub))).is_some_and(takes_next);
         out.extend(words);
         out.extend(args.by_ref().take(usize::from(has_value)).cloned());
@@ -49,7 +49,7 @@ pub(super) fn spelled(args: &[OsString], root: &Clap, sub: &Clap) -> Vec<OsStrin
     out
 }
 
-/// Returns the option `text` in the spelling of `sub`; `None` if it is unchanged or unknown.
+/// Returns the option `text` in the spelling of `sub`; `None` if the option is unchanged or unknown.
 fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> {
     if option(text, root, Some(sub)).is_some() {
         return None;
@@ -58,7 +58,7 @@ fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> 
         return Some(Vec::new());
     }
     let long = text.trim_start_matches('-');
-    // A single letter is a short option.
+    // A single letter is a short option, which has only one spelling.
     if long.len() < 2 || !long.starts_with(|c: char| c.is_ascii_alphabetic()) {
         return None;
     }
@@ -81,7 +81,7 @@ fn option_spelled(text: &str, root: &Clap, sub: &Clap) -> Option<Vec<OsString>> 
 /// Determines whether a bare word may be the value of an option.
 type Fits = fn(&str) -> bool;
 
-/// Options to which a bare word may belong. The first one that the command has and whose check accepts the word is used.
+/// Options to which a bare word may belong. The first option that the command has and whose check accepts the word is used.
 const OPTIONS: &[(&str, Fits, Form)] = &[
     ("object", is_address, Form::Same),
     ("at", is_address, Form::Same),
@@ -105,8 +105,8 @@ fn is_id(text: &str) -> bool {
     text.parse::<u64>().is_ok() || (text.starts_with("0x") && address(text).is_ok())
 }
 
-/// Adds missing options to `args` of the command `sub`: for bare words, and `--since` for an earlier dump. `dump` was typed before the command;
-/// `has_dump` is true if the dump may be omitted.
+/// Adds the options that are missing from `args` of the command `sub`: the options that bare words belong to, and `--since` before an earlier dump.
+/// `dump` was typed before the command; `has_dump` is true if the dump may be omitted.
 ///
 /// # Errors
 /// Fails on words that fit no option, on too many dumps, and on options without a value.
@@ -148,7 +148,7 @@ pub(super) fn meant(
     }
     let (files, mut words): (Vec<usize>, Vec<usize>) =
         arguments(&args, root, Some(sub)).into_iter().partition(|i| args.get(*i).is_some_and(|a| is_path(a)));
-    // If no argument is a file, the last word names a dump that does not exist. Opening it reports the error.
+    // If no argument is a file, the last word names a dump that does not exist. Opening this dump reports the error.
     if files.is_empty() && dump.is_none() && !has_dump {
         words.pop();
     }

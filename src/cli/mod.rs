@@ -105,7 +105,7 @@ const OWN: [(&str, RunOwn); 4] = [
 
 /// Runs a parsed command in a process without an open dump.
 fn run_alone(cli: &Cli, streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
-    // An existing thread pool is kept, as in tests that run several commands; answers do not depend on it.
+    // If the process already has a thread pool, as in tests that run several commands, the pool is kept. Answers do not depend on the pool.
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let most = processors.saturating_mul(THREADS_PER_PROCESSOR);
     make_pool(cli.config.threads.map(|threads| usize::from(threads).min(most)));
@@ -191,8 +191,8 @@ fn to_pager(cli: &Cli, pager: String, height: usize, streams: &mut Streams<'_>) 
     }
 }
 
-/// Runs a parsed command line on the current thread, for when no other thread can be started, and returns its exit code. `stopped`, `--timeout` and
-/// `--max-memory` end it. Returns `None` if `stopped` ended it.
+/// Runs a parsed command line on the current thread, and returns its exit code. Used if no other thread can be started. `stopped`, `--timeout` and
+/// `--max-memory` end the command. Returns `None` if `stopped` ended the command.
 pub fn run_here(cli: &Cli, streams: Streams<'_>, stopped: &Arc<AtomicBool>) -> Option<Exit> {
     let inner = Streams { out: &mut *streams.out, err: &mut *streams.err, ..streams };
     match job::here(&Cancel::of(Arc::clone(stopped)), &cli.config, || run_parsed(cli, inner)) {

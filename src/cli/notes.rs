@@ -1,4 +1,4 @@
-//! Notes on an answer, for people. JSON and NDJSON list all of them as `warnings`.
+//! Notes on an answer, for people. JSON and NDJSON list all notes as `warnings`.
 
 use std::collections::HashMap;
 use std::io;
@@ -81,8 +81,8 @@ struct Line<'n> {
     code: Option<(Missing, u64)>,
 }
 
-/// Returns the text of a note with numbers, addresses and generations removed. Notes on modules without metadata have one form, since each
-/// part of an answer names different modules.
+/// Returns the text of a note with numbers, addresses and generations removed. Notes on modules without metadata have one form, because each part of
+/// an answer names different modules.
 fn form(note: &Note) -> String {
     if note.kind == NoteKind::NoMetadata {
         return String::new();

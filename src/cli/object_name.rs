@@ -28,7 +28,7 @@ pub(super) enum ObjectName {
 #[derive(Clone, Debug)]
 pub(super) struct ObjectNames(pub(super) Vec<ObjectName>);
 
-/// Separates several objects in one argument: no name contains it.
+/// Separates several objects in one argument. Names do not contain this separator.
 const SEPARATOR: &str = "\n";
 
 /// Maximum numbers of objects and bytes to read from standard input.
@@ -50,7 +50,7 @@ pub(super) fn listed(input: impl Read) -> Result<Vec<ObjectName>> {
     let mut all = Vec::new();
     for line in BufReader::new(input.take(MOST_BYTES)).lines() {
         let line = line.context("reading objects from standard input")?;
-        // In a JSON record, only the field `address` is the object: other fields may contain addresses of other things.
+        // In a JSON record, only the field `address` is the object, because other fields may contain addresses of other things.
         if line.trim_start().starts_with('{') {
             let record: serde_json::Value = serde_json::from_str(&line).context("reading objects from standard input")?;
             all.extend(record.get("address").and_then(serde_json::Value::as_str).and_then(|at| address(at).ok()).map(ObjectName::At));
@@ -93,7 +93,7 @@ pub(super) fn object_name(text: &str) -> Result<ObjectName, String> {
     })
 }
 
-/// Splits the arguments of `command` into objects and a dump. With `has_types`, there is only a dump.
+/// Splits the arguments of `command` into objects and a dump. With `has_types`, the only argument is a dump.
 ///
 /// # Errors
 /// Returns [`UsageError`] for any other arguments.
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn several_words_are_one_argument() {
+    fn several_words_are_joined_into_one_argument() {
         let words = ["0x7f10", "Lab.Program.Keep", "-"].map(OsString::from);
         let joined = one_argument(&words);
         let parsed = object_names(&joined.to_string_lossy()).map(|names| names.0);

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a pager is running, which then handles interrupts.
+/// Whether a pager is running.
 static RUNS: AtomicBool = AtomicBool::new(false);
 
-/// Whether a pager is running: it handles interrupts itself, and the process must outlive it.
+/// Whether a pager is running. The pager handles interrupts, and the process must outlive the pager.
 pub fn paging() -> bool {
     RUNS.load(Ordering::Relaxed)
 }
@@ -39,7 +39,7 @@ pub(super) fn command(asked: &str) -> String {
     named.or_else(|| set("GCDUMP_PAGER")).or_else(|| set("PAGER")).unwrap_or_else(|| PAGER.into())
 }
 
-/// Writes output that fits to `screen`, and otherwise all of it to the pager.
+/// Writes the output to `screen` if all of it fits, and to the pager otherwise.
 pub(super) struct Paged<'s> {
     screen: &'s mut dyn Write,
     command: String,
@@ -58,7 +58,7 @@ impl<'s> Paged<'s> {
     /// Whether the held output takes more lines than the screen has besides the prompt.
     fn overflows(&self) -> bool {
         let (height, width) = (self.size.0, self.size.1.max(1));
-        // There are at least as many bytes as columns: a long line takes one line per screen width.
+        // Bytes are counted, because there are at least as many bytes as columns. A long line takes one line per screen width.
         let lines = self.held.split(|b| *b == b'\n').map(|line| line.len().div_ceil(width).max(1));
         lines.fold(0usize, usize::saturating_add) > height
     }

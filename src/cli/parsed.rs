@@ -17,7 +17,8 @@ use super::streams::Streams;
 use crate::base::store::caught;
 use crate::session::{Dump, Error};
 
-/// The clap definition. Building it takes longer than a command on a small dump, which matters for shells, assistants and tests.
+/// The clap definition. It is built once, because building it takes longer than a command on a small dump, and shells, assistants and tests run many
+/// commands.
 pub(super) static LINE: LazyLock<clap::Command> = LazyLock::new(command_line);
 
 /// Unused copies of [`LINE`]. Parsing modifies a copy.
@@ -35,8 +36,8 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// Whether the command runs other commands (`shell`, `mcp`). It then enforces their time and memory limits itself, and does not support
-    /// `--output`.
+    /// Whether the command runs other commands (`shell`, `mcp`). Such a command enforces the time and memory limits of the other commands itself, and
+    /// does not support `--output`.
     pub fn watches_itself(&self) -> bool {
         [SHELL.name, MCP.name].contains(&self.command.name)
     }
@@ -67,12 +68,12 @@ impl Cli {
         conclusion(result, &mut streams)
     }
 
-    /// Runs the command on `dumps`, which are already open, and opens the others.
+    /// Runs the command on `dumps`, which are already open, and opens the other dumps.
     pub(super) fn run_command(&self, dumps: &[Dump], streams: &mut Streams<'_>) -> anyhow::Result<Exit> {
         let Some(run) = self.command.run else {
             return Err(UsageError(format!("{} cannot be run on a dump that is already open", self.command.name)).into());
         };
-        // Converts `NoRoom` (no space for temporary files) to an error. Analyses do this themselves, but exports allocate arrays outside of them.
+        // Converts `NoRoom` (no space for temporary files) to an error. Analyses do this themselves, but exports allocate arrays outside of analyses.
         caught(|| run(&self.matches, &self.config, dumps, streams)).map_err(Error::from)?
     }
 }

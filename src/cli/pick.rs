@@ -56,8 +56,8 @@ pub(super) fn dumps_in(folder: &Path) -> Vec<PathBuf> {
     files.filter(|p| is_dump(p)).map(|p| p.strip_prefix(folder).map(Path::to_path_buf).unwrap_or(p)).collect()
 }
 
-/// Expands `pattern` unless it is an existing path: `*` and `?` match parts of names as in a shell. A shell does not expand quoted patterns,
-/// and Windows expands none.
+/// Expands `pattern` unless it is an existing path: `*` and `?` match parts of names as in a shell. This is needed because shells do not expand
+/// quoted patterns, and shells of Windows do not expand any.
 fn expanded(pattern: &Path) -> Vec<PathBuf> {
     let has_wildcards = |part: &std::ffi::OsStr| part.to_str().is_some_and(|p| p.contains(['*', '?']));
     if pattern.exists() || !pattern.iter().any(has_wildcards) {
@@ -81,7 +81,7 @@ fn expanded(pattern: &Path) -> Vec<PathBuf> {
     if found.is_empty() { vec![pattern.to_path_buf()] } else { found }
 }
 
-/// Returns the dumps among `paths` and in the folders among them, each once. A file named explicitly is taken as a dump.
+/// Returns the dumps among `paths` and the dumps in folders among `paths`, each dump once. A file named explicitly is taken as a dump.
 pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     let mut out = Vec::new();
     for path in paths.iter().flat_map(|path| expanded(path)) {
@@ -98,7 +98,7 @@ pub(super) fn all_dumps(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     Ok(out)
 }
 
-/// Whether a file has the extension of a dump. It is not skipped if its contents do not match: opening it then reports an error.
+/// Whether a file has the extension of a dump. Such a file is not skipped if its contents do not match: opening it then reports an error.
 fn is_named_dump(path: &Path) -> bool {
     path.is_file() && path.extension().is_some_and(|e| ["dmp", "mdmp", "core"].iter().any(|known| e.eq_ignore_ascii_case(known)))
 }
@@ -130,7 +130,8 @@ pub(super) fn is_dump(path: &Path) -> bool {
     regular(path).ok().and_then(|file| opened_dump(&file, path)).is_some()
 }
 
-/// Returns whether an open file is a compressed dump (`true`) or an uncompressed one (`false`); `None` if it is not a dump. `path` is its name.
+/// Returns whether an open file is a compressed dump (`true`) or an uncompressed dump (`false`); `None` if it is not a dump. `path` is the name of
+/// the file.
 pub(super) fn opened_dump(mut file: &File, path: &Path) -> Option<bool> {
     let kind = kind_of(file)?;
     let compression = match kind {
@@ -154,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards_are_those_of_a_shell() {
+    fn wildcards_expand_as_in_a_shell() {
         let dir = tempfile::tempdir().unwrap();
         for name in ["a/1.dmp", "a/2.dmp", "b/1.dmp", "b/x[1].dmp", "b/.hidden.dmp", "notes.txt"] {
             let path = dir.path().join(name);
@@ -176,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn the_only_dump_is_taken_and_several_are_listed() {
+    fn the_only_dump_is_chosen_and_several_dumps_are_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let missing = pick(None, None, dir.path()).err().unwrap();
         assert!(missing.0.contains("no dump in the current folder"));

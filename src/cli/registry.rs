@@ -58,7 +58,7 @@ pub const COMMANDS: &[Entry] = &[
     entry::<trim::Trim>(),
 ];
 
-/// Commands without a report, schema and formats. `super::OWN` runs them rather than the registry, because they use the registry themselves.
+/// Commands without a report, schema and formats. `super::OWN` runs these commands, because they use the registry themselves.
 const OTHERS: &[Entry] = &[shell::SHELL, mcp::MCP, completions::COMPLETIONS, man::MAN];
 
 /// Returns all commands, in help order.

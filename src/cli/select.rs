@@ -89,7 +89,7 @@ impl SkipArg {
         if top == 0 { 0 } else { top.saturating_add(self.skip) }
     }
 
-    /// Like [`SkipArg::rows`], for a list that does not report its number of rows: all (0) if some are skipped.
+    /// Like [`SkipArg::rows`], for a list that does not report its number of rows: all rows (0) if some rows are skipped.
     pub(super) fn counted(self, top: usize) -> usize {
         if self.skip > 0 { 0 } else { top }
     }
@@ -163,7 +163,7 @@ impl ColumnArg {
         self.sort.is_some()
     }
 
-    /// Returns the number of rows that an analysis must find: `rows`, or all (0) if they are sorted afterwards.
+    /// Returns the number of rows that an analysis must find: `rows`, or all (0) if the rows are sorted afterwards.
     pub(super) fn before(&self, rows: usize) -> usize {
         if self.is_given() { 0 } else { rows }
     }

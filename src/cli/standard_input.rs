@@ -17,7 +17,7 @@ const BUFFER: usize = 1 << 20;
 /// Name of the temporary file.
 const NAME: &str = "stdin";
 
-/// The contents of standard input, in a temporary file that only this user can access. Dropping it removes the file.
+/// The contents of standard input, in a temporary file that only this user can access. Dropping the `Spool` removes the file.
 pub(super) struct Spool {
     folder: Workshop,
 }

@@ -58,7 +58,7 @@ impl Streams<'_> {
         Target { out: &mut *self.out, screen: self.screen, seen: self.seen, select: &[] }
     }
 
-    /// Writes a line of diagnostics, without control characters if a terminal shows it, and wrapped to its width.
+    /// Writes a line of diagnostics. If a terminal shows it, the line is wrapped to the width of the terminal, and control characters are escaped.
     pub(super) fn say(&mut self, line: &str) -> io::Result<()> {
         self.err_screen.lines(line).iter().try_for_each(|line| writeln!(self.err, "{line}"))
     }
@@ -95,7 +95,7 @@ impl Streams<'_> {
     }
 }
 
-/// Runs `work` and writes its output to the file at `path` once it is complete.
+/// Runs `work` and writes its output to the file at `path` once the output is complete.
 pub(super) fn to_file(path: &Path, streams: &mut Streams<'_>, work: impl FnOnce(&mut Streams<'_>) -> Result<Exit>) -> Result<Exit> {
     // `gcdump heap -o crash.dmp` must not overwrite the dump.
     if pick::could_be_dump(path) {
@@ -110,7 +110,7 @@ pub(super) fn to_file(path: &Path, streams: &mut Streams<'_>, work: impl FnOnce(
         None => File::options().write(true).open(path),
     };
     let mut out = BufWriter::new(file.with_context(cannot)?);
-    // The `io::Error` does not contain the path.
+    // Adds the path, which the `io::Error` does not contain.
     let exit = work(&mut streams.with_output(&mut out)).map_err(|e| match e.downcast_ref::<io::Error>() {
         Some(_) => e.context(format!("writing {}", path.display())),
         None => e,

@@ -31,7 +31,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_and_types() {
+    fn addresses_and_types_are_parsed() {
         assert_eq!((address("0x1F"), address("7f31`535a25f8")), (Ok(Addr(31)), Ok(Addr(0x7f31_535a_25f8))));
         assert!(address("").is_err() && address("0x").is_err() && address("+1").is_err() && address("xyz").is_err());
         assert_eq!(type_pattern("0x10"), Ok(TypePattern::MethodTable(Addr(16))));

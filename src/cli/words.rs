@@ -23,7 +23,7 @@ pub(super) enum Ordered {
     Help(&'static str),
 }
 
-/// Reorders `args`, the first of which is the program. `has_dump` is true if a command may omit the dump.
+/// Reorders `args`. The first word is the program. `has_dump` is true if a command may omit the dump.
 ///
 /// # Errors
 /// Fails on commands that do not exist, and on SOS commands without a counterpart.
@@ -66,7 +66,7 @@ pub(super) fn ordered(args: Vec<OsString>, root: &Clap, has_dump: bool) -> Resul
     if command == "help" {
         return Ok(Ordered::Help("sos"));
     }
-    // There is only one simulation, so its name may be omitted.
+    // `collect` is the only simulation, so its name may be omitted.
     if command == "simulate"
         && let Some(at) = rest.iter().position(|a| a == "collect")
     {
@@ -102,7 +102,7 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
     if known(&first, root).is_some() {
         args.remove(at);
     } else if is_path(&first) {
-        // gcdump crash.dmp stat, gcdump *.dmp
+        // For example, gcdump crash.dmp stat, or gcdump *.dmp.
         let is_command = |i: &usize| args.get(*i).is_some_and(|word| known(word, root).is_some() || !is_path(word));
         let name = places.next().filter(is_command);
         let name = name.map_or_else(|| "info".into(), |i| args.remove(i));
@@ -111,8 +111,8 @@ fn take_command(args: &mut Vec<OsString>, root: &Clap) -> Option<(OsString, Opti
     Some((first, None))
 }
 
-/// Checks whether the word at this position is a command, and only its options and perhaps the dump precede it. If so, returns the position of the
-/// dump, if present.
+/// Checks whether the word at this position is a command that only its options and perhaps the dump precede. If so, returns the position of the dump,
+/// if present.
 fn led(args: &[OsString], at: usize, root: &Clap) -> Option<Option<usize>> {
     let sub = match known(args.get(at)?, root)? {
         Known::Help => None,
@@ -151,7 +151,7 @@ pub(super) fn dump_of(args: &[OsString], root: &Clap) -> Option<OsString> {
     let (place, leads) = place_of_dump(sub)?;
     let rest = dump_in_place(rest, None, root, sub);
     let places = arguments(&rest, root, Some(sub));
-    // If other arguments follow the dump, it has a fixed position once all arguments before it are present. Otherwise it is last.
+    // If other arguments follow the dump, the dump has a fixed position once all arguments before it are present. Otherwise the dump is last.
     let at = if leads { places.get(place) } else { places.last() };
     at.and_then(|i| rest.get(*i)).filter(|word| is_dump_for(sub, word)).cloned()
 }
@@ -168,7 +168,7 @@ fn known(name: &OsStr, root: &Clap) -> Option<Known> {
     if sos::bare(name) == "help" {
         return Some(Known::Help);
     }
-    // SOS commands of the same name as a gcdump command accept SOS flags.
+    // SOS commands are found first: an SOS command of the same name as a gcdump command accepts SOS flags.
     if let Some(sos) = sos::find(name) {
         return Some(Known::Sos(sos));
     }
@@ -179,7 +179,7 @@ fn unknown(name: &OsStr, root: &Clap) -> UsageError {
     let name = name.to_string_lossy();
     let wanted = sos::bare(&name);
     let own = root.get_subcommands().map(Clap::get_name);
-    // Minimum length of compared names: almost every word of two letters is similar to some word of three.
+    // Minimum length of compared names. It excludes words of two letters, because almost every one is similar to some word of three.
     const FEWEST: usize = 3;
     let all: BTreeSet<&str> =
         own.chain(sos::answered().map(|name| -> &str { name })).filter(|name| name.len().min(wanted.len()) >= FEWEST).collect();
@@ -236,7 +236,7 @@ fn objects_in_one(mut args: Vec<OsString>, root: &Clap, sub: &Clap) -> Vec<OsStr
     args
 }
 
-/// Reports a missing address or type name: clap would take the dump for it.
+/// Reports a missing address or type name, because clap would take the dump for the missing argument.
 fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError> {
     let asks_help = args.iter().take_while(|a| *a != "--").any(|a| ["-h", "--help"].iter().any(|help| a == help));
     let words: Vec<&OsString> = arguments(args, root, Some(sub)).into_iter().filter_map(|i| args.get(i)).collect();
@@ -249,7 +249,7 @@ fn fitting(args: &[OsString], root: &Clap, sub: &Clap) -> Result<(), UsageError>
             Err(UsageError(format!("{command}: the address is missing: {command} ADDRESS {dump}")))
         }
         (Some("name"), []) => Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE DUMP"))),
-        // Type names contain dots: the argument may be a type if no such file exists.
+        // Type names contain dots, so the argument is taken for the dump only if such a file exists.
         (Some("name"), [dump]) if Path::new(dump).is_file() => {
             let dump = dump.to_string_lossy();
             Err(UsageError(format!("{command}: the name of the type is missing: {command} TYPE {dump}")))
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dump_of_an_unfinished_line_is_the_argument_in_its_place() {
+    fn the_dump_of_an_unfinished_line_is_found_by_its_position() {
         for (typed, dump) in [
             ("stat x.dmp --type", Some("x.dmp")),
             ("x.dmp stat --type", Some("x.dmp")),

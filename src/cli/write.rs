@@ -18,12 +18,12 @@ struct Unfinished {
     path: PathBuf,
     /// Files and folders created inside the folder. They are removed by path, because listing a folder needs a free file descriptor.
     inside: Vec<PathBuf>,
-    /// The parent folder, if this process created it. It is also removed if it is empty.
+    /// The parent folder, if this process created it. The parent folder is also removed if it is empty.
     around: Option<PathBuf>,
 }
 
-/// Removes unfinished output files. Call it before the process exits while work is in progress: threads that create another file afterwards block
-/// until the exit.
+/// Removes unfinished output files. Call this function before the process exits while work is in progress. Threads that create another file after the
+/// call block until the exit.
 pub fn remove_unfinished() {
     let mut all = unfinished();
     all.drain(..).for_each(Unfinished::remove);
@@ -40,7 +40,7 @@ impl Unfinished {
         for inside in self.inside.iter().rev() {
             let _ = fs::remove_file(inside).or_else(|_| fs::remove_dir(inside));
         }
-        // Removes what `inside` does not list: folders that were moved into this one.
+        // Removes what `inside` does not list: folders that were moved into this folder.
         remove_folder(&self.path, DEPTH);
         let _ = self.around.map(fs::remove_dir);
     }
@@ -89,7 +89,7 @@ pub(super) fn check_output(dump: &Path, out: &Path, force: bool) -> Result<()> {
     if out.is_dir() {
         return Err(UsageError(format!("{} is a folder", out.display())).into());
     }
-    // Renaming the temporary file would replace the device or pipe.
+    // A device or pipe is refused, because renaming the temporary file would replace it.
     if out.metadata().is_ok_and(|m| !m.is_file()) {
         return Err(UsageError(format!("{} is a device or a pipe; name a file", out.display())).into());
     }
@@ -130,7 +130,7 @@ impl Draft {
             permit(&mut builder, &place);
         }
         fs::metadata(folder)?;
-        // While the lock is held, a signal cannot end the process: `remove_unfinished` waits until the file is listed.
+        // While the lock is held, a signal cannot end the process, because `remove_unfinished` waits until the file is listed.
         let mut all = unfinished();
         let file = builder.tempfile_in(folder).map_err(reason)?;
         all.push(Unfinished { path: file.path().to_path_buf(), inside: Vec::new(), around: None });
@@ -156,7 +156,7 @@ impl Draft {
     }
 }
 
-/// A folder for unfinished files, next to their destination. Dropping it removes everything left in it.
+/// A folder for unfinished files, next to their destination. Dropping the `Workshop` removes the folder with everything left in it.
 pub(super) struct Workshop(PathBuf);
 
 impl Drop for Workshop {
@@ -172,7 +172,7 @@ impl Workshop {
     /// Creates a workshop in `parent`.
     pub(super) fn beside(parent: &Path) -> io::Result<Workshop> {
         fs::metadata(parent)?;
-        // While the lock is held, a signal cannot end the process: `remove_unfinished` waits until the folder is listed.
+        // While the lock is held, a signal cannot end the process, because `remove_unfinished` waits until the folder is listed.
         let mut all = unfinished();
         let folder = Builder::new().prefix(".gcdump-").tempdir_in(parent).map_err(reason)?;
         let path = folder.keep();
@@ -232,24 +232,25 @@ impl Workshop {
         }
     }
 
-    /// Moves the folder at `place`, if it exists, into the workshop, so that both are removed together.
+    /// Moves the folder at `place`, if it exists, into the workshop, so that the folder is removed together with the workshop.
     pub(super) fn take_away(&self, place: &Path) -> io::Result<()> {
         let old = (0u32..).map(|n| self.0.join(format!("old-{n}"))).find(|old| !old.exists()).unwrap_or_else(|| self.0.join("old"));
         self.noted(&old, |old| fs::create_dir(old))?;
         match fs::rename(place, old.join("it")) {
-            // Another process has already moved it.
+            // Another process has already moved the folder.
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(()),
             moved => moved,
         }
     }
 }
 
-/// Whether a folder could not be moved because another one exists there. Windows does not report the reason.
+/// Whether a folder could not be moved because another folder exists there. Windows does not report the reason.
 fn is_in_the_way(e: &io::Error, place: &Path) -> bool {
     matches!(e.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) || cfg!(windows) && place.is_dir()
 }
 
-/// Gives the draft the permissions of the existing file, or the default ones. Without this, temporary files are readable only by their owner.
+/// Gives the draft the permissions of the existing file, or else the default permissions. Without this, temporary files are readable only by their
+/// owner.
 #[cfg(unix)]
 fn permit(builder: &mut Builder<'_, '_>, place: &Path) {
     use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! The load context to which a module belongs, found by the binder of its assembly: the context's `_nativeAssemblyLoadContext` points to
-//! it.
+//! The load context to which a module belongs. The binder of the module's assembly identifies it, because the `_nativeAssemblyLoadContext` of a
+//! load context points to its binder.
 //!
 //! The descriptors of .NET 8 and 9 do not contain the offset of the binder, so it is found by its shape. The candidates are the words of a
 //! `PEAssembly`, and the words of the structures to which they point. The right candidate leads to the binder of a collectible context in
@@ -20,7 +20,7 @@ enum Way {
     /// At the offset in the descriptor.
     Described,
     At(u64),
-    /// The word at the first offset points to a structure. The binder is at the second offset in it.
+    /// The word at the first offset points to a structure. The binder is at the second offset, in this structure.
     Through(u64, u64),
 }
 

@@ -70,8 +70,8 @@ impl Blocking {
         self.queue.is_some()
     }
 
-    /// Finds the offset of the items by their shape. It is the word of a `Thread` that points to an item on the thread's own stack in most
-    /// of `threads` (address, stack). It must do so in several threads, and any other word in less than half as many.
+    /// Finds the offset of the items by their shape: the word of a `Thread` that points to an item on the thread's own stack in most of `threads`
+    /// (address, stack). The word must point to an item in at least two threads, and any other word in less than half as many threads.
     pub(crate) fn find(&mut self, threads: &[(Addr, AddrRange)], is_block: impl Fn(Addr) -> bool) {
         let word = self.memory.ptr_bytes();
         let hits = |offset: u64| threads.iter().filter(|(t, stack)| self.read(t.plus(offset), *stack, &is_block).is_some()).count();
@@ -114,8 +114,8 @@ impl Blocking {
         valid.then_some(BlockingItem { block, waits: kind == WAIT, timeout: (timeout != ENDLESS).then_some(timeout) })
     }
 
-    /// The `Thread`s in `Monitor.Wait` on the sync block at `block`, in the order in which they will be woken. `None` if the list is
-    /// corrupt, not described, or longer than `afford` allows: the sync blocks of a forged dump may share a list.
+    /// The `Thread`s in `Monitor.Wait` on the sync block at `block`, in the order in which they will be woken. `None` if the list is corrupt, not
+    /// described, or longer than `afford` allows. `afford` limits the total length, because the sync blocks of a forged dump may share a list.
     pub(crate) fn queued(&self, block: Addr, afford: &dyn Fn(u64) -> bool) -> Option<Vec<Addr>> {
         let (of_block, of_link) = self.queue.as_ref()?;
         let mut link = of_block.get(&self.memory, block, SyncBlock::WaitQueue)?;

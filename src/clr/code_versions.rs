@@ -31,7 +31,7 @@ const SYNTHETIC: u32 = 2;
 const DISABLED: u8 = 4;
 /// Maximum number of versions of a method's code.
 const MAX_VERSIONS: usize = 1 << 12;
-/// Maximum number of slots that are probed in a hash table of the runtime, which keeps a quarter of them free.
+/// Maximum number of slots that are probed in a hash table of the runtime. The runtime keeps a quarter of the slots free.
 const MAX_PROBES: u32 = 1 << 12;
 
 /// Settings of the process that determine tiers.
@@ -48,7 +48,7 @@ struct Config {
 enum States {
     /// In the method's code data.
     OfMethod(Bound<MethodDescCodeData>),
-    /// In a hash table of the application domain, whose variable is at this address.
+    /// In a hash table of the application domain. `variable` is the address of the runtime's pointer to the application domain.
     OfDomain { variable: Addr, domain: Bound<AppDomain> },
 }
 
@@ -204,7 +204,7 @@ impl CodeVersions {
         let mut seen = HashSet::new();
         let mut at = l.read(&self.memory, state, MethodDescVersioningState::NativeCodeVersionNode)?;
         while !at.is_null() {
-            // The list contains a node of another method, or a cycle, so it is invalid.
+            // A list with a cycle or with a node of another method is invalid.
             if !seen.insert(at) || seen.len() > MAX_VERSIONS || node.read(&self.memory, at, NativeCodeVersionNode::MethodDesc)? != desc {
                 return Ok(Node::Unknown);
             }
@@ -236,8 +236,8 @@ impl CodeVersions {
         }
     }
 
-    /// The element with the address `key` in the hash table at `hash`, as decided by `is`. The outer `None` means that the table is
-    /// invalid.
+    /// The element for the address `key` in the hash table at `hash`; `is` decides whether an element is for `key`. The outer `None` means that
+    /// the table is invalid. The inner `None` means that the table has no such element.
     ///
     /// The table has open addressing, with a step derived from the same hash (`shash.h`); 0 is a free slot, 1 a deleted element.
     fn look_up(&self, hash: Addr, key: Addr, is: impl Fn(Addr) -> Result<bool, ReadError>) -> Result<Option<Option<Addr>>, ReadError> {
@@ -276,7 +276,7 @@ enum Node {
     Unknown,
 }
 
-/// The tier in .NET 11 of a method's first code until the runtime decides on one.
+/// The tier in .NET 11 of a method's first code until the runtime decides on a tier.
 const UNDECIDED: u32 = u32::MAX;
 
 /// `NativeCodeVersion::OptimizationTier`.

@@ -17,7 +17,7 @@ use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{self, Bound, Exception as Layout, StackTraceArrayHeader, StackTraceElement, Structure, bind};
 use crate::memory::Memory;
 
-/// Maximum number of frames per exception. A stack overflow has some ten thousand.
+/// Maximum number of frames per exception. A stack overflow has some ten thousand frames.
 const MAX_FRAMES: u64 = 20_000;
 /// Maximum number of inner exceptions of an AggregateException.
 const MAX_INNERS: u64 = 1024;
@@ -73,7 +73,7 @@ impl Exception {
         !self.stack.is_empty() || self.remote_text.as_ref().is_some_and(|text| !text.is_empty())
     }
 
-    /// Whether the exception is like the runtime's preallocated ones: never thrown, and without the message that constructors set.
+    /// Whether the exception is like the runtime's preallocated exceptions: never thrown, and without the message that constructors set.
     pub(crate) fn is_bare(&self) -> bool {
         !self.was_thrown() && self.message.is_none()
     }
@@ -143,7 +143,7 @@ impl Exceptions {
         Self::parents(names, mt).find(|parent| names.name(*parent).name == name)
     }
 
-    /// Whether types without names were found, which may be exceptions.
+    /// Whether types without names were found. Such types may be exceptions.
     pub fn are_undecided(&self) -> bool {
         self.unnamed.load(Ordering::Relaxed)
     }
@@ -156,7 +156,7 @@ impl Exceptions {
         }
         let is = Kept::of(|| match self.base {
             Some(base) => Self::parents(names, mt).any(|p| p == base),
-            // Decide by name if the runtime's variable is not in the dump.
+            // If the runtime's variable is not in the dump, the names of the base types decide.
             None => {
                 let mut unnamed = false;
                 let named = Self::parents(names, mt).map(|p| names.name(p)).any(|base| {
@@ -172,8 +172,8 @@ impl Exceptions {
         *self.derived.lock().unwrap_or_else(PoisonError::into_inner).entry(mt).or_insert(is).get()
     }
 
-    /// Whether the GCDesc of the type at `mt` has references at the offsets of the layout. The layout of NativeAOT programs is a guess,
-    /// because they do not publish it.
+    /// Whether the GCDesc of the type at `mt` has references at the offsets of the layout. For NativeAOT programs, which do not publish the
+    /// layout, the layout is a guess.
     fn fits(&self, names: &TypeNames, mt: Addr) -> bool {
         if !self.exception.has(Layout::_corDbgStackTrace) {
             return true;
@@ -249,8 +249,8 @@ impl Exceptions {
         self.frames(names, trace).unwrap_or((Vec::new(), true))
     }
 
-    /// The frames of a NativeAOT program's exception, and whether some are missing. `array` has the code addresses; their number is at
-    /// `count`. The addresses are return addresses; a null address follows the last frame of an earlier throw.
+    /// The frames of a NativeAOT program's exception, and whether frames are missing. `array` has the code addresses, and the word at `count`
+    /// their number. The addresses are return addresses. A null address follows the last frame of an earlier throw.
     fn addresses(&self, array: Addr, count: Addr) -> (Vec<StackFrame>, bool) {
         let read = || {
             let wanted = u64::from(self.memory.u32(count).ok()?);
@@ -279,7 +279,8 @@ impl Exceptions {
 
     /// The byte array referenced by `_stackTrace`.
     fn trace_array(&self, names: &TypeNames, trace: Addr) -> Option<Addr> {
-        // In .NET 9 and later it may be an array of objects. The first is the byte array; the others keep collectible methods alive.
+        // In .NET 9 and later, `_stackTrace` may refer to an array of objects. The first object is the byte array; the other objects keep
+        // collectible methods alive.
         let info = names.method_tables().read(self.method_table(trace)?).ok()?;
         info.is_array.then_some(())?;
         let bytes = if info.contains_pointers { self.references(trace).first().copied()? } else { trace };
@@ -292,7 +293,7 @@ impl Exceptions {
         let bytes = self.trace_array(names, trace)?;
         let (length, first) = self.elements(bytes)?;
         let room = length.checked_sub(*header_bytes)?.checked_div(*element_bytes)?;
-        // Since .NET 9 the upper half of the word has another use.
+        // Since .NET 9, the upper half of the word has another use, so only the lower half is read as the number of frames.
         let wanted = u64::from(header.get(&self.memory, first, StackTraceArrayHeader::Size)?);
         let count = wanted.min(room).min(MAX_FRAMES);
         let start = first.plus(*header_bytes);

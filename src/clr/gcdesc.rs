@@ -28,8 +28,8 @@ pub enum GcDesc {
         start: u64,
         /// The series of one element.
         items: Vec<ValueSeries>,
-        /// Number of bytes by which the size of an array exceeds the end of its last element. The size includes the word before the object,
-        /// or in Mono the bounds after the elements.
+        /// Number of bytes by which the size of an array exceeds the end of its last element. The size includes the word before the object or, in
+        /// Mono, the bounds after the elements.
         tail: u64,
     },
     /// The type has references, but its GCDesc is not in the dump, is damaged, or exceeds the size of its objects or the budget for types.
@@ -41,7 +41,7 @@ pub enum GcDesc {
 pub struct Series {
     /// Offset of the first reference from the start of the object.
     pub start: u64,
-    /// Size of the run minus the size of the object, in bytes: the only series of an array of references grows with the array.
+    /// Size of the run minus the size of the object, in bytes. With this encoding, the series of an array of references grows with the array.
     pub size: i64,
 }
 
@@ -80,9 +80,9 @@ impl GcDesc {
     pub(crate) fn near(&self, bytes: u64, word: u64) -> GcDesc {
         let most = bytes.checked_div(word).and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
         match self {
-            // Series do not overlap.
+            // Series do not overlap, so no more than `most` of them begin in the first `bytes`.
             GcDesc::Series(list) => GcDesc::Series(list.iter().take_while(|series| series.start < bytes).take(most).copied().collect()),
-            // Each item but the first has a reference.
+            // Each item except the first has a reference, so one more than `most` items suffice.
             GcDesc::ValueSeries { start, items, tail } => {
                 GcDesc::ValueSeries { start: *start, tail: *tail, items: items.iter().take(most.saturating_add(1)).copied().collect() }
             }
@@ -162,7 +162,7 @@ impl GcDesc {
         }
     }
 
-    /// Calls `visit` like [`GcDesc::places`], but only for slots in the bytes `from..to` of the object. Slots before these cost nothing.
+    /// Calls `visit` like [`GcDesc::places`], but only for slots in the bytes `from..to` of the object. Slots before `from` cost nothing.
     #[inline]
     pub fn places_in(&self, size: u64, word: u64, (from, to): (u64, u64), mut visit: impl FnMut(u64)) {
         match self {
@@ -170,7 +170,8 @@ impl GcDesc {
             GcDesc::Series(list) => {
                 // The last series that begins before `from` may reach into the range.
                 let first = if from == 0 { 0 } else { list.partition_point(|series| series.start <= from).saturating_sub(1) };
-                // The series of an array grow with it, so thousands of series in a corrupt list may then overlap.
+                // Each slot is visited once, even if series overlap. In a corrupt list, thousands of series may overlap in a large array, because all
+                // series grow with the array.
                 let mut next = from;
                 for series in list.iter().skip(first).take_while(|series| series.start < to) {
                     // The object bounds both ends: a series beyond it is corrupt.
@@ -252,8 +253,8 @@ fn read(memory: &Memory, mt: Addr, (base_size, component_size): (u64, u64), affo
         // The count is first in memory, so it is the high half on big-endian targets.
         let (pointers, skip) = if memory.shape().endian == Endian::Little { (low, high) } else { (high, low) };
         match items.last_mut() {
-            // Items without references occur only in corrupt data. They are merged, since a pattern of them would take a step for every
-            // byte.
+            // Items without references occur only in corrupt data. They are merged, because a pattern of such items would take a step for
+            // every byte.
             Some(ValueSeries { skip: last, .. }) if pointers == 0 => *last = last.saturating_add(skip),
             _ => items.push(ValueSeries { pointers, skip }),
         }
@@ -343,7 +344,7 @@ mod tests {
         );
     }
 
-    /// `trim --redact` had this case: the array claims gigabytes, and only a root refers to it.
+    /// Regression test for `trim --redact`: an array claims gigabytes, and only a root refers to the array.
     #[test]
     fn only_captured_parts_are_visited() {
         let memory = crate::memory::tests::memory_of(vec![0; 64], &[(0x1000, 32, 0), (1 << 40, 32, 32)], crate::base::Shape::LE64);

@@ -34,7 +34,7 @@ enum Parameters {
     All,
     /// All parameters, but not an empty `()`, because lambdas are not called by name.
     Some,
-    /// No parameters, because the parameters of `MoveNext` are not those of the method.
+    /// No parameters, because the parameters of `MoveNext` are not the parameters of the method.
     None,
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn kickoff(machine: &str, is_shared: impl FnOnce() -> bool) -> Option
 pub(crate) struct Boxed<'n> {
     /// Type of the state machine.
     pub(crate) machine: &'n str,
-    /// Whether the box has a finalizer, which it has while events of the task library are traced.
+    /// Whether the box has a finalizer. Boxes have a finalizer while events of the task library are traced.
     is_finalizable: bool,
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn field(path: &str) -> String {
     out
 }
 
-/// State machines whose source name is not unique, if only the names of types are available.
+/// The source names that several state machines share, determined from the names of types only.
 #[derive(Debug, Default)]
 pub(crate) struct SharedNames(Set<String>);
 
@@ -298,8 +298,8 @@ fn nested(name: &str) -> (&str, &str) {
     last.and_then(|at| Some((name.get(..at)?, name.get(at.checked_add(1)?..)?))).unwrap_or(("", name))
 }
 
-/// Splits `Owner.Name`. A dot within angle or square brackets belongs to a name or a generic argument; one at the start of a name belongs
-/// to `.ctor`.
+/// Splits `Owner.Name`. A dot within angle or square brackets belongs to a name or a generic argument; a dot at the start of a name belongs to
+/// `.ctor`.
 fn split_name(path: &str) -> Option<(&str, &str)> {
     let (mut depth, mut last) = (0i32, None);
     let mut before = ' ';

@@ -166,13 +166,13 @@ impl Headers {
         self.before
     }
 
-    /// The first unused index; `None` if the table is not in the dump.
+    /// The first unused index of the sync table; `None` if the table is not in the dump.
     pub fn sync_end(&self) -> Option<u32> {
         self.table.as_ref().filter(|table| table.entry.has(SyncTableEntry::Object))?;
         self.stored_end().map(|(_, n)| n.min(HASH_OR_INDEX_MASK))
     }
 
-    /// The first unused index, with its address.
+    /// The first unused index of the sync table, with the address where the runtime stores this index.
     fn stored_end(&self) -> Option<(Addr, u32)> {
         let (cache, fields) = self.cache.as_ref()?;
         self.table.as_ref()?;
@@ -192,13 +192,13 @@ impl Headers {
         }
     }
 
-    /// Address and object of the entry of the sync table at `index`; the object is null if the entry is free. `None` if it is not in the
+    /// Address and object of the entry of the sync table at `index`; the object is null if the entry is free. `None` if the entry is not in the
     /// dump.
     pub fn sync_entry(&self, index: u32) -> Option<(Addr, Addr)> {
         let table = self.table.as_ref()?;
         let entry = table.at.element(u64::from(index), table.entry_bytes);
         let object = table.entry.get(&self.memory, entry, SyncTableEntry::Object)?;
-        // A free entry contains the index of the next free one, with bit 0 set.
+        // A free entry contains the index of the next free entry, with bit 0 set.
         Some((entry, if object.0 & 1 == 0 { object } else { Addr::NULL }))
     }
 
@@ -223,7 +223,7 @@ impl Headers {
         u32::try_from(self.limit).unwrap_or(u32::MAX).min(HASH_OR_INDEX_MASK)
     }
 
-    /// The header of the object at `object`; `None` if it is not in the dump.
+    /// The header of the object at `object`; `None` if the header is not in the dump.
     pub fn read(&self, object: Addr) -> Option<HeaderModel> {
         let word = self.memory.u32(object.minus(self.before)?).ok()?;
         let none = HeaderModel { state: HeaderState::None, word, ..HeaderModel::default() };
@@ -275,7 +275,7 @@ impl Headers {
         out.address = table.entry.link(&self.memory, entry, SyncTableEntry::SyncBlock);
         let (Some(at), Some(l)) = (out.address, &table.block) else { return out };
         let field = |field| l.get(&self.memory, at, field);
-        // 0 means that it was never computed.
+        // 0 means that the hash code was never computed.
         out.hash_code = field(SyncBlock::HashCode).filter(|h| *h != 0).map(|h| h & HASH_OR_INDEX_MASK);
         if let (false, Some(lock)) = (l.has(SyncBlock::LockState), l.place(at, SyncBlock::Lock)) {
             self.lock_object(lock, field(SyncBlock::ThinLock), &mut out);
@@ -349,8 +349,8 @@ impl Headers {
         }
     }
 
-    /// Reports contradictions between the words of a sync block. The runtime sets owner and recursion count after it takes the lock, and
-    /// clears them before it releases the lock.
+    /// Reports contradictions between the words of a sync block. The runtime sets the owner and the recursion count after it takes the lock, and
+    /// clears both before it releases the lock.
     fn check_block(&self, block: &SyncBlockModel) {
         let (Some(at), Some(l)) = (block.address, self.table.as_ref().and_then(|t| t.block.as_ref())) else { return };
         let field = |field| tried(|| l.get(&self.memory, at, field));
@@ -380,7 +380,7 @@ impl Headers {
             let block = self.block(index);
             self.check_entry(&block, block.object);
             self.check_block(&block);
-            // An entry is allocated before its block.
+            // The runtime allocates an entry before its block, so an entry without a block is skipped.
             if block.address.is_none() || block.object.is_none() {
                 continue;
             }

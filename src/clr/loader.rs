@@ -1,4 +1,4 @@
-//! The loader's tables: assemblies of the application domain, types of a module by token, and its generic instances.
+//! The loader's tables: the assemblies of the application domain, the types of a module by token, and the generic instances of a module.
 //!
 //! Source: contract `Loader`, `dacenumerablehash.h`, `docs/internals/types.md#modules`, and measurements on .NET 8 to 10. The items of the
 //! assembly list are `DomainAssembly` up to .NET 10, and `Assembly` in later releases. The first three words of a bucket array are its
@@ -17,11 +17,11 @@ use crate::data::{
 };
 use crate::memory::Memory;
 
-/// Maximum number of blocks of the assembly list. The first block has 32 slots, and each further one twice as many.
+/// Maximum number of blocks of the assembly list. The first block has 32 slots, and each further block has twice as many as the one before it.
 const MAX_BLOCKS: usize = 64;
 /// Maximum number of maps in the chain of a table. Each map doubles the size.
 const MAX_MAPS: u32 = 64;
-/// Maximum number of faults recorded, since every lookup may find one.
+/// Maximum number of recorded faults. The limit is needed because every lookup may find a fault.
 const MAX_FAULTS: usize = 256;
 /// Maximum number of rows of a metadata table.
 const MAX_ROWS: u64 = 1 << 24;
@@ -57,7 +57,7 @@ struct Assemblies {
 
 impl Assemblies {
     fn bind(d: &Descriptor) -> Option<Assemblies> {
-        // Distinguished by the presence of the field, not by version: .NET 11 renamed the field when it changed the items.
+        // The name of the field shows the kind of items: .NET 11 renamed the field when it changed the items.
         let (list, item) = match AppDomain::AssemblyList.offset(d) {
             Ok(list) => (list, None),
             Err(_) => (AppDomain::DomainAssemblyList.offset(d).ok()?, Some(DomainAssembly::Assembly.offset(d).ok()?)),
@@ -163,7 +163,7 @@ impl Loader {
         self.memory.link(at)
     }
 
-    /// The pointer at `at`, which must not be null. If it is, records the fault `what`.
+    /// The pointer at `at`, which must not be null. A null pointer is recorded as the fault `what`.
     fn needed(&self, at: Addr, what: &'static str) -> Option<Addr> {
         if self.memory.ptr(at).ok()?.is_null() {
             self.fault(NoteKind::Invalid, at, what);
@@ -220,7 +220,7 @@ impl Loader {
                 let module = self.module_of(a, assembly);
                 whole &= module.is_some();
                 out.modules.extend(module.filter(|module| seen.insert(*module)));
-                // Only the last items may still be loading.
+                // Only the last items may still be loading, so a loading item before a loaded item is a fault.
                 if let Some(at) = loading.take() {
                     self.fault(NoteKind::Invalid, at, WITHOUT_MODULE);
                     whole = false;
@@ -260,7 +260,7 @@ impl Loader {
 
     fn module_of(&self, a: &Assemblies, assembly: Addr) -> Option<Addr> {
         let module = self.needed(assembly.plus(a.module), WITHOUT_MODULE)?;
-        // An additional check, if the dump has the data.
+        // If the dump has the pointer from the module back to its assembly, the pointer is checked.
         let back = a.back.and_then(|back| tried(|| self.memory.ptr(module.plus(back)).ok()));
         if back.is_some_and(|back| back != assembly) {
             self.fault(NoteKind::Invalid, module, "a module does not belong to the assembly that points to it");
@@ -322,7 +322,7 @@ impl Loader {
     }
 
     /// Method tables of the loaded types that `modules` define, including open generic types. `keep` rejects invalid entries early, because
-    /// forged modules may share millions of them.
+    /// forged modules may share millions of invalid entries.
     ///
     /// `rows` gives the number of types that a module defines. The runtime allocates the whole type table of a module before it loads the
     /// module's first type (`Module::AllocateMaps`), except in a dynamic module.
@@ -419,7 +419,7 @@ impl Loader {
     }
 
     /// The generic instances, arrays and pointers in the tables of `modules`, as type handles: method tables, or type descriptors with bit
-    /// 1 set. The runtime adds each to the table of one module: that of its definition, its element type or one of its arguments.
+    /// 1 set. The runtime adds each of these types to the table of one module: the module of its definition, of its element type or of an argument.
     pub fn instances(&self, modules: &[Addr]) -> Vec<Addr> {
         let (budget, mut out) = (self.budget(), Vec::new());
         for module in modules {
@@ -437,7 +437,7 @@ impl Loader {
         let count = usize::try_from(l.get(&self.memory, table, EETypeHashTable::Count)?).ok()?;
         let before = out.len();
         let ended = self.entries(l, table, budget, out)?;
-        // The runtime increments the count after it has linked an entry, so there may be one more.
+        // The runtime increments the count after it has linked an entry, so there may be one entry more than the count.
         let found = out.len().saturating_sub(before);
         if ended && found != count && Some(found) != count.checked_add(1) {
             self.fault(NoteKind::Invalid, table, "the number of entries in the instance table of a module differs from its count");
@@ -454,7 +454,7 @@ impl Loader {
         for _ in 0..MAX_ARRAYS {
             let Some(buckets) = array else { break };
             let length = self.memory.word(buckets).ok()?;
-            // The runtime adds buckets when there are more than two entries for each. The limit prevents a long loop for an invalid length.
+            // The runtime adds buckets when there are more than two entries for each bucket. The limit prevents a long loop for an invalid length.
             let length = length.min(u64::try_from(MAX_ENTRIES).ok()?);
             for i in (0..length).take_while(|_| budget.steps(1)) {
                 let Ok(mut entry) = self.memory.ptr(buckets.element(i.saturating_add(SPECIAL_SLOTS), word)) else {
@@ -464,7 +464,7 @@ impl Loader {
                 chain = chain.saturating_add(1);
                 // An invalid address ends the chain, and then there are fewer entries than the count.
                 while may_be_mapped(entry) && entry.0 & END == 0 && budget.steps(1) {
-                    // While the table grows, a chain may continue in an older one. This is not a cycle.
+                    // While the table grows, a chain may continue in a chain of the older bucket array. This is not a cycle.
                     if let Some(before) = seen.insert(entry, chain) {
                         if before == chain {
                             self.cycle(entry, A_TABLE);

@@ -60,8 +60,8 @@ impl LoaderHeaps {
         })
     }
 
-    /// The blocks of the loader allocators of `modules`, by address. Empty, with a note, if the process contradicts the layout. `mapped` is
-    /// the sorted list of all memory of the process, if the dump has it.
+    /// The blocks of the loader allocators of `modules`, by address. Empty, with a note, if the blocks cannot be loader heaps, which shows that the
+    /// layout is wrong. `mapped` is the sorted list of all memory of the process, if the dump has that list.
     pub(crate) fn blocks(&self, modules: &[Addr], mapped: Option<&[AddrRange]>) -> Answer<Vec<LoaderBlock>> {
         let notes = Collector::new();
         let (mut out, missed) = watched(|| self.listed(modules, &notes));
@@ -100,7 +100,7 @@ impl LoaderHeaps {
         let manager = self.allocator.pointer(&self.memory, allocator, LoaderAllocator::VirtualCallStubManager);
         let of_manager = |field| manager.and_then(|at| self.manager.place(at, field));
         let own = |field: Field<LoaderAllocator, Addr>| self.allocator.place(allocator, field);
-        // The order matters: one heap of a collectible assembly serves as the first three.
+        // The order matters, because one heap of a collectible assembly serves as the first three heaps, and is listed as the first of them.
         let heaps = [
             (LoaderHeapKind::HighFrequency, own(LoaderAllocator::HighFrequencyHeap)),
             (LoaderHeapKind::LowFrequency, own(LoaderAllocator::LowFrequencyHeap)),

@@ -1,4 +1,4 @@
-//! `System.Threading.Lock`, the lock of the managed library. In .NET 11 and in NativeAOT programs, each monitor has one.
+//! `System.Threading.Lock`, the lock of the managed library. In .NET 11 and in NativeAOT programs, each monitor has such a lock.
 //!
 //! Source: `Lock.cs`; `docs/internals/locks.md#monitors`.
 

@@ -1,7 +1,8 @@
 //! The methods of a type, from the MethodDesc chunks of its `EEClass`.
 //!
 //! Source: contract `RuntimeTypeSystem`; `class.h`, `method.hpp`, `methodtable.h`. Only .NET 10 publishes the sizes of MethodDescs. In all
-//! releases, MethodDescs are found without their sizes: each contains its position in the chunk, and the chunk contains their number.
+//! releases, MethodDescs are found without their sizes: each MethodDesc contains its position in the chunk, and the chunk contains the number of
+//! MethodDescs.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(crate) struct Listed {
     pub(crate) desc: Addr,
     /// Slot number.
     pub(crate) slot: u16,
-    /// Words that may be entry points or addresses of the code: those stored in the MethodDesc, and the vtable slot.
+    /// Words that may be entry points or addresses of the code: the words of the MethodDesc, and the word in the vtable slot.
     pub(crate) leads: Vec<Addr>,
 }
 
@@ -135,7 +136,7 @@ impl MethodLists {
                 if rids.insert(rid) { starts.push(at) } else { again.push(at) }
             }
         }
-        // In .NET 11, an async method has two MethodDescs with one row: one for callers that need a task, and one for those that await the
+        // In .NET 11, an async method has two MethodDescs with one row: one for callers that need a task, and one for callers that await the
         // result.
         if starts.len().saturating_add(again.len()) == count {
             starts.append(&mut again);

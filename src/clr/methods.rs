@@ -2,7 +2,7 @@
 //!
 //! Source: contract `RuntimeTypeSystem` (MethodDesc), measured on .NET 8 for its smaller structures. The declaring type and generic
 //! arguments are in readable notation. Parameters are as the runtime writes them: primitive types without `System.`, nested types without
-//! enclosing ones, `ByRef` after references. Compiler-generated names are kept, with the source form beside them (`generated`): all texts
+//! enclosing types, `ByRef` after references. Compiler-generated names are kept, with the source form beside them (`generated`). All texts
 //! that show a method to people use [`MethodName::shown`]. A signature is the runtime's own text, which ClrMD and SOS print:
 //! ``Lab.Gen`1[[System.__Canon, System.Private.CoreLib]].Add(System.Span`1<Byte>)``.
 
@@ -54,7 +54,7 @@ pub struct MethodName {
     pub home: Option<Addr>,
     /// MethodDef token in that module; `None` for dynamic methods.
     pub token: Option<Token>,
-    /// Method table of the declaring type. For shared code it is the canonical one, with `System.__Canon` for references.
+    /// Method table of the declaring type. For shared code, it is the canonical method table, with `System.__Canon` for references.
     pub declaring_type: Addr,
     /// Quality of the name.
     pub quality: NameQuality,
@@ -98,7 +98,7 @@ pub(crate) enum GenericContext {
     MethodTable(Addr),
     /// The exact method.
     Method(Addr),
-    /// An object of the exact type or a derived one.
+    /// An object of the exact type or of a type derived from it.
     This(Addr),
 }
 
@@ -286,7 +286,7 @@ impl Methods {
         })
     }
 
-    /// Reads a MethodDesc. It is valid only if it is in a chunk that belongs to a type.
+    /// Reads a MethodDesc. A MethodDesc is valid only if it is in a chunk that belongs to a type.
     fn read(&self, names: &TypeNames, address: Addr) -> Option<Desc> {
         let m = &self.memory;
         if address.is_null() || !address.is_aligned(m.ptr_bytes()) {
@@ -434,7 +434,7 @@ impl<'w> Writer<'w> {
     }
 
     fn weaken(&mut self, quality: NameQuality) {
-        // The name is still useful without this part.
+        // The name is still useful if this part is unknown, so its quality does not become `Unknown`.
         self.quality = self.quality.min(quality.max(NameQuality::ModuleToken));
     }
 
@@ -504,7 +504,7 @@ impl<'w> Writer<'w> {
         self.out.push_str(suffix);
     }
 
-    /// Writes a type by its token. Nested types are written without enclosing ones, as by the runtime.
+    /// Writes a type by its token. Nested types are written without enclosing types, as the runtime does.
     fn token(&mut self, token: Token) {
         let rid = token.rid();
         let found = self.metadata.and_then(|m| match token.table()? {

@@ -24,7 +24,7 @@ impl Objects {
     /// The contract that [`Objects`] reads.
     pub const CONTRACT: Contract = Contract::needed("Object", &["1", "n1", "m1"]);
 
-    /// Binds the contract. If the descriptor does not have it because only the GC is described, the mask of the low bits follows from the
+    /// Binds the contract. A descriptor that describes only the GC does not have the contract. The mask of the low bits then follows from the
     /// alignment of method tables.
     ///
     /// # Errors
@@ -53,7 +53,7 @@ impl Objects {
         self.memory.word(object).ok().map(|word| self.table_in(word))
     }
 
-    /// Number of elements of the array at `array`, or of characters of the string.
+    /// Number of elements of the array at `array`. If `array` is a string, its number of characters.
     pub fn component_count(&self, array: Addr) -> Option<u32> {
         self.memory.u32(array.plus(self.array_length?)).ok()
     }

@@ -3,13 +3,13 @@
 use super::metadata::Source;
 use crate::memory::PeHeaders;
 
-/// Size of the CLI header (ECMA-335 II.25.3.3), which is also its first field.
+/// Size of the CLI header (ECMA-335 II.25.3.3). The first field of the header contains this size.
 const COR20_BYTES: u32 = 72;
 
 /// Index of the data directory entry for the debug directory, and size of an entry of the debug directory.
 const DEBUG: u64 = 6;
 const DEBUG_ENTRY_BYTES: u64 = 28;
-/// Maximum number of entries of a debug directory; compilers write up to five.
+/// Maximum number of entries of a debug directory. Compilers write at most five entries.
 const MAX_DEBUG_ENTRIES: u64 = 64;
 
 /// The headers of a managed image.
@@ -67,8 +67,8 @@ impl Headers {
         self.mapped(image).is_none() && self.flat(image).is_some()
     }
 
-    /// The debug directory of `image`; `None` if it has none, or a part of it is absent. Its location is read from the image again, because
-    /// [`PeHeaders`] does not distinguish an absent directory from an unreadable one.
+    /// The debug directory of `image`. `None` if the image has no debug directory, or if a part of the directory is absent. The location of the
+    /// directory is read from the image again, because [`PeHeaders`] does not distinguish an absent directory from an unreadable directory.
     pub(super) fn debug_directory(&self, image: &Source, flat: bool) -> Option<Vec<DebugEntry>> {
         let optional = u64::from(image.u32(0x3c)?).checked_add(24)?;
         let directories = optional.checked_add(if image.u16(optional)? == 0x20b { 112 } else { 96 })?;

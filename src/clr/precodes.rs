@@ -12,7 +12,7 @@ use crate::memory::Memory;
 /// Page sizes of processors.
 const PAGE_SIZES: std::ops::RangeInclusive<u64> = 1 << 12..=1 << 20;
 
-/// Reader of precodes' data. Their code is not needed.
+/// Reader of the data of precodes. The code of precodes is not needed.
 #[derive(Clone, Debug)]
 pub(crate) struct Precodes {
     memory: Arc<Memory>,
@@ -43,10 +43,10 @@ impl Precodes {
         Ok(Precodes { memory: Arc::clone(memory), page, fixup, stub })
     }
 
-    /// The method of the precode at `entry`, as recognized by `is_method`; `None` if no precode is there.
+    /// The method of the precode at `entry`, as recognized by `is_method`; `None` if `entry` does not have a precode.
     ///
-    /// The data is one page after the code. The kind of a precode follows from the word that contains a MethodDesc: the other words of a
-    /// fixup precode are code addresses.
+    /// The data is one page after the code. The two kinds of precode contain the MethodDesc in different words. The word in which `is_method`
+    /// recognizes a method shows the kind, because the other words of a fixup precode are code addresses.
     pub(crate) fn method(&self, entry: Addr, is_method: impl Fn(Addr) -> bool) -> Option<Addr> {
         let data = entry.plus(self.page);
         let candidate = |offset: u64| self.memory.ptr(data.plus(offset)).ok().filter(|method| is_method(*method));
@@ -55,8 +55,9 @@ impl Precodes {
 }
 
 impl Precodes {
-    /// Candidates for the target of the precode at `entry` of the method `desc`; empty if no precode of that method is there. The offset of
-    /// the target depends on the kind of precode, and descriptors do not contain it. Each other word of the data is therefore a candidate.
+    /// Candidates for the target of the precode at `entry` of the method `desc`; empty if `entry` does not have a precode of this method. The
+    /// offset of the target depends on the kind of precode, and descriptors do not contain this offset. Each word of the data other than the
+    /// MethodDesc is therefore a candidate.
     ///
     /// Precodes are pointer-aligned (`PRECODE_ALIGNMENT`), so unaligned words are rejected without reading their data.
     pub(crate) fn targets(&self, entry: Addr, desc: Addr) -> Vec<Addr> {

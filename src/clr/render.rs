@@ -25,11 +25,11 @@ use places::{Home, Place};
 const MAX_DEPTH: u32 = 48;
 /// Maximum number of types in a name. Shared generic arguments double with each level.
 const MAX_PARTS: u32 = 4096;
-/// Maximum number of arguments of a type. The runtime stores the count in 16 bits; C# types have few, tuples up to 8.
+/// Maximum number of arguments of a type. The runtime stores the count in 16 bits, but real types have few arguments: tuples have up to 8.
 const MAX_ARGUMENTS: u64 = 1024;
 /// Maximum number of dimensions of an array, as in the runtime.
 const MAX_RANK: u8 = 32;
-/// Name of an object with the static fields of a type, since its own type is nameless.
+/// Name of an object with the static fields of a type, because the object's own type has no name.
 const STATICS: &str = "<statics>";
 /// Placeholder for parts that exceed a limit.
 const CUT: &str = "…";
@@ -64,7 +64,7 @@ impl Layouts {
 
     /// Number of dimensions of an array.
     pub(super) fn rank(&self, memory: &Memory, tables: &MethodTables, info: &MethodTableInfo) -> Option<u8> {
-        // Header, method table and length.
+        // The fixed part consists of the header, the method table and the length, and has three words.
         let fixed = || memory.ptr_bytes().saturating_mul(3);
         // If `ArrayClass` is not published, the base size determines the rank: each dimension has a length and a lower bound of 32 bits
         // after the fixed part (contract `RuntimeTypeSystem`).
@@ -91,7 +91,7 @@ impl Layouts {
             return None;
         }
         let own = u64::from(all).checked_sub(1)?;
-        // Dictionaries of base types come first; the last one belongs to the type itself.
+        // Dictionaries of base types come first. The last dictionary belongs to the type itself.
         let dictionary = memory.ptr(dictionaries.element(own, word)).ok()?;
         (0..count).map(|i| memory.ptr(dictionary.element(i, word)).ok()).collect()
     }
@@ -203,7 +203,7 @@ impl<'r> Renderer<'r> {
 
     /// Writes a placeholder for a type without a name.
     fn unknown(&mut self, address: Addr, depth: u32) -> Option<Home> {
-        // The name is still useful without this argument.
+        // A name in which only an inner type is unknown is still useful, so its quality is not `Unknown`.
         self.weaken(if depth == 0 { NameQuality::Unknown } else { NameQuality::ModuleToken });
         self.push(&format!("<unknown {address}>"));
         None
@@ -247,7 +247,7 @@ impl<'r> Renderer<'r> {
         let home = self.handle(element, depth.saturating_add(1));
         let suffix = match (info.category, self.layouts.rank(self.memory, self.tables, info)) {
             (Category::SzArray, _) => "[]".to_string(),
-            // A one-dimensional array with a lower bound.
+            // The array has one dimension with a lower bound.
             (_, Some(1)) if !self.notation.is_of_parameters() => "[*]".to_string(),
             (_, Some(rank)) => format!("[{}]", ",".repeat(usize::from(rank.saturating_sub(1)))),
             (_, None) => {
@@ -348,7 +348,7 @@ impl<'r> Renderer<'r> {
             if i > 0 {
                 self.push("+");
             }
-            // Compilers need not add the arity (`n) to a name; arguments that no level claims belong to the last level.
+            // Compilers need not add the arity (`n) to a name. Arguments that belong to no level by its arity are therefore shown at the last level.
             let mine = if i == last { rest.len() } else { level.arity.min(rest.len()) };
             let (now, later) = rest.split_at_checked(mine).unwrap_or((rest, &[]));
             let name = if now.is_empty() { level.name.as_str() } else { level.plain_name() };
@@ -381,7 +381,7 @@ impl<'r> Renderer<'r> {
         }
     }
 
-    /// Appends the assembly of the generic argument whose text begins at `start`. Type variables have none.
+    /// Appends the assembly of the generic argument whose text begins at `start`. Type variables have no assembly.
     fn qualify(&mut self, start: usize, argument: Addr, home: Option<Home>) {
         let is_variable =
             is_type_desc(argument) && matches!(self.kind(Addr(argument.0 & !TYPE_DESC)), Some(CorElementType::Var | CorElementType::MVar));

@@ -52,7 +52,7 @@ impl Strings {
         self.units(address, cap).map(|(units, length)| (utf16(units), length))
     }
 
-    /// The text of the string at `address`, of at most `cap` code units, even if contents are hidden. It is for hashing, and must not be
+    /// The text of the string at `address`, of at most `cap` code units, even if contents are hidden. The text is for hashing, and must not be
     /// shown.
     pub(crate) fn text_to_hash(&self, address: Addr, cap: u32) -> Option<String> {
         Some(utf16(self.all_units(address, cap)?.0))
@@ -74,7 +74,7 @@ impl Strings {
         Some((units, length))
     }
 
-    /// Whether a text of this length must be hidden. Empty texts need not be.
+    /// Whether a text of this length must be hidden. Empty texts need not be hidden.
     fn hidden(&self, length: u32) -> bool {
         length > 0 && self.memory.hides_contents()
     }

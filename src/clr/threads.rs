@@ -27,8 +27,8 @@ pub(crate) struct ContextLayout {
 const MAX_INLINED: usize = 1024;
 /// Maximum number of nested exceptions in flight of a thread.
 const MAX_NESTED: usize = 64;
-/// Minimum size in bytes of an exception in flight, and of a module's block of thread statics. All threads together can have at most as
-/// many of them as fit in the dump.
+/// Minimum size in bytes of an exception in flight, and of a module's block of thread statics. The size of the dump therefore limits the
+/// number of exceptions and blocks of all threads.
 const NESTED_BYTES: u64 = 64;
 const INLINED_BYTES: u64 = 24;
 
@@ -45,7 +45,7 @@ impl ContextLayout {
         })
     }
 
-    /// Reads the context at `at`; `None` if it is not in the dump.
+    /// Reads the context at `at`; `None` if the context is not in the dump.
     pub(crate) fn read(&self, memory: &Memory, at: Addr) -> Option<AllocContext> {
         use data::{GCAllocContext as Context, GCAllocContextHeaps as Heaps};
         let (pointer, limit) = (self.fields.get(memory, at, Context::Pointer)?, self.fields.get(memory, at, Context::Limit)?);
@@ -53,7 +53,7 @@ impl ContextLayout {
         // (`adjust_limit_clr`, `fix_allocation_context` in gc.cpp).
         let handed_out = self.fields.get(memory, at, Context::AllocBytes);
         let bytes = handed_out.and_then(|handed_out| handed_out.checked_sub(limit.since(pointer)?));
-        // These offsets are not published. A value that does not point to a heap is ignored by its users.
+        // Descriptors do not contain these offsets, so the values may be wrong. Users of a value ignore it if it does not point to a heap.
         let heap = |field| tried(|| self.heaps.as_ref()?.get(memory, at, field));
         let (alloc_heap, home_heap) = (heap(Heaps::AllocHeap), heap(Heaps::HomeHeap));
         let bytes_uoh = self.fields.get(memory, at, Context::AllocBytesLoh);
@@ -68,14 +68,14 @@ pub struct AllocContext {
     pub pointer: Addr,
     /// End of the memory.
     pub limit: Addr,
-    /// Bytes allocated in the small object heap so far, without the unused rest of the range, so that the number never decreases. `None` if
-    /// the runtime does not publish it, or if it is smaller than the rest.
+    /// Bytes allocated in the small object heap so far. The unused rest of the range is subtracted, so that the number never decreases.
+    /// `None` if the runtime does not publish the number, or if the published number is smaller than the rest.
     pub bytes: Option<u64>,
     /// Bytes allocated in the other heaps so far.
     pub bytes_uoh: Option<u64>,
     /// Server GC: the `GCHeap` of the current range.
     pub alloc_heap: Option<Addr>,
-    /// Server GC: the `GCHeap` of the processor on which the thread ran when it was last balanced.
+    /// Server GC: the `GCHeap` of the processor on which the thread ran when the GC last balanced the thread.
     pub home_heap: Option<Addr>,
 }
 
@@ -92,14 +92,14 @@ pub struct Thread {
     pub state: Option<u32>,
     /// Whether the thread is in cooperative mode, so that the GC must wait for it.
     pub cooperative: Option<bool>,
-    /// Allocation context. `None` if the thread has none (dead or not started), or if it is not in the dump.
+    /// Allocation context. `None` if the thread has no context because it is dead or not started, or if the context is not in the dump.
     pub context: Option<AllocContext>,
     /// The managed `Thread` object.
     pub exposed: Option<Addr>,
     /// The exception in flight.
     pub exception: Option<Addr>,
-    /// Nested exceptions in flight, innermost first. `exception` was thrown while the first one was being handled, the first one while the
-    /// second one was, and so on.
+    /// The other exceptions in flight, innermost first. `exception` was thrown while the first of them was being handled, and each of them was
+    /// thrown while the next was being handled.
     pub nested: Vec<Addr>,
     /// The last exception thrown.
     pub last_thrown: Option<Addr>,
@@ -107,9 +107,9 @@ pub struct Thread {
     pub exception_handles: Vec<(Addr, Addr)>,
     /// The handle of the last exception thrown.
     pub last_thrown_handle: Option<Addr>,
-    /// Base of the stack (highest address). Only .NET 11 and NativeAOT publish it.
+    /// Base of the stack (highest address). Only .NET 11 and NativeAOT publish the base.
     pub stack_base: Option<Addr>,
-    /// Limit of the stack (lowest address). Only .NET 11 and NativeAOT publish it.
+    /// Limit of the stack (lowest address). Only .NET 11 and NativeAOT publish the limit.
     pub stack_limit: Option<Addr>,
     /// NativeAOT: the objects with the thread statics, each with the address of the reference to it.
     pub statics: Vec<(Addr, Addr)>,
@@ -203,7 +203,7 @@ enum ContextPlace {
 
 impl ContextPlace {
     fn bind(d: &Descriptor) -> Option<ContextPlace> {
-        // .NET 10 and later embed the GC's context in one of the VM.
+        // .NET 10 and later embed the GC's context in a context of the VM.
         let outer = data::EEAllocContext::GCAllocationContext.offset(d).unwrap_or(0);
         let (thread, locals) = (data::Thread::AllocContext, data::RuntimeThreadLocals::AllocContext);
         if d.is_native_aot() {
@@ -230,7 +230,7 @@ pub struct Threads {
     thread: Bound<data::Thread>,
     /// Offset of the list's link in a thread.
     link: u64,
-    /// The OS id, bound separately because not only answers about threads show it.
+    /// The layout of the OS id. It is bound separately, because answers that are not about threads show OS ids too.
     identity: Bound<data::Thread>,
     store: Bound<data::ThreadStore>,
     context: Option<(ContextPlace, ContextLayout)>,
@@ -243,8 +243,8 @@ pub struct Threads {
     /// The bounds of the heap, which contain every object that can be thrown.
     heap: Option<AddrRange>,
     limit: usize,
-    /// Notes about fields of threads that the descriptor defines in an unusable form. Those about allocation contexts and about OS ids are
-    /// also in the two lists below.
+    /// Notes about fields of threads that the descriptor defines in an unusable form. The notes about allocation contexts are also in
+    /// `context_losses`, and the notes about OS ids in `identity_losses`.
     losses: Notes,
     context_losses: Notes,
     identity_losses: Notes,
@@ -319,7 +319,7 @@ impl Threads {
         &self.context_losses
     }
 
-    /// The `Thread` of the finalizer thread, which must be one of `threads`. A runtime that has threads always has this one.
+    /// The `Thread` of the finalizer thread, which must be one of `threads`. A runtime that has threads always has a finalizer thread.
     pub fn finalizer(&self, threads: &Answer<Vec<Thread>>, notes: &Collector) -> Option<Addr> {
         let at = self.finalizer_at?;
         let address = self.memory.ptr(at).ok()?;
@@ -331,7 +331,8 @@ impl Threads {
         Some(address).filter(|a| !a.is_null())
     }
 
-    /// Whether `threads` are the complete list: the last one has a null link, and the number equals the runtime's count.
+    /// Whether `threads` are the complete list. The list is complete if the last thread has a null link, and if the number of threads equals
+    /// the runtime's count.
     pub fn are_all(&self, threads: &[Thread]) -> bool {
         let Some(last) = threads.last() else { return false };
         let ends = self.thread.read(&self.memory, last.address, data::Thread::LinkNext).is_ok_and(Addr::is_null);
@@ -394,7 +395,7 @@ impl Threads {
                 let what = format!("the thread list has {}, but the runtime counts {n}", plural(len64(out.len()), "thread"));
                 notes.add(NoteKind::Invalid, store, what);
             }
-            // A runtime that has run managed code has at least one thread, and the finalizer thread.
+            // A runtime that has run managed code has at least two threads, so an empty list is reported.
             None if out.is_empty() => notes.add(Missing::Threads, store, "the thread list is empty"),
             None => {}
         }
@@ -410,7 +411,7 @@ impl Threads {
         let thrown = self.in_flight(address, nested_room, notes);
         let exception_handles = thrown.iter().filter_map(|(handle, object)| (*handle).zip(*object)).collect();
         let mut thrown = thrown.into_iter().map(|(_, object)| object);
-        // The innermost tracker belongs to the exception in flight, even if its object cannot be read.
+        // The innermost tracker belongs to the exception in flight, even if the object of this exception cannot be read.
         let exception = thrown.next().flatten();
         let statics = self.statics_of(address, inlined_room, notes);
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();

@@ -1,4 +1,5 @@
-//! Thunks of async methods (.NET 11). Of the two methods with the same metadata row, one has the IL; the runtime generates the other one.
+//! Thunks of async methods (.NET 11). An async method has two methods in the runtime, with the same metadata row. One method has the IL of
+//! the row. The other method is a thunk, whose code the runtime generates.
 //!
 //! Source: `method.hpp`, `AsyncMethodData`; the measurement of the bits is in `docs/internals/stacks.md#arguments`.
 
@@ -13,7 +14,7 @@ use crate::memory::Memory;
 const KIND: u16 = 0x7;
 const KIND_IL: u16 = 0;
 const KIND_INSTANTIATED: u16 = 5;
-/// Flags of the slots that precede the data of an async method, and of that data.
+/// Flags for the optional slots before the data of an async method, and the flag for this data.
 const NON_VTABLE_SLOT: u16 = 0x8;
 const METHOD_IMPL: u16 = 0x10;
 const NATIVE_CODE_SLOT: u16 = 0x20;
@@ -21,7 +22,7 @@ const ASYNC_DATA: u16 = 0x40;
 /// Flag of a thunk, whose generated code calls the other method.
 const THUNK: u32 = 0x10;
 
-/// Finds methods whose IL is not the one in their metadata row.
+/// Recognizes methods whose IL is not the IL in their metadata row.
 #[derive(Clone, Debug)]
 pub(crate) struct Thunks {
     memory: Arc<Memory>,
@@ -33,7 +34,7 @@ pub(crate) struct Thunks {
 struct Layouts {
     desc: Bound<MethodDesc>,
     data: Bound<AsyncMethodData>,
-    /// Sizes in bytes of methods, generic instances, and the slots that follow.
+    /// Sizes in bytes of ordinary methods, generic instances, and the optional slots that follow.
     il: u64,
     instantiated: u64,
     slots: [(u16, u64); 3],
@@ -51,7 +52,7 @@ impl Thunks {
         Thunks { memory: Arc::clone(memory), layouts: layouts() }
     }
 
-    /// Whether the method at `desc` is a thunk. Also true if the dump does not show whether it is.
+    /// Whether the method at `desc` is a thunk; also true if the dump does not show this.
     pub(crate) fn is_thunk(&self, desc: Addr) -> bool {
         self.layouts.as_ref().is_some_and(|l| self.has_own_il(l, desc) != Some(true))
     }

@@ -42,8 +42,8 @@ pub struct TypeNames {
 }
 
 impl TypeNames {
-    /// Binds to a runtime. `site` is the location of the runtime; it is used only for a NativeAOT program, whose module contains the names.
-    /// `search` determines where to find module files for metadata missing from the dump; `None` means nowhere.
+    /// Binds to a runtime. `site` is the location of the runtime. Only a NativeAOT program needs `site`, because its module contains the names.
+    /// `search` determines where module files are searched for metadata that is missing from the dump; `None` means nowhere.
     ///
     /// # Errors
     /// [`ContractError`] if no supported version of contract `RuntimeTypeSystem` or `Loader` is advertised, or the descriptor does not have
@@ -70,8 +70,7 @@ impl TypeNames {
     }
 
     /// A view of these names with a separate record of the modules used, because notes about missing names must not depend on earlier
-    /// queries.
-    /// Opened modules are shared.
+    /// queries. Both views share the opened modules.
     pub fn for_answer(&self) -> TypeNames {
         TypeNames {
             tables: self.tables.clone(),
@@ -109,8 +108,8 @@ impl TypeNames {
         TypeName { source, ..name }
     }
 
-    /// Whether the method of a state machine shares its name with another one. `name` and `machine` are the machine's name and method
-    /// table.
+    /// Whether the method of a state machine shares its name with another method. `name` is the name of the state machine, and `machine` its
+    /// method table.
     fn shares_method(&self, machine: Option<Addr>, name: &str) -> bool {
         if let Some(program) = &self.native_aot {
             return program.shares_name(name);
@@ -170,7 +169,8 @@ impl TypeNames {
         Arc::new(name.unwrap_or_else(|| TypeName::unknown(of)))
     }
 
-    /// The method table of the type with this handle. Type descriptors (pointers, function pointers, type variables) have none.
+    /// The method table of the type with this handle. Types with type descriptors (pointers, function pointers, type variables) have no method
+    /// table.
     pub fn method_table_of(handle: Addr) -> Option<Addr> {
         (!is_type_desc(handle)).then_some(handle)
     }
@@ -254,7 +254,7 @@ impl TypeNames {
         &self.tables
     }
 
-    /// The modules, with a record of those used for names.
+    /// The modules, with a record of the modules used for names.
     pub fn modules(&self) -> &Modules {
         &self.modules
     }

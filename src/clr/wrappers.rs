@@ -20,11 +20,11 @@ use crate::memory::Memory;
 
 /// The managed part of a wrapper since .NET 10, which is the object of its ref-counted handle.
 const HOLDER: &str = "System.Runtime.InteropServices.ComWrappers+ManagedObjectWrapperHolder";
-/// Mask of the COM references, in the lower half of the count. The bit above marks a wrapper that is being destroyed.
+/// Mask of the COM references, in the lower half of the count. The next higher bit marks a wrapper that is being destroyed.
 const COM_COUNT: u64 = 0x7fff_ffff;
 /// Shift of the references by a reference tracker, in the upper half of the count.
 const TRACKER_SHIFT: u32 = 32;
-/// Flag of `SimpleComCallWrapper`: the handle is weak whatever the count.
+/// Flag of `SimpleComCallWrapper`: the handle is weak even if there are references.
 const IS_HANDLE_WEAK: u32 = 0x4;
 /// Maximum number of slots of an object's table of wrappers, which has an entry for each `ComWrappers` instance that wrapped the object.
 const MAX_SLOTS: u32 = 4096;
@@ -42,7 +42,7 @@ struct Listed {
     map: Bound<SHash>,
     entry: Bound<ManagedObjectComWrapperMapEntry>,
     entry_bytes: u64,
-    /// Mask that yields the start of a block from the address of an interface in it. The first word of the block is the address of the
+    /// Mask that yields the start of a block from the address of an interface in the block. The first word of the block is the address of the
     /// wrapper.
     mask: u64,
 }
@@ -65,12 +65,13 @@ impl Listed {
 pub struct RefCount {
     /// Number of COM references.
     pub count: u64,
-    /// Whether the wrapper keeps its object alive; `None` if a reference tracker decides.
+    /// Whether a wrapper keeps the object alive. `None` if a reference tracker decides, or if a wrapper of the object cannot be read.
     pub strong: Option<bool>,
 }
 
 impl RefCount {
-    /// Decodes a count of ComWrappers. Tracker references count only while the tracker pegs the wrapper, which the count does not show.
+    /// Decodes a count of ComWrappers. References by a tracker keep the object alive only while the tracker pegs the wrapper. The count does
+    /// not show whether the tracker does.
     fn of_com_wrappers(raw: u64) -> RefCount {
         let count = raw & COM_COUNT;
         RefCount { count, strong: if count == 0 && raw >> TRACKER_SHIFT != 0 { None } else { Some(count > 0) } }
@@ -82,8 +83,8 @@ impl RefCount {
         RefCount { count, strong: Some(count > 0 && flags & IS_HANDLE_WEAK == 0) }
     }
 
-    /// The count of the wrapper of `handle` among the `wrappers` of an object, each with its handle. Any referenced wrapper keeps the
-    /// object alive (`IsManagedObjectComWrapper`). `has_com` indicates a built-in COM wrapper with an unknown count.
+    /// The count of the wrapper of `handle`. `wrappers` are all wrappers of the object, each with its handle, because any referenced wrapper
+    /// keeps the object alive (`IsManagedObjectComWrapper`). `has_com` indicates a built-in COM wrapper with an unknown count.
     fn among(wrappers: &[Option<(Addr, RefCount)>], handle: Addr, has_com: bool) -> Option<RefCount> {
         let own = wrappers.iter().flatten().find(|(target, _)| *target == handle)?.1;
         let strong = |wrapper: &Option<(Addr, RefCount)>| wrapper.and_then(|(_, count)| count.strong);
@@ -142,7 +143,7 @@ impl Wrappers {
     }
 
     /// The count that decides about the ref-counted handle at `handle` to the object at `object`, whose method table is at `mt`. `None` if
-    /// it is not described, or not in the dump.
+    /// the runtime does not describe the count, or if the count is not in the dump.
     pub fn ref_count(&mut self, handle: Addr, object: Addr, mt: Addr, types: &Types) -> Option<RefCount> {
         self.managed(object, mt, types).or_else(|| self.of_sync_block(handle, object))
     }
@@ -222,7 +223,7 @@ mod tests {
         assert_eq!(com_wrappers(1), RefCount { count: 1, strong: Some(true) });
         assert_eq!(com_wrappers(0x3_0000_0002), RefCount { count: 2, strong: Some(true) });
         assert_eq!(com_wrappers(0x1_0000_0000), RefCount { count: 0, strong: None });
-        // After the last release, the sentinel is not a reference.
+        // After the last release, only the bit above the COM references is set. This bit is not a reference.
         assert_eq!(com_wrappers(0x8000_0000), RefCount { count: 0, strong: Some(false) });
     }
 
@@ -242,7 +243,7 @@ mod tests {
         // Another `ComWrappers` instance created a second wrapper, with its own handle to the same object.
         assert_eq!(among(&[wrapper(0x18, 2), wrapper(0x10, 0)], false), Some((0, Some(true))));
         assert_eq!(among(&[wrapper(0x18, 0), wrapper(0x10, 0)], false), Some((0, Some(false))));
-        // A wrapper that cannot be read, or a built-in COM wrapper.
+        // A wrapper that cannot be read, or a built-in COM wrapper, may keep the object alive.
         assert_eq!(among(&[None, wrapper(0x10, 0)], false), Some((0, None)));
         assert_eq!(among(&[None, wrapper(0x10, 3)], true), Some((3, Some(true))));
         assert_eq!(among(&[wrapper(0x10, 0)], true), Some((0, None)));

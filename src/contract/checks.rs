@@ -122,7 +122,7 @@ fn threads(descriptor: &Descriptor, memory: &Memory, limits: &Limits) -> Check {
         let store = well_known(descriptor, memory, "ThreadStore")?;
         let of_store = bind!(descriptor, ThreadStore { FirstThreadLink, ThreadCount? }).map_err(|e| e.to_string())?;
         let link_at = Thread::LinkNext.offset(descriptor).map_err(|e| e.to_string())?;
-        // The descriptor of a NativeAOT program has no managed thread ids.
+        // The descriptor of a NativeAOT program has no managed thread ids. The address of a thread serves as its id.
         let id = if descriptor.is_native_aot() { None } else { Some(bind!(descriptor, Thread { Id }).map_err(|e| e.to_string())?) };
         let mut link = of_store.read(memory, store, ThreadStore::FirstThreadLink).map_err(|e| format!("thread store: {e}"))?;
         let links = ThreadLinks::of(descriptor, memory, link, link_at);

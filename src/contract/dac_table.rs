@@ -1,8 +1,7 @@
 //! `g_dacTable` and `GcDacVars`: entry points into runtimes without a GC contract (.NET 8, 9, 10).
 //!
-//! `g_dacTable` is an exported array; entry *i* holds the address of the *i*-th variable that the DAC reads (`dacvars.h`). One of them
-//! points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes.
-//! Source: `docs/internals/descriptors.md#g_dactable`.
+//! `g_dacTable` is an exported array; entry *i* holds the address of the *i*-th variable that the DAC reads (`dacvars.h`). One of these variables
+//! points to `GcDacVars` (`gcinterface.dac.h`), which lists everything the GC publishes. Source: `docs/internals/descriptors.md#g_dactable`.
 
 use super::overlay::Overlay;
 use crate::base::hash::Set;
@@ -40,8 +39,8 @@ impl DacTable {
         memory.ptr(self.address.element(index, memory.ptr_bytes())).map(|a| Some(a).filter(|a| !a.is_null()))
     }
 
-    /// Number of entries: from the size of the symbol, otherwise up to the first entry that points outside the image. Windows symbols have
-    /// no size; 169, 170 and 138 entries were measured for .NET 8, 9 and 10.
+    /// Number of entries: from the size of the symbol, or else up to the first entry that points outside the image. Windows symbols do not have a
+    /// size. Tables of .NET 8, 9 and 10 have 169, 170 and 138 entries (measured).
     pub fn count(&self, memory: &Memory, image: &Image) -> u64 {
         self.entries.unwrap_or_else(|| {
             let inside = |i: &u64| self.entry(memory, *i).is_some_and(|a| image.range.contains(a));
@@ -50,7 +49,7 @@ impl DacTable {
     }
 }
 
-/// Offsets in `GcDacVars` used to recognize it.
+/// Offsets of the fields by which `GcDacVars` is recognized.
 #[derive(Clone, Copy, Debug)]
 pub struct VarsLayout {
     generation_size: u64,
@@ -59,7 +58,7 @@ pub struct VarsLayout {
 }
 
 impl VarsLayout {
-    /// Binds to the GC overlay.
+    /// Takes the offsets from the GC overlay.
     pub fn of(gc: &Overlay) -> Option<VarsLayout> {
         let fields = &gc.raw.types.iter().find(|t| t.0 == "GcDacVars")?.1.fields;
         let offset = |name: &str| fields.iter().find(|f| f.0 == name).map(|f| f.1);
@@ -85,7 +84,7 @@ impl VarsLayout {
     }
 }
 
-/// Major version 2, a small minor version, zeros up to the next word.
+/// Whether the first word has major version 2, a small minor version, and otherwise zeros.
 fn starts_like_vars(head: &[u8]) -> bool {
     matches!(head, [2, minor, rest @ ..] if *minor <= 32 && rest.iter().all(|b| *b == 0))
 }
@@ -108,7 +107,7 @@ pub fn vars_by_table(memory: &Memory, layout: &VarsLayout, table: &DacTable, ima
     if let Some(address) = index.and_then(at) {
         return Some(GcDacVars { address, found_by: "its index in g_dacTable" });
     }
-    // In createdump dumps, 63 of 158 entries point to absent memory: an unreadable entry does not match, and is not an error.
+    // An entry whose target is not in the dump does not match; this is not an error. In createdump dumps, 63 of 158 entries are such.
     let count = table.count(memory, image).min(MAX_ENTRIES);
     (0..count).find_map(at).map(|address| GcDacVars { address, found_by: "a search through g_dacTable" })
 }
@@ -124,12 +123,12 @@ pub fn vars_by_content(memory: &Memory, layout: &VarsLayout, image: &Image) -> O
         .map(|address| GcDacVars { address, found_by: "its content in the runtime's data" })
 }
 
-/// Finds `g_dacTable` from the variable that points to `GcDacVars`: the address of that variable is entry `index` of the table. This needs
-/// no export table, so it works for kernel cores without module files. `known` lists entries whose variables the runtime's own descriptor
-/// gives; they confirm the table. A global offset table contains such addresses too, but in another order.
+/// Finds `g_dacTable` from the variable that points to `GcDacVars`: the address of that variable is entry `index` of the table. The search needs no
+/// export table, so it works for kernel cores without module files. `known` lists entries whose variables are in the runtime's own descriptor. These
+/// entries confirm the table: a global offset table contains the same addresses, but in another order.
 pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, known: &[(u64, Addr)]) -> Option<DacTable> {
     let number = |bytes: &[u8]| memory.shape().number(bytes);
-    // Many words may point to the structure; a single scan finds the entries of all of them.
+    // Many words may point to the structure. A single scan finds all table entries that point to any of these words.
     let variables: Set<u64> = words(memory, image).filter(|(_, bytes)| number(bytes) == vars.0).map(|(a, _)| a.0).collect();
     if variables.is_empty() {
         return None;
@@ -137,12 +136,12 @@ pub fn table_by_content(memory: &Memory, image: &Image, vars: Addr, index: u64, 
     words(memory, image).filter(|(_, bytes)| variables.contains(&number(bytes))).find_map(|(entry, _)| {
         let address = entry.minus(index.checked_mul(memory.ptr_bytes())?)?;
         let table = DacTable { address, entries: None, found_by: "its content in the runtime's data" };
-        // A later build may have inserted entries, so that some of these variables have moved: half of them must agree.
+        // A later build may have inserted entries, so that some of the known variables have moved. At least half of them must agree.
         let agreeing = known.iter().filter(|(i, variable)| table.entry(memory, *i) == Some(*variable)).count();
         if agreeing.saturating_mul(2) < known.len() {
             return None;
         }
-        // The first entries are all addresses of runtime variables; a chance hit has other neighbors.
+        // Most earlier entries must be addresses in the image. A word that matches by chance has other neighbors.
         let near = |i: u64| table.entry(memory, i).is_some_and(|a| image.range.contains(a));
         (0..index).filter(|i| near(*i)).count().ge(&usize::try_from(index / 2).ok()?).then_some(table)
     })

@@ -27,7 +27,7 @@ pub struct TypeInfo {
     pub size: Option<u64>,
     /// Fields by name.
     pub fields: BTreeMap<String, FieldInfo>,
-    /// Index into [`Descriptor::origins`] of the strongest source.
+    /// Index into [`Descriptor::origins`] of the source that was merged last.
     pub origin: usize,
 }
 
@@ -36,7 +36,7 @@ pub struct TypeInfo {
 pub struct FieldInfo {
     /// Offset in bytes.
     pub offset: u64,
-    /// Type as written; usually absent, because the contract defines it.
+    /// Type as written in the JSON; usually absent, because the contract specifies the type.
     pub type_name: Option<String>,
     /// Index into [`Descriptor::origins`].
     pub origin: usize,
@@ -72,7 +72,7 @@ pub enum GlobalValue {
     },
 }
 
-/// A contract as advertised.
+/// A contract that the descriptor advertises.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContractInfo {
     /// Version as written: `1`, `c1`, `n1`.
@@ -84,7 +84,7 @@ pub struct ContractInfo {
 /// Reason why a contract cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ContractError {
-    /// No such contract.
+    /// The runtime does not advertise the contract.
     #[error("the runtime does not advertise the contract {contract}")]
     NotAdvertised {
         /// Name of the contract.
@@ -171,13 +171,13 @@ const NATIVE_AOT: [&str; 2] = ["n1", "1001"];
 
 /// Variables that the runtime never changes.
 const CONSTANTS: [&str; 1] = ["MaxGeneration"];
-/// Variables that contain the phase of the GC. Each may be missing.
+/// Variables that show the phase of the GC. Readers work without any of them.
 const WITNESSES: [&str; 3] = ["StructureInvalidCount", "CurrentGCState", "GCThread"];
 
 /// The merged descriptor of one runtime.
 ///
-/// Unusable items are set aside. A reader that binds to one gets [`ContractError::Unusable`]. A reader that can do without the item binds
-/// in a separate [scope](Descriptor::scope), whose [losses](Descriptor::losses) are added to the notes of its answers.
+/// Unusable items are set aside. A reader that binds to an unusable item gets [`ContractError::Unusable`]. A reader for which the item is optional
+/// binds in a separate [scope](Descriptor::scope), whose [losses](Descriptor::losses) are added to the notes of its answers.
 #[derive(Debug, Default)]
 pub struct Descriptor {
     /// Types by name.
@@ -188,9 +188,9 @@ pub struct Descriptor {
     pub contracts: Arc<BTreeMap<String, ContractInfo>>,
     /// Sources, in the order in which they were merged.
     pub origins: Vec<Origin>,
-    /// Unusable items, with the reason. They are in none of the maps.
+    /// Unusable items, with the reason. No other map contains these items.
     pub unusable: Arc<BTreeMap<DescriptorItem, String>>,
-    /// Items that two sources of the same kind define; the later one is used.
+    /// Items that two sources of the same kind define; the later definition is used.
     disputed: Arc<BTreeSet<DescriptorItem>>,
     /// NativeAOT: the release, such as `10.0`, whose measured layouts supplement the program's own.
     pub(super) release: Option<String>,
@@ -262,7 +262,7 @@ impl Descriptor {
         })
     }
 
-    /// Records the globals of `raw`, merged earlier, whose slots cannot be read.
+    /// Records as unusable the globals of `raw` whose slots cannot be read. `raw` has already been merged.
     pub(super) fn lose_slots(&mut self, raw: &RawDescriptor, slot: impl Fn(u64) -> Option<Addr>) {
         for (name, global) in &raw.globals {
             if let RawValue::Slot(i) = global.value
@@ -273,7 +273,7 @@ impl Descriptor {
         }
     }
 
-    /// Records that `item` cannot be read, unless a reason is already recorded. No source has defined the item so far.
+    /// Records that `item`, which no source has defined so far, cannot be read. An earlier reason is kept.
     pub(super) fn lose(&mut self, item: DescriptorItem, why: &str) {
         Arc::make_mut(&mut self.unusable).entry(item).or_insert_with(|| why.into());
     }
@@ -290,7 +290,7 @@ impl Descriptor {
         Arc::make_mut(&mut self.unusable).insert(item.clone(), why.into());
     }
 
-    /// Clears the unusable items of a type that a stronger source defines in `raw`.
+    /// Clears the marks of unusable items of the type `name` that `raw`, from a stronger source, defines.
     fn restore(&mut self, name: &str, raw: &RawType) {
         if self.unusable.is_empty() {
             return;
@@ -310,8 +310,8 @@ impl Descriptor {
         self.origins.len().saturating_sub(1)
     }
 
-    /// Merges `raw`, which replaces existing items: merge the weakest source first. `slot` resolves a slot of `raw`'s own pointer data. An
-    /// item that two sources of the same kind define is disputed.
+    /// Merges `raw`. Its items replace existing items, so callers merge the weakest source first. `slot` resolves a slot of `raw`'s own pointer data.
+    /// An item that two sources of the same kind define is disputed.
     pub fn merge(&mut self, raw: &RawDescriptor, origin: usize, slot: impl Fn(u64) -> Option<Addr>) {
         let kind = |o: usize, d: &Descriptor| d.origins.get(o).map(|o| o.kind);
         let own = kind(origin, self);
@@ -363,8 +363,8 @@ impl Descriptor {
         Arc::make_mut(&mut self.globals).insert(name.into(), GlobalInfo { value, type_name: Some("pointer".into()), origin });
     }
 
-    /// Removes the variables whose values come from the module file instead of the process, as `is_initial` determines for an address
-    /// ([`Memory::is_initial`](crate::memory::Memory)).
+    /// Removes the pointer globals whose variables have only the initial values in the module file. `is_initial` determines this from the address of
+    /// a variable ([`Memory::is_initial`](crate::memory::Memory)).
     pub(super) fn forget_initial(&mut self, is_initial: impl Fn(Addr) -> bool) {
         let gone = |(name, global): &(&String, &GlobalInfo)| match global.value {
             GlobalValue::Pointer(at) => !CONSTANTS.contains(&name.as_str()) && is_initial(at),
@@ -415,7 +415,7 @@ impl Descriptor {
         self.release.as_deref()
     }
 
-    /// The type `name`. Of several aliases, separated by `|`, the first one that exists is used.
+    /// The type `name`, which may be a list of aliases separated by `|`. The first alias that exists is used.
     ///
     /// # Errors
     /// [`ContractError::NoType`], [`ContractError::Unusable`].
@@ -446,7 +446,7 @@ impl Descriptor {
         Err(ContractError::NoField { type_name: name.into(), field: "! (size)".into() })
     }
 
-    /// Offset of a field in bytes. Both names may have aliases, separated by `|`.
+    /// Offset of a field in bytes. Both names may be lists of aliases separated by `|`.
     ///
     /// # Errors
     /// [`ContractError::NoType`], [`ContractError::NoField`], [`ContractError::Unusable`].
@@ -524,7 +524,7 @@ impl Descriptor {
 
     /// The normalized version of a contract, where advertised.
     pub fn contract(&self, name: &str) -> Option<String> {
-        // The caller may only test whether the contract is advertised; the request is recorded all the same.
+        // The request is recorded even if the caller only tests whether the contract is advertised.
         let _ = self.contract_usable(name);
         self.contracts.get(name).map(|c| json::contract_version(&c.version))
     }

@@ -1,8 +1,8 @@
 //! Checks layouts without the runtime's variables. A truncated dump may have all objects and types, but not the variables that point to
 //! them.
 //!
-//! Each object begins with a pointer to a method table. A method table and its EEClass point to each other, and so do a module and its
-//! assembly. With the offsets of another release, the pointers do not lead back.
+//! Each object begins with a pointer to a method table. A method table and its EEClass point to each other, and so do a module and its assembly. If
+//! the offsets are those of another release, the pointers do not lead back.
 
 use std::collections::BTreeSet;
 
@@ -20,10 +20,10 @@ const ENOUGH: usize = 256;
 const LEAST: usize = 16;
 /// Maximum number of words to examine.
 const MOST_EXAMINED: usize = 1 << 18;
-/// Base types of a type at most.
+/// Maximum number of base types of a type.
 const DEEPEST: usize = 64;
 
-/// Checks with the layouts of `descriptor` whether words in the dump point to method tables, and these to modules.
+/// Checks with the layouts of `descriptor` whether words in the dump point to method tables, and whether these method tables point to modules.
 pub fn checks(descriptor: &Descriptor, memory: &Memory) -> Vec<Check> {
     let found = tried(|| find(descriptor, memory)).unwrap_or_default();
     let of_tables = match found.tables {

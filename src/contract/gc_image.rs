@@ -7,11 +7,11 @@ use crate::dump::DumpFile;
 use crate::memory::{Image, Memory};
 use crate::model::OriginKind;
 
-/// Variables of the GC that every build publishes; each of them is in the GC's image.
+/// Variables that every build of the GC publishes. Each of these variables is in the GC's image.
 const ANCHORS: [&str; 3] = ["MaxGeneration", "StructureInvalidCount", "BookkeepingStart"];
 
-/// Finds the image of the GC: the runtime's image, or that of a standalone GC. Adds the layouts of the GC's records to `descriptor`, except
-/// for types that the runtime describes itself.
+/// Finds the image of the GC: the image of the runtime or of a standalone GC. Adds the layouts of the GC's records to `descriptor`, except for types
+/// that the runtime describes itself.
 pub(super) fn find(
     dump: &DumpFile,
     memory: &Memory,
@@ -35,11 +35,11 @@ pub(super) fn find(
     Some(image)
 }
 
-/// The image of the module around `address`. Modules end at their last file-backed page, but images include `.bss`.
+/// The image of the module around `address`. The list of modules ends a module at its last file-backed page, but an image includes `.bss`.
 fn image_of(dump: &DumpFile, memory: &Memory, address: Addr, notes: &Collector) -> Option<Image> {
     let module = dump.modules.iter().filter(|m| m.base <= address).max_by_key(|m| m.base)?;
     let image = Image::at(memory, module.base);
-    // Dump writers keep whole pages; a partial page is a loss.
+    // Dump writers keep whole pages, so a partial page is a loss.
     if image.is_none() && memory.is_torn(module.base) {
         notes.add(Missing::Modules, module.base, format!("a part of the headers of {} is not in the dump", module.path));
     }

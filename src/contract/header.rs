@@ -21,7 +21,7 @@ pub fn magic(memory: &Memory) -> [u8; 8] {
     }
 }
 
-/// Header of a descriptor. It locates the JSON and the pointer data. Both may be absent.
+/// Header of a descriptor. The header locates the JSON and the pointer data, which may both be absent from the dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Address of the header.
@@ -42,7 +42,7 @@ pub enum HeaderError {
     /// A part of the header is not in the dump.
     #[error("descriptor header: {0}")]
     Read(#[from] ReadError),
-    /// Not a descriptor, or one for another kind of target.
+    /// Not a descriptor, or a descriptor for another kind of target.
     #[error("no descriptor for a target of this pointer size and byte order at {address}")]
     NotADescriptor {
         /// Address of the expected descriptor.
@@ -74,8 +74,8 @@ pub enum HeaderError {
     },
 }
 
-/// Bytes of memory per byte of JSON, once it is parsed and merged. In the worst case, a name of one letter with its quotes and its value
-/// becomes an entry in three maps.
+/// Bytes of memory for each byte of JSON, after parsing and merging. In the worst case, a name of one letter, with its quotes and its value, becomes
+/// an entry in three maps.
 const PARSED: u64 = 64;
 
 impl Header {
@@ -164,7 +164,7 @@ impl Part {
 pub struct Copies<'a> {
     /// Finds the bundled copy.
     pub bundled: &'a dyn Fn(&Header) -> Option<&'static Overlay>,
-    /// Finds the name of the module around an address, whose file contains the JSON.
+    /// Finds the file name of the module around an address. The module's file contains the JSON.
     pub file: &'a dyn Fn(Addr) -> Option<String>,
 }
 
@@ -181,7 +181,7 @@ pub fn read_tree(memory: &Memory, root: Addr, limits: &Limits, copies: Copies<'_
     Ok(tree.parts)
 }
 
-/// The sub-descriptors that readers need. Others are optional.
+/// The sub-descriptors that readers need. Other sub-descriptors are optional.
 const NEEDED: &[&str] = &["GC"];
 
 /// The descriptors read so far.
@@ -191,7 +191,7 @@ struct Tree<'a> {
     copies: Copies<'a>,
     notes: &'a Collector,
     parts: Vec<Part>,
-    /// All descriptors by address, with the error of those that cannot be read.
+    /// All descriptors by address. A descriptor that cannot be read has its error.
     met: Map<Addr, Option<String>>,
 }
 
@@ -208,7 +208,7 @@ impl Tree<'_> {
                 }
             };
             let Some(variable) = header.slot(memory, index) else {
-                // Dump writers that keep the JSON keep the slots as well.
+                // A missing slot is a loss, because dump writers that keep the JSON keep the slots as well.
                 if NEEDED.contains(&name.as_str()) {
                     let what = format!("sub-descriptor {name}: its slot {index} is not in the dump");
                     notes.add(Missing::Layouts, header.pointer_data, what);

@@ -1,4 +1,4 @@
-//! Parser for the compact JSON of data contract descriptors. It does not access memory.
+//! Parser for the compact JSON of data contract descriptors. The parser does not access memory.
 //!
 //! Source: `docs/internals/descriptors.md#json`, and both generations of the reference parser (dotnet/runtime). Versions 0 (.NET 9, 10), 1
 //! (previews of 11) and 2 (.NET 11) do not differ in the parts that are read.
@@ -29,7 +29,7 @@ pub struct RawDescriptor {
     pub sub_descriptors: Vec<(String, u64)>,
     /// Unusable types, fields, globals and contracts, with the reason. They are in no other list.
     pub unusable: Vec<(DescriptorItem, String)>,
-    /// Errors outside such items: in the version, a whole section or a sub-descriptor.
+    /// Errors that belong to no item: in the version, a whole section or a sub-descriptor.
     pub irregular: Vec<String>,
 }
 
@@ -116,7 +116,7 @@ pub fn parse(text: &[u8]) -> Result<RawDescriptor, JsonError> {
     let text = std::str::from_utf8(text).map_err(|_| JsonError::NotText)?;
     let file: File = match serde_json::from_str(text) {
         Ok(file) => file,
-        // Strict parsing is the common case: the runtime never writes comments or trailing commas.
+        // Strict parsing comes first, because the runtime never writes comments or trailing commas.
         Err(first) => serde_json::from_str(&strict(text)).map_err(|_| JsonError::Malformed(first.to_string()))?,
     };
     let mut out = RawDescriptor::default();
@@ -169,7 +169,7 @@ fn entries<T>(section: Option<Pairs<T>>, name: &str, out: &mut RawDescriptor) ->
     }
 }
 
-/// The fields of the type `name`. Of two fields with the same name, neither is used.
+/// The fields of the type `name`. A field that is defined more than once is unusable.
 fn type_of(name: &str, fields: Vec<(String, Value)>, unusable: &mut Vec<(DescriptorItem, String)>) -> RawType {
     let mut raw = RawType::default();
     let mut by_name: IndexMap<String, Result<(u64, Option<String>), String>> = IndexMap::new();
@@ -223,7 +223,7 @@ pub fn number(text: &str) -> Option<u64> {
         Some(rest) => (true, rest),
         None => (false, text),
     };
-    // `from_str_radix` accepts a sign, so that "--1" and "0x-1" would pass.
+    // The parsers below accept a plus sign, so "-+1" and "0x+1" would pass without these checks.
     if !digits.bytes().next()?.is_ascii_digit() {
         return None;
     }
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_of_a_global() {
+    fn all_forms_of_globals_are_parsed() {
         let literal = |number, text: Option<&str>| RawValue::Literal { number, text: text.map(Into::into) };
         assert_eq!(global("5").value, literal(Some(5), None));
         assert_eq!(global("-1").value, literal(Some(u64::MAX), None));
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn types_versions_and_sub_descriptors() {
+    fn types_versions_and_sub_descriptors_are_parsed() {
         let d = parse(
             br#"{"version":"2","unknown":{"a":[1,2,3]},"types":{"T":{"!":16,"A":0,"B":["0x8","pointer"]}},
             "contracts":{"GC":"c1","Thread":1},"subDescriptors":{"GC":[[7],"pointer"],"Old":[8],"Direct":9}}"#,
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn sections_that_are_not_dictionaries_leave_the_others_intact() {
+    fn a_section_that_is_not_a_dictionary_does_not_affect_other_sections() {
         let d = parse(br#"{"version":[],"baseline":7,"types":5,"globals":[1],"contracts":{"GC":1},"subDescriptors":null}"#).unwrap();
         assert_eq!((d.contracts.len(), d.irregular.len(), d.baseline.as_str()), (1, 4, "not a text"));
         assert_eq!(parse(br#"{"types":{"A":{}},"types":{"B":{}}}"#).unwrap().types[0].0, "B");

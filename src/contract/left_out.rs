@@ -1,6 +1,6 @@
 //! Determines whether the runtime cannot be read because the dump writer left memory out, and how to write a better dump.
 //!
-//! Source: `docs/internals/containers.md#kernel-cores`; stack dumps of the crate `minidump-writer` and of lldb (measured).
+//! Source: `docs/internals/containers.md#kernel-cores`; measured on stack dumps of the crate `minidump-writer` and of lldb.
 
 use crate::base::{AddrRange, PAGE, ranges};
 use crate::dump::{Container, DumpFile, OsThread, ThreadStacks};
@@ -9,7 +9,7 @@ use crate::memory::{Memory, is_by_createdump};
 /// Maximum bytes outside of stacks in a stack dump: the code around instruction pointers, the memory that registers point to, TLS blocks.
 const BESIDE_STACKS: u64 = 256 << 10;
 
-/// Bytes of stacks in a dump that has little else, like dumps of Breakpad, Crashpad and lldb; `None` if it has more.
+/// Bytes of stacks in a dump that has little else, like dumps of Breakpad, Crashpad and lldb; `None` if the dump has more than stacks.
 pub(super) fn only_stacks(dump: &DumpFile) -> Option<u64> {
     let index = ThreadStacks::new(dump);
     let stack = |t: &OsThread| t.stack.or_else(|| index.whole(t, None));
@@ -20,7 +20,7 @@ pub(super) fn only_stacks(dump: &DumpFile) -> Option<u64> {
     (in_stacks > 0 && others <= BESIDE_STACKS).then_some(in_stacks)
 }
 
-/// Kinds of memory that the process's `coredump_filter` excludes from a core. Both the kernel and gdb honor it.
+/// Kinds of memory that the process's `coredump_filter` excludes from a core. Both the kernel and gdb honor this filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct LeftOut {
     /// Bit 4: the first pages of mapped ELF files.
@@ -44,7 +44,7 @@ impl LeftOut {
         }
     }
 
-    /// A sentence about what is missing, and how to write a core that has it.
+    /// A sentence that names the missing memory and says how to write a core that contains it.
     pub(super) fn sentence(self) -> Option<String> {
         let headers = self.headers.then_some("bit 4 (the headers of mapped files)");
         let shared = self.shared.then_some("bit 1 (shared memory, where the runtime has its method tables and code)");

@@ -22,7 +22,7 @@ const RUNTIME: [&str; 2] = [DESCRIPTOR, DAC_TABLE];
 const AT_PHDR: u64 = 3;
 const AT_ENTRY: u64 = 9;
 
-/// Maximum size of `.bss`. In libcoreclr it has 70 KB; other memory may follow it.
+/// Maximum size assumed for `.bss`, after which other memory may follow. The `.bss` of libcoreclr has 70 KB.
 const MOST_BSS: u64 = 1 << 20;
 
 /// File names of the runtime module.
@@ -59,7 +59,7 @@ pub struct Seen {
     pub native_aot: Vec<(Module, DebugHeaderError)>,
     /// Modules of unsupported runtimes: .NET Framework, Mono.
     pub foreign: Vec<(Module, &'static str)>,
-    /// Modules with the name of a runtime whose image is not in the dump.
+    /// Modules with the file name of a runtime, if their image is not in the dump.
     pub headless: Vec<Module>,
     /// The program, if the dump does not show whether it contains the runtime.
     pub unread: Option<UnreadProgram>,
@@ -128,7 +128,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             None => seen.headless.push(module.clone()),
         }
     }
-    // The JSON of the GC's descriptor may be in the file only.
+    // The JSON of the GC's descriptor may be in the file only, so the files of GC libraries fill in missing pages.
     for module in dump.modules.iter().filter(|m| is_gc_name(m)) {
         top_up(&unread, memory, module, search, notes, false);
     }
@@ -172,7 +172,7 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             program(&mut sites, &mut seen, (&unread, memory), (module, image), (search, notes), found);
         }
     }
-    // Small dumps do not have the program's data, but its file shows whether it contains a runtime.
+    // Small dumps do not have the program's data, but the program's file shows whether the program contains a runtime.
     if sites.is_empty() && seen.native_aot.is_empty() {
         let own = own_program(dump);
         let given =
@@ -200,12 +200,13 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
     }
     if sites.is_empty() && seen.native_aot.is_empty() {
         sites.extend(stray_descriptor(dump, memory, limits));
-        // The image of the module is not in the dump, so the data in it is missing.
+        // A descriptor was found, but the module has no image in the dump, so data in this image is missing.
         if let Some(module) = seen.headless.first().filter(|_| sites.iter().any(|s| s.image.is_none())) {
             notes.add(Missing::Modules, module.base, format!("the headers of {} are not in the dump", module.path));
         }
     }
-    // A dump that is cut off loses the runtime's variables first, since they follow the heap. The rest of the dump may confirm the layouts.
+    // In a truncated dump, the runtime's variables may be missing, because they follow the heap. The module is kept as a candidate, because the
+    // rest of the dump may confirm the layouts of an overlay.
     if let Some(module) = seen.headless.first().filter(|_| memory.is_cut() && sites.is_empty() && seen.native_aot.is_empty()) {
         let (image, descriptor) = (None, None);
         sites.push(Site {
@@ -219,14 +220,14 @@ pub fn find(dump: &DumpFile, memory: &mut Memory, search: &FileSearch, limits: &
             filled: Filled::default(),
         });
     }
-    // Drop the modules whose descriptor was found elsewhere.
+    // A module whose descriptor was found after all is not headless.
     seen.headless.retain(|m| !sites.iter().any(|s| s.module.as_ref().is_some_and(|found| found.base == m.base)));
     sites.iter().for_each(|site| note_losses(memory, site, notes));
     (sites, seen)
 }
 
-/// Determines the images of modules whose headers are not in the dump. Their extents are from the dump's list of mapped files, and their
-/// written parts from its list of writable memory. The kernel leaves the headers out if bit 4 of `coredump_filter` is clear.
+/// Determines the images of modules whose headers are not in the dump. The dump's list of mapped files gives the extent of an image, and the list of
+/// writable memory gives the written parts. The kernel leaves the headers out if bit 4 of `coredump_filter` is clear.
 struct Unread<'d> {
     dump: &'d DumpFile,
     /// Start addresses of mapped files and writable ranges, in address order. Computed for the first module that needs them.
@@ -243,15 +244,15 @@ impl<'d> Unread<'d> {
         self.maps.get_or_init(|| {
             let mut files: Vec<Addr> = dump.files.iter().map(|f| f.range.start).collect();
             files.sort_unstable();
-            // Minidumps without a list of regions do not record which ranges are writable; they contain only writable memory of such an
-            // image.
+            // Minidumps without a list of regions do not record which ranges are writable. All captured ranges are used, because read-only memory of
+            // an image is not in such a minidump if the headers of the image are not.
             let captured = || dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect();
             let writable = || dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect();
             (files, ranges::union(if dump.regions.is_empty() { captured() } else { writable() }, 0))
         })
     }
 
-    /// The image of `module`, if the process has written to a part of it that is in the dump.
+    /// The image of `module`, if a part of the image that the process has written to is in the dump.
     fn image(&self, memory: &Memory, module: &Module) -> Option<Image> {
         let format = if self.dump.facts.container == Container::ElfCore { ImageFormat::Elf } else { ImageFormat::Pe };
         let (files, written) = self.maps();
@@ -284,7 +285,7 @@ fn note_losses(memory: &Memory, site: &Site, notes: &Collector) {
     }
 }
 
-/// Adds a NativeAOT program. Its file supplies data that is missing from the dump, such as the names in the debug header.
+/// Adds a NativeAOT program. The program's file supplies data that is missing from the dump, such as the names in the debug header.
 fn program(
     sites: &mut Vec<Site>,
     seen: &mut Seen,
@@ -293,9 +294,9 @@ fn program(
     (search, notes): (&FileSearch, &Collector),
     found: Result<DebugHeader, DebugHeaderError>,
 ) {
-    // Heap dumps by createdump do not have all data pages, and compilers put constants there too, so the file supplies them. Readers of
-    // data that the process may have changed check the origin of a page (`Memory::is_from_dump`). The descriptor omits variables of the
-    // runtime in pages that are not from the dump.
+    // Heap dumps by createdump do not have all data pages. The file supplies the missing pages, because compilers put constants there too. Readers of
+    // data that the process may have changed check the origin of a page (`Memory::is_from_dump`). The descriptor omits variables of the runtime in
+    // pages that are not from the dump.
     let filled = top_up(unread, memory, module, search, notes, true);
     // The header may be readable now that the file has filled in pages.
     let again = |e| native_aot::by_export(memory, &image).or_else(|| native_aot::by_content(memory, &image)).unwrap_or(Err(e));
@@ -314,7 +315,7 @@ fn program(
     }
 }
 
-/// Whether the limit on the number of runtimes allows another one. Adds a note if not.
+/// Whether the limit on the number of runtimes allows another runtime. If not, adds a note.
 fn has_room(sites: &[Site], limits: &Limits, notes: &Collector) -> bool {
     let room = sites.len() < limits.runtimes;
     if !room {
@@ -326,8 +327,9 @@ fn has_room(sites: &[Site], limits: &Limits, notes: &Collector) -> bool {
 fn top_up(unread: &Unread<'_>, memory: &mut Memory, module: &Module, search: &FileSearch, notes: &Collector, single_file: bool) -> Filled {
     let dump = unread.dump;
     let image = Image::at(memory, module.base);
-    // Kernels dump the written pages of private mappings. createdump without a DAC (single-file programs) leaves out those that are
-    // file-backed. If no writable page of the image was captured, it is a mini dump: the data in the file would be stale.
+    // Kernels dump the written pages of private mappings. createdump without a DAC (single-file programs) leaves out written pages that are
+    // file-backed. A dump without any writable page of the image is a mini dump. Its missing data is not filled in, because the process may have
+    // changed the data since it was loaded from the file.
     image.iter().flat_map(|i| &i.writable).take_while(|_| memory.afford_steps(1)).for_each(|r| memory.scan(*r));
     let written_pages_saved = match &image {
         Some(image) => image.writable.iter().any(|r| memory.captured(*r) > 0),
@@ -373,15 +375,15 @@ fn site(memory: &Memory, module: &Module, image: Image, filled: Filled, limits: 
     }
 }
 
-/// Cost of a range in the budget for opening a dump: bytes in addition to the bytes of the range.
+/// Fixed cost of searching a range, in bytes of the budget for opening a dump. The bytes of the range are added.
 const BYTES_OF_A_RANGE: u64 = 512;
 
-/// Searches `ranges` for a root descriptor. In .NET 11 the GC descriptors have the same magic bytes. A match must therefore have
-/// sub-descriptors or the Thread contract; if its JSON is missing from the dump, all other parts must be valid.
+/// Searches `ranges` for a root descriptor. In .NET 11 the GC descriptors have the same magic bytes. A match must therefore have sub-descriptors or
+/// the Thread contract. If the JSON of a match is missing from the dump, all other parts of the descriptor must be valid.
 fn scan(memory: &Memory, ranges: &[AddrRange], limits: &Limits) -> Option<Addr> {
     let magic = header::magic(memory);
     let mut without_json = None;
-    // In .NET 11 the runtime's descriptor is much larger than those of the GCs.
+    // Among descriptors without JSON the largest is used. In .NET 11 the runtime's descriptor is much larger than the GC descriptors.
     let larger = |a: Option<Header>, b: Header| a.filter(|a| a.json_bytes >= b.json_bytes).or(Some(b));
     for range in ranges {
         if !memory.afford_bytes(BYTES_OF_A_RANGE) {

@@ -1,7 +1,7 @@
 //! Locates, parses, merges or synthesizes the data contract descriptor of each runtime in the process.
 //!
-//! .NET 11 has descriptors for VM and GC. .NET 9 and 10 have one for the VM only, which is missing from most dumps; .NET 8 has none. For
-//! these, a bundled overlay is used, and the GC part is synthesized from `GcDacVars`. Layers above this one see no difference.
+//! .NET 11 has descriptors for VM and GC. .NET 9 and 10 have a descriptor for the VM only, which is missing from most dumps. .NET 8 has none. Where a
+//! descriptor is missing, a bundled overlay is used, and the GC part is synthesized from `GcDacVars`. Layers above this one see no difference.
 
 pub mod checks;
 mod dac_table;

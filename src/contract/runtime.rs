@@ -1,4 +1,4 @@
-//! Opens the runtimes of a process. Layouts come from the runtime's descriptor, from an overlay or from synthesis; the source is recorded.
+//! Opens the runtimes of a process. Layouts come from the runtime's descriptor, from an overlay or from synthesis; `Description` records the source.
 
 mod agreement;
 mod copies;
@@ -33,7 +33,7 @@ pub use error::RuntimeError;
 /// Options for opening runtimes.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Overlays given by the user, tried before the bundled ones.
+    /// Overlays given by the user, tried before the bundled overlays.
     pub overlays: Vec<Overlay>,
     /// Where to look for module files.
     pub search: FileSearch,
@@ -56,7 +56,7 @@ pub struct Description {
     pub overlay: Option<String>,
     /// The GC variables, if the GC layouts were synthesized.
     pub gc_dac_vars: Option<GcDacVars>,
-    /// The image that contains the GC: the runtime's, or that of a standalone GC (`libclrgc`).
+    /// The image that contains the GC: the image of the runtime or of a standalone GC (`libclrgc`).
     pub gc_image: Option<Image>,
     /// Version, such as `10.0.12`, or only `10.0`.
     pub version: Option<String>,
@@ -64,7 +64,7 @@ pub struct Description {
     pub version_source: Option<VersionSource>,
     /// Self-checks of the descriptor.
     pub checks: Vec<Check>,
-    /// User-supplied overlays that do not match, with the reasons.
+    /// Messages about user-supplied overlays that do not match the process.
     pub refused: Vec<String>,
     /// `version` of the descriptor's JSON.
     pub descriptor_version: Option<u64>,
@@ -75,7 +75,7 @@ pub struct Description {
 /// Opens every runtime in the process.
 ///
 /// # Errors
-/// [`RuntimeError`] if none can be read.
+/// [`RuntimeError`] if no runtime can be read.
 pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, notes: &Collector) -> Result<Vec<Description>, RuntimeError> {
     let (sites, seen) = locate::find(dump, memory, &options.search, &options.limits, notes);
     let mut runtimes = Vec::new();
@@ -101,12 +101,12 @@ pub fn open_runtimes(dump: &DumpFile, memory: &mut Memory, options: &Options, no
     if runtimes.iter().all(|r| r.gc == LayoutSource::None)
         && let Some(bytes) = left_out::only_stacks(dump)
     {
-        // The runtime is known from its files only; nothing of it was captured.
+        // The runtimes were read from module files; the dump itself has only stacks.
         return Err(RuntimeError::OnlyStacks { bytes, threads: len64(dump.threads.len()) });
     }
     if let Some(sentence) = left_out.sentence() {
-        // If only the headers are missing, the checks confirm the layouts. If shared memory is missing, the method tables are missing too,
-        // and no object can be identified.
+        // If only the headers are missing, nothing is lost, because the checks have confirmed the layouts. If shared memory is missing, the method
+        // tables are missing too, and no object can be identified.
         let reason = if left_out.shared { NoteReason::from(Missing::Layouts) } else { NoteKind::OverlayUsed.into() };
         notes.add(reason, None, sentence);
     }
@@ -127,7 +127,7 @@ fn nothing(dump: &DumpFile, memory: &Memory, program: Option<String>) -> Runtime
     }
 }
 
-/// The reason why the exports of a program are unknown, with the file to specify.
+/// The reason why the exports of `program` are unknown, and the file that the user can supply.
 fn without_exports(program: &UnreadProgram) -> String {
     let id = program.build_id.as_deref().map(|id| format!(" (build id {})", hex(id))).unwrap_or_default();
     let refused: String = program.refused.iter().map(|why| format!("; {why}")).collect();
@@ -146,7 +146,7 @@ fn unread(seen: Seen, left_out: LeftOut) -> impl Iterator<Item = RuntimeError> {
     native_aot.chain(headless).chain(foreign)
 }
 
-/// Whether a descriptor describes the GC.
+/// Whether a part of the descriptor advertises the GC contract.
 fn has_gc_contract(part: &Part) -> bool {
     part.raw.contracts.iter().any(|contract| contract.0 == "GC")
 }
@@ -179,7 +179,7 @@ impl<'a> Opener<'a> {
         let has_gc = parts.iter().any(has_gc_contract);
         let gc_layouts = overlay::gc_layouts(self.memory.shape().ptr);
         let layout = gc_layouts.and_then(VarsLayout::of);
-        // Only runtimes without a GC contract need `GcDacVars`, and the search by content reads all of `.data`.
+        // `GcDacVars` is needed only by runtimes without a GC contract. Do not search for it otherwise: a search by content reads all of `.data`.
         let (mut vm, vars) = match self.site.debug_header.as_ref() {
             Some(debug_header) => self.native_aot(debug_header, layout)?,
             None => {
@@ -196,8 +196,8 @@ impl<'a> Opener<'a> {
                 Err(e) => self.notes.add(Missing::Layouts, e.address, format!("GcDacVars cannot be read: {e}")),
             }
         }
-        // A dump without these structures may still be complete, because its writer omits them by design. The answers report the source of
-        // the layouts.
+        // No note is added for a dump that is not cut off, because its writer may omit the GC's structures by design. The answers report the source
+        // of the layouts.
         if gc == LayoutSource::None && self.memory.is_cut() {
             self.notes.add(Missing::Layouts, None, "the GC's structures were not found in the remaining part of the dump");
         }
@@ -241,7 +241,7 @@ impl<'a> Opener<'a> {
         })
     }
 
-    /// Whether the runtime is loaded but not started: it has no threads, or its table of variables is still empty.
+    /// Whether the runtime is loaded but not started: it has no threads, or all known entries of `g_dacTable` are null.
     fn is_unstarted(&self, vm: &Vm<'_>) -> bool {
         let order = vm.overlay.and_then(|o| o.section.dac_table.as_ref());
         let is_empty = |order: &overlay::DacTableOrder, table: DacTable| {
@@ -280,7 +280,7 @@ impl<'a> Opener<'a> {
                 (parts, header)
             }
             Err(error) => {
-                // Absent JSON is normal for .NET 9 and 10: no note, unless only a part of a page is absent.
+                // The JSON is normally absent from dumps of .NET 9 and 10. A note is added only if the dump has a part of the page.
                 match &error {
                     HeaderError::JsonAbsent(e) | HeaderError::Read(e) => {
                         if self.memory.is_torn(e.address) {
@@ -318,7 +318,7 @@ impl<'a> Opener<'a> {
         by_table.or_else(|| dac_table::vars_by_content(self.memory, layout, image))
     }
 
-    /// Whether the overlay's order applies to a table of this size.
+    /// Whether `overlay` gives the order of a `g_dacTable` with as many entries as `table`.
     fn fits_table(&self, overlay: &Overlay, table: &DacTable) -> bool {
         let count = || table.entries.or_else(|| self.site.image.as_ref().map(|i| table.count(self.memory, i)));
         overlay.section.dac_table.as_ref().is_some_and(|o| count().is_some_and(|n| o.entries.contains(&n)))
@@ -334,7 +334,7 @@ impl<'a> Opener<'a> {
         if !parts.is_empty() {
             let vm = self.vm_of_own(parts, has_gc, vars);
             let Some(copy) = parts.iter().find_map(|p| p.copy) else { return Ok(vm) };
-            // Only its size and the name of its module identify the copy, so the checks must confirm it.
+            // The copy may have been chosen only by its size and the name of its module, so the checks must confirm it.
             if let Some(failed) = vm.checks.iter().find(|c| c.failed()) {
                 return Err(self.unsupported(format!("{}: {}", copy.section.name, describe(failed))));
             }
@@ -348,7 +348,7 @@ impl<'a> Opener<'a> {
             self.refuse(overlay, "for another operating system or architecture", &mut refused);
         }
         let mut candidates = self.overlays();
-        // The sizes in the descriptor header identify the JSON; the number of entries identifies the order of the table.
+        // The sizes in the descriptor header identify the JSON. The number of entries in `g_dacTable` identifies the order of its entries.
         let exact = |o: &Overlay| match (&header, &self.site.dac_table) {
             (Some(h), _) => o.section.descriptor.is_some_and(|r| (r.json_bytes, r.slots) == (h.json_bytes, h.slots)),
             (None, Some(t)) => self.fits_table(o, t),
@@ -362,7 +362,7 @@ impl<'a> Opener<'a> {
             let (checks, _) = self.checked(overlay, &descriptor);
             let passed = checks.iter().filter(|c| c.passed()).count();
             match checks.iter().find(|c| c.failed()) {
-                // Windows mini dumps contain nothing to check; the exact size of the table or descriptor must suffice.
+                // Windows minidumps contain no data for the checks, so an exact match of the table or descriptor suffices.
                 None if passed >= 2 || exact(overlay) => {
                     let source = if slots.is_some() { LayoutSource::OverlayJson } else { LayoutSource::Overlay };
                     return Ok(Vm { descriptor, source, overlay: Some(overlay), table, checks, refused });
@@ -381,8 +381,8 @@ impl<'a> Opener<'a> {
                 }
             }
         }
-        // A release without an overlay for this platform may still publish its GC in the known form. Do not assume this for older releases,
-        // or for a runtime that matches none of the overlays of all supported releases.
+        // The release may have no overlay for this platform, but a `GcDacVars` of the known form. This is not assumed for releases before .NET 8, or
+        // if the checks have rejected the overlays of all supported releases.
         let older = self.plain_version().is_some_and(|(v, _)| is_old(&v));
         let none_of_them = SUPPORTED_BY_OVERLAY.iter().all(|r| disproved.contains(*r));
         if vars.is_some() && !older && !none_of_them {
@@ -412,8 +412,8 @@ impl<'a> Opener<'a> {
         Err(self.unsupported(failures.join("; ")))
     }
 
-    /// Builds the VM part from the runtime's own JSON. If the JSON does not describe the GC, an overlay that agrees with all its offsets
-    /// adds the order of `g_dacTable` and the missing items. User-supplied overlays are always tried.
+    /// Builds the VM part from the runtime's own JSON. If the JSON does not describe the GC, an overlay that agrees with all offsets in the JSON adds
+    /// the order of `g_dacTable` and the missing items. User-supplied overlays are always tried.
     fn vm_of_own(&self, parts: &[Part], has_gc: bool, vars: Option<GcDacVars>) -> Vm<'a> {
         let mut refused = Vec::new();
         for overlay in self.overlays().into_iter().filter(|o| o.given || !has_gc) {
@@ -429,7 +429,7 @@ impl<'a> Opener<'a> {
             match checks.iter().find(|c| c.failed()) {
                 Some(failed) if overlay.given => self.refuse(overlay, &describe(failed), &mut refused),
                 Some(failed) => {
-                    // The overlay agrees in every offset, so the check may have failed only because memory that it reads is missing.
+                    // The overlay agrees with the JSON in every offset, so the check may have failed only because memory that it reads is missing.
                     if let Some((at, _)) = missed.find(|_, _| true) {
                         let what = format!("overlay {} could not be confirmed: {}", overlay.section.name, describe(failed));
                         self.notes.add(Missing::Layouts, at, what);
@@ -443,8 +443,8 @@ impl<'a> Opener<'a> {
         Vm { descriptor, source: LayoutSource::Descriptor, overlay: None, table: self.site.dac_table, checks, refused }
     }
 
-    /// Checks the descriptor that results from `overlay`. Also returns the failed reads. Those of a user-supplied overlay that does not
-    /// match are not reported, because its offsets are wrong.
+    /// Checks the descriptor that results from `overlay`, and returns the failed reads as well. If a user-supplied overlay fails a check, the failed
+    /// reads are not reported, because they result from wrong offsets.
     fn checked(&self, overlay: &Overlay, descriptor: &Descriptor) -> (Vec<Check>, Missed) {
         let (mut checks, missed) = watched(|| checks::run(descriptor, self.memory, &self.options.limits));
         if self.site.image.is_none() && self.site.descriptor.is_none() {
@@ -534,7 +534,7 @@ impl<'a> Opener<'a> {
             d.lose_slots(&part.raw, |i| part.header.slot(self.memory, i));
         }
         native_aot::complete(&mut d, self.memory);
-        // Layouts that the descriptor omits; unchanged since .NET 8.
+        // Adds layouts that the runtime's own descriptor omits. They have not changed since .NET 8.
         if let Some(common) = overlay::vm_layouts(self.memory.shape().ptr).filter(|_| !parts.is_empty()) {
             let mut raw = common.raw.clone();
             raw.types.retain(|(name, _)| !d.types.contains_key(name) && !d.unusable.contains_key(&DescriptorItem::Type(name.clone())));
@@ -553,7 +553,7 @@ impl<'a> Opener<'a> {
             return RuntimeError::Old { path: self.path(), version };
         }
         let left_out = LeftOut::of(self.dump, self.memory).sentence();
-        // A part of the image was captured, but nothing in it locates the runtime's data.
+        // The dump has a part of the image, but nothing in this part locates the runtime's data.
         let has_headers = self.site.image.as_ref().is_some_and(|i| Image::at(self.memory, i.base).is_some());
         if !has_headers && self.site.descriptor.is_none() {
             return RuntimeError::Headless { path: self.path(), left_out };
@@ -563,7 +563,7 @@ impl<'a> Opener<'a> {
         let entries = self.site.dac_table.and_then(|t| t.entries);
         facts.extend(entries.map(|n| format!("g_dacTable with {n} entries")));
         facts.push(details);
-        // The kernel may have left out the JSON, and no bundled copy of it matches.
+        // The JSON may be missing because the kernel left it out. In this case, no bundled copy of the JSON matches either.
         let undescribed = self.site.descriptor.is_some_and(|at| self.lacks_text(at));
         RuntimeError::Unsupported { path: self.path(), undescribed, left_out, details: facts.join("; ") }
     }
@@ -576,10 +576,10 @@ fn describe(check: &Check) -> String {
 
 /// The oldest release whose GC matches the bundled layouts.
 const OLDEST_MAJOR: u32 = 8;
-/// Releases that need an overlay; later ones have a full descriptor.
+/// Releases that need an overlay. Later releases have a full descriptor.
 const SUPPORTED_BY_OVERLAY: [&str; 3] = ["8.0", "9.0", "10.0"];
 
-/// Whether the version is of an unsupported older release.
+/// Whether `version` is older than the oldest supported release.
 fn is_old(version: &str) -> bool {
     let major: Option<u32> = version.split('.').next().and_then(|n| n.parse().ok());
     major.is_some_and(|n| n < OLDEST_MAJOR)

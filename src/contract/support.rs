@@ -1,4 +1,4 @@
-//! Contracts and their versions: what a reader requires when it binds, and the errors for runtimes that do not provide it.
+//! Contracts and their versions: what a reader requires when it binds, and the errors for runtimes that do not meet the requirement.
 //!
 //! A reader declares its contract (`Threads::CONTRACT`) and checks it when it binds. Each layer lists its contracts (`clr::CONTRACTS`,
 //! `gc::CONTRACTS`, `stack::CONTRACTS`, [`CONTRACTS`]); `gcdump contracts` prints these lists.
@@ -12,7 +12,7 @@ pub struct Contract {
     pub name: &'static str,
     /// The supported versions, normalized: `1` for both `1` and `c1`.
     pub versions: &'static [&'static str],
-    /// Whether commands need the contract, so that `gcdump contracts` reports its absence.
+    /// Whether commands need the contract. `gcdump contracts` reports the absence of a needed contract.
     pub needed: bool,
 }
 
@@ -22,7 +22,7 @@ impl Contract {
         Contract { name, versions, needed: true }
     }
 
-    /// A contract that older runtimes do not advertise although they have the structures that it describes.
+    /// A contract that may be missing: older runtimes have the structures that it describes but do not advertise it.
     pub const fn optional(name: &'static str, versions: &'static [&'static str]) -> Contract {
         Contract { name, versions, needed: false }
     }
@@ -37,7 +37,7 @@ impl Contract {
         if read { Ok(()) } else { Err(refusal(descriptor, self.name)) }
     }
 
-    /// Like [`Contract::require`], but also succeeds if the contract is not advertised; then the layouts decide.
+    /// Like [`Contract::require`], but also succeeds if the contract is not advertised. The layouts then decide whether the reader can bind.
     ///
     /// # Errors
     /// [`ContractError::UnrecognizedVersion`] or [`ContractError::Unsupported`].
@@ -74,7 +74,7 @@ pub fn is_known(contract: &str) -> bool {
     UNSUPPORTED.iter().any(|(known, _)| *known == contract)
 }
 
-/// Contracts of this layer. They contain facts about the runtime as a whole, all of them optional; no reader binds to them.
+/// Contracts of this layer. They describe the runtime as a whole and are optional; no reader binds to them.
 pub const CONTRACTS: &[Contract] = &[Contract::optional("RuntimeInfo", &["1"]), Contract::optional("FeatureFlags", &["1"])];
 
 /// Contracts of .NET 9 to 11, with versions that gcdump does not read.
@@ -82,12 +82,12 @@ const UNSUPPORTED: &[(&str, &[&str])] = &[
     ("AuxiliarySymbols", &["1"]),
     ("CallingConvention", &["1"]),
     ("CodeNotifications", &["1"]),
-    // Version n1 is for NativeAOT. It describes that a structure does not exist, or the contents of NativeAOT's own tables.
+    // Version n1 is for NativeAOT: the structure does not exist there, or NativeAOT has its own tables.
     ("CodeVersions", &["n1"]),
     ("ConditionalWeakTable", &["1"]),
     ("DacStreams", &["1"]),
     ("Debugger", &["1"]),
-    // Memory outside of the heap that holds references; answers about roots say that it is not read.
+    // Memory outside of the heap that holds references. Answers about roots state that this memory is not read.
     ("ExternalMemoryHandles", &["1"]),
     ("ExecutionManager", &["n1"]),
     ("Loader", &["n1"]),
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn three_failures_are_three_messages() {
+    fn each_kind_of_failure_has_its_error() {
         assert_eq!(GC.require(&with("GC", "c1")), Ok(()));
         assert_eq!(GC.require(&with("GC", "1")), Ok(()));
         assert!(matches!(GC.require(&with("X", "1")), Err(ContractError::NotAdvertised { .. })));
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_absence_is_permitted() {
+    fn permit_accepts_an_absent_contract_but_no_unknown_version() {
         assert_eq!(GC.permit(&Descriptor::default()), Ok(()));
         assert_eq!(GC.permit(&with("GC", "c1")), Ok(()));
         assert!(GC.permit(&with("GC", "c99")).is_err());

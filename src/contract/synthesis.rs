@@ -1,8 +1,8 @@
-//! Synthesizes the GC part of a descriptor, for runtimes without one (.NET 8, 9, 10).
+//! Synthesizes the GC part of a descriptor, for runtimes whose descriptor has no GC part (.NET 8, 9, 10).
 //!
-//! Source: `docs/internals/descriptors.md#gcdacvars`. Everything comes from `GcDacVars` and the arrays it points to, read with the layouts
-//! of a bundled overlay (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing (10.0.9 and 10.0.12 differ), so
-//! they are read from the dump and never bundled. The result is the descriptor that a GC contract `c1` would publish.
+//! Source: `docs/internals/descriptors.md#gcdacvars`. All data comes from `GcDacVars` and the arrays it points to, read with the layouts of a bundled
+//! overlay (`gc-64.json`, `gc-32.json`). The offsets of `gc_heap` change even in servicing releases (10.0.9 and 10.0.12 differ), so the offsets are
+//! read from the dump and never bundled. The result is the descriptor that a GC contract `c1` would publish.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,8 +20,8 @@ const VARS: &str = "GcDacVars";
 const HEAP_OFFSETS: &str = "GCHeapFieldOffsets";
 const GENERATION_OFFSETS: &str = "GenerationFieldOffsets";
 
-/// Adds the GC part to `descriptor`. `card_table` is the address of the VM's copy of the card table pointer. It replaces the GC's own
-/// pointer, which is published only from `GcDacVars` minor version 9 on; the values are equal (measured).
+/// Adds the GC part to `descriptor`. `card_table` is the address of the VM's copy of the card table pointer. The copy replaces the GC's own pointer,
+/// which is published only from `GcDacVars` minor version 9 on. The two pointers are equal (measured).
 ///
 /// # Errors
 /// [`ReadError`] if `GcDacVars` itself is not in the dump. Globals whose data is absent are omitted.
@@ -43,7 +43,7 @@ pub fn synthesize(
     let mut published = RawDescriptor { types: gc.raw.types.clone(), globals: gc.raw.globals.clone(), ..RawDescriptor::default() };
     published.types.retain(|t| !helper(&t.0));
     published.contracts.clone_from(&gc.raw.contracts);
-    // The runtime's own layout of types that are in both (GCAllocContext) takes precedence.
+    // For types that both have (GCAllocContext), the runtime's own layout takes precedence.
     published.types.retain(|t| !descriptor.types.contains_key(&t.0));
     descriptor.merge(&published, origin, |_| None);
 
@@ -85,7 +85,7 @@ pub fn synthesize(
     Ok(())
 }
 
-/// Publishes the scalars of `GcDacVars` and every non-null pointer in it; returns the pointers.
+/// Publishes the scalars and the non-null pointers of `GcDacVars`. Returns the pointers.
 fn publish_vars(
     descriptor: &mut Descriptor,
     memory: &Memory,
@@ -113,7 +113,7 @@ fn publish_vars(
                     descriptor.set_number(name, number, origin);
                     descriptor.set_number("CFinalizeFillPointersLength", number.saturating_add(2), origin);
                 }
-                // Segments builds have no kinds of free regions; the contract publishes the global in regions builds only.
+                // Segments builds have no kinds of free regions. Like the contract, publish the global in regions builds only.
                 "CountFreeRegionKinds" if number == 0 => {}
                 "CountFreeRegionKinds" | "CardTableInfoSize" => descriptor.set_number(name, number, origin),
                 _ => {}
@@ -127,8 +127,8 @@ fn publish_vars(
                 continue;
             }
         };
-        // In .NET 8 and 9, `GcDacVars` ends before the adaptation mode (minor version 1, libclrgc 0). On Linux the next word is the
-        // variable `g_gcDacGlobals`, which points to this structure.
+        // In .NET 8 and 9, `GcDacVars` ends before the field of the adaptation mode (minor version 1, libclrgc 0). On Linux the word after the
+        // structure is the variable `g_gcDacGlobals`, which points to the structure.
         if target.is_null() || target == vars.address {
             continue;
         }
@@ -156,8 +156,8 @@ fn set_fields(descriptor: &mut Descriptor, type_name: &str, fields: &[(String, O
     }
 }
 
-/// Offsets of the fields of `type_name`, which the GC publishes as an array of `int`; -1 means "not in this build". Unreadable ones are
-/// omitted and recorded.
+/// Offsets of the fields of `type_name`, which the GC publishes as an array of `int`; -1 means "not in this build". Unreadable offsets are omitted
+/// and recorded as unusable.
 fn published_offsets(
     descriptor: &mut Descriptor,
     type_name: &str,
@@ -174,16 +174,16 @@ fn published_offsets(
     out
 }
 
-/// Cost of probing a handle table in the budget for opening a dump, in steps: the probe looks up the layout by name.
+/// Cost of probing a handle table, in steps of the budget for opening a dump. It is high because the probe looks up the layout by name.
 const STEPS_OF_A_TABLE: u64 = 32;
-/// Number of bad slots after which the search for a valid one stops.
+/// Number of slots that are examined after the first bad slot.
 const MAX_BAD_SLOTS: usize = 64;
 
 /// Parameters of the handle tables that the runtime does not publish, determined by probing the tables.
 struct HandleTables {
     /// Number of handle types, including the internal one.
     types: u64,
-    /// Tables per bucket: one per processor with server GC, regardless of the number of heaps.
+    /// Tables per bucket: with server GC one per processor, regardless of the number of heaps.
     slots: u64,
 }
 
@@ -223,7 +223,8 @@ impl HandleTables {
         if !server {
             return found;
         }
-        // Continue after a bad slot, which the reader of handles reports. The memory after the array rarely passes this check.
+        // With server GC, valid slots may follow a bad slot. The reader of handles reports the bad slot. Memory after the array rarely passes this
+        // check.
         let proven = |array: Addr, i: u64| {
             let table = table(array, i).filter(|t| !seen.contains(t) && memory.afford_steps(STEPS_OF_A_TABLE));
             table.is_some_and(|t| owns_its_segment(memory, gc, found.types, t) == Some(true))
@@ -235,7 +236,7 @@ impl HandleTables {
     }
 }
 
-/// The table arrays of all buckets of the first map.
+/// The table arrays of all buckets of `map`.
 fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &Limits) -> Option<Vec<Addr>> {
     let buckets = bind!(descriptor, HandleTableMap { BucketsPtr }).ok()?.get(memory, map, HandleTableMap::BucketsPtr)?;
     let count = descriptor.number("InitialHandleTableArraySize").ok()?.min(limits.handle_buckets);
@@ -247,9 +248,9 @@ fn bucket_arrays(descriptor: &Descriptor, memory: &Memory, map: Addr, limits: &L
     Some((0..count).filter_map(array).collect())
 }
 
-/// Whether the segment list of `table` starts with a segment of that table. The segment is read with the layout for `types` handle types.
-/// `None` if only the page of the segment is absent (mini dumps). An absent table is invalid, since the slot may be past the end of a
-/// bucket: the C++ heap follows the last slot (text was seen there).
+/// Whether the segment list of `table` starts with a segment of that table. The segment is read with the layout for `types` handle types. `None` if
+/// the table is in the dump but the page of the segment is not (mini dumps). A table that is not in the dump is invalid, because the slot may be past
+/// the end of the bucket's array, where the C++ heap continues (text was seen there).
 fn owns_its_segment(memory: &Memory, gc: &Overlay, types: u64, table: Addr) -> Option<bool> {
     let offset = |t: String, f: &str| fields_of(gc, &t).iter().find(|x| x.0 == f).map(|x| x.1);
     let Ok(segment) = memory.ptr(table.plus(offset(format!("HandleTable[{types}]"), "SegmentList")?)) else { return Some(false) };

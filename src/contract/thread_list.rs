@@ -28,15 +28,15 @@ pub(crate) enum ThreadLinks {
 }
 
 impl ThreadLinks {
-    /// Determines the kind of the links in the list that begins with `first`, for threads that have their link at offset `link`. If the
-    /// runtime's table of ids is in the dump, it decides: it contains each thread under its id. Otherwise the number of threads decides,
-    /// and finally the descriptor: only an `SList` has a second word.
+    /// Determines the kind of the links in the list that begins with `first`, for threads that have their link at offset `link`. If the runtime's
+    /// table of ids is in the dump, the table decides, because it contains each thread at the index of its id. Otherwise, the kind is used whose list
+    /// has as many threads as the store counts. If neither decides, the descriptor does: only an `SList` has a second word.
     pub(crate) fn of(d: &Descriptor, memory: &Memory, first: Addr, link: u64) -> ThreadLinks {
         let (to_threads, to_links) = (ThreadLinks::ToThreads { link }, ThreadLinks::ToLinks { link });
         if d.is_native_aot() {
             return to_threads;
         }
-        // If the assumed kind is wrong, `thread` is not the address of a thread, and the fields are arbitrary.
+        // Failed reads are not reported: if the assumed kind is wrong, `thread` is not the address of a thread.
         let proven = |links: &ThreadLinks| links.thread(first).is_some_and(|thread| tried(|| has_its_id(d, memory, thread)) == Some(true));
         if let Some(links) = [to_threads, to_links].into_iter().find(proven) {
             return links;

@@ -40,7 +40,7 @@ data! {
         HeaderMap: Addr,
     }
 
-    /// `RealCodeHeader` (codeman.h). The word before the code of a method points to it.
+    /// `RealCodeHeader` (codeman.h). The word before the code of a method points to this header.
     RealCodeHeader {
         /// The exception clauses.
         EHInfo: Addr,
@@ -82,7 +82,7 @@ data! {
 
     /// `HashMap` (hash.h).
     HashMap {
-        /// The buckets; the first one holds the number of the others.
+        /// The buckets. The first bucket holds the number of the other buckets.
         Buckets: Addr,
     }
 

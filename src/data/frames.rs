@@ -66,7 +66,7 @@ data! {
         HijackArgsPtr: Addr,
     }
 
-    /// `HijackArgs` (cgencpu.h). Further fields are registers.
+    /// `HijackArgs` (cgencpu.h). The fields that are not listed here are registers.
     HijackArgs {
         CalleeSavedRegisters: Inline,
         Rsp: Addr,
@@ -79,12 +79,12 @@ data! {
         /// The entry point of the helper.
         FCallEntry: Addr,
         MachineState: Inline,
-        /// Pointers to protected references, or one pointer to an array of them.
+        /// Pointers to protected references, or one pointer to an array of protected references.
         Slots: Inline,
         SlotCount: u32,
     }
 
-    /// .NET 8 and 9: `LazyMachState` (gmscpu.h): the registers of the helper's caller, once it has been unwound.
+    /// .NET 8 and 9: `LazyMachState` (gmscpu.h): the registers of the helper's caller, valid once the runtime has unwound to the caller.
     MachineState {
         Rip: Addr,
         Rsp: Addr,
@@ -92,7 +92,7 @@ data! {
         Captured: Inline,
         /// Pointers to the callee-saved registers.
         Pointers: Inline,
-        /// Null until the caller has been unwound.
+        /// Null until the runtime has unwound to the caller.
         ReturnAddress: Addr,
         /// Values of the registers that have no stack location.
         Unwound: Inline,

@@ -129,8 +129,8 @@ data! {
         RgValue: Inline,
     }
 
-    /// `dynamic_data` (gcpriv.h): the figures of a generation by which the GC decides when to collect it. Described by overlays only, like
-    /// the structures that follow.
+    /// `dynamic_data` (gcpriv.h): the figures by which the GC decides when to collect a generation. Only overlays describe this structure and the
+    /// structures that follow.
     GCDynamicData {
         NewAllocation: Word,
         DesiredAllocation: Word,
@@ -180,7 +180,7 @@ data! {
         Promoted: Word,
         PinnedObjects: Word,
         FinalizePromotedObjects: Word,
-        /// One pause; two for a background collection.
+        /// The duration of each pause: one, or two for a background collection.
         PauseDurations: Inline,
         PausePercentage: f32,
         /// An array of `GCRecordedGeneration`.

@@ -8,7 +8,7 @@ data! {
     InteropSyncBlockInfo {
         /// The `ComCallWrapper`.
         CCW: Addr,
-        /// .NET 8 and 9: the wrappers created by each `ComWrappers` instance, by its id.
+        /// .NET 8 and 9: the wrappers created by each `ComWrappers` instance, by the id of the instance.
         ManagedObjectComWrapperMap: Addr,
     }
 
@@ -20,7 +20,8 @@ data! {
 
     /// `ManagedObjectWrapperLayout` (interoplibabi.h).
     ManagedObjectWrapperLayout {
-        /// The handle to the wrapped object. In .NET 8 and 9, it shows which of an object's wrappers belongs to a handle.
+        /// The handle to the wrapped object. In .NET 8 and 9, an object may have several wrappers; this field shows which wrapper belongs to a
+        /// handle.
         Target: Addr,
         RefCount: u64,
     }

@@ -56,7 +56,7 @@ data! {
 
     /// `PEAssembly` (peassembly.h).
     PEAssembly {
-        /// The assembly load context.
+        /// The native side of the assembly load context.
         AssemblyBinder: Addr,
         PEImage: Addr,
     }
@@ -110,7 +110,7 @@ data! {
         Next: Addr,
         TableData: Addr,
         Count: u32,
-        /// The mask of flag bits in every entry. Only the first map of a chain has it.
+        /// The mask of flag bits in every entry. Only the first map of a chain has this field.
         SupportedFlagsMask: Word,
     }
 

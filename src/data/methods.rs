@@ -45,8 +45,8 @@ data! {
         MethodName: Addr,
     }
 
-    /// The slot of a method that has no vtable slot (method.hpp). This and the next two structures follow a `MethodDesc`, each if its flag
-    /// is set.
+    /// The slot of a method that has no vtable slot (method.hpp). This structure and the next two follow a `MethodDesc`, each only if its flag is
+    /// set.
     NonVtableSlot {}
 
     /// The methods that a `MethodDesc` overrides.
@@ -118,7 +118,7 @@ data! {
         MethodDesc: Addr,
     }
 
-    /// `StubPrecodeData` (precode.h). In .NET 10, stubs of other kinds have other data in this word.
+    /// `StubPrecodeData` (precode.h). In .NET 10, the word `MethodDesc` has other contents in stubs of other kinds.
     StubPrecodeData {
         MethodDesc = "MethodDesc|SecretParam": Addr,
     }

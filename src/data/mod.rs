@@ -1,15 +1,15 @@
 //! Structures of the runtime, each defined once, with the names that data contract descriptors use.
 //!
-//! A definition lists the fields that a structure can have and their kinds; the offsets come from the descriptor of the dump. A reader
-//! binds its fields once, and states which of them it needs:
+//! A definition lists the fields that a structure can have and their kinds; the offsets come from the descriptor of the dump. A reader binds the
+//! fields that it reads once. A question mark makes a field optional:
 //!
 //! ```ignore
 //! let thread = bind!(&descriptor, Thread { LinkNext, OSId? })?;
 //! let next = thread.read(&memory, address, Thread::LinkNext)?;
 //! ```
 //!
-//! A renamed field lists its names, newest first. The counterpart in the runtime's sources is
-//! `src/native/managed/cdac/Microsoft.Diagnostics.DataContractReader.Contracts/Data`, with the same names.
+//! A renamed field lists its names, newest first. The runtime's sources define the same structures under the same names in
+//! `src/native/managed/cdac/Microsoft.Diagnostics.DataContractReader.Contracts/Data`.
 
 mod code;
 mod frames;
@@ -67,7 +67,7 @@ pub(crate) trait Structure: Sized {
         Ok(Bound { slots, structure: PhantomData })
     }
 
-    /// Binds all fields, all of them needed: for structures that only overlays describe.
+    /// Binds all fields, and fails if one is missing. For structures that only overlays describe.
     ///
     /// # Errors
     /// [`ContractError`] for the first field that the descriptor does not have.
@@ -79,13 +79,13 @@ pub(crate) trait Structure: Sized {
     /// Size of the structure in bytes.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor does not have it.
+    /// [`ContractError`] if the descriptor does not have the size.
     fn size(descriptor: &Descriptor) -> Result<u64, ContractError> {
         descriptor.size_of(Self::NAME)
     }
 }
 
-/// A field of the structure `S` that holds a `T`.
+/// A field of the structure `S`. `T` is the kind of the field.
 pub(crate) struct Field<S, T> {
     index: usize,
     of: PhantomData<fn(S) -> T>,
@@ -105,7 +105,7 @@ impl<S, T> Field<S, T> {
         self.index
     }
 
-    /// For [`data!`].
+    /// The field with this index in [`Structure::FIELDS`], for the macro [`data!`].
     pub(crate) const fn at(index: usize) -> Field<S, T> {
         Field { index, of: PhantomData }
     }
@@ -139,18 +139,18 @@ pub(crate) struct Wanted<S> {
     of: PhantomData<fn(S)>,
 }
 
-/// A source of the bytes of a structure: the memory of the process, or a reader that overlays or restricts it.
+/// A source of the bytes of a structure: the memory of the process, or a reader that overlays or restricts this memory.
 pub(crate) trait Source {
     /// The unsigned integer of `N` bytes at `at`.
     ///
     /// # Errors
-    /// [`ReadError`] if the source does not have it.
+    /// [`ReadError`] if the source does not have the bytes.
     fn uint<const N: usize>(&self, at: Addr) -> Result<u64, ReadError>;
 
     /// The pointer-sized integer at `at`.
     ///
     /// # Errors
-    /// [`ReadError`] if the source does not have it.
+    /// [`ReadError`] if the source does not have the bytes.
     fn word(&self, at: Addr) -> Result<u64, ReadError>;
 }
 
@@ -182,7 +182,7 @@ pub(crate) trait Kind {
     /// Reads the field at `at`.
     ///
     /// # Errors
-    /// [`ReadError`] if the source does not have it.
+    /// [`ReadError`] if the source does not have the bytes of the field.
     fn read(source: &impl Source, at: Addr) -> Result<Self::Value, ReadError>;
 }
 
@@ -268,7 +268,7 @@ impl<S: Structure> Bound<S> {
     /// The address of a needed field of the structure at `address`.
     ///
     /// # Errors
-    /// [`ReadError`] if the descriptor does not have the field, which cannot happen: binding would have failed.
+    /// [`ReadError`] if the descriptor does not have the field. This cannot happen if the field was bound as needed.
     pub(crate) fn at<T>(&self, address: Addr, field: Field<S, T>) -> Result<Addr, ReadError> {
         self.place(address, field).ok_or(ReadError { address, len: 0 })
     }
@@ -287,7 +287,7 @@ impl<S: Structure> Bound<S> {
     /// Reads a needed field of the structure at `address`.
     ///
     /// # Errors
-    /// [`ReadError`] if `source` does not have it.
+    /// [`ReadError`] if `source` does not have the bytes of the field.
     pub(crate) fn read<T: Kind>(&self, source: &impl Source, address: Addr, field: Field<S, T>) -> Result<T::Value, ReadError> {
         T::read(source, self.at(address, field)?)
     }
@@ -295,7 +295,7 @@ impl<S: Structure> Bound<S> {
     /// Reads an optional field of the structure at `address`; `None` if the descriptor does not have it.
     ///
     /// # Errors
-    /// [`ReadError`] if `source` does not have it.
+    /// [`ReadError`] if `source` does not have the bytes of the field.
     pub(crate) fn read_optional<T: Kind>(
         &self,
         source: &impl Source,
@@ -315,12 +315,12 @@ impl<S: Structure> Bound<S> {
         self.get(memory, address, field).filter(|to| !to.is_null())
     }
 
-    /// The pointer in a field, about to be dereferenced; see [`Memory::link`].
+    /// The pointer in a field, for a caller that dereferences the pointer; see [`Memory::link`].
     pub(crate) fn link(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
         memory.link(self.place(address, field)?)
     }
 
-    /// The pointer in a field, about to be dereferenced unless it is null; see [`Memory::link_or_null`].
+    /// The pointer in a field, for a caller that dereferences the pointer unless it is null; see [`Memory::link_or_null`].
     pub(crate) fn link_or_null(&self, memory: &Memory, address: Addr, field: Field<S, Addr>) -> Option<Addr> {
         memory.link_or_null(self.place(address, field)?)
     }

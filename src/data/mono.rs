@@ -21,7 +21,7 @@ data! {
         vtable: Inline,
     }
 
-    /// `MonoClass` (class-private-definition.h), with the structures for each kind that begin with it.
+    /// `MonoClass` (class-private-definition.h), and the structures for each kind of class, which begin with a `MonoClass`.
     MonoClass {
         element_class: Addr,
         rank: u8,
@@ -74,7 +74,7 @@ data! {
     MonoClassField {
         Type = "type": Addr,
         name: Addr,
-        /// From the start of the object, also in structures.
+        /// Counted from the start of the object; in a structure, from the start of its box.
         offset: i32,
     }
 
@@ -126,7 +126,7 @@ data! {
         end: Addr,
     }
 
-    /// `SgenArrayList` (sgen-array-list.h); for handles, `HandleData` (sgen-gchandles.c), which begins with it.
+    /// `SgenArrayList` (sgen-array-list.h). For handles, `HandleData` (sgen-gchandles.c), which begins with a `SgenArrayList`.
     SgenArrayList {
         /// Buckets of 32, 64, 128 … slots.
         entries: Inline,
@@ -143,7 +143,7 @@ data! {
 
     /// `SgenHashTable` (sgen-hash-table.c).
     SgenHashTable {
-        /// Bytes of the value of an entry.
+        /// Size of an entry's value in bytes.
         data_size: Word,
         hash: Addr,
         table: Addr,
@@ -155,7 +155,7 @@ data! {
         next: Addr,
         start: Addr,
         end: Addr,
-        /// Which words are references.
+        /// The GC descriptor, which encodes the words that are references.
         descriptor: Word,
         /// `MonoGCRootSource`.
         source: u32,

@@ -6,7 +6,7 @@ use crate::base::Addr;
 data! {
     /// `Thread` (threads.h), the native part of a managed thread.
     Thread {
-        /// The next thread; null in the last one.
+        /// The next thread; null in the last thread.
         LinkNext: Addr,
         /// The managed id.
         Id: u32,
@@ -64,8 +64,8 @@ data! {
         AllocContext: Inline,
     }
 
-    /// `ee_alloc_context` (gcheaputilities.h), in .NET 10 and later, which contains the GC's allocation context. In earlier releases, the
-    /// thread has the GC's context itself.
+    /// `ee_alloc_context` (gcheaputilities.h), in .NET 10 and later. It contains the GC's allocation context. In earlier releases, the thread
+    /// contains the GC's context directly.
     EEAllocContext {
         GCAllocationContext: Inline,
     }
@@ -86,8 +86,8 @@ data! {
         HomeHeap: Addr,
     }
 
-    /// An exception in flight (`ExInfo` in exinfo.h). Up to .NET 10 it has a handle to the object; in .NET 11 and NativeAOT, the object
-    /// itself.
+    /// An exception in flight (`ExInfo` in exinfo.h). Up to .NET 10, `ThrownObject` is a handle to the exception object; in .NET 11 and NativeAOT, it
+    /// is the address of the exception object.
     ExceptionInfo = "ExceptionInfo|ExInfo" {
         ThrownObject: Addr,
         PreviousNestedInfo: Addr,
@@ -114,7 +114,7 @@ data! {
     /// `WaitEventLink` (threads.h): a thread in the queue of a sync block.
     WaitEventLink {
         Thread: Addr,
-        /// Points to the `Link` of the next one.
+        /// Points to the `Link` of the next `WaitEventLink`.
         Link: Addr,
     }
 }

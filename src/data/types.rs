@@ -14,7 +14,7 @@ data! {
         MethodTable: Addr,
         /// An array of `FieldDesc`.
         FieldDescList: Addr,
-        /// The `CorElementType` of the type as a value: for an enum, that of the underlying type.
+        /// The `CorElementType` of the type as a value; for an enum, the element type of the underlying type.
         InternalCorElementType: u8,
         /// .NET 9 and later: includes the fields of base types.
         NumInstanceFields: u16,
@@ -64,7 +64,7 @@ data! {
         Flags2Short: u16,
         LoaderModule: Addr,
         InterfaceMap: Addr,
-        /// NativeAOT only.
+        /// NativeAOT only, like the fields that follow.
         Flags: u32,
         RelatedType: Addr,
         NumVtableSlots: u16,

@@ -1,4 +1,4 @@
-//! Decompresses dumps into an unlinked temporary file, or into a file of a cache, which is then mapped.
+//! Decompresses dumps into an unlinked temporary file or into a file of a cache, and maps the result.
 
 use std::cell::Cell;
 use std::fmt::Debug;
@@ -23,7 +23,7 @@ pub trait Cache: Debug + Send + Sync {
 pub enum Found {
     /// The file with the decompressed dump.
     Kept(File),
-    /// The cache does not have the dump yet. It will keep the draft once the decompressed dump has been written to it.
+    /// The cache does not have the dump yet. The caller writes the decompressed dump into this draft, and the cache keeps the draft.
     New(Box<dyn Draft>),
     /// The cache does not have the dump and will not keep it.
     None,
@@ -49,14 +49,14 @@ pub trait Draft: Debug {
 
 /// Size of the buffer for decompressed data, in bytes. When a decoder fails, the output that is still in this buffer is lost.
 const BUFFER: usize = 128 << 10;
-/// Maximum number of compressed bytes that a decoder is given at once. Reported offsets of damage are exact to this number.
+/// Maximum number of compressed bytes that a decoder is given at once. A reported offset of damage may be wrong by this number of bytes.
 const INPUT: usize = 64 << 10;
 
 /// The largest window that libzstd accepts: 2 GiB on 64-bit hosts, as `zstd --long=31` writes.
 const WINDOW_LOG_MAX: u32 = if usize::BITS == 64 { 31 } else { 30 };
 /// The window that every decoder accepts by default, 128 MiB: all compression levels without `--long` need less.
 const WINDOW: u64 = 128 << 20;
-/// The largest window of the compression levels without `--ultra`. It is accepted whatever the memory limit.
+/// The largest window of the compression levels without `--ultra`. This window is accepted even if the memory limit is lower.
 const SMALL_WINDOW: u64 = 8 << 20;
 /// Bytes of window allowed for each compressed byte. Without this limit, a frame of a few bytes could require the largest window.
 const WINDOW_FACTOR: u64 = 16;
@@ -92,7 +92,7 @@ pub(super) enum DamageKind {
 }
 
 impl Damage {
-    /// Damage that the decoder found at byte `at` of the file, after it had written `written` bytes.
+    /// Damage that the decoder found at byte `at` of the file, after the decoder had returned `written` bytes.
     fn new(source: io::Error, format: Compression, at: u64, written: u64) -> Damage {
         let (name, cause, at_text) = (format.name(), source.to_string(), thousands(at));
         // These error names come from zstd and flate2.
@@ -166,8 +166,8 @@ fn unpack(
         return Ok(first);
     }
     drop(first);
-    // The second attempt accepts any window, because a small dump may declare a large one. The decoder needs no more memory for the window
-    // than for the decompressed data, so limiting that data limits the memory.
+    // The second attempt accepts any window, because a small dump may declare a large window. The decoder needs no more memory for the window
+    // than for the decompressed data, so a limit on the decompressed data limits the memory.
     let whole = Decoding { limit: window.min(limit), window_log: WINDOW_LOG_MAX, ..small }.run();
     whole.map_err(|e| match e {
         DumpError::DecompressedTooLarge { path, .. } if window < limit => DumpError::WindowTooLarge { path, limit: window },
@@ -266,7 +266,7 @@ pub(crate) fn sniff_inside(compressed: impl Read, format: Compression) -> Option
     Some(sniff(&first, len64(first.len())))
 }
 
-/// The decompressed size that the first zstd frame declares, so that an oversized dump is refused before it fills the disk.
+/// The decompressed size that the first zstd frame declares. Used to refuse an oversized dump before it fills the disk.
 fn declared_size(compressed: &[u8], format: Compression) -> Option<u64> {
     match format {
         Compression::Zstd => zstd::zstd_safe::get_frame_content_size(compressed).ok().flatten(),

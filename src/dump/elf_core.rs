@@ -64,7 +64,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     }
     let header_of_createdump = header.e_ident.get(7) == Some(&ELFOSABI_GNU);
     // Old releases of createdump, which write neither a diagnostics page nor NT_SIGINFO, set SIGABRT for the first thread even in a dump on
-    // request.
+    // request. So this signal does not prove a crash.
     let has_page = || memory.regions.iter().any(|r| diag_page_places(class).contains(&r.range.start.0));
     let is_old = header_of_createdump && !notes.has_signal_info() && !has_page();
     let crash = if is_old { None } else { notes.crash() };
@@ -114,9 +114,9 @@ pub(super) struct NoteSegment<'a> {
     pub(super) data: Fields<'a>,
     /// Alignment of the notes in the segment.
     pub(super) align: u64,
-    /// Number of bytes that the file contains.
+    /// Number of bytes of the segment that the file contains.
     have: u64,
-    /// Number of bytes that the header declares.
+    /// Number of bytes of the segment that the program header declares.
     declared: u64,
     /// Maximum number of bytes of notes read from all segments.
     max: u64,
@@ -149,8 +149,8 @@ pub(super) fn header(bytes: &[u8], path: &Path) -> Result<Header, DumpError> {
     })
 }
 
-/// Fixed addresses, outside of any mapping, where createdump adds its diagnostics page. In 64-bit processes, the first is that of Linux and
-/// newer macOS, the second that of older macOS.
+/// Fixed addresses, outside of any mapping, where createdump adds its diagnostics page. In 64-bit processes, createdump uses the first address on
+/// Linux and newer macOS, and the second on older macOS.
 pub(crate) fn diag_page_places(ptr: PtrSize) -> &'static [u64] {
     match ptr {
         PtrSize::Eight => &[0x0000_7fff_fff1_0000, 0x7fff_ffff_1000_0000],

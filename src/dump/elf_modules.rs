@@ -4,8 +4,8 @@ use super::{FileMapping, Module};
 use crate::base::Limits;
 use crate::base::hash::Map;
 
-/// Maximum gap in bytes between two mappings of one image. PE sections are mapped 64 KiB apart, ELF segments up to 2 MiB (the alignment of old
-/// linkers). Mappings farther apart are separate copies, or parts of a bundle that its host maps one by one.
+/// Maximum gap in bytes between two mappings of one image. PE sections are mapped 64 KiB apart, and ELF segments up to 2 MiB apart (the alignment
+/// of old linkers). Mappings with a larger gap are separate copies, or parts of a single-file program that the host maps one by one.
 const MAX_GAP: u64 = 4 << 20;
 
 /// Maximum distance in bytes from the headers of a PE image to its first section in loaded layout: coreclr on Linux aligns sections to
@@ -77,13 +77,14 @@ impl Open {
         let Some(gap) = start.checked_sub(self.end) else { return false };
         let Some(from_base) = start.checked_sub(self.start) else { return false };
         if file.file_offset == 0 {
-            // The first section after the headers of a PE image in loaded layout. A second flat mapping, in contrast, may follow without a
-            // gap, and then has the same size as the first.
+            // In loaded layout, the first section of a PE image follows the headers. A second flat mapping may follow as well, without a gap,
+            // but then both mappings have the same size.
             let first = self.end.saturating_sub(self.start);
             let differs = first < from_base || file.range.len() != first;
             return self.mappings == 1 && from_base <= PE_FIRST_SECTION && differs;
         }
-        // An image is at least as large in memory as in the file. A page that two segments share is mapped twice: up to 64 KiB on arm64.
+        // An image is at least as large in memory as in the file, so the file offset is at most the distance from the base. A difference of one
+        // page, up to 64 KiB on arm64, is allowed, because a page that two segments share is mapped twice.
         file.file_offset.saturating_add(LARGEST_PAGE) > self.offset
             && gap <= MAX_GAP
             && from_base.saturating_add(LARGEST_PAGE) >= file.file_offset

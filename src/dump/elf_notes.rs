@@ -95,8 +95,9 @@ pub(super) struct RawNote<'a> {
     pub(super) core: bool,
 }
 
-/// Alignment in bytes of the notes of a segment and of their descriptions: 4, also in 64-bit cores, or 8 if `segment`, the segment's
-/// `p_align`, is 8 (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). Some writers align only the segment to 8, not its notes.
+/// Alignment in bytes of the notes and descriptions in a segment. The alignment is 4, also in 64-bit cores, or 8 if `segment`, the segment's
+/// `p_align`, is 8 (gABI, "Note Section"; GNU binutils, `ELF_NOTE_DESC_OFFSET`). Some writers align the segment to 8 but the notes to 4, so 8 is
+/// used only if at least as many notes are readable as with 4.
 pub(super) fn note_alignment(data: &Fields<'_>, segment: u64) -> u64 {
     // The owner name of each note ends with a NUL, which is usually missing if the alignment is wrong.
     let readable = |align: u64| raw_notes(data, align).take_while(|n| n.owner.last() == Some(&0) && n.desc_len <= data.len()).count();
@@ -149,8 +150,8 @@ pub(super) const SIGNAL_OF_THREAD: u64 = 12;
 pub(super) const NAME_BYTES: u64 = 16;
 /// Type of the last entry of the auxiliary vector (`elf.h`).
 pub(super) const AT_NULL: u64 = 0;
-/// Types of the auxiliary vector entries that gcdump uses: AT_PHDR, AT_BASE, AT_ENTRY, AT_EXECFN and AT_SYSINFO_EHDR. A redacted copy keeps
-/// only these.
+/// Types of the auxiliary vector entries that a redacted copy keeps: AT_PHDR, AT_BASE, AT_ENTRY, AT_EXECFN and AT_SYSINFO_EHDR. AT_RANDOM, which
+/// gcdump also reads, is not kept.
 pub(super) const AUXV_READ: [u64; 5] = [3, 7, 9, 31, 33];
 
 /// Offset of the 32-bit thread ID in `struct elf_prstatus`.
@@ -192,8 +193,8 @@ fn thread(desc: Fields<'_>, shape: Shape, arch: Arch) -> Option<OsThread> {
     let registers_at = registers_at(shape);
     let word = shape.ptr.bytes();
     let register = |index: u64| desc.word(registers_at + index * word, shape.ptr);
-    // Indices of the instruction pointer and the stack pointer in the kernel's `user_regs_struct`, and the names of its first registers.
-    // The order of registers on other architectures is unverified, so those registers are left out.
+    // Indices of the instruction pointer and the stack pointer in the kernel's `user_regs_struct`, and the names of the first registers in this
+    // structure. The order of registers on other architectures is unverified, so their registers are left out.
     let (ip, sp, names): (u64, u64, &[&'static str]) = match arch {
         Arch::X64 => (16, 19, &registers::ELF_X64),
         Arch::Arm64 => (32, 31, &registers::ARM64),
@@ -256,7 +257,7 @@ fn auxv(desc: Fields<'_>, shape: Shape, out: &mut CoreNotes) {
     }
 }
 
-/// Decodes `siginfo_t`: signal, errno, code, then fields that depend on them.
+/// Decodes `siginfo_t`: signal, errno, code, then fields that depend on the signal and code.
 fn signal_info(desc: Fields<'_>, shape: Shape, limits: &Limits, out: &mut CoreNotes) {
     const SI_KERNEL: u32 = 0x80;
     let (Some(signal), Some(code)) = (desc.u32(0), desc.u32(8)) else { return };
@@ -320,8 +321,8 @@ impl CoreNotes {
 
     /// The signal that ended the process, if any.
     ///
-    /// Measured: createdump records `pr_cursig` and NT_SIGINFO only if a signal started it; in a dump on request, `pr_cursig` is 0 and
-    /// NT_SIGINFO is absent or has signal 0. The kernel records the signal in every thread, the receiving thread first. gcore leaves
+    /// Measured: createdump records `pr_cursig` and NT_SIGINFO only if a signal started createdump. In a dump on request, `pr_cursig` is 0 and
+    /// NT_SIGINFO is absent or has signal 0. The kernel records the signal in every thread and writes the receiving thread first. gcore leaves
     /// `pr_cursig` 0 and writes an NT_SIGINFO per thread with the SIGSTOP that gdb sent, which is not a crash.
     pub(super) fn crash(&self) -> Option<Crash> {
         let first = self.threads.iter().find(|t| ends_process(t.signal));
@@ -356,7 +357,7 @@ fn ends_process(signal: u32) -> bool {
 }
 
 impl Crash {
-    /// Name of `si_code`, the cause of the signal (`siginfo.h` of Linux); `None` if the dump does not record it, or for other values.
+    /// Name of `si_code`, the cause of the signal (`siginfo.h` of Linux); `None` if the dump does not record a code, or if its name is unknown.
     pub(crate) fn signal_code_name(&self) -> Option<&'static str> {
         let code = self.signal_code?;
         let names: &[&'static str] = match self.code {

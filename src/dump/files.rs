@@ -8,7 +8,7 @@ use std::path::Path;
 /// Opens the regular file at `path`. Does not block, even if a FIFO replaces the file after the check of its type.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`] if it is not a regular file, or an error of the system.
+/// [`io::ErrorKind::InvalidInput`] if `path` is not a regular file, or an error of the system.
 pub(crate) fn regular(path: &Path) -> io::Result<File> {
     checked(fs::metadata(path)?.file_type())?;
     let file = open(path)?;
@@ -20,7 +20,8 @@ pub(crate) fn regular(path: &Path) -> io::Result<File> {
 fn open(path: &Path) -> io::Result<File> {
     use rustix::fs::OFlags;
     use std::os::unix::fs::OpenOptionsExt;
-    // NONBLOCK prevents that opening a FIFO blocks, NOCTTY that a terminal becomes the controlling one. Neither affects regular files.
+    // With NONBLOCK, opening a FIFO does not block. With NOCTTY, a terminal does not become the controlling terminal of gcdump. Neither flag
+    // affects regular files.
     let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
     File::options().read(true).custom_flags(flags.bits().cast_signed()).open(path)
 }
@@ -53,7 +54,7 @@ fn name(kind: FileType) -> &'static str {
 /// Whether two paths name the same file. Neither file is opened.
 ///
 /// # Errors
-/// Errors of the system, for example if one of them does not exist.
+/// Errors of the system, for example if a path does not exist.
 #[cfg(all(unix, feature = "cli"))]
 pub(crate) fn is_same(one: &Path, other: &Path) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Opens mutated and truncated dumps, which must not panic, hang or take much memory, and compressed dumps.
+//! Tests with damaged and with compressed dumps. Opening a mutated or truncated dump must not panic, hang or take much memory.
 
 use std::io::{Read, Write};
 use std::path::Path;
@@ -158,7 +158,7 @@ fn compressed_dumps_round_trip() {
 fn data_decompressed_before_the_damage_is_kept() {
     let mut plain = small_core(PtrSize::Eight, LE, 62);
     let mut state = 1u64;
-    // Incompressible memory, enough that some of it is decompressed before the cut.
+    // The added memory is incompressible, so that the decoder returns a part of it before the cut.
     plain.extend((0..2_000_000).map(|_| next(&mut state).to_le_bytes()[0]));
     for packed in [zstd(&plain), gzip(&plain)] {
         let dump = open_vec(packed[..packed.len() / 2].to_vec()).unwrap();
@@ -175,7 +175,7 @@ fn data_decompressed_before_the_damage_is_kept() {
 fn damage_within_compressed_data_is_distinguished_from_a_cut() {
     let mut plain = small_core(PtrSize::Eight, LE, 62);
     let mut state = 1u64;
-    // Compressible text.
+    // The added memory is compressible text.
     plain.extend((0..400_000).flat_map(|_| format!("{:x} ", next(&mut state) % 5000).into_bytes()));
     let checked = |bytes: &[u8]| {
         let mut encoder = zstd::Encoder::new(Vec::new(), 1).unwrap();

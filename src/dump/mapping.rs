@@ -11,7 +11,7 @@ use memmap2::{Mmap, MmapMut, MmapOptions};
 
 use super::files::regular;
 
-/// The largest page size in bytes of the supported hosts, of which every page size is a divisor.
+/// The largest page size in bytes of the supported hosts. It is a multiple of every other page size, so multiples of it are page boundaries.
 #[cfg(unix)]
 const RELEASED_PAGE: u64 = 64 << 10;
 
@@ -49,7 +49,7 @@ impl Bytes {
         Ok(Bytes::Mapped(map))
     }
 
-    /// Maps the `len` bytes at `offset` of the file at `path`. `None` if they run past its end.
+    /// Maps the `len` bytes at `offset` of the file at `path`. `None` if the bytes run past the end of the file.
     ///
     /// # Errors
     /// Fails as [`Bytes::map_path`] does.
@@ -73,8 +73,8 @@ impl Bytes {
         self.get(start..end)
     }
 
-    /// Drops the whole pages within the `len` bytes at `offset` from gcdump's resident set. They stay in the page cache and can be read again, at
-    /// the cost of page faults.
+    /// Drops the whole pages within the `len` bytes at `offset` from gcdump's resident set. The pages stay in the page cache and can be read
+    /// again, at the cost of page faults.
     #[allow(unsafe_code)]
     pub(crate) fn release(&self, offset: u64, len: u64) {
         #[cfg(unix)]
@@ -93,8 +93,8 @@ impl Bytes {
     }
 }
 
-/// Maps a file for reading and writing. It must be an unnamed file that this process made, so that nothing else accesses it. Its disk blocks
-/// must be allocated: otherwise, a write to the mapping when the disk is full would end the process with SIGBUS.
+/// Maps a file for reading and writing. The file must be an unnamed file that this process made, so that nothing else accesses it. The disk
+/// blocks of the file must be allocated, because otherwise a write to the mapping while the disk is full would end the process with SIGBUS.
 ///
 /// # Errors
 /// Fails if the file cannot be mapped.

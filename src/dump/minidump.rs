@@ -1,8 +1,8 @@
 //! Minidumps: header, stream directory, system info, threads, exception. Either byte order; Windows writes little endian.
 //!
 //! The `minidump` crate decodes system info, processor contexts and exceptions. The directory and the lists are read here, because the crate
-//! discards a whole list for one bad entry (measured: a truncated dump then has no memory at all), drops overlapping ranges, and copies a
-//! string per module from anywhere in the file, so a hostile file could make it allocate terabytes.
+//! drops overlapping ranges and discards a whole list for one bad entry (measured: a truncated dump then has no memory at all). It also copies a
+//! string for each module from anywhere in the file, so a hostile file could make the crate allocate terabytes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -93,7 +93,8 @@ fn system(reading: &mut Reading<'_>) -> Option<MinidumpSystemInfo> {
         reading.oddities.push("there is no system info, so the architecture is unknown".to_owned());
         return None;
     };
-    // The crate gets only the stream: the service pack's name, elsewhere in the file, is not needed, and the crate would trust its length.
+    // The crate gets the stream without the rest of the file. Otherwise, the crate would read the name of the service pack elsewhere in the
+    // file, which is not needed, and trust the length of the name.
     let system = MinidumpSystemInfo::read(stream.bytes, &[], file_endian(stream.endian), None);
     if let Err(e) = &system {
         reading.oddities.push(format!("the system info is unreadable: {e}"));

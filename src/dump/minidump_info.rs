@@ -7,7 +7,7 @@ use crate::base::hash::Map;
 use crate::base::{Endian, Limits, utf16};
 
 /// Maximum total size in bytes of a minidump's strings. A process with a thousand modules has about 100 KB. Without this limit, many entries of
-/// a hostile file could refer to one long string and multiply it.
+/// a hostile file could refer to one long string, which would be copied for each entry.
 const MAX_STRINGS: u64 = 64 << 20;
 
 /// Reads strings within a budget.
@@ -24,8 +24,8 @@ impl Strings {
         Strings { each: limits.string_bytes, left: MAX_STRINGS.min(file.len()) }
     }
 
-    /// The length-prefixed UTF-16 string at `offset` of the file, up to a NUL. The limits and the end of the file cut it. Unpaired surrogates
-    /// are escaped: see [`utf16`].
+    /// The length-prefixed UTF-16 string at `offset` of the file, up to a NUL. The string is cut at the limits and at the end of the file.
+    /// Unpaired surrogates are escaped: see [`utf16`].
     fn read(&mut self, file: Fields<'_>, offset: u64) -> Option<String> {
         let declared = u64::from(file.u32(offset)?);
         let bytes = file.clamped(offset.saturating_add(4), declared.min(self.each).min(self.left));
@@ -85,7 +85,8 @@ fn version(signature: Option<u32>, high: Option<u32>, low: Option<u32>) -> Optio
     Some([u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]), u16::from_be_bytes([e, f]), u16::from_be_bytes([g, h])])
 }
 
-/// The build ID from a CodeView record. `RSDS`: GUID and age of the PDB, 20 bytes verbatim. `BpEL`: GNU build ID (ELF).
+/// The build ID from a CodeView record. A record with the signature `RSDS` contains the GUID and age of the PDB (20 bytes, verbatim). A record
+/// with the signature `BpEL` contains a GNU build ID (ELF).
 fn build_id(file: Fields<'_>, len: u32, at: u32) -> Option<Vec<u8>> {
     const MAX_BUILD_ID: u64 = 64;
     let record = Fields::new(file.slice(u64::from(at), u64::from(len))?, file.endian);

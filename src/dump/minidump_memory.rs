@@ -78,7 +78,7 @@ fn add(reading: &Reading<'_>, memory: &mut MemoryLists, start: u64, len: u64, of
     }
 }
 
-/// Number of ranges that overlap a range with a lower or equal start. They are kept: `Memory::new` resolves overlaps.
+/// Number of ranges that overlap a range with a lower or equal start. Overlapping ranges are kept, because `Memory::new` resolves overlaps.
 fn overlaps(ranges: &[CapturedRange]) -> usize {
     let mut spans: Vec<(u64, u64)> = ranges.iter().map(|r| (r.start.0, r.start.plus(r.len).0)).collect();
     spans.sort_unstable();
@@ -140,7 +140,7 @@ pub(super) fn memory_regions(reading: &mut Reading<'_>) -> Regions {
         let committed = state == COMMITTED;
         let region = MappedRegion {
             range: AddrRange::new(start, start.plus(size)),
-            // The protection is one bit, from PAGE_READONLY (2) to PAGE_EXECUTE_WRITECOPY (0x80). It is undefined for reserved regions.
+            // The protection is one bit, from PAGE_READONLY (2) to PAGE_EXECUTE_WRITECOPY (0x80). Reserved regions have no defined protection.
             read: committed && protection & 0xee != 0,
             write: committed && protection & 0xcc != 0,
             execute: committed && protection & 0xf0 != 0,

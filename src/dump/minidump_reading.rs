@@ -26,8 +26,8 @@ pub(super) mod stream {
 pub(super) struct Reading<'a> {
     /// The whole file.
     pub(super) file: Fields<'a>,
-    /// The highest address of the process, also a mask that removes the sign extension of addresses in 32-bit dumps. `u64::MAX` until the reader
-    /// sets it.
+    /// The highest address of the process, also a mask that removes the sign extension of addresses in 32-bit dumps. `u64::MAX` until the
+    /// architecture is known.
     pub(super) max_address: u64,
     /// Limits on what is read.
     pub(super) limits: &'a Limits,

@@ -154,7 +154,7 @@ fn truncated_memory_is_clamped() {
     assert_eq!(cut.ranges.iter().map(|r| r.len).collect::<Vec<_>>(), [0x80, 0x40]);
     assert_eq!(cut.facts.truncated_bytes, 0xc0);
     assert_eq!(cut.modules.len(), 1);
-    // A list that declares more ranges than its stream holds.
+    // Both memory lists declare more ranges than their streams contain.
     let mut mini = Mini::new(LE, 9);
     mini.stream(stream::MEMORY64, &[(u64::MAX, 8), (0x2000, 8), (0x1_0000, 8), (0x80, 8)]);
     mini.stream(stream::MEMORY, &[(u64::from(u32::MAX), 4), (0x1_0040, 8), (0x80, 4), (0x2000, 4)]);

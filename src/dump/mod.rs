@@ -77,12 +77,12 @@ pub struct DumpFile {
     pub facts: DumpFacts,
     /// Captured memory, in file order. Ranges of damaged dumps may overlap; the memory floor resolves that.
     pub ranges: Vec<CapturedRange>,
-    /// The address space, captured or not. Empty if the container does not describe it.
+    /// The mapped regions of the address space, captured or not. Empty if the container does not describe the address space.
     pub regions: Vec<MappedRegion>,
-    /// Address space that is reserved without memory, from the memory info list of a minidump. ELF cores list it among the regions, without
-    /// any permission.
+    /// Regions of reserved but not committed addresses, from the memory info list of a minidump. ELF cores list such regions in `regions`,
+    /// without any permission.
     pub reserved: Vec<MappedRegion>,
-    /// Loaded images: the module list of a minidump, or derived from NT_FILE in an ELF core.
+    /// Loaded images, from the module list of a minidump, or derived from the NT_FILE note of an ELF core.
     pub modules: Vec<Module>,
     /// File mappings (NT_FILE). Empty for minidumps.
     pub files: Vec<FileMapping>,
@@ -150,7 +150,7 @@ pub struct DumpFacts {
     pub process_name: Option<String>,
     /// Command line, if recorded. It is user data, which [`InfoReport`](crate::analysis::InfoReport) hides if contents are to be hidden.
     pub command_line: Option<String>,
-    /// When the dump was written, in seconds since 1970. ELF cores do not record it.
+    /// When the dump was written, in seconds since 1970. ELF cores do not record this time.
     pub time: Option<u64>,
     /// When the process was started, in seconds since 1970. Minidumps only.
     pub started: Option<u64>,
@@ -295,7 +295,7 @@ pub struct OsThread {
     pub stack_pointer: Option<Addr>,
     /// The general-purpose registers, stack pointer included, for conservative root scanning.
     pub registers: Vec<Register>,
-    /// Base of thread-local storage (`fs_base`; x64 Linux only). The C library places it at the top of the stacks that it allocates.
+    /// Base of thread-local storage (`fs_base`; x64 Linux only). The C library places this storage at the top of each stack that it allocates.
     pub thread_base: Option<Addr>,
     /// The thread's current signal (ELF `pr_cursig`), 0 if none.
     pub signal: u32,
@@ -322,6 +322,6 @@ pub struct Crash {
     pub signal_code: Option<i32>,
     /// The thread's registers when the exception was raised (minidump).
     pub state: Option<Box<OsThread>>,
-    /// Exception parameters (minidump). For a CLR exception, the first is the HRESULT and the last the runtime's base.
+    /// Exception parameters (minidump). For a CLR exception, the first parameter is the HRESULT, and the last is the load address of the runtime.
     pub parameters: Vec<u64>,
 }

@@ -38,7 +38,7 @@ fn names() -> Vec<String> {
     };
     let mut names: Vec<String> =
         entries.filter_map(|e| e.unwrap().file_name().to_str().and_then(|n| n.strip_suffix(".dmp")).map(str::to_owned)).collect();
-    // Excludes dumps of other machines, and of programs whose names say neither how they ended nor what they contain.
+    // Excludes dumps of other machines, and dumps whose names do not say how the program ended.
     names.retain(|name| {
         !["arm64", "web11", "dmg-", "alien", "net10trim", "-busy", "-enc-", "-nested", "-monitors-", "-taskdeadlock-", "-asyncliverasync-"]
             .iter()
@@ -65,12 +65,12 @@ fn all_dumps_open() {
         assert!(dump.threads.iter().all(|t| t.stack_pointer.is_some() && t.registers.len() == 16), "{name}");
         let rsp = |t: &crate::dump::OsThread| t.registers.iter().find(|r| r.name == "rsp").map(|r| r.value);
         assert!(dump.threads.iter().all(|t| rsp(t) == t.stack_pointer.map(|sp| sp.0)), "{name}");
-        // On Linux, thread-local storage is in the mapping of the stack, above the used part. The kernel allocates the first thread's stack,
-        // without such storage.
+        // On Linux, thread-local storage is in the mapping of the stack, above the used part. The first thread is an exception, because the
+        // kernel allocates its stack.
         for thread in dump.threads.iter().filter(|_| !windows) {
             let (sp, base) = (thread.stack_pointer.unwrap(), thread.thread_base.unwrap());
             let mapping = dump.regions.iter().find(|r| r.range.contains(sp)).unwrap();
-            // After a stack overflow, the handler runs on the signal stack.
+            // After a stack overflow, the handler runs on the signal stack, which is another mapping.
             let own = Some(thread.id) != dump.facts.pid && !name.contains("overflowthread");
             assert!(!own || (sp < base && mapping.range.contains(base)), "{name}: thread {}: {sp} {base} {:?}", thread.id, mapping.range);
         }

@@ -27,7 +27,7 @@ pub(crate) mod tag {
 
 /// The Unix epoch in ticks of 100 ns since the year 1.
 pub(crate) const EPOCH: i64 = 621_355_968_000_000_000;
-/// Prefix of the collection log of a file that gcdump wrote without some objects, references or roots. The reason follows the prefix.
+/// Prefix of the collection log in a file that gcdump wrote although objects, references or roots were missing. The reason follows the prefix.
 pub(crate) const PARTIAL: &str = "partial: ";
 /// Maximum number of characters of the reason that are kept.
 const MAX_REASON: usize = 1024;
@@ -246,7 +246,7 @@ impl Stream<'_> {
         self.array().map(i64::from_le_bytes)
     }
 
-    /// Reads a count of items that take at least `each` bytes.
+    /// Reads a count of items. Fails if the rest of the file is too short for that many items of `each` bytes.
     fn count(&mut self, each: usize) -> Read<usize> {
         let n = usize::try_from(self.int()?).map_err(|_| "a count is negative")?;
         let left = self.bytes.len().saturating_sub(self.at);
@@ -408,7 +408,7 @@ impl Stream<'_> {
         let offsets = self.skip(count, 4)?;
         let length = self.count(1)?;
         let blob = self.skip(length, 1)?;
-        // The names of some types are stored elsewhere, because PerfView looks them up in symbol files. They are skipped.
+        // Some types have no name in the list above, because PerfView looks their names up in symbol files. The data for this look-up is skipped.
         if class.minimum >= 1 {
             self.forward()?;
         }

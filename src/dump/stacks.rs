@@ -60,8 +60,8 @@ impl<'d> ThreadStacks<'d> {
         self.around(pointer).or_else(|| next(list).filter(|r| r.start.since(pointer).is_some_and(|n| n <= GUARD)))
     }
 
-    /// The used stack of `thread`: the recorded one, or else the range from the stack pointer to the end of the mapping, or to the next thread's
-    /// stack pointer if that is lower. ELF cores do not record stacks.
+    /// The used part of the stack of `thread`. If the dump records no stack, as an ELF core, the used part starts at the stack pointer and ends
+    /// at the end of the mapping, or before that at the next higher stack pointer of a thread.
     pub(crate) fn of(&self, thread: &OsThread) -> Option<AddrRange> {
         let pointer = thread.stack_pointer;
         let recorded = thread.stack.filter(|s| pointer.is_none_or(|sp| s.contains(sp)));
@@ -74,8 +74,10 @@ impl<'d> ThreadStacks<'d> {
     }
 
     /// The original stack of a thread that runs on another stack, such as the alternate stack of a signal handler; `None` if the stack pointer is
-    /// on the original stack. The top is found by thread-local storage, which the C library places at the top of each stack that it allocates,
-    /// or for the first thread by the random bytes that the kernel places there (`AT_RANDOM`).
+    /// on the original stack.
+    ///
+    /// The top of the original stack is at thread-local storage, which the C library places at the top of each stack that it allocates. For the
+    /// first thread, the top is at the random bytes that the kernel places there (`AT_RANDOM`).
     pub(crate) fn left(&self, dump: &DumpFile, thread: &OsThread) -> Option<AddrRange> {
         const AT_RANDOM: u64 = 25;
         let pointer = thread.stack_pointer?;
@@ -86,8 +88,9 @@ impl<'d> ThreadStacks<'d> {
         (!own.contains(pointer)).then(|| AddrRange::new(own.start, end))
     }
 
-    /// The whole mapped stack of `thread`, including the unused part below the stack pointer. It ends at `base` if the runtime recorded it, or else
-    /// at thread-local storage, which the C library places at the top of each stack that it allocates.
+    /// The whole mapped stack of `thread`, including the unused part below the stack pointer. The stack ends at `base`, the stack base that the
+    /// runtime recorded. Without `base`, the stack ends at thread-local storage, which the C library places at the top of each stack that it
+    /// allocates.
     pub(crate) fn whole(&self, thread: &OsThread, base: Option<Addr>) -> Option<AddrRange> {
         let Some(pointer) = thread.stack_pointer else { return thread.stack };
         let around = self.around(pointer)?;
@@ -103,7 +106,7 @@ impl<'d> ThreadStacks<'d> {
     }
 }
 
-/// The last of the ranges `sorted` by start that starts at or below `address`, if it contains the address.
+/// The range in `sorted` with the highest start at or below `address`, if the range contains the address.
 fn at(sorted: &[AddrRange], address: Addr) -> Option<AddrRange> {
     let last = sorted.partition_point(|r| r.start <= address).checked_sub(1)?;
     sorted.get(last).copied().filter(|r| r.contains(address))

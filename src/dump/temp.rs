@@ -11,7 +11,7 @@ use super::mapping::map_own;
 use crate::base::cancel::check;
 use crate::base::{Files, NoRoom, Region};
 
-/// Makes temporary files in the system's folder for them (`TMPDIR`). They have no name, so they are deleted however the process ends.
+/// Makes temporary files in the system's folder for such files (`TMPDIR`). The files have no name, so they are deleted however the process ends.
 #[derive(Debug)]
 pub struct TempFiles {
     folder: PathBuf,
@@ -89,7 +89,7 @@ fn allocate(file: &mut File, from: u64, to: u64) -> io::Result<()> {
         match fallocate(&*file, FallocateFlags::empty(), from, to.saturating_sub(from)) {
             Ok(()) => return Ok(()),
             Err(Errno::INTR) => check(),
-            // The file system does not support it.
+            // The file system does not support `fallocate`.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => break,
             Err(e) => return Err(e.into()),
         }

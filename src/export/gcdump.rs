@@ -279,7 +279,7 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     } else {
         to.bytes(&[tag::NULL])?
     };
-    // The collection log records the first loss of data. Viewers at most display it.
+    // The collection log records the first loss of data. Viewers at most display the log.
     let clipped = || (nodes.clipped > 0).then(|| "sizes are cut to the largest that the format holds".into());
     match part.first_loss().or_else(clipped) {
         Some(loss) => to.text(&format!("{}{loss}", stream::PARTIAL))?,
@@ -311,8 +311,8 @@ pub fn write(part: &Part<'_>, about: &About, out: &mut dyn Write) -> io::Result<
     Ok(Written { nodes: len64(nodes.offsets.len()), edges: nodes.edges, clipped: nodes.clipped })
 }
 
-/// Encodes the nodes in the order of their numbers: the synthetic nodes, `objects` objects from number `first` on, then one node per kept
-/// object for the sum of the objects omitted below it.
+/// Encodes the nodes in the order of their numbers: the synthetic nodes, then `objects` objects from number `first` on, then the sums of omitted
+/// objects, one for each kept object that dominates omitted objects.
 fn nodes(part: &Part<'_>, roots: &Roots, (first, objects): (u32, u32)) -> io::Result<Nodes> {
     let all = usize::try_from(first.saturating_add(objects)).unwrap_or(0).saturating_add(part.rests.len());
     // The blob begins with the undefined node (type 0, no children), which no offset may refer to.
@@ -429,7 +429,7 @@ impl Stream<'_> {
 }
 
 /// Returns the start and end of a segment, then the ends of generations 0 to 4. A reader assigns an address to the last generation whose end
-/// is above the address; a generation that the segment does not contain ends at its start.
+/// is above the address. A generation that the segment does not contain ends at the start of the segment.
 fn ends(segment: &SegmentModel) -> [u64; 7] {
     let (start, end) = (segment.start.0, segment.allocated.0);
     let generation = |g: Generation| segment.parts.iter().find(|p| p.generation == g).map_or(start, |p| p.start.0);

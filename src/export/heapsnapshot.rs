@@ -1,8 +1,8 @@
 //! `.heapsnapshot`: heap snapshots of Chrome's DevTools.
 //!
-//! The format was derived from snapshots of Chromium 156 and from the source of its reader (`docs/internals/exports.md`), with three consequences.
-//! The root has only synthetic nodes as children, because otherwise the reader adds the sizes of arrays to their owners. Every object has the type
-//! `object` and its class as its name. A weak edge does not keep its target alive.
+//! The format was derived from snapshots of Chromium 156 and from the source of its reader (`docs/internals/exports.md`). The root has only
+//! synthetic nodes as children, because otherwise the reader adds the sizes of arrays to their owners. Every object has the node type `object`,
+//! and the name of its class as its name. A weak edge does not keep its target alive.
 
 use std::collections::hash_map::Entry;
 use std::io::{self, Write};
@@ -35,14 +35,14 @@ mod edge {
 
 const META: &str = r#"{"snapshot":{"meta":{"node_fields":["type","name","id","self_size","edge_count","detachedness"],"node_types":[["hidden","array","string","object","code","closure","regexp","number","native","synthetic","concatenated string","sliced string","symbol","bigint","object shape"],"string","number","number","number","number"],"edge_fields":["type","name_or_index","to_node"],"edge_types":[["context","element","property","internal","hidden","shortcut","weak"],"string_or_number","node"]},"#;
 
-/// Number of elements of an array of structures whose edges have the field in their name (`[3].key`). Edges of further elements have only the
-/// index, because each name is a string in the file.
+/// Number of elements at the start of an array of structures whose edges have a name with the field, such as `[3].key`. Edges from further
+/// elements have only the index, because each name is a string in the file.
 const NAMED_ELEMENTS: u64 = 1000;
 /// Maximum number of characters of a string's contents.
 const CONTENT_CHARS: u32 = 1000;
 
-/// Node ids below this number belong to the root and the groups. Objects have odd ids above it, as in V8's snapshots, and the sum of the objects
-/// omitted below an object has the next even id.
+/// Node ids below this number belong to the root and the groups. Objects have odd ids above this number, as in V8's snapshots, and the sum of
+/// the objects omitted below an object has the next even id.
 const FIRST_ID: u64 = 1 << 12;
 
 /// Options of the format.

@@ -1,8 +1,9 @@
 //! The exported part of a heap graph: the whole graph that `retained` uses, or a reduced graph with the same retained sizes.
 //!
 //! A reduced graph keeps a set of objects that contains the dominators of each member. The objects omitted below a kept object are summed up in a
-//! [`Rest`] below it. A kept object that its immediate dominator (or, without one, a root) does not refer to directly may lose references when
-//! other objects are omitted, so it becomes a child of that dominator. Thus dominators and retained sizes of the kept objects do not change.
+//! [`Rest`] below the kept object. If the immediate dominator of a kept object does not refer to the object directly, all paths to the object may
+//! lead through omitted objects. So the object becomes a child of its immediate dominator, or of the group [`GroupKind::Through`] if no object
+//! dominates it. Thus dominators and retained sizes of the kept objects do not change.
 
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Answer, Collector, Count, Index, IndexVec, len64};
@@ -18,9 +19,9 @@ pub struct Scope {
     pub stacks: Stacks,
     /// Whether unreachable objects are included. Cannot be combined with `under` and `min_retained`.
     pub unreachable: bool,
-    /// Only the object that contains this address, the objects that it dominates, and its dominators.
+    /// If set, selects only the object that contains this address, the objects that this object dominates, and its dominators.
     pub under: Option<Addr>,
-    /// Only objects that retain at least this many bytes.
+    /// Selects only objects that retain at least this many bytes.
     pub min_retained: u64,
 }
 
@@ -45,7 +46,7 @@ pub enum GroupKind {
     Roots(RootKind),
     /// Objects that are never freed.
     Frozen,
-    /// Objects without a dominator that roots hold only through other objects, which may be omitted.
+    /// Objects that have no dominator and that roots hold only through other objects. Those other objects may be omitted.
     Through,
     /// Unreachable objects.
     Unreachable,
@@ -70,20 +71,20 @@ pub struct Link {
     pub to: ObjectId,
     /// Index of the root in the graph's list, if the link is a root.
     pub root: Option<usize>,
-    /// Whether the object is a start of dominance. A stack value is one only for objects that no lasting root reaches.
+    /// Whether the object is a start of dominance. The object of a stack root is a start only if no root outside of stacks reaches the object.
     pub holds: bool,
 }
 
 /// The sum of the objects that were omitted below a kept object, or that no kept object dominates.
 #[derive(Clone, Copy, Debug)]
 pub struct Rest {
-    /// The kept object that dominates the omitted ones; `None` if no kept object does.
+    /// The kept object that dominates the omitted objects; `None` if no kept object dominates them.
     pub under: Option<ObjectId>,
     /// Number and size of the objects.
     pub sum: Sum,
 }
 
-/// How an object holds another.
+/// How an object holds another object.
 #[derive(Clone, Debug)]
 pub enum Via {
     /// A reference; `None` if the dump does not have the name of its field.
@@ -101,7 +102,7 @@ pub enum Via {
 pub struct Edge {
     /// The object held.
     pub to: ObjectId,
-    /// How it is held.
+    /// How the object is held.
     pub via: Via,
     /// Whether the edge keeps the object alive: a reference from garbage to a live object does not.
     pub holds: bool,
@@ -123,12 +124,12 @@ pub struct Part<'h> {
     pub rests: Vec<Rest>,
     /// The exported objects.
     pub sum: Sum,
-    /// Number of references between these objects.
+    /// Number of references between exported objects.
     pub references: u64,
     notes: Collector,
     /// Number of each object among the exported ones, or [`LEFT_OUT`].
     numbers: IndexVec<ObjectId, u32>,
-    /// Pairs of dominator and object, for kept objects that their dominator does not refer to directly; sorted.
+    /// Sorted pairs of a kept object and its dominator, dominator first, where the dominator does not refer to the object directly.
     through: Vec<(Option<ObjectId>, ObjectId)>,
 }
 
@@ -339,7 +340,7 @@ impl<'h> Part<'h> {
         let alive = self.tree.is_reachable(id);
         let mut targets = self.graph.edges.successors(id).peekable();
         while let Some(to) = targets.next() {
-            // The graph has the edges that are not fields after the object's references, with the edge to the loader allocator last.
+            // In the graph, edges that are not fields follow the references of the object. The edge to the loader allocator is the last one.
             let added = if kind.is_collectible && targets.peek().is_none() { Via::Allocator } else { Via::Dependent };
             let via = vias.next().unwrap_or(added);
             if self.number_of(to).is_some() {

@@ -33,9 +33,9 @@ fn timed<T>(what: &str, work: impl FnOnce() -> T) -> T {
     out
 }
 
-/// A graph in which each node except the roots has an edge from an earlier node. In the second quarter of the nodes, that is the previous node,
-/// which makes long lists; elsewhere, it is mostly a near node. Half of the remaining edges lead to near nodes, half to any node. `scattered`
-/// renumbers the nodes within blocks of a million, so that neighbors in the graph are not neighbors in memory.
+/// A graph in which each node except the roots has an edge from an earlier node. In the second quarter of the nodes, the earlier node is the
+/// previous one, which makes long lists. In the other quarters, the earlier node is mostly a near one. Half of the remaining edges lead to near
+/// nodes, half to any node. `scattered` renumbers the nodes within blocks of a million, so that neighbors in the graph are not neighbors in memory.
 fn heap(scattered: bool) -> Csr {
     let mut seed = 1u64;
     let mut below = |bound: u32| {

@@ -41,8 +41,9 @@ impl Components {
     /// O(n + m) time, 4 bytes per node, 4 per node of unfinished components and 20 per node on the search path.
     pub fn compute_where(graph: &Csr, include: impl Fn(u32) -> bool) -> Self {
         let rows = graph.rows();
-        // The mark of a node is 0 until it is discovered, then its index of discovery or the smallest index that it reaches, and at last `ROOT`
-        // minus its component. The last is larger than all indices in use, because indices are reused when a component is complete.
+        // The mark of a node is 0 until the node is discovered. Then the mark is the node's index of discovery, and later the smallest index that
+        // the node reaches. When the node's component is complete, the mark is `ROOT` minus the component. Such a mark is larger than all indices
+        // in use, because the indices of a complete component are reused.
         let mut marks = Buffer::<u32>::zeroed(graph.store(), graph.nodes() as usize);
         let mark: &mut [u32] = &mut marks;
         let (mut frames, mut unfinished): (Vec<Frame>, Vec<u32>) = (Vec::new(), Vec::new());
@@ -61,7 +62,7 @@ impl Components {
                 if frame.edge < frame.end {
                     let target = rows.item(frame.edge);
                     match at(mark, target) {
-                        // Returns to this edge when the target is complete.
+                        // This edge is followed again when the target has no more edges.
                         0 if include(target) => enter = Some(target),
                         0 => frame.edge += 1,
                         reached => {

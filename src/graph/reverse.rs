@@ -23,7 +23,7 @@ const BUCKETS: u32 = 512;
 const SMALLEST: u32 = if cfg!(test) { 3 } else { 12 };
 /// Base 2 logarithm of the maximum number of targets of a bucket, which are numbered with 16 bits.
 const LARGEST: u32 = u16::BITS;
-/// Minimum number of edges for which buckets are faster than [`Rows::sorted`]. It is small in tests, whose graphs are small.
+/// Minimum number of edges for which buckets are faster than [`Rows::sorted`]. The number is small in tests, whose graphs are small.
 const LEAST: u32 = if cfg!(test) { 8 } else { 1 << 20 };
 
 /// The slots in one bucket for the edges from one share of the sources: source, and target relative to the bucket's first target.

@@ -16,9 +16,11 @@ pub struct Bfs {
 
 impl Bfs {
     /// Visits all nodes that the first group of sources reaches, then the other nodes that the second group reaches, and so on, until `meet`
-    /// returns false. `meet` is called once for each node, nearest first, sources included, with the search so far, which already has the path
-    /// to that node. The path to a node is a shortest one from the first group that reaches it; of equally long paths, the one from the
-    /// earliest source of the group.
+    /// returns false. `meet` is called once for each node, nearest first, sources included. Its first argument is the search so far, which
+    /// already has the path to the node.
+    ///
+    /// The path to a node is a shortest path from the first group that reaches the node; of equally long paths, the one from the earliest source
+    /// of the group.
     pub fn in_turn(graph: &Csr, groups: &[impl AsRef<[u32]>], mut meet: impl FnMut(&Self, u32) -> bool) -> Self {
         let mut search = Self { before: Buffer::zeroed(graph.store(), graph.nodes() as usize) };
         let (mut level, mut next) = (Vec::new(), Vec::new());
@@ -131,7 +133,7 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
     fn decide(&self, roots: impl Iterator<Item = u32>) -> (Vec<u32>, Vec<u32>) {
         let graph = self.edges.graph();
         let mut left = (graph.edges() / FORWARD_SHARE).max(FORWARD_LEAST);
-        // Nodes visited so far, except those visited from leading and undecided roots: none of them leads to a reached node.
+        // The nodes visited from roots that are neither leading nor undecided. No such node leads to a node that the backward search reached.
         let mut seen = BitSet::new(graph.nodes());
         let (mut leading, mut undecided) = (Vec::new(), Vec::new());
         // `met` has the nodes visited from one root. `way` is the search stack: each node with the number of its edges that were followed.
@@ -143,10 +145,10 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
                 met.push(root);
                 way.push((root, 0));
             }
-            // At most a quarter of the remaining edges, so that some are left for other roots.
+            // The search from one root follows at most a quarter of the remaining edges, so that some are left for other roots.
             let most = left / 4;
             let (mut followed, mut leads) = (0u32, false);
-            // Depth first, because widely shared nodes are found at the first leaves.
+            // The search is depth-first, because it then finds widely shared nodes at the first leaves.
             while let Some((node, next)) = way.last_mut() {
                 if leads || followed >= most {
                     break;
@@ -182,13 +184,13 @@ impl<'g, O: Fn(u32, u32) -> bool> Backwards<'g, O> {
     }
 }
 
-/// Forward searches follow at most this fraction of the graph's edges (1/64), which takes a few milliseconds. A backward search takes
-/// hundreds.
+/// Forward searches follow at most this fraction of the graph's edges (1/64), which takes a few milliseconds. A backward search takes hundreds of
+/// milliseconds.
 const FORWARD_SHARE: u32 = 64;
 /// Minimum number of edges that forward searches may follow, for small graphs.
 const FORWARD_LEAST: u32 = if cfg!(test) { 12 } else { 1 << 14 };
 
-/// The `roots` that reach `target` along edges for which `open` returns true, and paths from the best of them by `rank`, at most `limit`.
+/// The `roots` that reach `target` along edges for which `open` returns true, and at most `limit` paths, from the roots with the best ranks.
 ///
 /// Searches backwards and continues past roots, so a path may begin at one root and pass through another. Each node is visited once, so paths
 /// may share their last nodes.
@@ -239,7 +241,8 @@ pub fn reachable(graph: &Csr, roots: &[u32]) -> BitSet {
 /// Like [`reachable`], but only along edges for which `open` returns true.
 pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u32, u32) -> bool) -> BitSet {
     let mut seen = BitSet::new(graph.nodes());
-    // Breadth first: the memory reads of one level do not depend on each other, which is three times as fast as a depth-first search.
+    // The search is breadth-first, because the memory reads of one level do not depend on each other. This is three times as fast as a
+    // depth-first search.
     let mut level: Vec<u32> = starts.into_iter().filter(|start| seen.set(*start)).collect();
     let mut next = Vec::new();
     while !level.is_empty() {
@@ -258,7 +261,7 @@ pub fn reach(graph: &Csr, starts: impl IntoIterator<Item = u32>, open: impl Fn(u
 pub struct Closure {
     /// The number of nodes.
     pub nodes: u64,
-    /// The sum of their sizes, saturating.
+    /// The sum of the nodes' sizes, saturating.
     pub size: u64,
 }
 

@@ -195,7 +195,7 @@ fn expect_searches(s: &Sample) {
             assert_eq!((found, roots.iter().collect::<BTreeSet<_>>().len()), (expected.clone(), roots.len()));
         }
     }
-    // Searches that follow only some of the edges.
+    // These searches follow only some of the edges.
     let is_open = |a: u32, b: u32| !(a + b).is_multiple_of(3);
     let open: Vec<(u32, u32)> = s.edges.iter().copied().filter(|(a, b)| is_open(*a, *b)).map(|(a, b)| (b, a)).collect();
     for node in 0..s.nodes {

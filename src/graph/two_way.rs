@@ -1,8 +1,8 @@
 //! A graph whose edges can be followed forwards and backwards.
 //!
 //! A backward search from one node usually meets few others, and reversing all edges takes longer than such a search. So the edges to the
-//! nodes of each level are found by a parallel pass over all edges. After as many passes as take the time of reversing the graph, the graph
-//! is reversed.
+//! nodes of each level are found by a parallel pass over all edges. When the passes have taken about as long as reversing the graph takes, the
+//! graph is reversed.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -67,8 +67,8 @@ impl TwoWay {
         if let Some(reversed) = self.reversed.get() {
             return reversed;
         }
-        // Not within `get_or_init`, which would deadlock: while this thread waits for rayon's pool, it may run a task that also needs the
-        // reversed graph.
+        // The graph is not reversed within `get_or_init`, because this could deadlock: while this thread waits for rayon's pool, it may run a
+        // task that also needs the reversed graph.
         let reversed = self.graph.reversed();
         self.reversed.get_or_init(|| reversed)
     }
@@ -114,7 +114,7 @@ impl TwoWay {
         Some(edges)
     }
 
-    /// The places, in the array of all edges, of those whose targets are `wanted`; `None` if there are [`MANY`] or more.
+    /// The edges whose targets are `wanted`, as indices in the array of all edges; `None` if there are [`MANY`] or more.
     fn places(&self, wanted: impl Fn(u32) -> bool + Sync) -> Option<Vec<u32>> {
         let (carried, found) = (Carried::here(), AtomicUsize::new(0));
         let piece = |(number, targets): (usize, &[u32])| {

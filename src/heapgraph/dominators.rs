@@ -35,13 +35,13 @@ impl Sums {
 pub struct OfType {
     /// Number and size of the objects.
     pub own: Sum,
-    /// Bytes that the objects retain together: bytes of an object that another one dominates are counted once.
+    /// Bytes that the objects retain together. If one of the objects dominates another, the bytes of the dominated object are counted once.
     pub retained: u64,
 }
 
 impl Edges {
-    /// Computes the dominator tree and the retained sizes for two groups of rooted objects. The second group only holds objects that the first group
-    /// does not reach.
+    /// Computes the dominator tree and the retained sizes for two groups of rooted objects. An object of the second group is ignored as a root if
+    /// the first group reaches the object.
     pub fn dominators(&self, groups: [&[ObjectId]; 2], size: impl Fn(ObjectId) -> u64 + Sync) -> DominatorTree {
         let [first, second] = groups.map(nodes);
         let tree = Dominators::compute(self.csr(), &[&first, &second]);
@@ -79,7 +79,7 @@ impl DominatorTree {
         self.tree.position_of(id.as_u32()).and_then(|at| self.retained.get(at as usize)).unwrap_or(0)
     }
 
-    /// Returns the bytes that these objects retain together: bytes of an object that another one dominates are counted
+    /// Returns the bytes that these objects retain together. If one of the objects dominates another, the bytes of the dominated object are counted
     /// once.
     pub(crate) fn retained_jointly(&self, ids: impl Iterator<Item = ObjectId>) -> u64 {
         let mut ranges: Vec<(Range<usize>, ObjectId)> = ids.map(|id| (self.tree.positions_below(id.as_u32()), id)).collect();
@@ -122,7 +122,7 @@ impl DominatorTree {
     }
 
     /// Passes the objects that `id` dominates, except `id` itself, and their retained sizes to `visit`, on all threads and in no particular order.
-    /// Each piece of the tree has its own visitor.
+    /// Each piece of the tree has its own visitor. Returns the visitors.
     pub(crate) fn visit_dominated<V: Send>(
         &self,
         id: ObjectId,

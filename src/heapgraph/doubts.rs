@@ -8,7 +8,7 @@ use crate::base::{Collector, Count, Index, plural};
 use crate::gc::ObjectId;
 use crate::model::{Stacks, Sum};
 
-/// The property of the roots that an answer depends on.
+/// The data that an answer depends on. All of it is computed from the roots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Depends {
     /// The set of live objects.

@@ -161,15 +161,15 @@ impl Edges {
     }
 
     /// Searches breadth-first all objects reachable from the first group of `starts`, then those that only the second group reaches, and so on, until
-    /// `meet` returns false. Each object is visited once, including the starts. Paths are the shortest ones from the first group that reaches an
-    /// object; of equally long paths, the one from its earliest start.
+    /// `meet` returns false. Each object is visited once, including the starts. The path to an object is a shortest path from the first group that
+    /// reaches the object; of equally long paths, the one from the earliest start of the group.
     pub fn search_in_turn(&self, starts: &[Vec<ObjectId>], mut meet: impl FnMut(ObjectId) -> bool) -> Search {
         let groups: Vec<Vec<u32>> = starts.iter().map(|ids| nodes(ids)).collect();
         Search(Bfs::in_turn(self.csr(), &groups, |_, node| meet(ObjectId::from_u32(node))))
     }
 
-    /// Returns the `rooted` objects that reach `target` along references that `open` accepts, and at most `limit` shortest paths from the
-    /// best-ranked ones: see [`paths_to_roots`].
+    /// Returns the `rooted` objects that reach `target` along references that `open` accepts, and at most `limit` shortest paths from the objects
+    /// with the best ranks: see [`paths_to_roots`].
     pub(crate) fn paths_to_roots(
         &self,
         target: ObjectId,

@@ -39,8 +39,8 @@ pub(crate) struct References {
 pub(super) struct Doubts {
     /// Number and size of the objects that only doubtful words keep alive.
     pub(super) only: Sum,
-    /// Whether a doubtful word points to an object that no lasting root reaches and to which no certain root points. If so, the retained sizes of
-    /// other objects may be wrong.
+    /// Whether a doubtful word points to an object to which no certain root points, and which no lasting root (one outside of stacks) reaches. If
+    /// so, the retained sizes of other objects may be wrong.
     pub(super) dominators: bool,
 }
 
@@ -142,7 +142,7 @@ impl HeapGraph {
         self.index.address_of(id).unwrap_or(Addr::NULL)
     }
 
-    /// Returns the objects by type. They take four bytes per object, which the estimate of the graph's memory includes.
+    /// Returns the objects by type. These lists take four bytes per object, which the estimate of the graph's memory includes.
     pub(crate) fn by_type(&self) -> &ByType {
         self.by_type.get_or_init(|| ByType::of(self.edges.csr().store(), self.len(), self.types.len(), |id| self.type_index(id)))
     }

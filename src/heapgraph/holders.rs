@@ -54,8 +54,8 @@ impl RawRoot {
         }
     }
 
-    /// Returns the class, and the order within the class. Static fields come first: they are more informative than the handle of the array that
-    /// contains them.
+    /// Returns the class, and the order within the class. Static fields come first, because a static field is more informative than the handle of
+    /// the array that contains the field.
     fn rank(&self) -> Rank {
         let order = match self.kind {
             RootKind::Static => 0,
@@ -68,7 +68,7 @@ impl RawRoot {
 
 /// Summary of the roots of an object.
 struct Held {
-    /// Rank of the best root, which is the lowest one.
+    /// Rank of the best root: the lowest rank of all roots.
     rank: Rank,
     /// Number of roots.
     count: u64,
@@ -79,7 +79,8 @@ pub(crate) struct Holders {
     held: FxHashMap<ObjectId, Held>,
     /// For each object, the addresses of the static fields that refer to it, ascending, without duplicates.
     statics: FxHashMap<ObjectId, Vec<Addr>>,
-    /// The objects that contain static fields, or that precede static fields outside of the heap's objects.
+    /// For each static field in a heap segment, the last object that starts at or before the field's address. The field is usually inside this
+    /// object; [`Holders::are_statics`] checks whether it is.
     containers: FxHashSet<ObjectId>,
 }
 
@@ -101,8 +102,8 @@ impl Holders {
         self.held.get(&id).map_or(0, |held| held.count)
     }
 
-    /// Whether all references from `from` to `to` are static fields. The runtime stores static fields in arrays and boxes on the heap, which it
-    /// holds by handles. A path then begins at the static field, not at the handle of its container.
+    /// Whether all references from `from` to `to` are static fields. The runtime stores static fields in arrays and boxes on the heap, and keeps
+    /// these containers alive by handles. A path then begins at the static field, not at the handle of the container.
     pub(crate) fn are_statics(&self, graph: &HeapGraph, from: ObjectId, to: ObjectId) -> bool {
         if !self.containers.contains(&from) {
             return false;
@@ -133,8 +134,9 @@ impl HeapGraph {
         self.rooted_by(|r| r.counts(stacks))
     }
 
-    /// Returns the starts of dominance in two groups: the objects of lasting roots and the frozen objects, then the objects of stack roots. The
-    /// second group only holds objects that the first does not reach. Frozen objects are starts because they are never freed: nothing retains them.
+    /// Returns the starts of dominance in two groups: first the objects of lasting roots and the frozen objects, then the objects of all roots.
+    /// A start of the second group is to be ignored if the first group reaches it. Frozen objects are starts because they are never freed, so that
+    /// no other object retains them.
     pub(crate) fn start_groups(&self, stacks: Stacks) -> [Vec<ObjectId>; 2] {
         let mut lasting = self.rooted(Stacks::None);
         lasting.extend(&self.frozen);
@@ -168,7 +170,7 @@ impl HeapGraph {
             }
         }
         for places in holders.statics.values_mut() {
-            // A location may have two names.
+            // A static field may have two names, so its address may occur twice.
             places.sort_unstable();
             places.dedup();
         }
@@ -193,8 +195,8 @@ impl HeapGraph {
         roots
     }
 
-    /// Returns a function from an object to the label of its best root. For labels of many objects: this iterates over all roots once, while
-    /// [`HeapGraph::best_roots_of`] does so for each object.
+    /// Returns a function from an object to the label of its best root. Faster for many objects than [`HeapGraph::best_roots_of`], which iterates
+    /// over all roots for each object.
     pub(crate) fn root_labels(&self, (stacks, weak): (Stacks, bool)) -> impl Fn(ObjectId) -> Option<String> {
         let best = self.best_roots(|r| r.counts(stacks) || weak && r.class() == Class::Weak);
         move |id| Some(self.roots.label(best.get(&id)?))

@@ -1,5 +1,5 @@
-//! The graph of all objects of a heap: types and sizes, references, roots, and the dominator tree; and the index file that stores it for later
-//! commands.
+//! The graph of all objects of a heap (types and sizes, references, roots, and the dominator tree), and the index file that stores the graph for
+//! later commands.
 //!
 //! | type | represents |
 //! | --- | --- |

@@ -29,7 +29,7 @@ impl DominatorTree {
         })
     }
 
-    /// Returns at most `most` reachable objects, those with the largest retained sizes, largest first. Selects from the objects `among`, or from all.
+    /// Returns the `most` reachable objects with the largest retained sizes, largest first. Selects from `among`, or for `None` from all objects.
     pub fn largest(&self, among: Option<Vec<ObjectId>>, most: usize) -> Vec<ObjectId> {
         match among {
             Some(among) => {
@@ -50,7 +50,7 @@ impl DominatorTree {
     }
 }
 
-/// Returns at most `most` of the objects, those with the largest retained sizes, largest first.
+/// Returns the `most` objects with the largest retained sizes, largest first.
 fn select(objects: impl Iterator<Item = (ObjectId, u64)>, most: usize) -> Vec<ObjectId> {
     best(objects, most).into_iter().map(|(id, _)| id).collect()
 }

@@ -281,7 +281,7 @@ impl Roots {
         notes.add(Missing::Stacks, first.address, format!("{what}: {}{more}", first.message));
     }
 
-    /// Returns the notes about failed reads of roots on stacks, for answers that use them.
+    /// Returns the notes about failed reads of roots on stacks, for answers that use these roots; `None` if `stacks` excludes the roots.
     pub fn stack_notes(&self, stacks: Stacks) -> Option<&Notes> {
         match stacks {
             Stacks::Precise => Some(&self.framed.notes),

@@ -5,8 +5,8 @@ use crate::base::Addr;
 use crate::model::FieldValue;
 use crate::session::Heap;
 
-/// A field path of a type. The first field is looked up once; fields after a reference are looked up in each object, whose type is known
-/// only then.
+/// A field path of a type. The first field is looked up once. A field after a reference is looked up for each object, because only then the type of
+/// the referenced object is known.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundField {
     first: Field,
@@ -20,7 +20,7 @@ impl BoundField {
         Some(BoundField { first: Field::named(heap, method_table, first).ok()??, rest: rest.to_vec() })
     }
 
-    /// The declared type of the value; `None` after a reference, since it depends on the object.
+    /// The declared type of the value; `None` if the path leads through a reference, because the type then depends on the object.
     pub(crate) fn declared(&self, heap: &Heap) -> Option<String> {
         let mut field = self.first.clone();
         for name in &self.rest {

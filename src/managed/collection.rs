@@ -11,7 +11,7 @@ use crate::managed::{Object, Value};
 use crate::model::ContainerKind;
 use crate::session::{Error, ValueError};
 
-/// A collection of .NET's own library or of a type derived from one, or an array of references.
+/// A collection of .NET's own library, a collection of a type derived from one, or an array of references.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;
@@ -38,9 +38,9 @@ impl Object {
     /// The object as a collection of .NET's own library, or an array of references.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if it is not a supported collection, [`ValueError::Absent`] if a part of it is not in the dump,
-    /// [`ValueError::NoLayout`] if its type does not have the expected fields, [`ValueError::Endless`] if it is counted by its links and
-    /// these form a cycle, [`Error::Contract`] if the runtime does not describe fields.
+    /// [`ValueError::WrongType`] if the object is not a supported collection, [`ValueError::Absent`] if a part of the collection is not in the dump,
+    /// [`ValueError::NoLayout`] if its type does not have the expected fields, [`ValueError::Endless`] if counting the elements follows links that
+    /// form a cycle, [`Error::Contract`] if the runtime does not describe fields.
     pub fn collection(&self) -> Result<Collection, Error> {
         let contents = contents(self, 0)?;
         Ok(Collection { object: self.clone(), kind: contents.kind, count: contents.count, capacity: contents.capacity })
@@ -80,7 +80,7 @@ fn entries(object: &Object, contents: Contents) -> Result<impl ExactSizeIterator
     Ok(entries.into_iter().map(move |(key, value)| (keys.value(key), values.value(value))))
 }
 
-/// Creates values for the slots of one collection, which share their names.
+/// Creates values for the slots of one collection. Successive values of the same type share their naming.
 struct Items {
     object: Object,
     name: &'static str,
@@ -141,7 +141,7 @@ impl Collection {
     /// The keys and values of a dictionary in its own order.
     ///
     /// # Errors
-    /// [`ValueError::WrongType`] if there are elements and they have no keys; otherwise as [`Collection::items`].
+    /// [`ValueError::WrongType`] if the elements have no keys; otherwise as [`Collection::items`].
     pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = (Value, Value)> + Send + use<>, Error> {
         self.object.entries()
     }

@@ -69,7 +69,7 @@ impl Frame {
         }
     }
 
-    /// The stack pointer of the frame; for a frame of the runtime, its address.
+    /// The stack pointer of the frame; for a frame of the runtime, the address of the frame.
     pub fn sp(&self) -> Addr {
         match self.walked() {
             Some(walked::Frame::Managed(frame)) => frame.sp,
@@ -78,8 +78,8 @@ impl Frame {
         }
     }
 
-    /// The method that the frame executes, or that a frame of the runtime implements or calls. `None` for other frames of the runtime, and
-    /// if the method's name is not in the dump.
+    /// The method that the frame executes. For a frame of the runtime, the method that the frame implements or calls. `None` for other frames of the
+    /// runtime, and if the method's name is not in the dump.
     pub fn method(&self) -> Option<Method> {
         let runtime = &self.stack.runtime;
         let method = match self.walked()? {
@@ -117,8 +117,8 @@ impl Frame {
         self.variables("arguments", |reader, walk, frame| reader.arguments(walk, frame))
     }
 
-    /// The local variables of the method. Their names come from the PDB if one is available, and are `local_` and the slot otherwise. Empty
-    /// for frames of the runtime. Also empty, with a note, if the types of the variables are not in the dump.
+    /// The local variables of the method. Their names come from the PDB if one is available. Otherwise each name is `local_` and the slot. Empty for
+    /// frames of the runtime. Also empty, with a note, if the types of the variables are not in the dump.
     ///
     /// # Errors
     /// See [`Frame::arguments`].

@@ -8,7 +8,7 @@ use crate::managed::Object;
 use crate::model::HandleKind;
 use crate::session::{Error, Heap};
 
-/// A GC handle, such as the one of a `GCHandle` or a `WeakReference`.
+/// A GC handle, such as the handle of a `GCHandle` or a `WeakReference`.
 ///
 /// ```
 /// let heap = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?.heap()?;

@@ -23,7 +23,7 @@ impl Object {
         Value::field_of(self.heap(), self.method_table(), self.address(), name)
     }
 
-    /// All instance fields, inherited ones first. Arrays and strings have none.
+    /// All instance fields, inherited ones first. The list is empty for arrays and strings.
     ///
     /// # Errors
     /// See [`Object::field`].
@@ -108,8 +108,8 @@ impl Value {
         Ok(list.iter().enumerate().map(value).collect())
     }
 
-    /// The referenced object. Null is an error, so that paths through objects read as in C#; `read::<Option<Object>>()` returns `None`
-    /// instead.
+    /// The referenced object. Null is an error, so that paths through objects read as in C#. If null is expected, use `read::<Option<Object>>()`,
+    /// which returns `None`.
     ///
     /// # Errors
     /// [`ValueError::WrongType`] if the value is not a reference, [`ValueError::Null`], [`ValueError::NoObject`] if no object is at
@@ -150,7 +150,7 @@ impl Value {
         Value::fields_of(self.heap(), mt, start)
     }
 
-    /// Type of the structure, and the base of its field offsets: one pointer before its data, as in a box.
+    /// Type of the structure, and the address from which field offsets count: one pointer before the structure's data, as in a box.
     fn structure(&self) -> Result<(Addr, Addr), Error> {
         if !self.is_structure() {
             return Err(self.not("a structure").into());
@@ -177,8 +177,8 @@ impl Type {
         self.heap().objects().filter(move |o| o.method_table() == mt)
     }
 
-    /// The static fields that the type declares, except constants, thread statics and uninitialized fields; [`Type::static_field`] returns
-    /// the reason why one is missing.
+    /// The static fields that the type declares, except constants, thread statics and uninitialized fields. [`Type::static_field`] returns the reason
+    /// why a field is missing.
     ///
     /// # Errors
     /// See [`Type::fields`].
@@ -195,8 +195,8 @@ impl Type {
     /// The static field `name` that the type declares.
     ///
     /// # Errors
-    /// [`ValueError::NoField`]; [`ValueError::NotInitialized`] if the class is uninitialized; [`ValueError::NoPlace`] if its
-    /// location is not in the dump; also see [`Type::fields`]. For thread statics use [`Type::thread_static`].
+    /// [`ValueError::NoField`]; [`ValueError::NotInitialized`] if the class is uninitialized; [`ValueError::NoPlace`] if the location of the field is
+    /// not in the dump; also see [`Type::fields`]. For thread statics use [`Type::thread_static`].
     pub fn static_field(&self, name: &str) -> Result<Value, Error> {
         self.static_at(name, None)
     }
@@ -242,7 +242,8 @@ impl Type {
     }
 
     fn value(&self, list: &Arc<Vec<fields::Field>>, index: usize, field: &fields::Field, address: Addr) -> Value {
-        // Offsets of static fields are relative to a base for their kind; the address is already known here.
+        // `Values::place` adds the field's offset to an address. The offset of a static field counts from another base, so the known address replaces
+        // the sum.
         let place = Place { address, ..Values::place(field, address) };
         Value::new(self.heap(), place, What::Field { of: self.method_table(), list: Arc::clone(list), index })
     }
@@ -270,8 +271,8 @@ impl Runtime {
     }
 }
 
-/// The index of the field `name`, or of the backing field of the C# auto-property `name`. Of several fields, it is the last one, which
-/// hides those of base types.
+/// The index of the field `name`, or of the backing field of the C# auto-property `name`. If several fields match, the index of the last one, because
+/// a field of the type hides fields of base types.
 pub(super) fn position(list: &[fields::Field], name: &str) -> Option<usize> {
     let made_for = |field: &str| field.strip_prefix('<').and_then(|f| f.strip_suffix(">k__BackingField")) == Some(name);
     list.iter().rposition(|f| f.name == name).or_else(|| list.iter().rposition(|f| made_for(&f.name)))

@@ -7,7 +7,7 @@ use crate::clr::methods::MethodName;
 use crate::managed::Type;
 use crate::session::Runtime;
 
-/// A method, identified by its signature.
+/// A method, identified by its `MethodDesc`.
 #[derive(Clone)]
 pub struct Method {
     runtime: Runtime,

@@ -9,7 +9,7 @@
 //! | [`Thread`], [`Frame`], [`Method`], [`Variable`] | a managed thread, its stack, arguments and locals |
 //! | [`Root`], [`GcHandle`] | a root of the garbage collector; a GC handle |
 //!
-//! Handles are cheap to clone, `Send + Sync`, without lifetimes, and read the dump on demand.
+//! Handles are cheap to clone and `Send + Sync`, have no lifetimes, and read the dump on demand.
 
 mod bound;
 mod collection;

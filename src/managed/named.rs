@@ -20,7 +20,7 @@ enum Index<'t> {
     Key(&'t str),
 }
 
-/// Splits a path at dots outside of brackets.
+/// Splits a path at dots outside of brackets and quotes.
 fn split(text: &str) -> Option<Vec<PathPart<'_>>> {
     let mut parts = Vec::new();
     let (mut depth, mut from, mut in_quotes) = (0u32, 0usize, false);
@@ -55,8 +55,8 @@ fn part(text: &str, from: usize) -> Option<PathPart<'_>> {
 }
 
 impl Runtime {
-    /// The value at this path: a static field by the full name of its type, followed by fields and indices. An index is the number of an
-    /// element of an array, or of a collection in the collection's order. In quotes, it is the key of a dictionary.
+    /// The value at this path: a static field by the full name of its type, followed by fields and indices. An index in quotes is the key of a
+    /// dictionary. Any other index is the number of an element of an array, or of a collection in the collection's own order.
     ///
     /// ```
     /// let runtime = gcdump::open("dumps/net10-wks-basics-heap.dmp.zst")?.runtime()?;
@@ -74,7 +74,7 @@ impl Runtime {
         let parts = split(name).ok_or_else(none)?;
         let plain = parts.iter().take_while(|part| part.indices.is_empty()).count();
         let mut why = None;
-        // The longest prefix that names a type wins; the next part is its static field.
+        // The longest prefix that names a type with such a static field is used. The next part names the field.
         for place in (1..parts.len()).rev().filter(|place| *place <= plain) {
             let (Some(last), Some(field)) = (parts.get(place.saturating_sub(1)), parts.get(place)) else { continue };
             let Some(Ok(of)) = name.get(..last.end).map(|of| self.type_named(of)) else { continue };

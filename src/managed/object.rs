@@ -95,8 +95,8 @@ impl Object {
         self.address
     }
 
-    /// Size of the object itself in bytes, as counted by SOS and ClrMD: with the header word and not rounded up to the heap alignment. For
-    /// the objects that it refers to, see [`Object::retained_size`].
+    /// Size of the object itself in bytes, as counted by SOS and ClrMD: with the header word and not rounded up to the heap alignment. To include the
+    /// objects that this object keeps alive, use [`Object::retained_size`].
     pub fn size(&self) -> u64 {
         self.size
     }

@@ -51,7 +51,7 @@ impl Heap {
         self.objects_within(self.walker().segment_indices(), None)
     }
 
-    /// The objects of one of [`Heap::segments`], by address; none if it is not a segment of this heap.
+    /// The objects of one of [`Heap::segments`], by address. The iterator is empty if `segment` is not a segment of this heap.
     ///
     /// ```
     /// use rayon::prelude::*;
@@ -67,9 +67,9 @@ impl Heap {
         self.objects_within(found.map_or_else(|| Indices::up_to(0), |(i, _)| Indices::new(i, 1)), None)
     }
 
-    /// The objects of types with a full name that matches `pattern`, where `*` matches any text and `?` one character:
-    /// `Lab.Order`, `System.Collections.Generic.Dictionary<*>`. Names have the form of [`Object::type_name`]. Objects of derived types do not match;
-    /// nothing matches an unknown name.
+    /// The objects of types with a full name that matches `pattern`, where `*` matches any text and `?` one character: `Lab.Order`,
+    /// `System.Collections.Generic.Dictionary<*>`. Names have the form of [`Object::type_name`]. Objects of derived types do not match. If no type
+    /// matches, the iterator is empty.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not have the layouts that type names need.
@@ -98,7 +98,7 @@ impl Heap {
 }
 
 impl Objects {
-    /// Notes on the parts of the heap that the walk could not read so far, where objects may be missing. Complete once the iterator is
+    /// Notes on the parts of the heap that the walk could not read so far, where objects may be missing. The notes are complete once the iterator is
     /// exhausted.
     pub fn notes(&self) -> Notes {
         let notes = Collector::new();
@@ -140,7 +140,7 @@ impl Objects {
     }
 }
 
-/// The type, if its objects are wanted. Called once per type, because names are read from metadata.
+/// The type of an object, if objects of this type are wanted. Decides once per type, because names are read from metadata.
 fn wanted(heap: &Heap, types: &mut Wanted, pattern: Option<&str>, ty: &ObjectType) -> Option<Arc<ObjectType>> {
     let decide = || {
         let named = !ty.is_free && pattern.is_none_or(|p| glob(p, &heap.type_name(ty.method_table)));

@@ -80,12 +80,12 @@ fn same(what: &str, a: &[(SegmentIndex, WalkModel)], b: &[(SegmentIndex, WalkMod
     assert_eq!(format!("{a:?}"), format!("{b:?}"), "{what}");
 }
 
-/// Walks the heap in pieces of `least` bytes. Returns the number of pieces, and of those that began at a wrong address.
+/// Walks the heap in pieces of `least` bytes. Returns the number of pieces, and the number of pieces that began at a wrong address.
 fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
     let runtime = dump.runtime().ok()?;
     let gc = runtime.gc().ok()?;
     let make = || Walker::new(gc, runtime.thread_list().map_or(&[], |t| &t.data)).ok().map(|w| w.data);
-    // Failed reads belong to types and are reported once to each scope, so each walk starts with new readers.
+    // The readers of types report a failed read once. Each walk starts with new readers, so that all walks report the same failed reads.
     let (mut one, mut segments) = (Rows::default(), Vec::new());
     let walker = make()?;
     let ((), missed) = watched(|| {
@@ -101,7 +101,7 @@ fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
     let mut walker = make()?;
     walker.cut_finely(least);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-    // A scope of failed reads belongs to one thread.
+    // The scope of `watched` belongs to the thread that opens it, so it is opened in the pool.
     let (walked, again): (Walked<Rows>, _) = pool.install(|| watched(|| walker.walk(&Silent, Rows::default)));
     same(what, &segments, &walked.segments);
     let (pieces, rows) = sorted(walked.visitors);
@@ -131,7 +131,7 @@ fn dumps() -> Vec<PathBuf> {
         all.sort();
         all
     };
-    // Trimmed dumps contain every object as well; the shared dumps also contain the old contents of free blocks.
+    // Trimmed dumps contain every object as well. Only the shared dumps contain the old contents of free blocks.
     let shared = list(&folder());
     list(&corpus).into_iter().step_by(8).chain(shared.into_iter().step_by(45)).collect()
 }
@@ -153,7 +153,7 @@ fn pieces_add_up_to_the_whole_walk() {
         println!("{name}: {pieces} pieces of {segments} segments");
         let heap = dump.runtime().unwrap().heap().unwrap();
         for (n, segment) in (0u64..).zip(heap.segments().iter().filter(|s| s.allocated_bytes > 0x4000).take(3)) {
-            // A word, and half of the segment.
+            // Remove one word, or half of the segment.
             for len in [8, segment.allocated_bytes / 2] {
                 let at = (segment.start.0 + segment.allocated_bytes / (n + 3)) / 8 * 8;
                 let mut file = file.clone();
@@ -203,7 +203,7 @@ fn graphs_built_in_files_are_equal() {
         let (one, other) = (memory.graph(false).unwrap(), files.graph(false).unwrap());
         assert!(!one.edges.csr().store().is_in_files() && other.edges.csr().store().is_in_files());
         assert!(one.edges.csr() == other.edges.csr() && one.edges.reversed() == other.edges.reversed(), "{name}");
-        // Types are numbered in the order in which threads meet them.
+        // Types are numbered in the order in which threads meet them, so method tables are compared instead of numbers.
         let object = |graph: &HeapGraph, id| (graph.size(id), graph.kind(id).map(|kind| kind.method_table));
         assert!(one.ids().all(|id| object(one, id) == object(other, id)), "{name}");
         let parts = |heap: &Heap| {

@@ -55,7 +55,7 @@ impl Value {
         T::from_value(self)
     }
 
-    /// The value of a `Nullable<T>`, `None` for null; the value itself if it has another type.
+    /// The value in a `Nullable<T>`, or any other value itself. `None` for a null `Nullable<T>` and a null reference.
     fn unless_null(&self) -> Result<Option<Value>, Error> {
         if self.is_reference() {
             return Ok((!self.pointer()?.is_null()).then(|| self.clone()));

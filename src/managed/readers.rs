@@ -24,7 +24,7 @@ impl Runtime {
     /// The loaded types and their fields.
     ///
     /// # Errors
-    /// [`ContractError`] if the descriptor does not describe the layouts that they need.
+    /// [`ContractError`] if the descriptor does not describe the layouts of types and fields.
     #[doc(hidden)]
     pub fn types(&self) -> Result<&Arc<Types>, ContractError> {
         self.readers()?.namer.types()

@@ -78,14 +78,14 @@ impl Thread {
         self.thread.os_id.filter(|id| *id != 0)
     }
 
-    /// The managed name, or else the operating system's name. `None` if the thread has no name, or if it is not in the dump.
+    /// The managed name, or else the operating system's name. `None` if the thread has no name, or if the name is not in the dump.
     pub fn name(&self) -> Option<String> {
         let namer = &self.runtime.readers().ok()?.namer;
         let native = self.runtime.file().threads.iter().find(|native| Some(u64::from(native.id)) == self.os_id());
         namer.thread_name(self.thread.exposed, native).map(|name| name.as_str().into())
     }
 
-    /// The names of the thread's state flags, such as `background` and `threadpool-worker`; empty if they are not in the dump.
+    /// The names of the thread's state flags, such as `background` and `threadpool-worker`; empty if the flags are not in the dump.
     pub fn states(&self) -> Vec<String> {
         let native_aot = self.runtime.descriptor().is_native_aot();
         self.thread.state.map(|state| threads::state_names(state, native_aot)).unwrap_or_default()
@@ -97,18 +97,18 @@ impl Thread {
         self.thread.cooperative
     }
 
-    /// Whether this is the finalizer thread; false if that is unknown.
+    /// Whether this is the finalizer thread; false if the finalizer thread is unknown.
     pub fn is_finalizer(&self) -> bool {
         let finalizer = || self.runtime.thread_reader().ok()?.finalizer(self.runtime.thread_list().ok()?, &Collector::new());
         finalizer() == Some(self.address())
     }
 
-    /// The allocation context; `None` if the thread has none, or if it is not in the dump.
+    /// The allocation context; `None` if the thread has no allocation context, or if the context is not in the dump.
     pub fn allocation_context(&self) -> Option<AllocContext> {
         self.thread.context
     }
 
-    /// The managed `System.Threading.Thread`; `None` if it has not been created yet or is not in the dump.
+    /// The managed `System.Threading.Thread`; `None` if this object has not been created yet or is not in the dump.
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe objects.
@@ -116,7 +116,7 @@ impl Thread {
         self.object_at(self.thread.exposed)
     }
 
-    /// The exception in flight: thrown, and not yet handled. `None` if the thread has no such exception, or if it is not in the dump.
+    /// The exception in flight: thrown, and not yet handled. `None` if the thread has no such exception, or if the exception is not in the dump.
     ///
     /// # Errors
     /// See [`Thread::object`].
@@ -129,9 +129,9 @@ impl Thread {
         Ok(address.and_then(|address| heap.object_if_any(address)))
     }
 
-    /// The stack frames, innermost first: managed methods, and the runtime's own frames between managed and native code; no native frames. Empty for
-    /// a thread without a stack. Notes report frames that are missing. Each call walks the stack. The objects that a stack holds are among
-    /// [`Heap::roots`](crate::Heap::roots).
+    /// The stack frames, innermost first: managed methods, and the runtime's own frames between managed and native code. Native frames are not
+    /// included. Empty for a thread without a stack. Notes report frames that are missing. Each call walks the stack. The objects that a stack holds
+    /// are among [`Heap::roots`](crate::Heap::roots).
     ///
     /// # Errors
     /// [`Error::Contract`] if the runtime does not describe its code or its frames.

@@ -52,8 +52,8 @@ impl Runtime {
         Ok(all.filter(|mt| glob(pattern, &types.names().name(*mt).name)).map(|mt| Type::new(&heap, mt)).collect())
     }
 
-    /// The loaded type with this full name: `Lab.Order`, `System.Collections.Generic.List<System.Int32>`. The first one if several modules
-    /// define it.
+    /// The loaded type with this full name: `Lab.Order`, `System.Collections.Generic.List<System.Int32>`. If several modules define such a type, the
+    /// first one.
     ///
     /// # Errors
     /// [`Error::Nothing`] if no such type is loaded, [`Error::Contract`] as for [`Runtime::types_of`].
@@ -105,7 +105,7 @@ impl Type {
         std::iter::successors(self.base(), Type::base).take(MAX_BASES)
     }
 
-    /// Whether the type has this full name or derives from a type with it. Interfaces are not considered.
+    /// Whether the type or one of its base types has this full name. Interfaces are not considered.
     pub fn is_a(&self, name: &str) -> bool {
         self.name() == name || self.bases().any(|b| b.name() == name)
     }

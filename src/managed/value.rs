@@ -115,8 +115,8 @@ impl Value {
         }
     }
 
-    /// Offset in bytes of an instance field from the start of its object. In a structure, it is from one pointer before the structure's
-    /// data; `None` for other values.
+    /// Offset in bytes of an instance field from the start of its object. In a structure, the offset counts from one pointer before the structure's
+    /// data. `None` for other values.
     pub fn offset(&self) -> Option<u64> {
         self.described().filter(|f| f.storage == Storage::Instance).map(|f| f.offset)
     }
@@ -191,12 +191,12 @@ impl Value {
         }
     }
 
-    /// The pointer stored here.
+    /// Reads the value as a pointer.
     pub(super) fn pointer(&self) -> Result<Addr, Error> {
         self.word().map(Addr)
     }
 
-    /// The pointer-sized integer stored here.
+    /// Reads the value as a pointer-sized integer.
     pub(super) fn word(&self) -> Result<u64, Error> {
         self.stored(|memory, at| memory.word(at), |register| register)
     }
@@ -213,7 +213,7 @@ impl Value {
         }
     }
 
-    /// Adds the value to a read error.
+    /// Converts a read error to an error that names this value.
     pub(super) fn absent<T>(&self, read: Result<T, ReadError>) -> Result<T, Error> {
         Ok(read.map_err(|e| ValueError::Absent { what: self.label(), address: e.address, bytes: e.len })?)
     }
@@ -231,7 +231,7 @@ impl Value {
 }
 
 impl Heap {
-    /// The name of the type, or its method table address if unknown.
+    /// The name of the type, or the address of its method table if the name is unknown.
     pub(super) fn type_name(&self, method_table: Addr) -> String {
         self.runtime().readers().map_or_else(|_| method_table.to_string(), |r| r.namer.name_or_address(method_table).as_str().into())
     }

@@ -1,4 +1,4 @@
-//! Copies, from a module's file, of those parts of the image that the dump does not have. They are relocated before they fill the gaps.
+//! Copies of image parts from a module's file, for the gaps in the dump. The copies are relocated before they fill the gaps.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ impl Copies {
         })
     }
 
-    /// The `N` bytes at `address`; `None` unless one copy contains all of them.
+    /// The `N` bytes at `address`; `None` if no single copied range contains all `N` bytes.
     pub(super) fn at<const N: usize>(&mut self, address: Addr) -> Option<&mut [u8; N]> {
         let last = self.parts.partition_point(|(r, _)| r.start <= address).checked_sub(1)?;
         let (range, offset) = self.parts.get(last)?;
@@ -47,7 +47,7 @@ impl Copies {
         part.get_mut(skip..)?.first_chunk_mut()
     }
 
-    /// Whether nothing is copied, because `memory` has no gaps.
+    /// Whether nothing is copied, because `memory` has no gaps in the wanted ranges.
     pub(super) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }

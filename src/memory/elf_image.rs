@@ -15,7 +15,7 @@ const MAX_NOTES: usize = 64;
 const MAX_DYNAMIC: u64 = 512;
 /// Cap on the number of symbols in one chain of the hash table.
 const MAX_CHAIN: u64 = 100_000;
-/// Cap on the buckets of a hash table when all of them are read. libcoreclr has 16, large C++ libraries about ten thousand.
+/// Cap on the buckets of a hash table that are read to list all symbols. libcoreclr has 16 buckets, large C++ libraries about ten thousand.
 const MAX_BUCKETS: u64 = 1 << 20;
 /// Cap on exported symbols. libcoreclr has about 40.
 const MAX_SYMBOLS: u64 = 1 << 20;
@@ -42,7 +42,7 @@ struct Segment {
     flags: u32,
     vaddr: u64,
     mem_size: u64,
-    /// Number of bytes that come from the file (`p_filesz`). `None` in trimmed dumps without this field.
+    /// Number of bytes that come from the file (`p_filesz`). `None` if a trimmed dump does not contain this field.
     file_size: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ fn build_id(memory: &Memory, notes: AddrRange) -> Option<Vec<u8>> {
     None
 }
 
-/// The `PT_LOAD` segments of an image. The part from the file is named by its permissions, the rest is `bss`.
+/// The parts of the `PT_LOAD` segments of an image. The part of a segment that is in the file is named by the permissions, the rest `bss`.
 pub(super) fn sections(image: &Image, memory: &Memory) -> Vec<Section> {
     let mut out = Vec::new();
     for s in segments(memory, image.base).unwrap_or_default().into_iter().filter(|s| s.kind == PT_LOAD) {
@@ -181,8 +181,8 @@ pub(super) fn own_name(image: &Image, memory: &Memory, cap: u64) -> Option<Strin
     memory.text(at, cap).ok().filter(|name| !name.is_empty())
 }
 
-/// The address that an entry of the dynamic section refers to. glibc relocates these entries in place; musl leaves the link-time addresses of
-/// the file.
+/// The address that an entry of the dynamic section refers to. glibc relocates these entries in place, and musl leaves the link-time addresses.
+/// A value below the load address is taken as a link-time address.
 fn relocated(image: &Image, value: u64) -> Addr {
     if value < image.base.0 { Addr(image.bias.wrapping_add(value)) } else { Addr(value) }
 }
@@ -230,8 +230,8 @@ impl Tables {
         self.symbols.element(index, size)
     }
 
-    /// The value of a symbol and the address of its name. `Some(None)` if the image imports the symbol or it is thread-local; `None` if the
-    /// symbol table entry is absent from the dump.
+    /// The value of a symbol and the address of its name. `Some(None)` if the image imports the symbol, or if the symbol is thread-local; `None`
+    /// if the symbol table entry is absent from the dump.
     fn defined(&self, memory: &Memory, index: u64) -> Option<Option<(u64, Addr)>> {
         let at = self.symbol(memory.shape(), index);
         let name = self.strings.plus(u64::from(memory.u32(at).ok()?));
@@ -242,7 +242,7 @@ impl Tables {
         Some((section != 0 && info & 0xf != STT_TLS).then_some((value, name)))
     }
 
-    /// Indices of the symbols in the hash table; `None` if a part of the table is absent.
+    /// Indices of the symbols in the hash table; `None` if a part of the table is absent or a chain is longer than [`MAX_CHAIN`].
     fn exported(&self, memory: &Memory) -> Option<std::ops::Range<u64>> {
         let (buckets, first, bucket_table) = self.buckets(memory)?;
         let mut last = 0;
@@ -269,7 +269,7 @@ impl Tables {
         let buckets = u64::from(memory.u32(self.hash).ok()?);
         let first_symbol = u64::from(memory.u32(self.hash.plus(4)).ok()?);
         let bloom_words = u64::from(memory.u32(self.hash.plus(8)).ok()?);
-        // The Bloom filter is not used: it only speeds up failing lookups, and its page may be absent.
+        // The Bloom filter is skipped, because it only speeds up failing lookups and may be absent from the dump.
         (buckets != 0).then(|| (buckets, first_symbol, self.hash.plus(16).element(bloom_words, memory.ptr_bytes())))
     }
 

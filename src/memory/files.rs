@@ -33,7 +33,7 @@ pub(crate) use local::{framework, framework_packages, is_version, rids, target};
 pub use search::FileSearch;
 pub(crate) use search::{ModuleFile, module_id};
 
-/// Steps for opening and checking one candidate. They are taken from the budget for opening the dump.
+/// Number of steps that opening and checking one candidate takes from the budget for opening the dump.
 const STEPS_OF_A_FILE: u64 = 1 << 11;
 
 const DT_RELA: u64 = 7;
@@ -111,7 +111,7 @@ pub fn fill_module(memory: &mut Memory, module: &Module, image: Option<&Image>, 
 }
 
 impl Memory {
-    /// Fills the gaps of the image of `module` from `bytes`, its PE file. Does nothing if `bytes` is a different file.
+    /// Fills the gaps of the image of `module` from `bytes`, a PE file. Does nothing if `bytes` is not the file that the process had loaded.
     pub(crate) fn complete(&mut self, module: &Module, bytes: &Arc<Bytes>) {
         let _ = fill_pe(self, module, None, bytes);
     }
@@ -238,16 +238,16 @@ fn fill_elf(memory: &mut Memory, module: &Module, image: Option<&Image>, bytes: 
 }
 
 /// Minimum number of relocated pointers that must agree if the dump has no build ID of the image. A pointer differs between builds if the
-/// size of any code or data before its target changed. libcoreclr has 11,000 in RELRO, a small NativeAOT program 254.
+/// size of any code or data before its target changed. libcoreclr has 11,000 such pointers in RELRO, and a small NativeAOT program has 254.
 const AGREEING_POINTERS: u64 = 128;
-/// Minimum number of read-only data pages that must agree if the pointers do not decide. A single page may occur in many files.
+/// Minimum number of read-only data pages that must agree if the pointers do not decide. Fewer pages could be equal in several builds.
 const AGREEING_PAGES: u64 = 16;
 /// Minimum number of agreeing pages for each page that differs. A few pages may differ, because the runtime patches some of its constants.
 const PAGES_FOR_ONE: u64 = 8;
 
 /// Checks that the file is the one that the process had loaded, by parts of the image that processes hardly ever change: relocated pointers
-/// in RELRO, and read-only data. A kernel core contains RELRO even without headers and code (`coredump_filter` without bit 4), because
-/// relocation has made its pages private.
+/// in RELRO, and read-only data. A kernel core contains RELRO even without headers and code (`coredump_filter` without bit 4), because the
+/// loader wrote to the pages of RELRO and so made them private to the process.
 fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
     let range = |h: &ProgramHeader| {
         let start = Addr(elf.image.bias.wrapping_add(h.p_vaddr));
@@ -292,7 +292,7 @@ fn compare_contents(memory: &Memory, elf: &LoadedElf) -> Result<(), Rejected> {
 }
 
 /// The tails of segments that the loader zeroes and that nothing writes afterwards. A tail extends from the end of the segment's contents in
-/// the file to the end of the page at most, in a read-only segment or in pages of RELRO that the loader protects as a whole.
+/// the file to the end of the page or of the segment. Its segment is read-only, or the loader makes the whole tail read-only as a part of RELRO.
 fn zeroed(elf: &LoadedElf, afford: impl Fn(u64) -> bool) -> Vec<AddrRange> {
     let at = |vaddr: u64| Addr(elf.image.bias.wrapping_add(vaddr));
     let relro = elf.headers.iter().filter(|h| h.p_type == PT_GNU_RELRO);
@@ -365,8 +365,8 @@ fn relocated(elf: &LoadedElf, mut copies: Copies, afford: impl Fn(u64) -> bool) 
     Some(copies)
 }
 
-/// The type of the relative relocation (`R_*_RELATIVE` in `elf.h`) for the machine `e_machine`. Other relocations without a symbol are for
-/// thread-local storage and indirect functions.
+/// The type of the relative relocation (`R_*_RELATIVE` in `elf.h`) for the machine `e_machine`. The type must be compared, because relocations
+/// for thread-local storage and indirect functions have no symbol either.
 fn relative_kind(machine: u16) -> Option<u64> {
     Some(match machine {
         3 | 62 => 8,

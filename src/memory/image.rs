@@ -1,8 +1,8 @@
 //! Executable images in the target's memory: extent, identity, exported symbols.
 //!
-//! The crate `goblin` parses whole files; a lookup here reads only the pages that it needs. createdump captures only the pages that the DAC
-//! read when it looked up two exports, so a lookup through the hash table works, while a linear scan of the symbol table fails (measured,
-//! 9.0.5 to 10.0.14).
+//! The readers `elf_image` and `pe_image` are used instead of the crate `goblin`, because `goblin` needs the whole file. Of the symbol tables, a
+//! dump by createdump has only the pages that the DAC read to look up two exports. So a lookup through the hash table works, while a linear scan
+//! of the symbol table fails (measured on .NET 9.0.5 to 10.0.14).
 
 use crate::base::{Addr, AddrRange};
 

@@ -26,15 +26,16 @@ impl Memory {
         self.trimmed
     }
 
-    /// Whether the dump itself has only a part of the page at `address`: the dump is truncated or trimmed, or its writer captures ranges that
-    /// are not whole pages. A page of which only module files supply a part is not torn, because a segment of a file may end within it.
+    /// Whether the dump itself has a part of the page at `address`, and another part is missing. This happens if the dump is truncated or
+    /// trimmed, or if the writer captures ranges that are not whole pages. A page of which the dump has nothing is not torn, even if a module
+    /// file supplies a part of the page.
     pub(crate) fn is_torn(&self, address: Addr) -> bool {
         let page = AddrRange::new(address.align_down(PAGE), address.align_down(PAGE).plus(PAGE));
         self.captured(page) < PAGE && self.in_dump(page).any(|r| !r.is_empty())
     }
 
-    /// Whether a complete dump of this kind would contain `range`, of which a part was not captured: this dump is truncated, states that it
-    /// holds all memory, or has a part of the first or last page of `range`.
+    /// Whether a complete dump of this kind would contain `range`. The caller has found that a part of `range` was not captured. The answer is yes
+    /// if this dump is truncated, states that it holds all memory, or has only a part of the first or last page of `range`.
     pub(crate) fn is_lost(&self, range: AddrRange) -> bool {
         self.cut || self.all || self.is_torn(range.start) || range.end.minus(1).is_some_and(|last| self.is_torn(last))
     }
@@ -44,7 +45,7 @@ impl Memory {
         missed.find(|at, len| self.is_lost(AddrRange::new(at, at.plus(len)))).is_some()
     }
 
-    /// The lowest captured address, and the end of the highest one.
+    /// The lowest captured address, and the end of the highest captured range.
     pub(crate) fn bounds(&self) -> (u64, u64) {
         (self.pieces.first().map_or(0, |p| p.start), self.pieces.last().map_or(0, |p| p.end))
     }

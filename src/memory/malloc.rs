@@ -24,15 +24,16 @@ const BRK: u64 = 1 << 30;
 const NEAR: usize = 64;
 /// Size and alignment in bytes of a heap of a thread arena (`HEAP_MAX_SIZE`).
 const HEAP: u64 = 64 << 20;
-/// Size in bytes of `heap_info`: since glibc 2.35, and before. The arena follows it.
+/// Size in bytes of `heap_info` since glibc 2.35, and in earlier versions. In the first heap of an arena, the arena follows `heap_info`.
 const INFO: [u64; 2] = [0x30, 0x20];
 /// Maximum size in bytes of `heap_info` and the arena before the first block.
 const ARENA: u64 = 0x1000;
-/// Flags in the size word of a block: `PREV_INUSE`, `IS_MMAPPED`, and all three.
+/// Flags in the size word of a block: `PREV_INUSE`, `IS_MMAPPED`, and the mask of all three flags.
 const IN_USE_BEFORE: u64 = 1;
 const MAPPED: u64 = 2;
 const FLAGS: u64 = 7;
-/// Alignment and minimum size of blocks in bytes. A smaller block is a fencepost: it ends the `brk` heap if `malloc` continued elsewhere.
+/// Alignment and minimum size of blocks in bytes. A smaller block is a fencepost, which ends a part of the `brk` heap if `malloc` continued
+/// elsewhere.
 const ALIGNED: u64 = 16;
 const LEAST: u64 = 32;
 /// Number of consecutive valid blocks that confirm the start of a heap.
@@ -162,8 +163,8 @@ impl MallocHeap {
         };
         let mut found = MallocUse { used: Sum::default(), free: Sum::default(), left_bytes: 0 };
         let (mut at, mut head) = (first, blocks.head(first)?);
-        // If the accessible part extends past the size of the heap, the top chunk is followed by zeros: the chunk is counted as free, and the
-        // rest in `left_bytes` if it is at most a page.
+        // If the accessible part is larger than the heap, zeros follow the top chunk. `PREV_INUSE` is not set in the zeros, so the top chunk is
+        // counted as free. At most a page of zeros is accepted and counted in `left_bytes`.
         loop {
             let size = head & !FLAGS;
             let next = at.plus(size);
@@ -207,7 +208,7 @@ impl Blocks<'_> {
         })
     }
 
-    /// Whether `first` is the start of a chain of valid blocks: [`SURE`] of them, or as many as reach exactly to `end`.
+    /// Whether `first` is the start of a chain of valid blocks. The chain has [`SURE`] blocks, or fewer if the last block ends exactly at `end`.
     fn is_start(&mut self, first: Addr, end: Addr) -> bool {
         let mut at = first;
         for _ in 0..SURE {

@@ -109,8 +109,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Indexes the captured ranges of `dump`. Where they overlap, the one with the lowest start wins; among equal starts, the first in the
-    /// file.
+    /// Indexes the captured ranges of `dump`. Where ranges overlap, the range with the lowest start is used; of ranges with equal starts, the
+    /// first in the file.
     pub fn new(dump: &DumpFile, shape: Shape) -> Memory {
         let mut wanted: Vec<Piece> = dump
             .ranges
@@ -326,7 +326,7 @@ impl Memory {
             missed(address, len);
             ReadError { address, len }
         })?;
-        // Only successful reads are recorded: absent memory stays absent in a trimmed copy.
+        // Only successful reads are recorded, because absent memory stays absent in a trimmed copy.
         self.record(address, len);
         Ok(())
     }
@@ -357,7 +357,7 @@ impl Memory {
             return Ok(Cow::Borrowed(slice));
         }
         let error = ReadError { address, len };
-        // Allocate only for captured bytes: a hostile length must not become a hostile allocation.
+        // Memory is allocated only for captured bytes, because a forged length must not cause a large allocation.
         if self.captured(AddrRange::new(address, address.plus(len))) < len {
             missed(address, len);
             return Err(error);
@@ -454,7 +454,7 @@ impl Memory {
     }
 
     /// Reads the runtime pointer at `address`, to follow it. `None` if the pointer is absent from the dump, null, or not a valid address.
-    /// An invalid pointer is reported here, because failed reads through it are not.
+    /// Reports an invalid pointer, because later reads at an address that cannot be mapped are not reported as missing memory.
     pub(crate) fn link(&self, address: Addr) -> Option<Addr> {
         self.link_or_null(address).filter(|to| !to.is_null())
     }
@@ -543,7 +543,7 @@ impl Memory {
     }
 }
 
-/// Cuts each piece where an earlier one overlaps it. `ordered` is sorted by start.
+/// Cuts each piece where an earlier piece overlaps it. `ordered` is sorted by start.
 fn without_overlaps(ordered: Vec<(usize, Piece)>) -> Vec<Piece> {
     let mut out: Vec<Piece> = Vec::with_capacity(ordered.len());
     for (_, mut p) in ordered {

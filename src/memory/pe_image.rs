@@ -60,7 +60,8 @@ pub(super) fn unwind_table(image: &Image, memory: &Memory) -> Result<Option<Addr
     directory(image, memory, EXCEPTIONS)
 }
 
-/// The range of the data directory `index`, if the image has one. Its entry is not taken from [`PeHeaders`], which treats absent fields as 0.
+/// The range of the data directory `index`, if the image has one. Does not use [`PeHeaders`], because `PeHeaders` treats absent fields as 0, and
+/// here they are errors.
 fn directory(image: &Image, memory: &Memory, index: u64) -> Result<Option<AddrRange>, ReadError> {
     let optional = optional_header(image, memory)?;
     let directories = optional.plus(if le16(memory, optional)? == 0x20b { 112 } else { 96 });
@@ -86,7 +87,7 @@ pub(super) fn code_view(image: &Image, memory: &Memory) -> Option<CodeView> {
     Some(CodeView { id: id.to_vec(), name: file_name(&String::from_utf8_lossy(path)).to_string() })
 }
 
-/// The RVA of each section, in the order of the section table, because symbols refer to sections by number. `None` if any RVA is absent.
+/// The RVA of each section, in the order of the section table. `None` if any RVA is absent, because symbols refer to sections by number.
 pub(super) fn section_starts(image: &Image, memory: &Memory) -> Option<Vec<u64>> {
     const SECTION: u64 = 40;
     const MAX_SECTIONS: u64 = 96;
@@ -121,7 +122,7 @@ pub(super) fn each_export(image: &Image, memory: &Memory, nearest: &mut Nearest)
             Ok::<_, ReadError>((image.base.plus(function), image.base.plus(le32(memory, name_table.element(i, 4))?)))
         };
         match read() {
-            // The RVA of a forwarded export is not a function but the name of another library's export, within the export directory.
+            // An RVA within the export directory is a forwarded export: it refers to the name of another library's export, not to a function.
             Ok((function, name)) if !directory.contains(function) => nearest.meet(function, name),
             Ok(_) => {}
             Err(_) => incomplete = true,
@@ -182,7 +183,7 @@ impl Loaded {
 }
 
 impl PeHeaders {
-    /// The headers and the sections that are not writable, in an image at `base`. `None` if they overlap, which the loader rejects.
+    /// The headers and the sections that are not writable, in an image at `base`. `None` if two of these overlap; the loader rejects such a file.
     pub(crate) fn loaded(&self, base: Addr) -> Option<Vec<Loaded>> {
         let headers = self.part(base, 0, self.headers_size, 0, self.headers_size);
         let mut all: Vec<Loaded> = std::iter::once(headers).chain(self.sections_at(base, false)).collect();
@@ -207,7 +208,7 @@ impl PeHeaders {
         Loaded { range: AddrRange::new(start, start.plus(u64::from(size))), raw, raw_size: raw_size.min(size) }
     }
 
-    /// The address that the stored pointer `value` has after relocation, in an image at `base`. `None` if it is outside of the image.
+    /// Relocates `value`, a pointer stored in the file, for an image at `base`. `None` if the pointer is outside of the image.
     pub(crate) fn relocated(&self, value: u64, base: Addr) -> Option<Addr> {
         let rva = value.checked_sub(self.image_base).filter(|rva| *rva < u64::from(self.size_of_image))?;
         Some(base.plus(rva))

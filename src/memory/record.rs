@@ -262,8 +262,8 @@ impl Memory {
         }
     }
 
-    /// Records that a redacted copy must keep all of `range` even on a stack, of which it otherwise keeps only addresses. For data that the
-    /// kernel or the C library places at the top of a stack.
+    /// Records that a redacted copy must keep all of `range`, even on a stack. Without this record, a redacted copy keeps only addresses on a
+    /// stack. For data that the kernel or the C library places at the top of a stack.
     pub(crate) fn spare(&self, range: AddrRange) {
         if let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) {
             recorder.spared.lock().unwrap_or_else(PoisonError::into_inner).insert((range.start.0, range.end.0));
@@ -285,8 +285,8 @@ impl Memory {
         }
     }
 
-    /// Calls `read`, which reads the characters of a managed string in `range`, and records the range only as text. A corrupt reference may
-    /// point to other memory, which a redacted copy must not contain.
+    /// Calls `read`, which reads the characters of a managed string in `range`, and records the range only as text. If the reference to the
+    /// string is corrupt, the range may contain other data of the process, which a redacted copy must not contain.
     pub(crate) fn as_text<T>(&self, range: AddrRange, read: impl FnOnce() -> T) -> T {
         let Some(recorder) = self.recorder.as_ref().filter(|_| !range.is_empty()) else { return read() };
         recorder.text(range);

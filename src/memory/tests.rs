@@ -65,8 +65,8 @@ fn a_page_is_torn_only_by_the_dump() {
 }
 
 proptest! {
-    /// The index agrees with a byte-by-byte model, overlaps included: the range that starts first wins; among equal starts, the first in
-    /// the file.
+    /// The index agrees with a model that stores each byte. Where ranges overlap, the range with the lowest start is used; of ranges with equal
+    /// starts, the first in the file.
     #[test]
     fn agrees_with_a_model(ranges in prop::collection::vec((0u64..200, 1u64..40, 0u64..60), 0..12), at in 0u64..240, len in 0u64..50) {
         let bytes: Vec<u8> = (0..100u8).collect();

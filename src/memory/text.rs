@@ -49,7 +49,7 @@ impl Memory {
     /// The UTF-16 text of `bytes` bytes at `address`, cut at `cap` bytes and at a NUL. Lone surrogates are escaped: see [`utf16`].
     ///
     /// # Errors
-    /// Fails if any of the bytes is absent, even after the NUL.
+    /// Fails if any of the first `cap` bytes is absent, even after the NUL.
     pub(crate) fn utf16(&self, address: Addr, bytes: u64, cap: u64) -> Result<String, ReadError> {
         let raw = self.bytes(address, bytes.min(cap) & !1)?;
         let units = raw.as_chunks::<2>().0.iter().map(|c| match self.shape().endian {

@@ -4,12 +4,12 @@ use super::{Image, Memory, elf_image};
 use crate::base::{Addr, AddrRange, Limits, PAGE, len64, ranges};
 use crate::dump::{DumpFile, Module};
 
-/// Types of auxiliary vector entries (`elf.h`): the program's headers in memory, and the path that it was started with.
+/// Types of auxiliary vector entries (`elf.h`): the address of the program's headers, and the path by which the program was started.
 const AT_PHDR: u64 = 3;
 const AT_EXECFN: u64 = 31;
 
-/// The ELF images whose headers are in captured memory that is not writable, in address order. The path of the program is that in `AT_EXECFN`;
-/// the path of a library is its `DT_SONAME`.
+/// The ELF images whose headers are in captured memory that is not writable, in address order. The path of the program comes from `AT_EXECFN`,
+/// the path of a library from `DT_SONAME`.
 pub(crate) fn unlisted_modules(dump: &DumpFile, memory: &Memory, limits: &Limits) -> Vec<Module> {
     let writable = ranges::union(dump.regions.iter().filter(|r| r.write).map(|r| r.range).collect(), 0);
     let captured = ranges::union(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect(), 0);

@@ -5,7 +5,7 @@ use crate::base::share;
 /// Widths of a bar in columns; 0 for no bar.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
-    /// Minimum width: other columns are dropped to make room for it. 0 if the bar itself is dropped when it does not fit.
+    /// Minimum width: other columns are dropped to make room for the bar. 0 if the bar itself is dropped when it does not fit.
     pub least: u16,
     /// Maximum width.
     pub most: u16,
@@ -14,7 +14,7 @@ pub struct Bar {
 impl Bar {
     /// A bar next to a share.
     pub const USUAL: Bar = Bar { least: 0, most: 10 };
-    /// A block below the block of the parent row, within its bounds.
+    /// A block below the block of the parent row, within the bounds of that block.
     pub const BLOCK: Bar = Bar { least: 10, most: 48 };
 }
 
@@ -41,7 +41,7 @@ impl Fill {
     }
 }
 
-/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. Bars are coarser than the rounding error.
+/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. The rounding error does not show, because bars are coarser.
 fn part(n: u64, whole: u64) -> f64 {
     share(n, whole).unwrap_or(0.0)
 }

@@ -14,16 +14,16 @@ const MOST: usize = 1 << 16;
 /// Replacements for the names of a column that would look equal.
 #[derive(Debug, Default)]
 pub(super) struct Shortened {
-    /// By exact name: names that share a display form.
+    /// Replacements by exact name, for names that share a display form.
     pub(super) shared: Map<String, String>,
-    /// By text: texts that shortening would make equal. Lines of a replacement are separated by line feeds.
+    /// Replacements by text, for texts that shortening would make equal. Line feeds separate the lines of a replacement.
     pub(super) short: Map<String, String>,
 }
 
 /// The names of a column.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// Texts at full width, each with the exact names that it abbreviates.
+    /// Texts at full width, each with the exact names that the text abbreviates.
     texts: BTreeMap<String, BTreeSet<String>>,
 }
 
@@ -40,8 +40,8 @@ impl Names {
         }
     }
 
-    /// Resolves names that share a display form: they are shown with the compiler's numbers, or else exactly. Returns the replacements by
-    /// exact name, and the names of the column after replacement.
+    /// Resolves names that share a display form: shows them with the compiler's numbers or, if these are equal too, as exact names. Returns the
+    /// replacements by exact name, and the names of the column after replacement.
     pub(super) fn resolved(self) -> (Map<String, String>, Names) {
         let (mut out, mut names) = (Map::default(), Names::default());
         for (text, exact) in self.texts {
@@ -100,7 +100,7 @@ fn distinguished(texts: &[&str], columns: usize, taken: &mut BTreeSet<String>) -
     out
 }
 
-/// Shortens `text` to at most `columns`, of which `head` are its start.
+/// Shortens `text` to at most `columns` columns. The first `head` columns show its start.
 fn without_middle(text: &str, head: usize, columns: usize) -> String {
     let start = cut(text, head.saturating_add(1));
     let start = start.trim_end_matches(ELLIPSIS);
@@ -127,8 +127,8 @@ fn difference(texts: &[&str]) -> (usize, usize) {
     (start, end.min(shortest.saturating_sub(start)))
 }
 
-/// Returns the part of `text` that is not common to others, with as much context as fits. `start` and `end` are the byte lengths of the
-/// common parts.
+/// Returns the part of `text` that differs from other texts, with as much context as fits. `start` and `end` are the byte lengths of the common
+/// parts.
 fn around(text: &str, start: usize, end: usize, columns: usize) -> String {
     let columns_of = |c: char| width(c.encode_utf8(&mut [0; 4]));
     let (before, rest) = text.split_at_checked(start).unwrap_or(("", text));

@@ -33,7 +33,7 @@ impl Fit {
             Fit::Path => return vec![cut_middle(text, columns)],
             Fit::Text => return vec![cut(text, columns)],
             Fit::Cells => return wrap(text, columns, 0, usize::MAX),
-            // The text is the address and the type of an object.
+            // Text that begins with an address is the address and the type of an object.
             Fit::Lines(_) if text.starts_with("0x") => shorter(text, columns),
             Fit::Lines(most) => return wrap(text, columns, 0, usize::from(most)),
             Fit::NameLines(most) => longest(text, |form| wrap(form, columns, 0, usize::MAX).len() <= usize::from(most)),

@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_and_units() {
+    fn numbers_have_separators_and_units() {
         assert_eq!((count(0), count(999), count(1000), count(1_234_567)), ("0".into(), "999".into(), "1,000".into(), "1,234,567".into()));
         assert_eq!((bytes(1), bytes(1023)), ("1 byte".into(), "1,023 bytes".into()));
         assert_eq!(bytes(1024), "1.0 KiB");

@@ -20,7 +20,7 @@ pub(super) struct Placed {
     pub(super) title: String,
     /// Width in characters.
     pub(super) width: usize,
-    /// Width of the bar next to it, including the space before the bar; 0 without a bar.
+    /// Width of the bar next to the column, including the space before the bar; 0 without a bar.
     pub(super) bar: usize,
     /// Replacements for names that would look equal.
     pub(super) names: Arc<Shortened>,
@@ -51,7 +51,7 @@ impl Placed {
         self.narrow(usize::from(self.column.least))
     }
 
-    /// Returns the width of a bar that takes `columns`, including the space before it.
+    /// Returns the width of a bar that takes `columns`, including the space before the bar.
     fn bar(columns: u16, screen: Screen) -> usize {
         if screen.terminal && columns > 0 { usize::from(columns).saturating_add(1) } else { 0 }
     }
@@ -133,14 +133,14 @@ impl Layout {
         let least_bar = |p: &Placed| Placed::bar(p.column.bar.least, screen);
         let mut hidden = Vec::new();
         while sum(all, |p| p.least().saturating_add(least_bar(p))) > room && all.len() > 1 {
-            // Drops the last column among those with equal priority.
+            // If several columns have the same priority, the last of these columns is dropped.
             let leaves = all.iter().enumerate().min_by_key(|(i, p)| (!p.empty, p.column.keep, usize::MAX.saturating_sub(*i)));
             let Some((leaves, _)) = leaves else { break };
             hidden.push(all.remove(leaves));
         }
         hidden.sort_by_key(|p| p.index);
         self.hidden = hidden.into_iter().map(|p| p.title).collect();
-        // Titles wrap only if that makes room.
+        // Titles wrap only if wrapping makes room.
         let wraps = sum(all, Placed::whole) > room;
         let wanted: Vec<usize> = all.iter().map(|p| if wraps { p.narrow(usize::MAX) } else { p.whole() }).collect();
         all.iter_mut().for_each(|p| p.width = p.least());
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn room_is_given_to_the_narrowest_first() {
+    fn the_narrowest_column_is_widened_first() {
         let all = columns![(), text("a", 10, |()| ""), text("b", 10, |()| ""), text("c", 20, |()| "")];
         let heading = Heading { columns: all.list(), ..Heading::default() };
         let widths = |cells: &[usize], room| {

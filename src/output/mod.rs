@@ -59,7 +59,7 @@ pub struct Target<'w> {
     pub screen: Screen,
     /// Receives the addresses of the rows of tables.
     pub seen: Option<&'w Seen>,
-    /// Names of the columns that lists are shown with; all if it is empty.
+    /// Names of the columns that lists are shown with; all columns if the list is empty.
     pub select: &'w [String],
 }
 

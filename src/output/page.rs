@@ -29,7 +29,7 @@ pub struct Paging {
     pub skip: usize,
     /// Maximum number of rows, 0 for all.
     pub top: usize,
-    /// Whether a page must be added if `top` omits rows, because the answer does not report their number otherwise.
+    /// Whether a page must be added if `top` omits rows, because otherwise the answer would not report the number of rows.
     pub tells_cuts: bool,
     /// The pages so far.
     pages: Vec<PageModel>,
@@ -79,7 +79,7 @@ impl Key {
             (Key::Part(a), Key::Part(b)) => b.total_cmp(a),
             (Key::Least(a), Key::Least(b)) => a.cmp(b),
             (Key::Text(a), Key::Text(b)) => a.cmp(b),
-            // All cells of a column are of the same kind.
+            // This does not occur, because all cells of a column are of the same kind.
             _ => Ordering::Equal,
         }
     }
@@ -116,13 +116,13 @@ fn sort<T>(rows: &mut Vec<T>, direction: Option<SortDirection>, key: impl Fn(&T)
 }
 
 impl Paging {
-    /// Selects at most `top` rows (0 for all) in this order, after the first `skip`.
+    /// Selects at most `top` rows (0 for all) in the order `sort`, after the first `skip` rows.
     pub fn new(sort: Option<ColumnOrder>, skip: usize, top: usize) -> Paging {
         Paging { sort, skip, top, ..Paging::default() }
     }
 
     /// Filters and sorts a list, and keeps the rows of the page. `rows` contains at least the rows up to the end of the page; `total` is the number
-    /// of all rows. Returns the number of listed rows, or `None` if all are listed.
+    /// of all rows. Returns the number of listed rows, or `None` if all rows are listed.
     pub fn list<T: serde::Serialize>(&mut self, list: &str, rows: &mut Vec<T>, total: u64, columns: &Columns<'_, T>) -> Option<u64> {
         let all = total.max(len64(rows.len()));
         self.note_columns(columns);
@@ -170,8 +170,8 @@ impl Paging {
         add_names(&columns.list(), &mut self.columns);
     }
 
-    /// Keeps the rows that satisfy the condition. Without a condition, or if the list does not have one of its columns, leaves the list unchanged and
-    /// returns false.
+    /// Keeps the rows that satisfy the condition. Without a condition, or if the list does not have a column that the condition names, leaves the
+    /// list unchanged and returns false.
     fn filter<T: serde::Serialize>(&mut self, rows: &mut Vec<T>, columns: &Columns<'_, T>) -> bool {
         let Some(condition) = &self.filter else { return false };
         let named: Option<Vec<(String, usize)>> =
@@ -186,7 +186,7 @@ impl Paging {
         true
     }
 
-    /// Returns the pages of lists whose rows were filtered or skipped, or were cut with `tells_cuts`.
+    /// Returns the pages of lists whose rows were filtered or skipped, or were cut while `tells_cuts` was set.
     ///
     /// # Errors
     /// A message about a column that no list has.
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_sort_by_their_cells_and_pages_add_up_to_the_list() {
+    fn rows_are_sorted_by_cells_and_pages_add_up_to_the_list() {
         assert_eq!(ages("age", 0, 0).0, [9, 2, 2, 1]);
         assert_eq!(ages("age:asc", 0, 0).0, [1, 2, 2, 9]);
         assert_eq!(ages("born", 0, 0).0, [2, 2, 9, 1], "what is unknown is last");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn conditions_name_columns() {
+    fn conditions_select_rows_by_columns() {
         let of = |text: &str| {
             let (mut rows, columns) = cats();
             let mut paging = Paging { filter: Some(text.parse().unwrap()), ..Paging::new(None, 0, 1) };
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_say_which_rows_they_have() {
+    fn pages_describe_their_rows() {
         let said = |skip, top| ages("age", skip, top).1.unwrap().iter().map(words).collect::<String>();
         assert_eq!(said(1, 2), "rows 2 to 3 of 4 cats");
         assert_eq!(said(3, 2), "row 4 of 4 cats");

@@ -15,7 +15,7 @@ pub trait Report: Serialize {
     /// Describes the answer in reading order.
     fn describe<'r>(&'r self, to: &mut Sections<'r>);
 
-    /// Sorts its lists as requested, and removes the rows of other pages.
+    /// Sorts the lists of the answer as requested, and removes the rows of other pages.
     fn page(&mut self, _to: &mut Paging) {}
 
     /// Returns the answer as a graph, for DOT.
@@ -44,7 +44,7 @@ pub enum Section<'r> {
     Alarm(Cow<'r, str>),
     /// A finding, and the command line that shows more about it (tables, HTML and Markdown).
     Finding(Finding<'r>),
-    /// The topic of a page, in a sentence, and its chapters. The sections after it are kept short.
+    /// The topic of a page, in a sentence, and the chapters of the page. Tables and lists after this section are kept short.
     Contents(String, Vec<Chapter>),
     /// The overview of a page: figures, each with the chapter that has details (HTML only).
     Tiles(Vec<Tile>),
@@ -169,13 +169,13 @@ impl<'r> Sections<'r> {
         self.push(Section::Line(text.into()));
     }
 
-    /// Adds the line `what`, which states that nothing was found. It is qualified if the answer is incomplete.
+    /// Adds the line `what`, which states that nothing was found. If the answer is incomplete, the line limits the statement to the dump.
     pub fn none(&mut self, what: &str) {
         self.line(format!("{what}{}.", self.within()));
     }
 
-    /// Returns a suffix for the statement that something does not exist. If the answer is incomplete, it limits the statement to the contents of the
-    /// dump.
+    /// Returns a suffix for the statement that something does not exist. If the answer is incomplete, the suffix limits the statement to the contents
+    /// of the dump.
     pub fn within(&self) -> &'static str {
         if self.complete { "" } else { " in the captured memory" }
     }
@@ -210,7 +210,7 @@ impl<'r> Sections<'r> {
         self.push(Section::Chapter(chapter));
     }
 
-    /// Adds all sections of another list, in CSV only if `csv`.
+    /// Adds all sections of another list. CSV includes the tables of these sections only if `csv`.
     pub fn append(&mut self, other: Sections<'r>, csv: bool) {
         self.list.extend(other.into_iter().map(|section| match section {
             Section::Table(table) if !csv => Item::One(Section::Table(table.csv(false))),
@@ -238,7 +238,7 @@ impl<'r> Sections<'r> {
         self.push(Section::Gap);
     }
 
-    /// Adds a line about rows beyond the `shown` ones, if there are any.
+    /// Adds a line about the rows after the first `shown` rows, if there are any.
     pub fn more(&mut self, shown: Option<u64>, total: u64, what: &str) {
         if let Some(more) = shown.and_then(|shown| total.checked_sub(shown)).filter(|n| *n > 0 && !self.paged) {
             let what = if more == 1 { what.strip_suffix('s').unwrap_or(what) } else { what };

@@ -18,13 +18,13 @@ const USUAL_WIDTH: usize = 80;
 /// Properties of the destination of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Screen {
-    /// Whether it is a terminal.
+    /// Whether the destination is a terminal.
     pub terminal: bool,
     /// Maximum line width in columns; `None` if unlimited.
     pub width: Option<usize>,
     /// Height in lines; `None` if unknown.
     pub height: Option<usize>,
-    /// Whether a pager shows the output. Users can scroll back in it, so titles are not repeated.
+    /// Whether a pager shows the output. Titles are not repeated, because users can scroll back in a pager.
     pub pager: bool,
     /// Whether text is colored.
     pub color: bool,
@@ -57,7 +57,7 @@ impl Screen {
         Screen { pager: true, ..self }
     }
 
-    /// Whether text from a dump must be escaped: a terminal shows it now or, if it is colored, probably later.
+    /// Whether text from a dump must be escaped: a terminal shows the text or, if the output is colored, will probably show it later.
     pub fn interprets(&self) -> bool {
         self.terminal || self.color
     }
@@ -126,7 +126,7 @@ impl Ink {
         Ink::Caution,
     ];
 
-    /// The mark of the first ink. Such characters have no width, and `sanitize` escapes them in text.
+    /// The mark of the first ink. Marks have no width, and text contains no marks, because `sanitize` escapes them.
     const FIRST_MARK: u32 = 0x2060;
 
     /// Returns the character that marks the following text as having this ink.

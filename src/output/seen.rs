@@ -12,17 +12,17 @@ const MOST: usize = 10_000;
 pub struct Link {
     /// The address.
     pub address: Addr,
-    /// Whether it is the method table of a type.
+    /// Whether the address is the method table of a type.
     pub is_type: bool,
 }
 
-/// Receives the first address of each row of each printed table, in order; likewise for lists of lines. Only the table format reports
+/// Receives the first address of each row of each printed table, and of each line of each printed list, in order. Only the table format reports
 /// addresses.
 #[derive(Debug, Default)]
 pub struct Seen {
     /// Number of rows to skip at the beginning of each table. Everything other than tables is skipped too.
     skipped: u64,
-    /// Number of rows of earlier answers that this one continues.
+    /// Number of rows of the earlier answers that this answer continues.
     before: usize,
     lists: Mutex<Vec<Vec<Option<Link>>>>,
 }
@@ -57,7 +57,7 @@ impl Seen {
         self.count(&self.lists())
     }
 
-    /// Returns the name of a row after `before` other rows; `None` if it is not kept.
+    /// Returns the name of a row after `before` other rows; `None` if the row is beyond the rows that are kept.
     pub(super) fn name(before: usize) -> Option<String> {
         (before < MOST).then(|| format!("${}", before.saturating_add(1)))
     }

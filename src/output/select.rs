@@ -13,7 +13,7 @@ pub(super) fn has_columns(format: Format) -> bool {
 /// Checks that each of `names` is a column of one of these lists.
 ///
 /// # Errors
-/// [`io::ErrorKind::Unsupported`] if one is not, or if the format has no columns.
+/// [`io::ErrorKind::Unsupported`] if a name is not a column, or if the format has no columns.
 pub(super) fn check<'h>(names: &[String], format: Format, lists: impl Iterator<Item = &'h Heading>) -> io::Result<()> {
     if names.is_empty() {
         return Ok(());
@@ -38,14 +38,14 @@ pub(super) fn only(heading: &mut Heading, names: &[String]) {
     if !heading.columns.iter().any(|c| c.is_shown() && chosen(c)) {
         return;
     }
-    // A column that has different forms for different formats occurs once for each form.
+    // A column that has different forms for different formats occurs once for each form. Each form keeps its formats.
     let names: Vec<_> = heading.columns.iter().map(|c| c.name.clone()).collect();
     for column in heading.columns.iter_mut().filter(|c| c.is_shown()) {
         let forms = names.iter().filter(|name| **name == column.name).count();
         column.readers = match chosen(column) {
             true if forms > 1 => column.readers,
             true => Readers::All,
-            // A hidden column still determines what `$1` refers to.
+            // A hidden column may still contain the address to which `$1` refers.
             false => Readers::Links,
         };
     }

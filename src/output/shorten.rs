@@ -66,7 +66,7 @@ fn nodes<'n>(rest: &mut &'n str, close: Option<char>, depth: usize) -> Option<Ve
             '(' if matches!(out.last(), Some(Node::Name(_) | Node::List(..))) => ')',
             ')' | '>' if remarks == 0 || c == '>' => return (close == Some(c) && remarks == 0).then_some(out),
             _ => {
-                // Other parentheses enclose remarks rather than parameters.
+                // Parentheses that do not follow a name enclose remarks rather than parameters.
                 remarks = if c == ')' { remarks.saturating_sub(1) } else { remarks.saturating_add(usize::from(c == '(')) };
                 out.push(Node::Between(taken));
                 continue;
@@ -160,7 +160,7 @@ impl<'n> Parsed<'n> {
                 }
                 Node::Between(text) => {
                     parsed.kind = parsed.kind.or(kind.map(|end| (i, end)));
-                    // The words at the end that identify a lambda are not a remark, since they may be omitted.
+                    // At the end of the name, the words that identify a lambda are not a remark, because a shorter form may omit them.
                     let at_end = kind.is_some_and(|end| end.saturating_add(1) == parsed.nodes.len());
                     parsed.remarks |= named && *text == " " && !at_end;
                     if at_end {
@@ -182,8 +182,8 @@ impl<'n> Parsed<'n> {
         at.saturating_add(kind.len()).checked_sub(1)
     }
 
-    /// Returns the number of parts at the end of a name that are not its namespace: a method or field includes its type, a local function
-    /// also its method.
+    /// Returns the number of parts at the end of a name that are not its namespace. For a method or field, its type is included; for a local
+    /// function, its type and its method.
     fn own_parts(&self, at: usize, name: &str) -> usize {
         let after = || self.nodes.iter().enumerate().skip(at.saturating_add(1));
         let before = |n: usize| at.checked_sub(n).and_then(|i| self.nodes.get(i));
@@ -223,7 +223,9 @@ impl<'n> Parsed<'n> {
             forms.extend((namespace > 1).then_some(Form { head: Some(1), depth, last, ..bare }));
             forms.push(Form { depth, last, ..bare });
         }
-        // A type is dropped before its method, but not before a type nested in it; remarks are dropped before both.
+        // The shortest form omits the type of a method. A name with a nested type does not have this form. Remarks are cut before the type is
+        // omitted.
+        // omitted.
         let name = self.main.and_then(|(main, ..)| self.nodes.get(main));
         let nested = matches!(name, Some(Node::Name(name)) if name.contains('+'));
         let fewer = (!self.remarks && !nested && own > 1 && self.main.is_some()).then(|| own.saturating_sub(1));
@@ -286,12 +288,12 @@ pub(super) fn shorten(name: &str, columns: usize) -> Cow<'_, str> {
     }
 }
 
-/// Returns the longest form of the name that takes at most `columns`, else the shortest one that still has its simple name.
+/// Returns the longest form of the name that takes at most `columns`, or else the shortest form that still has the simple name.
 pub(super) fn shorter(name: &str, columns: usize) -> Cow<'_, str> {
     longest(name, |form| width(form) <= columns)
 }
 
-/// Returns the longest form of the name that fits, else the shortest one that still has its simple name.
+/// Returns the longest form of the name that fits, or else the shortest form that still has the simple name.
 pub(super) fn longest(name: &str, fits: impl Fn(&str) -> bool) -> Cow<'_, str> {
     if fits(name) {
         return Cow::Borrowed(name);
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn methods_nested_types_and_compiler_generated_names() {
+    fn methods_nested_types_and_compiler_generated_names_are_shortened() {
         for (columns, name, short) in [
             (40, "Lab.Deep.Program+<RunAsync>d__12.MoveNext()", "Lab…Program+<RunAsync>d__12.MoveNext()"),
             (40, "System.Threading.Tasks.Task.InnerInvoke(System.Threading.Thread)", "System…Task.InnerInvoke(Thread)"),
@@ -370,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_fits() {
+    fn any_text_is_shortened_to_the_width() {
         let texts = [
             "System.Collections.Generic.Dictionary<System.String, System.Collections.Generic.List<Lab.Program+Entry>>",
             "<<<<>>>((..++..)",

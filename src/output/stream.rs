@@ -1,7 +1,7 @@
 //! Lists printed as they are produced: a heap may have a hundred million objects.
 //!
-//! The producer supplies batches, the thread pool formats them, and the calling thread writes them in order: the output does
-//! not depend on the number of threads.
+//! The producer supplies batches, the thread pool formats them, and the calling thread writes them in order. Therefore the output does not depend on
+//! the number of threads.
 
 use std::collections::VecDeque;
 use std::io;
@@ -32,7 +32,7 @@ impl<T> std::fmt::Debug for List<T> {
 }
 
 impl<T: Serialize> List<T> {
-    /// Returns the list with these columns only, or with all if `names` is empty or `format` has no columns.
+    /// Returns the list with the columns `names` only. Returns it with all columns if `names` is empty or `format` has no columns.
     ///
     /// # Errors
     /// [`io::ErrorKind::Unsupported`] if the list does not have one of the columns.
@@ -75,7 +75,7 @@ struct Shared<'s, T> {
 }
 
 impl<T: Serialize> Shared<'_, T> {
-    /// Formats the rows supplied by `each`; `first` is the index of the first one.
+    /// Formats the rows supplied by `each`; `first` is the index of the first of these rows.
     fn text(&self, first: u64, each: impl FnOnce(&mut dyn FnMut(&T) -> io::Result<()>) -> io::Result<()>) -> io::Result<Formatted> {
         let mut addresses = Vec::new();
         let mut text = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
@@ -91,7 +91,7 @@ impl<T: Serialize> Shared<'_, T> {
     }
 
     fn give_back(&self, mut buffer: Vec<u8>) {
-        /// Maximum capacity to keep: an array with a million references is rare.
+        /// Maximum capacity to keep, in bytes. A larger buffer is rarely needed again: an array with a million references is rare.
         const KEPT: usize = 4 << 20;
         buffer.clear();
         buffer.shrink_to(KEPT);
@@ -126,7 +126,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
     ) -> io::Result<()> {
         let (first, shared) = (self.out.rows, Arc::clone(&self.shared));
         self.out.rows = first.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
-        // A pool thread must not wait for the pool: it may be the only thread.
+        // A thread of the pool formats the batch itself. It must not wait for the pool, because it may be the pool's only thread.
         if rayon::current_thread_index().is_some() {
             let text = shared.text(first, each)?;
             return self.write(text);
@@ -134,7 +134,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
         let (send, receive) = mpsc::sync_channel(1);
         let carried = Carried::here();
         self.scope.spawn(move |_| {
-            // The receiver has been dropped if writing failed.
+            // Sending fails only if the receiver has been dropped because writing failed.
             let _ = send.send(carried.run(|| shared.text(first, each)));
         });
         self.waiting.push_back(receive);
@@ -145,7 +145,7 @@ impl<'scope, T: Serialize + Sync> Batches<'_, 'scope, '_, T> {
         if self.waiting.len() > self.max_waiting { self.write_first() } else { Ok(()) }
     }
 
-    /// Waits for the batches that are being formatted and prints them. Afterwards, everything that their rows looked up has been recorded.
+    /// Waits for the batches that are being formatted and prints them. Afterwards, all failed reads of their rows have been recorded.
     ///
     /// # Errors
     /// Errors of the rows, and write errors.

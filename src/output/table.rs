@@ -32,7 +32,7 @@ pub enum Readers {
     People,
     /// CSV only.
     Machines,
-    /// Not shown: the address that `$1` and so on refer to, if no shown column contains one.
+    /// No format shows the column, but `$1` and so on may refer to the address in it.
     Links,
 }
 
@@ -65,7 +65,7 @@ impl Column {
         self.readers != Readers::Links
     }
 
-    /// Whether `name` is its name as options spell it: `Object-Type` for `object_type`.
+    /// Whether `name` is the column's name as options spell it: `Object-Type` for `object_type`.
     pub(super) fn is_named(&self, name: &str) -> bool {
         let plain = |c: char| if c == '-' { '_' } else { c.to_ascii_lowercase() };
         self.name.chars().map(plain).eq(name.chars().map(plain))
@@ -97,11 +97,11 @@ type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>
 /// Reads the contents of a bar from a row.
 type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
 
-/// A column, and how to read it from a row of type `T`.
+/// A column, and how to read its cells from a row of type `T`.
 struct Source<'r, T> {
     column: Column,
     cell: Accessor<'r, T>,
-    /// Contents of the bar next to it; `None` if the bar shows the share in the cell.
+    /// Contents of the bar next to the cell; `None` if the bar shows the share in the cell.
     fill: Option<Filler<'r, T>>,
 }
 
@@ -297,7 +297,7 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| c.bar = Bar::USUAL)
     }
 
-    /// Shows blocks next to the last column on terminals: the block of a child row is below that of its parent.
+    /// Shows blocks next to the last column on terminals: the block of a child row is below the block of its parent.
     #[must_use]
     pub fn blocks(self, block: impl Fn(&T) -> Fill + Send + Sync + 'r) -> Columns<'r, T> {
         self.bar(block).last(|c| c.bar = Bar::BLOCK)
@@ -459,7 +459,7 @@ where
 /// Header of a table.
 #[derive(Clone, Debug, Default)]
 pub struct Heading {
-    /// Record kind of the rows in NDJSON; `None` if they are not part of it.
+    /// Record kind of the rows in NDJSON; `None` if NDJSON does not include the rows.
     pub record: Option<&'static str>,
     /// Name of the list in JSON, for streamed lists.
     pub list: &'static str,
@@ -479,7 +479,7 @@ impl Heading {
         self.columns.iter().enumerate().filter(move |(_, c)| c.readers == Readers::All || c.readers == readers)
     }
 
-    /// Returns the first visible address in a row, or the address in a hidden link column.
+    /// Returns the first address of a row, in the visible columns and the link columns.
     pub(super) fn link_of(&self, row: &dyn Row) -> Option<Link> {
         let mut links =
             self.columns.iter().enumerate().filter(|(_, c)| matches!(c.readers, Readers::All | Readers::People | Readers::Links));
@@ -536,14 +536,14 @@ impl<'r> Table<'r> {
         table
     }
 
-    /// Sets whether CSV includes its rows.
+    /// Sets whether CSV includes the rows of the table.
     #[must_use]
     pub fn csv(mut self, csv: bool) -> Table<'r> {
         self.heading.csv = csv;
         self
     }
 
-    /// Sets whether tables, HTML and Markdown include it.
+    /// Sets whether tables, HTML and Markdown include the table.
     #[must_use]
     pub fn shown(mut self, shown: bool) -> Table<'r> {
         self.heading.shown = shown;

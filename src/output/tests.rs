@@ -179,7 +179,7 @@ fn streamed(format: Format) -> Result<String, std::io::Error> {
     let mut out = Vec::new();
     let _ = stream(&head(), &list, format, Target { out: &mut out, screen: Screen::NONE, seen: None, select: &[] }, |batches| {
         for batch in 0..200u64 {
-            // Later batches are shorter and finish sooner.
+            // Later batches are shorter, so that they are finished before earlier ones.
             let rows = (200 - batch) * 3;
             let first = (0..batch).map(|b| (200 - b) * 3).sum::<u64>();
             batches.print(usize::try_from(rows).unwrap(), move |row| (first..first + rows).try_for_each(|i| row(&cat(i))))?;

@@ -24,7 +24,7 @@ fn fitting(text: &str, columns: usize) -> usize {
         }
         end = at.saturating_add(c.len_utf8());
     }
-    // A sequence of characters may be wider than the sum of its characters.
+    // A sequence of characters may be wider than the sum of its characters, so characters are removed until it fits.
     while width(text.get(..end).unwrap_or_default()) > columns {
         end = text.get(..end).and_then(|t| t.char_indices().next_back()).map_or(0, |(at, _)| at);
     }
@@ -79,8 +79,8 @@ pub(super) fn cut(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Cuts the middle of `text` so that it takes at most `columns`. The end gets two thirds of the room, since ends of paths and names differ
-/// more.
+/// Cuts the middle of `text` so that it takes at most `columns`. The end gets two thirds of the room, because paths and names differ more at their
+/// ends.
 pub(super) fn cut_middle(text: &str, columns: usize) -> Cow<'_, str> {
     cut_after(text, columns.saturating_sub(1) / 3, columns)
 }
@@ -119,11 +119,11 @@ pub(super) fn wrap(text: &str, columns: usize, indent: usize, most: usize) -> Ve
             lines.push(line(&cut(rest, room)));
             break;
         }
-        // At least one character, to guarantee progress.
+        // Each line takes at least one character, to guarantee progress.
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let mut end = fitting(rest, room).max(first);
         let blank = |text: &str| text.chars().all(|c| c == ' ');
-        // The line may also break at a space that directly follows.
+        // The line may also break at a space directly after it.
         let upto = rest.get(end..).filter(|t| t.starts_with(' ')).map_or(end, |_| end.saturating_add(1));
         let space = rest.get(..upto).and_then(|t| t.rfind(' ')).filter(|at| !blank(rest.get(..*at).unwrap_or_default()));
         match (space, halved(rest, end)) {

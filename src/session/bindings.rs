@@ -1,4 +1,4 @@
-//! The type names and the stack walker of a runtime, each bound once. They need no other part of the session.
+//! The type names and the stack walker of a runtime, each bound once. Neither needs any other part of the session.
 
 use std::sync::{Arc, OnceLock};
 
@@ -15,10 +15,10 @@ use crate::stack::code::CodeMap;
 use crate::stack::frames::FrameReader;
 use crate::stack::walk::StackWalker;
 
-/// Type names, with notes on layouts that the descriptor does not have for them.
+/// Type names, with notes on the layouts for type names that the descriptor does not have.
 type Named = (Result<Arc<TypeNames>, ContractError>, Notes);
 
-/// The stack walker, with notes on layouts that the descriptor does not have for it.
+/// The stack walker, with notes on the layouts for stack walks that the descriptor does not have.
 type Walked = (Result<StackWalker, ContractError>, Notes);
 
 /// The type names and the stack walker of a runtime, with the process and the description that they are bound to.
@@ -59,7 +59,7 @@ impl Bindings {
         &self.description.descriptor
     }
 
-    /// Binds readers in a separate descriptor scope. Adds notes on layouts that they request and that the descriptor does not have.
+    /// Binds readers in a separate descriptor scope. Adds notes on the layouts that the readers request but the descriptor does not have.
     pub(crate) fn scoped<T>(&self, notes: &Collector, bind: impl FnOnce(&Arc<Descriptor>) -> T) -> T {
         let d = self.descriptor().scope();
         let bound = bind(&d);

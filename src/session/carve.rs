@@ -9,7 +9,7 @@ use crate::gc::Searched;
 use crate::memory::{Image, ImageFormat};
 use crate::stack::code::CodeUse;
 
-/// Returns the memory to search for objects: writable captured memory outside of images, loader heaps and code. `why` says why the GC's
+/// Returns the memory to search for objects: writable captured memory outside of images, loader heaps and code. `why` is the reason why the GC's
 /// structures are not used.
 pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let (file, memory) = (runtime.file(), runtime.memory());
@@ -19,11 +19,11 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     let mut taken: Vec<AddrRange> = file.files.iter().map(|f| f.range).collect();
     for module in &file.modules {
         taken.push(AddrRange::new(module.base, module.base.plus(module.size)));
-        // In a core, assemblies are mapped as flat files. Such a mapping is smaller than the image size in the headers.
+        // In a core, assemblies are mapped as flat files. Such a mapping is smaller than the image size in the headers, so that size is not used.
         let loaded = tried(|| Image::at(memory, module.base)).filter(|i| i.format == ImageFormat::Elf || !is_core);
         taken.extend(loaded.map(|image| image.range));
     }
-    // The kernel merges adjacent mappings, so a range may include more than the stack. All of it is treated as stack.
+    // The kernel merges adjacent mappings, so a range may include more than the stack. The whole range is treated as stack.
     let of_threads = ThreadStacks::new(file);
     let stacks = ranges::union(file.threads.iter().filter_map(|thread| of_threads.whole(thread, None)).collect(), 0);
     tried(|| of_the_runtime(runtime, &mut taken));
@@ -36,7 +36,8 @@ pub(super) fn searched(runtime: &Runtime, why: String) -> Searched {
     Searched { ranges: ranges::subtract(&writable, &ranges::union(taken, 0)), writable, stacks, why, collector }
 }
 
-/// The file of the standalone GC that the process was started with, with its version if the dump has it. `None` if it was not loaded.
+/// The file of the standalone GC with which the process was started, and the file's version if the dump has the version. `None` if the
+/// standalone GC was not loaded.
 fn standalone(runtime: &Runtime) -> Option<String> {
     const SETTINGS: [&str; 4] = ["DOTNET_GCName", "DOTNET_GCPath", "COMPlus_GCName", "COMPlus_GCPath"];
     let started = tried(|| Startup::of(runtime.file(), runtime.memory()))?;

@@ -26,7 +26,7 @@ library_types! {
     }
 }
 
-/// Fields of `Continuation`, and of the `ResumeInfo` that it refers to.
+/// Fields of `Continuation`, and of the `ResumeInfo` that a continuation refers to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ContinuationFields {
     /// The method table of `Continuation`.
@@ -43,7 +43,7 @@ pub(crate) struct ContinuationFields {
 }
 
 impl ContinuationFields {
-    /// Binds to these types; `None` if the type `Continuation` is not loaded, so that no runtime async method is suspended.
+    /// Binds to these types; `None` if the type `Continuation` is not loaded. In that case no runtime async method is suspended.
     ///
     /// # Errors
     /// [`NoSuchField`] if `Continuation` has no field `Next`.
@@ -103,7 +103,7 @@ pub(crate) struct SuspendedMethods {
     memory: Arc<Memory>,
     fields: Option<ContinuationFields>,
     methods: OnceLock<Option<Methods>>,
-    /// Methods by address of the `ResumeInfo`. All continuations of a suspension point share one.
+    /// Methods by address of the `ResumeInfo`. All continuations of a suspension point share one `ResumeInfo`.
     known: Mutex<Map<Addr, Suspended>>,
     look_ups: LookUps,
 }
@@ -152,7 +152,7 @@ impl SuspendedMethods {
         self.named(names, code.method_desc).map(|name| name.to_name())
     }
 
-    /// The code of the method that is suspended in the continuation at `object`, and the address of the suspension point in it.
+    /// The code of the method that is suspended in the continuation at `object`, and the address of the suspension point in that code.
     pub(crate) fn code(&self, object: Addr) -> Option<(Arc<Code>, Addr)> {
         let fields = self.fields?;
         let info = self.memory.ptr(fields.info?.of_object(object)).ok()?;

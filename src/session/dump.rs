@@ -17,7 +17,7 @@ use crate::model::Carve;
 /// Options for opening a dump.
 #[derive(Clone, Debug, Default)]
 pub struct OpenOptions {
-    /// Descriptor overlays for runtimes that gcdump does not support, tried before the bundled ones.
+    /// Descriptor overlays for runtimes that gcdump does not support. They are tried before the bundled overlays.
     #[doc(hidden)]
     pub overlays: Vec<Overlay>,
     /// Where to search for module files and PDBs on this machine.
@@ -38,8 +38,8 @@ pub struct OpenOptions {
     /// Records which memory of the process is read: see `Memory::recorder`. Used by `trim`.
     #[doc(hidden)]
     pub record: bool,
-    /// Modules whose missing memory is completed from these contents of their files. The caller must know that the process had loaded exactly these
-    /// files. Used for copies of a dump.
+    /// Modules, each with the contents of its file, which complete the module's missing memory. The caller must know that the process had loaded
+    /// exactly these files. Used for copies of a dump.
     #[doc(hidden)]
     pub fill: Vec<(dump::Module, Arc<Bytes>)>,
     /// Hides contents: strings, characters, elements of numeric arrays, exception messages, thread names and process arguments are shown as
@@ -53,9 +53,9 @@ impl OpenOptions {
         OpenOptions::default()
     }
 
-    /// Searches this folder for module files by name. If the path is a file, it is used as a module file; from a single-file program, the
-    /// bundled files are used. Module files supply code and metadata that are missing from the dump, and thereby type names. Only files that
-    /// match the dump are used.
+    /// Searches this folder for module files by name. If the path is a file, this file is used as a module file. If the file is a single-file
+    /// program, its bundled files are used. Module files supply code and metadata that are missing from the dump, and thereby type names. Only
+    /// files that match the dump are used.
     #[must_use]
     pub fn modules(mut self, folder: impl Into<PathBuf>) -> OpenOptions {
         self.search.modules.push(folder.into());
@@ -84,7 +84,7 @@ impl OpenOptions {
         self
     }
 
-    /// When the heap is carved out of memory rather than read from the GC's structures.
+    /// Sets when the heap is carved out of memory rather than read from the GC's structures.
     #[must_use]
     pub fn carve(mut self, carve: Carve) -> OpenOptions {
         self.carve = carve;
@@ -198,7 +198,7 @@ impl Dump {
             // While reads are recorded, answers must read the dump itself.
             index: if options.record { IndexUse::None } else { options.index.clone() },
         });
-        // For a damaged or truncated dump, report that first: advice that applies to complete dumps would be misleading.
+        // If the dump is damaged or truncated, this is reported first, because advice that applies to complete dumps would be misleading.
         let (missing, damage) = (process.file.facts.truncated_bytes, process.file.facts.damage.clone());
         let found = found.map_err(|why| match (Box::new(why), damage) {
             (why, Some(damage)) if *why != RuntimeError::Snapshot => RuntimeError::Damaged { damage, why },
@@ -259,8 +259,8 @@ impl Dump {
         &self.process.memory
     }
 
-    /// Finds the file on this machine for an image that the container lists and that has the identity `id`. Without `id`, only a file whose contents
-    /// were compared with the dump when it was opened is returned.
+    /// Finds the file on this machine for an image that the container lists and that has the identity `id`. Without `id`, returns only a file whose
+    /// contents were compared with the dump when the dump was opened.
     pub(crate) fn file_of(&self, module: &dump::Module, id: Option<&FileId>) -> Option<ModuleFile> {
         let (search, os) = (&self.process.search, self.process.file.facts.os);
         let used = || {
@@ -276,7 +276,7 @@ impl Dump {
         })
     }
 
-    /// Notes on opening the dump. They are part of every answer about it.
+    /// Notes on opening the dump. They are part of every answer about the dump.
     pub fn notes(&self) -> &Notes {
         &self.process.notes
     }

@@ -59,7 +59,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an error that missing data can cause in [`Error::Unknown`] if `notes` report a loss of data. Other errors stay unchanged.
+    /// Wraps this error in [`Error::Unknown`] if missing data can cause such an error and `notes` report a loss of data. Other errors stay
+    /// unchanged.
     pub(crate) fn given(self, notes: &Notes) -> Error {
         match (self, notes.first_loss()) {
             (

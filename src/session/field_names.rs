@@ -1,4 +1,4 @@
-//! Caches the names of the fields that contain references. Asking the namer for every reference would take longer than all other work.
+//! Caches the names of the fields that contain references, because finding the name of each reference anew would take longer than all other work.
 
 use std::fmt;
 use std::hash::Hash;
@@ -13,7 +13,7 @@ use crate::gc::ObjectType;
 pub(crate) enum FieldPlace {
     /// A field, or a path through structures.
     Field(Name),
-    /// The index of an array element, and the path within the element: empty, or for structures `.key`.
+    /// The index of an array element, and the path within the element. The path is empty unless the element is a structure, as in `.key`.
     Element(u64, Name),
 }
 

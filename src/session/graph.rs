@@ -37,8 +37,8 @@ fn build(heap: &Heap, weak: bool) -> Result<Answer<HeapGraph>, Error> {
     Ok(notes.finish(graph))
 }
 
-/// The edges of `heap` that are not references: those of the dependent handles in `roots`, and those from objects of collectible types to their
-/// loader allocators. `index` numbers the objects. Types that no walk has found yet have no edges.
+/// The edges of `heap` that are not references: the edges of the dependent handles in `roots`, and edges from objects of collectible types to
+/// their loader allocators. `index` numbers the objects. Types that no walk has found yet have no edges.
 pub(crate) fn extra_edges(heap: &Heap, namer: &Namer, index: &ObjectStarts, roots: &Roots) -> Extra {
     let collectible = heap.walker().types().list();
     let types = namer.types().ok();

@@ -9,8 +9,8 @@ use crate::heapgraph::{HeapGraph, RawRoot};
 use crate::model::{RootModel, Stacks};
 
 impl HeapGraph {
-    /// Adds to `namer` the modules that supplied names of this graph's roots, and returns `namer`. The answer then has the notes about these
-    /// modules.
+    /// Adds to `namer` the modules that supplied names of this graph's roots, and returns `namer`. [`Namer::note`] then also adds the notes
+    /// about these modules.
     pub(crate) fn namer(&self, namer: Namer) -> Namer {
         namer.include(self.modules());
         namer

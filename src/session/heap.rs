@@ -93,7 +93,7 @@ impl Heap {
         Heap { inner: Arc::new(Inner { runtime, parts }) }
     }
 
-    /// Whether `self` and `other` share the same cached parts, so are handles to one heap of one opened dump.
+    /// Whether `self` and `other` are handles to one heap of one opened dump: they share the same cached parts.
     pub(crate) fn is(&self, other: &Heap) -> bool {
         Arc::ptr_eq(&self.inner.parts, &other.inner.parts)
     }
@@ -163,7 +163,7 @@ impl Heap {
         self.inner.parts.walker.notes.complete()
     }
 
-    /// The note that the dump was taken without the heap, if it was.
+    /// The note that the dump was taken without the heap; `None` if the dump was taken with the heap.
     pub(crate) fn no_heap(&self) -> Option<&Note> {
         self.inner.parts.walker.notes.iter().find(|n| n.kind == NoteKind::NoHeap)
     }
@@ -184,8 +184,8 @@ impl Heap {
         self.inner.runtime.namer()
     }
 
-    /// Resolves type patterns against the types on the heap. A pattern that is a name requires the type sums, which the first call computes
-    /// by a heap walk.
+    /// Resolves type patterns against the types on the heap. If a pattern is a name, this requires the type sums, which the first call computes by a
+    /// heap walk.
     pub(crate) fn filter(&self, patterns: &[TypePattern], namer: &Namer, notes: &Collector) -> TypeFilter {
         let labels = || {
             let TypeSums { sums, .. } = notes.with(self.type_sums());
@@ -244,8 +244,8 @@ impl Heap {
         Some(Survey { segments: self.segments().to_vec(), types, starts: starts.clone(), sums: sums.clone() })
     }
 
-    /// Reuses the survey of another `Heap` of the same dump, even if that was opened with other module files: a walk of this heap would find the
-    /// same objects. [Surveys](Heap::survey) the heap if the segments or types differ.
+    /// Reuses the survey of another `Heap` of the same dump, even if the other `Heap` was opened with other module files, because a walk of this heap
+    /// would find the same objects. [Surveys](Heap::survey) this heap if the segments or types differ.
     pub(crate) fn survey_like(&self, other: &Survey) {
         let types = || other.types.iter().map(|mt| Some(self.walker().type_at(*mt)?.index)).collect::<Option<IndexVec<_, _>>>();
         let known = (self.segments() == other.segments).then(types).flatten();
@@ -278,8 +278,8 @@ impl Heap {
     }
 
     /// Passes the objects of the segments selected by `picked` to `visit`, in heap order, until `visit` breaks. Returns the walk result of each
-    /// segment reached. If the objects are already counted, segments without objects of the `wanted` types are skipped, and their results
-    /// are taken from the count.
+    /// segment reached. If the objects are already counted, segments without objects of the `wanted` types are not walked, and the count supplies
+    /// their walk results.
     pub(crate) fn visit(
         &self,
         picked: impl Fn(&SegmentModel) -> bool,
@@ -372,7 +372,7 @@ impl Heap {
         })
     }
 
-    /// The reason why the index cannot be used; `None` if it can, or if no index exists. Opens the index.
+    /// The reason why the index cannot be used; `None` if the index can be used, or if no index exists. Opens the index.
     #[doc(hidden)]
     pub fn index_problem(&self) -> Option<&IndexError> {
         self.opened_index().as_ref().err()

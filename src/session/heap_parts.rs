@@ -24,14 +24,14 @@ pub(super) struct HeapParts {
 }
 
 impl HeapParts {
-    /// Creates parts with only the GC's structures and the walker; the others are empty.
+    /// Creates parts with only the GC's structures and the walker; the other parts are empty.
     pub(super) fn new(gc: Arc<Answer<Gc>>, walker: Answer<Walker>) -> HeapParts {
         let (index, starts, sums, graph, graph_with_weak, dominators) = Default::default();
         HeapParts { gc, walker, index, starts, sums, graph, graph_with_weak, dominators }
     }
 }
 
-/// The dominator tree of `graph`, which is created once and kept in the cell for `stacks`. `kept` may supply it from an index.
+/// The dominator tree of `graph`, which is created once and kept in the cell for `stacks`. `kept` may supply the tree from an index.
 pub(super) fn dominators_of<'c>(
     graph: &HeapGraph,
     stacks: Stacks,

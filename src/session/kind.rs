@@ -29,8 +29,8 @@ impl Found<'_> {
     }
 }
 
-/// A note if the dump was taken without the heap. It comes first in every answer about the heap, and explains why data is missing. `rest` has the
-/// notes of reading `segments`.
+/// A note if the dump was taken without the heap. The note comes first in every answer about the heap, and explains why data is missing. `rest`
+/// has the notes of reading `segments`.
 pub(super) fn no_heap(runtime: &Runtime, segments: &[SegmentModel], rest: &Notes) -> Notes {
     let found = Found { gc: true, segments, whole: rest.complete() };
     let (captured, allocated) = found.bytes();

@@ -14,8 +14,8 @@ use crate::stack::StackError;
 use crate::stack::code::Code;
 use crate::stack::debug_info::{Bounds, DebugInfo};
 
-/// Number of reads that the source lines of one answer may take. A method takes some hundred; lists in a forged dump or PDB may be arbitrarily
-/// long.
+/// Number of reads that the source lines of one answer may take. A method takes some hundred reads. The limit is needed because lists in a forged
+/// dump or PDB may be arbitrarily long.
 const READS: u64 = 1 << 22;
 /// Bytes of sequence points that are counted as one read.
 const POINTS_OF_A_READ: u64 = 8;
@@ -41,7 +41,7 @@ pub(crate) struct NamedLocals {
     pub(crate) names: BTreeMap<u32, Option<String>>,
 }
 
-/// Finds source lines: the code's debug info maps an address to an IL offset, and the module's portable PDB maps that to a line. Each
+/// Finds source lines: the code's debug info maps an address to an IL offset, and the module's portable PDB maps the IL offset to a line. Each
 /// module, method and address is looked up once.
 #[derive(Debug)]
 pub(crate) struct SourceLines<'r> {
@@ -61,7 +61,7 @@ struct LineCache {
     bounds: Map<Addr, Option<Arc<Bounds>>>,
     files: Map<(Addr, u32), Option<Name>>,
     modules: BTreeMap<Addr, Arc<Symbols>>,
-    /// Number of failed look-ups of an IL offset, for a line or for locals, and the reason for the first one.
+    /// Number of failed look-ups of an IL offset, for a line or for locals, and the reason for the first failure.
     lost: u64,
     why: Option<StackError>,
     /// Number of addresses whose offset in the code cannot be determined, and the reason for the first one.
@@ -87,7 +87,7 @@ impl Default for LineCache {
 }
 
 impl<'r> SourceLines<'r> {
-    /// Creates a reader for an answer about `runtime`. `namer` supplies its modules.
+    /// Creates a reader for an answer about `runtime`. `namer` supplies the modules of the runtime.
     pub(crate) fn new(runtime: &'r Runtime, namer: &'r Namer) -> SourceLines<'r> {
         let debug_info = DebugInfo::bind(&runtime.descriptor().scope()).ok();
         SourceLines { runtime, namer, debug_info, known: Mutex::default() }
@@ -198,8 +198,8 @@ impl<'r> SourceLines<'r> {
         offset
     }
 
-    /// Reads the data that determines the source line of the code at `address`, even without a PDB, so that a copy of the dump will contain
-    /// it.
+    /// Reads the data that determines the source line of the code at `address`, even without a PDB, so that a copy of the dump will contain this
+    /// data.
     pub(crate) fn touch(&self, address: Addr) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         // The caller that requests lines reports failed reads.

@@ -8,8 +8,8 @@
 //! | [`HeapSnapshot`] | the objects of a `.gcdump` file: a graph without memory |
 //! | [`Namer`] | names of types and fields for one answer |
 //!
-//! All except `Namer` are handles: cheap to clone, `Send + Sync`, without lifetimes. They share parts that are built on first use, such as the
-//! graph. Each part is an [`Answer`](crate::base::Answer) with its own notes, and an answer has the notes of exactly the parts that it uses, so
+//! All types except `Namer` are handles: cheap to clone, `Send + Sync`, without lifetimes. Clones share parts that are built on first use, such as
+//! the graph. Each part is an [`Answer`](crate::base::Answer) with its own notes. An answer has the notes of exactly the parts that it uses, so
 //! repeated queries return the same notes.
 
 mod bindings;

@@ -67,24 +67,24 @@ pub struct Namer {
     /// Used instead of `names` for a snapshot file.
     table: Option<Arc<NameTable>>,
     types: Result<Arc<Types>, ContractError>,
-    /// The reason why no type has a name, if so.
+    /// The reason why types have no names; `None` if they have names.
     nameless: Option<String>,
     /// Notes on layouts for names that the descriptor does not have.
     name_losses: Notes,
-    /// Notes on layouts for types and fields that the descriptor does not have; added to the answer only if `types_used`.
+    /// Notes on layouts for types and fields that the descriptor does not have. They are added to the answer only if `types_used`.
     type_losses: Notes,
     types_used: AtomicBool,
     paths: Mutex<Paths>,
     memory: Arc<Memory>,
     runtime: Option<Arc<Bindings>>,
     suspended: OnceLock<Option<SuspendedMethods>>,
-    /// Thread names by string object: thousands of threads may share one string.
+    /// Thread names by string object, because thousands of threads may share one string.
     thread_names: Mutex<Map<Addr, Name>>,
     /// Memory budget for thread names.
     budget: Budget,
     /// Whether the dump is truncated.
     cut: bool,
-    /// Modules added by [`Namer::include`], such as those that named roots while the graph was built.
+    /// Modules added by [`Namer::include`], such as modules that named roots while the graph was built.
     more: Mutex<Vec<Arc<Module>>>,
 }
 
@@ -196,7 +196,7 @@ impl Namer {
         if !type_name.starts_with(CONTINUATION) {
             return type_name;
         }
-        // If the name of the method is only in a module's file, the type name is used. It is correct as well, so no loss is reported.
+        // If the name of the method is only in a module's file, the type name is used. The type name is correct as well, so no loss is reported.
         let method = tried(|| {
             let names = self.names.as_ref()?;
             names.method_tables().continuation(method_table)?;
@@ -212,7 +212,7 @@ impl Namer {
         }
     }
 
-    /// The name of the type, or its method table address if unknown.
+    /// The name of the type, or the address of its method table if the name is unknown.
     pub fn name_or_address(&self, method_table: Addr) -> Name {
         self.name(method_table).unwrap_or_else(|| method_table.to_string().into())
     }
@@ -227,14 +227,14 @@ impl Namer {
         self.names.as_ref().map_or(self.table.is_none(), |names| names.is_lost(method_table))
     }
 
-    /// Records for the current answer that it depends on the name of this type, if that name is missing from the dump.
+    /// Records that the current answer depends on the name of this type, if that name is missing from the dump.
     pub(crate) fn depends_on(&self, method_table: Addr) {
         if self.is_lost(method_table) {
             unnamed(method_table);
         }
     }
 
-    /// File name of the module that defines the type, or for arrays the element type.
+    /// File name of the module that defines the type. For an array, the module defines the element type.
     pub fn module(&self, method_table: Addr) -> Option<String> {
         if let Some(table) = &self.table {
             return table.get(method_table)?.1.clone();
@@ -247,7 +247,7 @@ impl Namer {
         let tables = self.names.as_ref()?.method_tables();
         let info = tables.read(method_table).ok()?;
         if !info.is_array {
-            // Offsets in a structure count from one word in front of it.
+            // Field offsets of a structure are relative to one word before its first byte. In a boxed structure, that word begins at `more`.
             let more = if info.category == Category::ValueType { tables.boxed_at().checked_sub(self.memory.ptr_bytes())? } else { 0 };
             return self.path(method_table, offset.checked_sub(more)?).map(|p| p.to_string());
         }
@@ -256,7 +256,7 @@ impl Namer {
         let stride = u64::from(info.component_size);
         let (index, inner) = (within.checked_div(stride)?, within.checked_rem(stride)?);
         let element = tables.element_type(method_table).ok()?;
-        // Field offsets in a structure start at the method table of its boxed form, so they include one word.
+        // Field offsets of a structure are relative to one word before its first byte.
         match self.path(element, inner.checked_add(word)?) {
             Some(path) if tables.read(element).is_ok_and(|e| e.category == Category::ValueType) => Some(format!("[{index}].{path}")),
             _ => Some(format!("[{index}]")),
@@ -281,7 +281,7 @@ impl Namer {
         if depth > MAX_DEPTH {
             return None;
         }
-        // Structures may overlap in unions: take the last one that begins at or before the offset.
+        // Structures may overlap in unions. The last structure that begins at or before the offset is taken.
         let outer = instance.by_ref().filter(|f| f.is_structure() && f.offset <= offset).max_by_key(|f| f.offset)?;
         let inner = offset.checked_sub(outer.offset)?.checked_add(self.memory.ptr_bytes())?;
         let rest = outer.method_table.and_then(|mt| self.find_path(mt, inner, depth.saturating_add(1)));
@@ -334,8 +334,8 @@ impl Namer {
         self.names.iter().for_each(|names| names.note(notes));
     }
 
-    /// Whether most images of the process have their metadata in the dump. If not, this is a kind of dump that does not contain metadata (gcore,
-    /// kernel, mini), and missing names of an image are not a loss of data.
+    /// Whether most images of the process have their metadata in the dump. If not, the dump is of a kind that does not contain metadata (gcore,
+    /// kernel, mini), and the missing names of an image are not a loss of data.
     fn holds_metadata(&self) -> bool {
         let Some(names) = &self.names else { return false };
         let all: Vec<Addr> = self.types.iter().flat_map(|t| t.loader().modules()).collect();
@@ -343,7 +343,7 @@ impl Namer {
         have.saturating_mul(2) > all.len()
     }
 
-    /// Adds the notes on names to `answer`. For answers whose rows get their names while they are printed.
+    /// Adds the notes on names to `answer`. This is for answers whose rows get their names while the rows are printed.
     pub fn noted<T>(&self, answer: Answer<T>) -> Answer<T> {
         let notes = Collector::new();
         let data = notes.take(answer);
@@ -352,8 +352,8 @@ impl Namer {
     }
 }
 
-/// Adds notes on names from unproven files, and on names that are missing because metadata is missing. The latter is a loss of data if `was_there`
-/// returns true.
+/// Adds notes on names from unproven files, and on names that are missing because metadata is missing. Missing metadata is a loss of data if
+/// `was_there` returns true.
 fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes: &Collector) {
     let mut nameless = Vec::new();
     for module in modules {

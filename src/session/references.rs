@@ -22,14 +22,14 @@ use crate::heapgraph::{Extra, MemoryLimit, References};
 /// estimate allows for three references per object.
 const BYTES_PER_OBJECT: u64 = 64;
 
-/// Bytes per object that stay in memory even if the arrays are in files: some bit sets. The object starts are not included.
+/// Bytes per object that stay in memory even if the arrays are in files, for some bit sets. The object starts are not included.
 pub(super) const BYTES_IN_MEMORY: u64 = 1;
 
 /// Marks a reference to an address where no object starts.
 const DANGLING: u32 = u32::MAX;
 
-/// The results of one visitor of the walk. All pieces are appended to a few large arrays, because the allocator returns large arrays to the system
-/// when they are freed, but not many small ones.
+/// The results of one visitor of the walk. The data of all pieces is in a few large arrays, because the allocator returns freed large arrays to the
+/// system, but keeps freed small arrays.
 struct Gather {
     /// `None` if the heap's object starts are known before the walk.
     starts: Option<StartsVisitor>,
@@ -88,14 +88,14 @@ pub(super) fn store_of(heap: &Heap) -> Store {
 pub(super) struct Gathered {
     store: Store,
     visitors: Vec<Gather>,
-    /// In heap order.
+    /// The pieces of all visitors in heap order.
     parts: Vec<PieceReferences>,
     notes: Notes,
 }
 
 impl Gathered {
-    /// Walks `heap` and caches its object starts. After an incomplete walk they are not cached: a walk for starts only would report fewer
-    /// losses.
+    /// Walks `heap` and caches its object starts. After an incomplete walk the object starts are not cached, because a walk for object starts only
+    /// would report fewer losses.
     ///
     /// # Errors
     /// [`Error::Memory`] if even the data that stays in memory exceeds the limit.
@@ -185,7 +185,7 @@ fn unknown(heap: &Heap, index: &ObjectStarts, described: &Described, types: &Ind
     notes.into_notes()
 }
 
-/// The object id that each reference points to, or [`DANGLING`], in heap order; and the number of dangling references.
+/// Returns the object id that each reference points to, or [`DANGLING`], in heap order, and the number of dangling references.
 fn numbered(store: &Store, visitors: &[Gather], parts: &[PieceReferences], index: &ObjectStarts) -> Result<(Buffer<u32>, u64), GraphError> {
     let edges = parts.iter().map(|part| part.targets.len()).sum();
     check_edges(edges)?;

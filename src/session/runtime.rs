@@ -27,7 +27,7 @@ type Bound<T> = OnceLock<Kept<Result<T, ContractError>>>;
 #[derive(Debug)]
 struct Inner {
     bindings: Arc<Bindings>,
-    /// Index of the runtime among those of the process.
+    /// Index of the runtime among the runtimes of the process.
     index: usize,
     /// A note on the other runtimes.
     others: Option<String>,
@@ -45,7 +45,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// The runtime at `index` of the process, with a sentence about the others.
+    /// The runtime at `index` of the process. `others` is a sentence about the other runtimes.
     pub(super) fn new(process: Arc<Process>, description: Description, index: usize, others: Option<String>) -> Runtime {
         let (gc, threads, heap, readers) = (OnceLock::new(), OnceLock::new(), OnceLock::new(), OnceLock::new());
         let bindings = Arc::new(Bindings::new(process, description));
@@ -58,7 +58,7 @@ impl Runtime {
         Runtime::new(Arc::clone(bindings.process()), bindings.description().clone(), *index, others.clone())
     }
 
-    /// Index of the runtime among those of the process, from 0.
+    /// Index of the runtime among the runtimes of the process, from 0.
     pub fn index(&self) -> usize {
         self.inner.index
     }
@@ -140,7 +140,7 @@ impl Runtime {
     /// The GC's structures.
     ///
     /// # Errors
-    /// [`ContractError`] if the runtime does not advertise the GC contract in a supported version, or does not have a part of it.
+    /// [`ContractError`] if the runtime does not advertise the GC contract in a supported version, or does not describe a part of the contract.
     #[doc(hidden)]
     pub fn gc(&self) -> Result<&Arc<Answer<Gc>>, ContractError> {
         bound(&self.inner.gc, || {
@@ -168,7 +168,7 @@ impl Runtime {
         if carved.carved().is_none_or(|c| c.objects() == 0) {
             return read;
         }
-        // The reasons why the lists are lost.
+        // These notes have the reasons why the lists are lost.
         if let Ok(read) = read {
             carved.notes.extend(&read.notes);
             carved.notes.extend(&read.segments().notes);
@@ -176,7 +176,7 @@ impl Runtime {
         Ok(carved)
     }
 
-    /// The heap without the GC's structures, `why` completing a sentence.
+    /// Reads the heap without the GC's structures. `why` is the reason, as a part of a sentence.
     fn carved(&self, why: &str) -> Result<Answer<Gc>, ContractError> {
         if self.descriptor().is_mono() {
             return Gc::of_mono(self.memory(), self.descriptor(), self.limits(), self.description().gc_image.as_ref());
@@ -184,12 +184,12 @@ impl Runtime {
         Gc::carve(self.memory(), self.descriptor(), self.limits(), searched(self, why.into()), self.progress())
     }
 
-    /// The GC's records of its collections. `None` if they were not found; `notes` say whether they are missing from the dump.
+    /// The GC's records of its collections; `None` if the records were not found. `notes` report whether they are missing from the dump.
     pub(crate) fn collections(&self, notes: &Collector) -> Option<Collections> {
         notes.with(self.gc().ok()?.collections()).clone()
     }
 
-    /// The threads of the runtime's list in its order, up to the first broken link. [`Runtime::threads`] returns handles.
+    /// The threads in the order of the runtime's list, up to the first broken link. [`Runtime::threads`] returns handles instead.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the thread list.
@@ -207,7 +207,7 @@ impl Runtime {
         })
     }
 
-    /// Finds the managed `Thread` of a NativeAOT program's thread, which only its thread statics refer to, and its ID.
+    /// Finds the managed `Thread` and the managed thread ID of a thread of a NativeAOT program. Only thread statics refer to the managed `Thread`.
     fn find_managed(&self, namer: &Namer, thread: &mut Thread) -> Option<()> {
         const THREAD: &str = "System.Threading.Thread";
         let types = namer.types().ok()?;
@@ -233,9 +233,9 @@ impl Runtime {
         self.thread_list().map_or(&[], |list| notes.with(list).as_slice())
     }
 
-    /// Notes on allocation contexts of threads that are missing with the thread list or because of the descriptor.
+    /// Notes on allocation contexts of threads that cannot be read, because the thread list cannot be read or the descriptor does not have a layout.
     pub(crate) fn context_losses(&self) -> Notes {
-        // Free memory of Mono's nursery is found without its threads.
+        // The walker finds the free memory of Mono's nursery without the threads' allocation contexts.
         if self.descriptor().is_mono() {
             return Notes::new();
         }
@@ -281,7 +281,7 @@ impl Runtime {
         bound(&self.inner.readers, bind)
     }
 
-    /// Type names, bound once: every [`Namer`] shares its module cache.
+    /// Type names, bound once, so that all [`Namer`]s share one module cache.
     pub(crate) fn type_names(&self) -> Result<&Arc<TypeNames>, ContractError> {
         self.inner.bindings.type_names()
     }
@@ -294,7 +294,7 @@ impl Runtime {
         self.inner.bindings.stack_walker()
     }
 
-    /// Notes on what the descriptor does not have for stack walks.
+    /// Notes on layouts for stack walks that the descriptor does not have.
     pub(crate) fn stack_losses(&self) -> &Notes {
         self.inner.bindings.stack_losses()
     }

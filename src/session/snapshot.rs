@@ -61,7 +61,7 @@ struct Reader<'s> {
     damaged: u64,
 }
 
-/// The number of references that may still be read. In a forged file, all nodes may share one list of references.
+/// The number of references that may still be read. The limit is needed because all nodes of a forged file may share one list of references.
 struct Room {
     left: u64,
     /// Whether a reference was refused.
@@ -91,7 +91,7 @@ fn is_group(file: &Snapshot, index: u32, node: &SnapshotNode<'_>) -> bool {
 fn store_of(limits: &Limits, file: &Snapshot) -> Result<Store, Error> {
     let Some(allowed) = limits.max_memory else { return Ok(Store::default()) };
     let nodes = u64::from(file.nodes);
-    // An upper bound of the number of roots: all members of groups may be different objects.
+    // An upper bound of the number of roots, because all members of groups may be different objects.
     let children = total((0..file.nodes).inspect(|index| check_at(*index)).filter_map(|index| {
         let node = file.node(index).filter(|node| is_group(file, index, node))?;
         Some(node.child_count().into())
@@ -123,8 +123,8 @@ impl<'s> Reader<'s> {
         Reader { file, objects: Buffer::default(), nodes: Buffer::default(), names, types, damaged: 0 }
     }
 
-    /// Numbers the objects by address, as for a dump, and returns their addresses. Nodes without an address, and further nodes with the address
-    /// of another, get made-up addresses from 0x8 on.
+    /// Numbers the objects by address, as for a dump, and returns their addresses. Nodes without an address get made-up addresses from 0x8 on. If
+    /// several nodes have the same address, all but the first get made-up addresses too.
     fn number(&mut self, store: &Store, notes: &Collector) -> Buffer<u64> {
         // Pairs of address and node number for nodes with an address, and the nodes without one.
         let (mut found, mut without) = (Buffer::<[u64; 2]>::new(store), Buffer::<u32>::new(store));
@@ -142,7 +142,7 @@ impl<'s> Reader<'s> {
         let same = |one: &[u64; 2], other: &[u64; 2]| one.first() == other.first();
         found.chunk_by(same).flat_map(|nodes| nodes.iter().skip(1)).for_each(|twice| without.push(node_of(twice)));
         let found_first = || found.chunk_by(same).filter_map(<[_]>::first);
-        // Nodes without an address get the addresses below all objects, as many as there are.
+        // Made-up addresses are below the address of the first object. Nodes for which no such address is left are left out.
         if let Some([lowest, _]) = found.first() {
             let most = usize::try_from(lowest / 8).unwrap_or(usize::MAX).saturating_sub(1);
             let lost = without.len().saturating_sub(most);
@@ -186,7 +186,7 @@ impl<'s> Reader<'s> {
         // Kind and label of groups by type index, so that the long name of many groups is stored once.
         let mut groups: Map<usize, (RootKind, Option<StaticIndex>)> = Map::default();
         let mut seen = BitSet::new(self.file.nodes);
-        // Pairs that are already roots: a group may contain the same object a million times.
+        // Pairs of a label and an object that are already roots. A group may contain the same object a million times.
         let mut rooted: Set<(StaticIndex, ObjectId)> = Set::default();
         let mut waiting = vec![self.file.root];
         while let Some(group) = waiting.pop() {

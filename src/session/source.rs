@@ -1,4 +1,4 @@
-//! [`GraphSource`]: the interface to a heap graph, from a process or from a heap snapshot.
+//! [`GraphSource`]: the interface to a heap graph of a process or of a heap snapshot.
 
 use std::sync::Arc;
 

@@ -1,12 +1,13 @@
 //! The arguments and the environment that a process was started with.
 //!
-//! Linux stores both on the main thread's stack (`create_elf_tables`, fs/binfmt_elf.c). From lower to higher addresses: the number of arguments;
-//! a pointer to each argument, and a null; a pointer to each environment variable, and a null; the auxiliary vector; the strings; the path of the
-//! program. The core's copy of the auxiliary vector contains the address of that path. With it, the vector on the stack is found, and from the
-//! vector all other parts, backwards. The values are the initial ones: the C library moves the environment when the program changes it.
+//! Linux stores both on the main thread's stack (`create_elf_tables`, fs/binfmt_elf.c). From lower to higher addresses, the stack contains the
+//! number of arguments; a pointer to each argument, and a null; a pointer to each environment variable, and a null; the auxiliary vector; the
+//! strings; the path of the program. The core has a copy of the auxiliary vector, which contains the address of the path. With this address, the
+//! vector on the stack is found. The other parts are found from the vector, backwards. The environment does not include changes that the program
+//! made, because the C library moves the environment when the program changes it.
 //!
-//! Windows stores both in the process parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), to which every TEB leads. They include changes
-//! that the program made.
+//! Windows stores both in the process parameters (`RTL_USER_PROCESS_PARAMETERS`, `dt ntdll!_PEB`), to which every TEB leads. The process parameters
+//! include changes that the program made.
 
 use crate::base::{Addr, AddrRange, PtrSize, len64};
 use crate::dump::{Container, DumpFile};
@@ -17,7 +18,7 @@ use crate::model::StartupSource;
 const PATH: u64 = 31;
 /// Exclusive upper bound of the keys in an auxiliary vector.
 const GREATEST_KEY: u64 = 1 << 10;
-/// Maximum size in bytes of the strings and pointers. The kernel limits them to three quarters of `_STK_LIM`, which is 8 MiB (fs/exec.c).
+/// Maximum size in bytes of the strings and pointers together. The limit of the kernel is three quarters of `_STK_LIM`, which is 8 MiB (fs/exec.c).
 const MOST: u64 = 6 << 20;
 
 /// The arguments and the environment of a process.
@@ -48,7 +49,7 @@ impl Startup {
         let word = memory.ptr_bytes();
         let below = AddrRange::new(path.minus(MOST).unwrap_or(Addr::NULL).align_down(word), path.align_down(word));
         let is_pair = |at: Addr| at.minus(word).and_then(|key| memory.word(key).ok()) == Some(PATH);
-        // Take the match nearest to the path. Stack frames, which may contain copies, are at lower addresses.
+        // The match nearest to the path is taken. Stack frames, which may contain copies of the vector, are at lower addresses.
         let found = memory.set_words(below).filter(|(at, value)| *value == path.0 && is_pair(*at)).last();
         let mut at = found.and_then(|(at, _)| at.minus(word))?;
         let two = word.saturating_mul(2);
@@ -115,8 +116,8 @@ fn windows(dump: &DumpFile, memory: &Memory) -> Option<Startup> {
     Some(Startup { source: StartupSource::ProcessParameters, arguments: None, line: Some(text), environment: variables })
 }
 
-/// The pointers before the null at `end`, in order, and the address of the word before them. They extend down to the first word that does not
-/// point between `end` and `path`. `None` if the word at `end` is not null.
+/// The pointers before the null at `end`, in order, and the address of the word before the first of them. Going down from `end`, the pointers end
+/// at the first word that does not point between `end` and `path`. `None` if the word at `end` is not null.
 fn pointers(memory: &Memory, end: Addr, path: Addr) -> Option<(Vec<Addr>, Addr)> {
     let word = memory.ptr_bytes();
     (memory.word(end).ok()? == 0).then_some(())?;

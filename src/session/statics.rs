@@ -20,15 +20,15 @@ use crate::model::{FieldValue, Order, StaticModel, StaticSort, StaticThread, Sta
 /// Arguments of `statics`.
 #[derive(Clone, Debug, Default)]
 pub struct StaticsQuery {
-    /// Only fields of these types; empty for all.
+    /// The types whose fields are listed. An empty list selects all types.
     pub types: Vec<TypePattern>,
-    /// Read thread statics instead of ordinary statics.
+    /// Whether to read thread statics instead of ordinary statics.
     pub thread_statics: bool,
-    /// List uninitialized fields instead of only counting them, and RVA fields, whose initial values are in module images.
+    /// Whether to list uninitialized fields, which are otherwise only counted, and RVA fields, whose initial values are in module images.
     pub everything: bool,
     /// Whether to compute what the fields retain.
     pub retained: bool,
-    /// Order of the fields. `None` means by retained size if it is computed, else the order of the types.
+    /// Order of the fields. `None` means the order by retained size if retained sizes are computed, else the order of the types.
     pub sort: Option<Order<StaticSort>>,
     /// Maximum number of fields to list; 0 for all.
     pub top: usize,
@@ -123,8 +123,8 @@ impl<'t> StaticsReader<'t> {
         self.values.types()
     }
 
-    /// Passes the static fields of all loaded types to `each`, and those of the types `more`, such as types of heap objects. Returns counts of types
-    /// and fields.
+    /// Passes the static fields of all loaded types, and of the types in `more`, to `each`. `more` may have types of heap objects. Returns counts of
+    /// types and fields.
     pub fn each(&self, more: &[Addr], options: &StaticsQuery, notes: &Collector, each: &mut dyn FnMut(StaticModel)) -> StaticsReport {
         let mut report = StaticsReport { types: 0, initialized: 0, not_initialized: 0, unknown: 0, statics: Vec::new(), shown: None };
         let mut seen = Set::default();
@@ -178,8 +178,8 @@ impl<'t> StaticsReader<'t> {
         list.filter_map(of).collect()
     }
 
-    /// Passes the `wanted` static fields of all loaded types to `each`: thread statics once per thread that has thread statics, and once more for
-    /// all other threads together, as not initialized.
+    /// Passes the `wanted` static fields of all loaded types to `each`. A thread static is passed once per thread that has thread statics, and once
+    /// more, as not initialized, for all other threads together.
     pub(crate) fn visit(
         &self,
         wanted: impl Fn(&Field) -> bool,

@@ -65,8 +65,8 @@ impl Runtime {
         }
     }
 
-    /// The managed objects of `threads` that are in the dump. Empty if a collection was moving objects, and for NativeAOT, where threads
-    /// are matched to objects by these very fields.
+    /// The managed objects of `threads` that are in the dump. Empty if a collection was moving objects. Also empty for NativeAOT, because there the
+    /// checked fields are the only link between a thread and its object.
     fn thread_objects<'t>(&self, threads: &'t [Thread]) -> Vec<(&'t Thread, ThreadObject)> {
         let moving = || self.gc().is_ok_and(|gc| gc.facts().moves_objects());
         if self.descriptor().is_native_aot() || moving() {
@@ -81,7 +81,7 @@ impl Runtime {
                 let mt = objects.method_table(object)?;
                 let is_thread = match types.definition(mt) {
                     Some(found) => found == definition,
-                    // The type is an array. If the method table cannot be read, the object is skipped.
+                    // Only an array type has no definition. If the method table cannot be read, the object is skipped.
                     None if types.names().method_tables().read(mt).is_ok() => false,
                     None => return None,
                 };

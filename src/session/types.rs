@@ -18,8 +18,8 @@ pub enum TypePattern {
     MethodTable(Addr),
     /// Types by name. `/…/` is a regular expression that must match a part of the full name. A text with `*` or `?` is a wildcard pattern
     /// for the whole full name. Any other text is first compared with full names, then with simple names, which may omit namespaces,
-    /// enclosing types and generic arguments, then with parts of full names; the last two ignore case. C# keywords are replaced by the
-    /// types that they name: `int` is `System.Int32`.
+    /// enclosing types and generic arguments, then with parts of full names. The comparisons with simple names and with parts ignore case. C#
+    /// keywords are replaced by the types that they name: `int` is `System.Int32`.
     Name(String),
 }
 
@@ -91,7 +91,7 @@ fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
         return Some(Closeness::Full);
     }
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
-    // Metadata writes generic types with their arity, as in List`1: remove it.
+    // Metadata writes generic types with their arity, as in List`1. The arity is removed from the pattern.
     let simple = pattern.rsplit_once('`').filter(|(_, arity)| arity.bytes().all(|b| b.is_ascii_digit())).map_or(&*pattern, |(s, _)| s);
     let simple = if pattern.contains('<') {
         ends_with(&name, simple) || is_generic(simple, &name)
@@ -104,7 +104,7 @@ fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
     name.contains(&pattern).then_some(Closeness::Part)
 }
 
-/// Whether `name` is `simple`, or ends with it after a namespace or an enclosing type.
+/// Whether `name` is `simple`, or ends with `simple` after a namespace or an enclosing type.
 fn ends_with(name: &str, simple: &str) -> bool {
     let Some(before) = name.strip_suffix(simple) else { return false };
     // The match must not be the end of a generic argument.
@@ -147,7 +147,7 @@ impl Meaning {
     }
 }
 
-/// The patterns of a query, resolved against the types that it is about.
+/// The patterns of a query, resolved against the types that the query is about.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TypeFilter {
     meanings: Vec<Meaning>,
@@ -179,7 +179,8 @@ impl TypeFilter {
             if let Some(why) = no_match(text, &meaning, &labels) {
                 notes.add(NoteKind::NoMatch, None, why);
             }
-            // Types without a name cannot be meant if the pattern has a '!', which only labels of such types contain, or is the full name of a type.
+            // Only labels of types without a name contain a '!', so a pattern with a '!' is such a label. Neither a label nor the full name of a type
+            // can mean another type without a name.
             let is_one = !TypePattern::is_wild(text) && matches!(meaning, Meaning::Name(_, Closeness::Full));
             if !text.contains('!') && !is_one {
                 note_lost(text, &meaning, &labels, notes);
@@ -194,7 +195,7 @@ impl TypeFilter {
         self.meanings.is_empty()
     }
 
-    /// Whether one of the patterns selects the type with this method table. `name` supplies its name if needed.
+    /// Whether one of the patterns selects the type with this method table. `name` supplies the type's name if needed.
     pub(crate) fn matches(&self, method_table: Addr, name: impl FnOnce() -> Name) -> bool {
         let tables = self.meanings.iter().any(|m| matches!(m, Meaning::Table(table) if *table == method_table));
         let named = || self.meanings.iter().any(|m| matches!(m, Meaning::Name(..) | Meaning::Expression(_)));
@@ -230,8 +231,8 @@ fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collect
     }
 }
 
-/// A message that no type matches `pattern`, with suggestions; `None` if a type does. For a wildcard pattern or regular expression, also `None`
-/// unless it matches in another case or form.
+/// A message that no type matches `pattern`, with suggestions; `None` if a type matches. For a wildcard pattern or regular expression, also `None`
+/// without a suggestion, which is a type that matches in another case or form.
 fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String> {
     let wild = TypePattern::is_wild(pattern);
     if (wild || !matches!(meaning, Meaning::Nothing)) && labels.iter().any(|l| meaning.has(&l.name)) {

@@ -22,7 +22,7 @@ const FIXED_MEMORY: u64 = 4 << 20;
 /// The budget of a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Allowance {
-    /// Number of reads of code, unwind and GC info, and of the stack, and of steps that take as long as a read.
+    /// Number of reads of code, unwind info, GC info and the stack. Steps that take as long as a read count as reads.
     pub(crate) reads: u64,
     /// Number of frames.
     pub(crate) frames: u64,
@@ -32,9 +32,8 @@ pub(crate) struct Allowance {
 
 /// The budget for walking all stacks of a process.
 ///
-/// Each stack has a fixed part, which depends on the number of its bytes in the dump and not on which stacks are walked, so answers do not
-/// depend on the order of walks or on earlier queries. The sum of all parts is proportional to the size of the dump if stacks do not
-/// share bytes.
+/// The part of a stack depends on the number of its bytes in the dump, not on which other stacks are walked. Answers therefore do not depend on
+/// the order of walks or on earlier queries. The sum of all parts is proportional to the size of the dump if stacks do not share bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WalkBudget {
     /// Number of stacks.
@@ -47,8 +46,8 @@ pub(crate) struct WalkBudget {
 }
 
 impl WalkBudget {
-    /// The budget for stacks of these sizes in a dump of `dump_bytes` bytes. `max_memory` limits the memory in equal shares and the memory in
-    /// proportion to sizes separately, so their sum may be twice as much.
+    /// The budget for stacks of these sizes in a dump of `dump_bytes` bytes. `max_memory` limits the memory in equal shares, and separately the
+    /// memory in proportion to sizes. Both together may be twice `max_memory`.
     pub(crate) fn new(dump_bytes: u64, stacks: &[u64], max_memory: Option<u64>) -> WalkBudget {
         let most = max_memory.map_or(u64::MAX, |most| most.max(FIXED_MEMORY));
         WalkBudget {

@@ -17,10 +17,11 @@ use crate::memory::{Memory, ReadError};
 const OF_ONE: u64 = 1 << 20;
 /// Maximum number of pages remembered as absent from the dump. The images of a large process have a few thousand pages of code.
 const ABSENT: usize = 1 << 16;
-/// Maximum number of reads for finding all code of an answer, besides one for every two bytes of the dump.
+/// Maximum number of reads for finding all code of an answer. Another read is allowed for every two bytes of the dump.
 const OF_ALL: u64 = 1 << 23;
 
-/// The read budget for the code look-ups of one answer. In a forged dump, each address may lead to a list of maximum length.
+/// The read budget for the code look-ups of one answer. Without it, a forged dump in which each address leads to a list of maximum length would
+/// take very long.
 #[derive(Debug)]
 pub(crate) struct LookUps {
     left: AtomicU64,
@@ -65,7 +66,7 @@ impl LookUps {
 pub(crate) struct CodeBytes {
     memory: Arc<Memory>,
     files: Option<Arc<Files>>,
-    /// Pages that were read and are absent from the dump, whether or not a file has them.
+    /// Pages that were requested but are absent from the dump. A module file may have them.
     absent: Arc<Mutex<BTreeSet<Addr>>>,
 }
 
@@ -102,7 +103,7 @@ impl CodeBytes {
         CodeBytes { memory: Arc::clone(memory), files: Some(Arc::new(files)), absent: Arc::default() }
     }
 
-    /// Pages that were read so far and are absent from the dump, whether or not a file has them, by address.
+    /// The pages that were requested so far but are absent from the dump, by address. A module file may have them.
     pub(crate) fn absent_pages(&self) -> Vec<Addr> {
         self.absent.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
     }
@@ -123,7 +124,7 @@ impl CodeBytes {
     /// Takes `reads` reads from the budget for work that is not a read, before the work is done.
     ///
     /// # Errors
-    /// [`ReadError`] at `address` if fewer are left.
+    /// [`ReadError`] at `address` if fewer reads are left.
     pub(crate) fn afford(address: Addr, reads: u64) -> Result<(), ReadError> {
         reads::take(reads);
         if reads::exhausted() { Err(ReadError { address, len: 0 }) } else { Ok(()) }
@@ -132,7 +133,7 @@ impl CodeBytes {
     /// The `len` bytes at `address`.
     ///
     /// # Errors
-    /// Fails if neither the dump nor a file has them all, or if no reads are [left](reads::bounded).
+    /// Fails if a byte is in neither the dump nor a module file, or if no reads are [left](reads::bounded).
     pub(crate) fn bytes(&self, address: Addr, len: u64) -> Result<Cow<'_, [u8]>, ReadError> {
         if !reads::take_one() {
             return Err(ReadError { address, len });
@@ -147,11 +148,11 @@ impl CodeBytes {
         })
     }
 
-    /// The pointer at `address` in an image's writable data, which must be a pointer that the process does not change. It is read from the dump
-    /// or, if missing there, from the module file.
+    /// The pointer at `address` in an image's writable data, from the dump or, if the dump does not have it, from the module file. The process must
+    /// not change this pointer, because the file has only its initial value.
     ///
     /// # Errors
-    /// Fails if neither of them has it.
+    /// Fails if neither the dump nor the module file has the pointer.
     pub(crate) fn initial_pointer(&self, address: Addr) -> Result<Addr, ReadError> {
         let size = self.memory.ptr_bytes();
         tried(|| self.memory.ptr(address))

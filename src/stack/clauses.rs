@@ -1,7 +1,7 @@
-//! Exception clauses, which determine the funclets of a method that are filters.
+//! Exception clauses of a method, which show whether a funclet is a filter or a handler.
 //!
-//! While a handler runs, the frames up to its method have been unwound; while a filter runs, no frame has been. The references that a frame
-//! reports depend on this.
+//! The references that a frame reports depend on this: while a handler runs, the frames below its method have been unwound; while a filter runs,
+//! no frame has been unwound.
 
 use crate::base::Addr;
 use crate::memory::ReadError;
@@ -12,7 +12,7 @@ use crate::stack::code::ready_to_run_section;
 const MAX_CLAUSES: u64 = 1 << 16;
 /// Flag of a clause that has a filter.
 const FILTER: u32 = 1;
-/// The section of a ReadyToRun image with the clauses of its methods.
+/// Type of the section of a ReadyToRun image that has the clauses of its methods (`ReadyToRunSectionType::ExceptionInfo`).
 const EXCEPTION_INFO: u32 = 104;
 /// Size of an entry of that section in bytes.
 const PAIR_BYTES: u64 = 8;
@@ -34,15 +34,15 @@ const READY_TO_RUN: Layout = Layout { bytes: 24, flags: 0, handler: 12, filter: 
 /// Why exception clauses cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ClauseError {
-    /// Some of them are not in the dump.
+    /// Some clauses are not in the dump.
     #[error("exception clauses: {0}")]
     Missing(#[from] ReadError),
-    /// There are more than any method has.
+    /// The method has more than [`MAX_CLAUSES`] clauses.
     #[error("the number of exception clauses at {address} is invalid: {count}")]
     Count {
         /// Address of the clauses.
         address: Addr,
-        /// Their number as stored.
+        /// The stored number of clauses.
         count: u64,
     },
 }
@@ -51,7 +51,7 @@ pub(crate) enum ClauseError {
 /// `eh_info` is the pointer in the code header, 0 if the method has no clauses.
 ///
 /// # Errors
-/// Fails if a clause is missing, and if there are more than [`MAX_CLAUSES`].
+/// Fails if a clause is missing, and if there are more than [`MAX_CLAUSES`] clauses.
 pub(crate) fn jit_filter(bytes: &CodeBytes, eh_info: Addr, funclet: u32) -> Result<Option<bool>, ClauseError> {
     if eh_info.is_null() {
         return Ok(None);
@@ -79,12 +79,13 @@ pub(crate) fn ready_to_run_filter(
     is_filter(bytes, READY_TO_RUN, base.plus(u64::from(clauses)), count, funclet)
 }
 
-/// RVA and length of the clauses of the method at `method`. Each of the `count` pairs has the RVA of a method and of its clauses,
-/// which end where those of the next pair begin; the last pair only marks the end.
+/// RVA and length of the clauses of the method at `method`. Each of the `count` pairs has the RVA of a method and the RVA of the method's
+/// clauses. They end where the clauses of the next pair begin, so the last pair only marks the end.
 fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result<Option<(u32, u32)>, ReadError> {
     let Some(last) = count.checked_sub(2) else { return Ok(None) };
     let pair = |i: u64| table.element(i, PAIR_BYTES);
-    // Searches in the same steps as the runtime, because a dump has the pages that those touch: bisection to ten pairs, then linear search.
+    // createdump writes only the pages that the runtime's search touches, so this search takes the same steps: bisection down to ten pairs, then
+    // linear search.
     let (mut low, mut high) = (0, last);
     while high.saturating_sub(low) > 10 {
         let middle = low.saturating_add(high.saturating_sub(low) / 2);
@@ -103,7 +104,7 @@ fn clauses_of(bytes: &CodeBytes, table: Addr, count: u64, method: u32) -> Result
     Ok(None)
 }
 
-/// Whether the funclet at `funclet` is a filter according to the `count` clauses at `first`; `None` if no clause names it.
+/// Whether the funclet at offset `funclet` is a filter according to the `count` clauses at `first`; `None` if no clause names the funclet.
 fn is_filter(bytes: &CodeBytes, layout: Layout, first: Addr, count: u64, funclet: u32) -> Result<Option<bool>, ClauseError> {
     if count > MAX_CLAUSES {
         return Err(ClauseError::Count { address: first, count });

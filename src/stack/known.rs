@@ -29,7 +29,7 @@ struct Entries<T> {
     bytes: u64,
 }
 
-/// A result and its cost in reads. If `found` is `None`, a look-up with a budget of `cost` reads failed, and needs a larger one.
+/// A result and its cost in reads. If `found` is `None`, a budget of `cost` reads was too small for the look-up.
 #[derive(Debug)]
 struct Entry<T> {
     found: Option<T>,
@@ -98,7 +98,7 @@ mod tests {
             let found = reads::taking(&mut reads, || if paid { known.paid(Addr(8), find) } else { known.free(Addr(8), find) });
             (found, reads)
         };
-        // Too few reads give no result; the second call does not look it up again.
+        // With too few reads, the look-up fails. A second call with the same number of reads fails without a look-up.
         assert_eq!((left(10, true), left(9, true), left(10, true)), ((None, 0), (None, 0), (None, 0)));
         assert_eq!((left(11, true), left(11, true), left(10, true)), ((Some(7), 1), (Some(7), 1), (None, 0)));
         assert_eq!((left(11, false), left(10, true)), ((Some(7), 11), (None, 0)));

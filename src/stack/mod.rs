@@ -33,6 +33,6 @@ pub use {
 
 use crate::contract::Contract;
 
-/// Contracts read here.
+/// Contracts that this module reads.
 pub(crate) const CONTRACTS: &[Contract] =
     &[code::CodeMap::CONTRACT, debug_info::DebugInfo::CONTRACT, frames::FrameReader::CONTRACT, gc_info::GcInfo::CONTRACT];

@@ -1,8 +1,8 @@
-//! The registers of a frame, and the stack slots of those that a callee saved.
+//! The registers of a frame, and the stack slots in which callees saved them.
 
 use crate::base::{Addr, Arch, Os};
 
-/// Number of registers stored for each architecture; more than x64 has.
+/// Number of registers stored for each architecture. x64 uses only 16 of them.
 const COUNT: usize = 32;
 
 /// A general-purpose register of a frame.
@@ -15,7 +15,7 @@ pub(crate) struct Saved {
     pub(crate) place: Option<Addr>,
 }
 
-/// The registers of a frame: those of the thread for the innermost frame, restored ones for its callers.
+/// The registers of a frame. The innermost frame has the registers of the thread, and its callers have restored registers.
 ///
 /// Registers are numbered as in unwind and GC info. x64: rax rcx rdx rbx rsp rbp rsi rdi r8 to r15. arm64: x0 to x28, fp (29), lr (30),
 /// sp (31).

@@ -32,7 +32,7 @@ const MOST_INFO_BYTES: u64 = 4 << 20;
 /// Maximum number of explicit frames, and of reads, in the search for the normal stack of a thread that runs on its signal stack.
 const FRAMES_OF_A_CALLER: usize = 8;
 const READS_OF_A_CALLER: u64 = 256;
-/// Bytes of memory that a gap is charged for, in the walk and in answers; its registers are charged separately.
+/// Bytes of memory that are charged for a gap, in the walk and in answers. The registers of the gap are charged separately.
 const GAP_BYTES: u64 = 256;
 
 /// The start of a walk.
@@ -44,7 +44,7 @@ pub(crate) struct Start {
     pub(crate) registers: Option<Registers>,
     /// Whether the thread is in cooperative mode: it runs managed code, or native code that a collection waits for.
     pub(crate) cooperative: bool,
-    /// Whether a suspension has hijacked the return address of one of its frames.
+    /// Whether a suspension has hijacked a return address on the thread's stack.
     pub(crate) hijacked: bool,
     /// The memory of the stack, if known.
     pub(crate) stack: Option<AddrRange>,
@@ -78,7 +78,8 @@ pub(crate) struct StackWalker {
     gc_infos: Known<Result<Arc<GcInfo>, StackError>>,
 }
 
-/// Identifies the method activation whose handler is running: the next frame of the method's body with this value in the frame register.
+/// Identifies the method activation whose handler is running. Its frame is the next frame of the method's body that has the same value in the
+/// frame register.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Parent {
     method_desc: Addr,
@@ -91,7 +92,7 @@ struct Walking<'w> {
     walker: &'w StackWalker,
     asked: Asked,
     out: Walk,
-    /// The frame whose references a running handler reports. The frames up to and including this one report nothing.
+    /// The frame whose references a running handler reports. That frame, and the frames between the handler and it, report nothing.
     parent: Option<Parent>,
     /// The last explicit frame of an unknown or unsupported type since the last managed frame.
     unknown: Option<Addr>,
@@ -105,7 +106,7 @@ struct Walking<'w> {
     infos: Map<Addr, Arc<GcInfo>>,
     /// Size of the GC info in `infos` in bytes.
     info_bytes: u64,
-    /// The thread's registers, if it is in native code without an explicit frame.
+    /// The thread's registers, if the thread is in native code without an explicit frame.
     own: Option<Registers>,
     /// Index of the gap whose end is not known yet.
     open: Option<usize>,
@@ -176,14 +177,14 @@ impl StackWalker {
         self.frames.native(self.code.bytes(), &frame.frame)
     }
 
-    /// The address of the first explicit frame of `thread`, which is on the thread's normal stack; `None` if the thread has no frames, or if the
-    /// pointer to the first one is not in the dump.
+    /// The address of the first explicit frame of `thread`, which is on the thread's normal stack; `None` if the thread has no explicit frames, or if
+    /// the pointer to the first explicit frame is not in the dump.
     pub(crate) fn first_frame(&self, thread: Addr) -> Option<Addr> {
         self.frames.first(self.code.bytes(), thread).ok().flatten()
     }
 
-    /// The stack pointer of the first managed caller that the explicit frames of a thread describe. For a thread on its signal stack, it is the
-    /// only pointer to the normal stack.
+    /// The stack pointer of the first managed caller that the explicit frames of a thread describe. For a thread on its signal stack, it shows where
+    /// the used part of the normal stack begins.
     pub(crate) fn first_caller(&self, thread: Addr) -> Option<Addr> {
         reads::bounded(READS_OF_A_CALLER, || {
             let bytes = self.code.bytes();
@@ -305,7 +306,7 @@ impl Walking<'_> {
         let mut context = start.registers.clone();
         let mut left = Left::Stopped;
         let mut hijacked = start.hijacked;
-        // Address of the explicit frame that supplied registers last; `context` was unwound from them.
+        // Address of the last explicit frame that supplied registers. `context` is these registers, or was unwound from them.
         let mut led = None;
         // Whether `context` was reached from a callee or an explicit frame, and is not the start of the walk.
         let mut arrived = false;
@@ -429,8 +430,8 @@ impl Walking<'_> {
         self.gap(sp, Lack::Endless);
     }
 
-    /// The explicit frame with which the walk continues when it cannot unwind the code at `ip`. If `next` is `led`, which led to `ip`, it is
-    /// listed and skipped.
+    /// The explicit frame with which the walk continues when it cannot unwind the code at `ip`. `led` is the explicit frame that led to `ip`. If
+    /// `next` is the same frame, `next` is listed and skipped.
     fn past(&mut self, next: Option<ExplicitFrame>, led: Option<Addr>, (start, ip): (&Start, Addr)) -> Option<ExplicitFrame> {
         match next {
             Some(frame) if Some(frame.address) == led => {
@@ -514,8 +515,8 @@ impl Walking<'_> {
                 self.parent = None;
             }
         } else if let Err(e) = info.and_then(|info| self.slots(frame, &info, registers, caller_sp)) {
-            // A frame that was stopped or has faulted may hold references in any register. If it called a JIT helper, so may the helper's frames
-            // and registers.
+            // A frame that was stopped or has faulted may hold references in any register. If the frame called a JIT helper, the helper's frames
+            // and registers may hold references too.
             let anywhere = matches!(frame.left, Left::Stopped | Left::Fault);
             let own = self.own.take().filter(|_| frame.left == Left::Helper);
             let from = own.as_ref().and_then(Registers::sp).unwrap_or(sp);
@@ -594,8 +595,8 @@ impl Walking<'_> {
     }
 }
 
-/// The possible generic contexts of a frame. The slot's offset is relative to the caller's stack pointer or to the frame register; GC info does
-/// not say to which, so both slots are read.
+/// The possible generic contexts of a frame. The slot's offset is relative to the caller's stack pointer or to the frame register. GC info does
+/// not record which of the two, so both slots are read.
 fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: Option<Addr>) -> impl Iterator<Item = GenericContext> {
     let slot = info.header().generic_context.into_iter();
     let frame = info.header().frame_register.and_then(|n| registers.value(n)).map(Addr);

@@ -1,6 +1,6 @@
-//! A walked stack: its frames, the references that each holds, and gaps.
+//! A walked stack: its frames, the references that each frame holds, and gaps.
 //!
-//! An overflowed stack has half a million frames, so frames are small, and their contents are in lists of the walk.
+//! An overflowed stack may have half a million frames, so the type of a frame is small. The contents of frames are in lists of the walk.
 
 use std::sync::Arc;
 
@@ -96,7 +96,7 @@ pub(crate) struct RuntimeFrame {
     pub(crate) frame: ExplicitFrame,
     /// The instruction pointer of the walk when it met the frame.
     pub(crate) ip: Option<Addr>,
-    /// Whether the explicit frame is within a managed frame that the walk has already entered; it then does not prepare a call.
+    /// Whether the explicit frame is within a managed frame that the walk has already entered. Such a frame does not prepare a call.
     pub(crate) within: bool,
     /// Whether the walk reports the references that the frame owns.
     pub(crate) reports: bool,
@@ -197,7 +197,7 @@ impl Walk {
         Walk { gaps: vec![gap], ..Walk::default() }
     }
 
-    /// Releases unused capacity: a process may have a hundred thousand stacks.
+    /// Releases unused capacity, because a process may have a hundred thousand stacks.
     pub(super) fn fit(&mut self) {
         self.frames.shrink_to_fit();
         self.gaps.shrink_to_fit();
@@ -313,7 +313,7 @@ impl Lack {
 }
 
 impl Location {
-    /// The address of the stack slot; for a register, of the slot where a callee saved it.
+    /// The address of the stack slot; for a register, the address of the slot where a callee saved it.
     pub(crate) const fn address(&self) -> Option<Addr> {
         match self {
             Location::Register { place, .. } => *place,

@@ -1,7 +1,8 @@
 //! Very many GC handles.
 //!
-//! Rule: at least `handles` handles. Every collection visits each handle, and a strong handle that is not freed leaks its object. Handles that the
-//! runtime or its library creates for itself, such as for locks of sync blocks, are not counted, because they are freed with their objects.
+//! Rule: the number of GC handles is at least the threshold `handles`. Every collection visits each handle, and a strong handle that is not freed
+//! leaks its object. Handles that the runtime or its library creates for itself, such as for locks of sync blocks, are not counted, because they
+//! are freed with their objects.
 //!
 //! Source: the handle tables.
 

@@ -33,7 +33,7 @@ use sums::sums;
 pub(super) use through::{Inner, inner_chains};
 use tree::tree;
 
-/// Finds the chains of tasks and asynchronous methods, and the roots that they wait for.
+/// Finds the chains of tasks and asynchronous methods, and their roots. The root of a chain is the object that the chain waits for.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.

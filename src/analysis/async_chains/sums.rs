@@ -7,8 +7,9 @@ use crate::analysis::{AsyncRoot, AsyncRootKind, AsyncRootSum};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Name, len64};
 
-/// Maximum number of roots in the sums, and of a root's chains that are searched for its most common method.
+/// Maximum number of roots in the sums.
 const MAX_ROOTS: usize = 100;
+/// Maximum number of a root's chains from which [`AsyncRootSum::innermost`] is determined.
 const NAMED: usize = 1000;
 
 /// Returns the sums of `paths` by root, most chains first.

@@ -272,7 +272,8 @@ impl Operand {
 enum Term {
     Number(Number),
     Text(Name),
-    /// An enum value or a generation: its name, and the number of an enum value, which can be compared as well.
+    /// The name of an enum value or a generation, and the number of an enum value. Comparisons with texts use the name, and comparisons with
+    /// numbers use the number.
     Named(Name, Option<i128>),
     Bool(bool),
     Null,
@@ -360,7 +361,7 @@ impl Operator {
             (Term::Number(a), Term::Number(b)) => a.compare(*b)?,
             (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
             (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
-            // A text may give the exact name of a type or its display name.
+            // The right text may be the display name of the type on the left. The next arm compares exact names.
             (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() => Ordering::Equal,
             (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
             (Term::Bool(a), Term::Bool(b)) => a.cmp(b),

@@ -8,8 +8,8 @@ use crate::base::{Collector, NoteKind, thousands};
 /// Limits on steps, bytes and memory. All searches of one opening share a budget, so that many short searches cost no more than a long one.
 /// Other budgets are shared by all types, modules or lists of an answer.
 ///
-/// The limits grow with the size of the dump. Their fixed part is fifty times what opening any dump of the corpus takes, so only a forged
-/// dump should reach it. A search that reaches a limit ends with the results so far, and [`Budget::note`] adds a note.
+/// The limits grow with the size of the dump. The fixed part of a limit is fifty times what opening any dump of the corpus takes, so only a
+/// forged dump should reach a limit. A search that reaches a limit ends with the results so far, and [`Budget::note`] adds a note.
 #[derive(Debug)]
 pub struct Budget {
     steps: Allowance,
@@ -52,7 +52,7 @@ const BYTES: u64 = 1 << 30;
 const MEMORY: u64 = 64 << 20;
 /// Fixed part of the memory for the types, or the modules, of an answer, in bytes.
 const MEMORY_OF_TYPES: u64 = 32 << 20;
-/// Lower bound in bytes of the memory limit. With less, a dump cannot be opened.
+/// Lower bound in bytes of the memory limit. With less memory, a dump cannot be opened.
 const FIXED_MEMORY: u64 = 4 << 20;
 
 impl Budget {
@@ -81,18 +81,18 @@ impl Budget {
         Budget { steps: again(&self.steps), bytes: again(&self.bytes), memory: again(&self.memory) }
     }
 
-    /// Charges `n` steps: entries of tables and lists that are visited one by one. Returns whether they were left. After the first refusal,
-    /// all requests are refused, so that all searches end.
+    /// Charges `n` steps: entries of tables and lists that are visited one by one. Returns false if fewer steps are left. After the first
+    /// refusal, all requests are refused, so that all searches end.
     pub fn steps(&self, n: u64) -> bool {
         !self.steps.met() && self.steps.take(n)
     }
 
-    /// Charges `n` bytes to scan. Returns whether they were left. After the first refusal, all requests are refused.
+    /// Charges `n` bytes to scan. Returns false if fewer bytes are left. After the first refusal, all requests are refused.
     pub fn bytes(&self, n: u64) -> bool {
         !self.bytes.met() && self.bytes.take(n)
     }
 
-    /// Charges `n` bytes of this process's memory. Returns whether they were left. After a refusal, a smaller request may still succeed.
+    /// Charges `n` bytes of this process's memory. Returns false if fewer bytes are left. After a refusal, a smaller request may still succeed.
     pub fn memory(&self, n: u64) -> bool {
         self.memory.take(n)
     }
@@ -130,7 +130,7 @@ impl Disjoint {
         Disjoint(Allowance::new(dump_bytes.checked_div(entry_bytes).unwrap_or(0)))
     }
 
-    /// Charges `n` entries. Returns whether they were left. After the first refusal, all requests are refused.
+    /// Charges `n` entries. Returns false if fewer entries are left. After the first refusal, all requests are refused.
     pub fn take(&self, n: u64) -> bool {
         !self.0.met() && self.0.take(n)
     }

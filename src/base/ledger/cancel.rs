@@ -21,7 +21,7 @@ thread_local! {
 
 /// Steps of a loop between two checks; a power of two.
 const STEPS: u32 = 1 << 16;
-/// Ticks between two checks. They are fewer than [`STEPS`], because the work between two reads may take long.
+/// Ticks between two checks. The number is smaller than [`STEPS`], because the work between two reads may take long.
 const TICKS: u32 = 1 << 10;
 
 /// A handle that cancels work. Clones cancel the same work.
@@ -40,7 +40,8 @@ const TICKS: u32 = 1 << 10;
 #[derive(Clone, Default)]
 pub struct Cancel {
     flag: Arc<AtomicBool>,
-    /// Called at each check; returns whether to cancel the work. For conditions that no thread signals with the flag, such as a deadline.
+    /// A function that is called at each check and returns whether to cancel the work. It is for conditions that no thread signals with
+    /// the flag, such as a deadline.
     look: Option<Arc<dyn Fn() -> bool + Send + Sync>>,
 }
 
@@ -87,7 +88,7 @@ impl Cancel {
         self.flag.load(Ordering::Relaxed) || self.look.as_ref().is_some_and(|look| look())
     }
 
-    /// Runs `work` and returns its value unless it is cancelled. Cancelled work unwinds: values under construction are dropped, and caches
+    /// Runs `work` and returns its value unless the work is cancelled. Cancelled work unwinds: values under construction are dropped, and caches
     /// keep values that were complete before.
     ///
     /// # Errors
@@ -97,9 +98,9 @@ impl Cancel {
     }
 }
 
-/// Runs `work` and returns its value, or the reason of type `R` with which it called [`raise`]. Other panics continue to unwind.
+/// Runs `work` and returns its value, or the reason of type `R` with which `work` called [`raise`]. Other panics continue to unwind.
 pub(in crate::base) fn caught<T, R: 'static>(work: impl FnOnce() -> T) -> Result<T, R> {
-    // Unwind safety: caches contain only complete values, since a value is stored after it is computed.
+    // Unwind safety: caches contain only complete values, because a value is stored after it is computed.
     catch_unwind(AssertUnwindSafe(work)).map_err(|thrown| match thrown.downcast::<R>() {
         Ok(reason) => *reason,
         Err(panic) => resume_unwind(panic),

@@ -51,8 +51,8 @@ pub(crate) struct Missed {
 #[derive(Debug, Default)]
 struct ScopeLosses {
     missed: Missed,
-    /// IDs of the sets added so far. They make repeated reports cheap: a kept value with failed reads may be used for each of a million
-    /// objects.
+    /// IDs of the sets added so far. A set that is already added is skipped, because a kept value with failed reads may be used for each of
+    /// a million objects.
     of: BTreeSet<u64>,
 }
 
@@ -228,7 +228,7 @@ impl Drop for Scope {
     }
 }
 
-/// Runs `f` and returns its value and the failures during the call. They are not reported to any outer scope.
+/// Runs `f` and returns its value and the failures during the call. These failures are not reported to any outer scope.
 pub(crate) fn watched<T>(f: impl FnOnce() -> T) -> (T, Missed) {
     let scope = Scope::open();
     let value = f();
@@ -244,7 +244,7 @@ pub(crate) struct Kept<T> {
 }
 
 impl<T> Kept<T> {
-    /// Computes the value with `make`, and keeps it with its failed reads. [`Kept::get`] reports them.
+    /// Computes the value with `make`, and keeps it with its failed reads. [`Kept::get`] reports these reads.
     pub(crate) fn of(make: impl FnOnce() -> T) -> Kept<T> {
         let (value, missed) = watched(make);
         Kept { value, missed: (!missed.is_empty()).then(|| Box::new(missed)) }

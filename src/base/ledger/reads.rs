@@ -16,13 +16,13 @@ impl Drop for Restore {
     }
 }
 
-/// Runs `f` with a limit of `reads` reads, after which reads fail. Lists in a forged dump may never end.
+/// Runs `f` with a limit of `reads` reads, after which reads fail. For code that reads lists, which may never end in a forged dump.
 pub(crate) fn bounded<T>(reads: u64, f: impl FnOnce() -> T) -> T {
     let _restore = Restore(LEFT.replace(Some(reads)));
     f()
 }
 
-/// Runs `f` with the limit `reads`, and subtracts the reads that it takes from `reads`.
+/// Runs `f` with the limit `reads`, and subtracts from `reads` the number of reads that `f` takes.
 pub(crate) fn taking<T>(reads: &mut u64, f: impl FnOnce() -> T) -> T {
     let _restore = Restore(LEFT.replace(Some(*reads)));
     let value = f();

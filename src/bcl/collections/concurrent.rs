@@ -71,7 +71,7 @@ impl Collections<'_> {
             let (head, tail, mask) = (there!(number(fields.head)), there!(number(fields.tail)), there!(number(fields.mask)));
             let shape = there!(self.array_of(segment, fields.slots));
             let frozen = there!(self.library.u8(segment, fields.frozen)) != 0;
-            // When a segment is frozen, twice its number of slots is added to its tail.
+            // When the program freezes a segment, it adds twice the number of slots to the tail.
             let added = if frozen { u32::try_from(shape.length.saturating_mul(2)).unwrap_or(0) } else { 0 };
             // Head and tail are counters that wrap around.
             let count = u64::from(tail.wrapping_sub(added).wrapping_sub(head)).min(shape.length);
@@ -137,8 +137,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// The work items in the local queue of a thread of the thread pool at `queue`, whose type is at `mt`. Slots whose item was taken are
-    /// null and omitted.
+    /// The work items in the `WorkStealingQueue` at `queue`, the local queue of a thread of the thread pool. `mt` is the method table of the
+    /// queue. Slots whose item was taken are null, and are left out.
     pub(crate) fn work_stealing_queue(&self, queue: Addr, mt: Addr, afford: &dyn Fn(u64) -> bool) -> Read<Vec<Addr>> {
         let fields = self.layouts().local.of(self.types(), mt)?;
         let array = there!(self.array_of(queue, fields.array));

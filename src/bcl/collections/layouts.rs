@@ -25,7 +25,7 @@ impl<T: Clone> PerType<T> {
         if let Some(found) = known().get(&method_table) {
             return found.get().clone();
         }
-        // Do not hold the lock here, because `find` may look up other types in the same cache.
+        // The lock is not held here, because `find` may look up other types in the same cache.
         let found = Kept::of(find);
         known().entry(method_table).or_insert(found).get().clone()
     }
@@ -46,8 +46,8 @@ impl<F: Layout> Bound<F> {
     }
 }
 
-/// Declares the layouts, and [`Layouts`] with a cache for each. The keyword of a field determines what is bound: its location (`at`), its
-/// location if it exists (`opt`), or its location and type, because its value is shown to people (`shown`).
+/// Declares the layouts, and [`Layouts`] with a cache for each. The keyword of a field determines what is bound: the location (`at`), the
+/// location of a field that may not exist (`opt`), or the location and the type of a field whose value is shown to people (`shown`).
 macro_rules! layouts {
     ($( $(#[$about:meta])* $own:ident : $name:ident { $( $field:ident : $need:ident $names:literal ),+ $(,)? } )+) => {
         $(

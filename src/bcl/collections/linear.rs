@@ -8,7 +8,7 @@ use crate::model::ContainerKind;
 
 /// Maximum number of UTF-16 code units of a `StringBuilder` that are shown.
 const MOST_TEXT: u64 = 4096;
-/// Maximum number of chunks of a `StringBuilder` that are visited. They are linked from the last to the first.
+/// Maximum number of chunks of a `StringBuilder` that are visited. The chunks are linked from the last to the first.
 const MOST_CHUNKS: usize = 1024;
 
 impl Collections<'_> {
@@ -126,12 +126,12 @@ impl Collections<'_> {
         Ok(Some(Contents::new(ContainerKind::StringBuilder, count, Some(room))))
     }
 
-    /// A `StringBuilder` with its text. `cut` means that it has too many chunks, and the text is not its beginning.
+    /// A `StringBuilder` with its text. If the builder has too many chunks, `cut` is set, and the text does not begin with the first chunk.
     pub(super) fn string_builder(&self, object: Addr, mt: Addr) -> Read<Contents> {
         let mut out = there!(self.builder(object, mt)?);
         let fields = self.layouts().builder.of(self.types(), mt)?;
         let count = out.count;
-        // The limit is far below `super::MOST`, because many rows of an answer may show such texts.
+        // `MOST_CHUNKS` is far below `super::MOST`, because many rows of an answer may show texts of builders.
         let before = |chunk: &Addr| self.library.reference(*chunk, fields.previous);
         let chunks: Vec<Addr> = std::iter::successors(Some(object), before).take(MOST_CHUNKS).collect();
         let mut units: Vec<u16> = Vec::new();

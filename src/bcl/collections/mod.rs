@@ -93,7 +93,7 @@ pub(crate) struct Collections<'l> {
 }
 
 impl<'l> Collections<'l> {
-    /// Charges `n` steps: nodes that are visited, or elements that are read. Returns whether they were left.
+    /// Charges `n` steps: nodes that are visited, or elements that are read. Returns false if fewer steps are left.
     fn afford(&self, n: u64) -> bool {
         self.library.afford(n)
     }
@@ -147,22 +147,23 @@ impl<'l> Collections<'l> {
         })
     }
 
-    /// The collection at `object` without its elements and its text. `Ok(None)` if it is not a collection, or if a part of it is not in the
-    /// dump.
+    /// The collection at `object` without its elements and its text. `Ok(None)` if the object is not a collection, or if a part of the
+    /// collection is not in the dump.
     ///
     /// # Errors
     /// [`NoSuchField`]
     pub(crate) fn counted(&self, object: Addr) -> Read<Contents> {
         let mt = there!(self.library.method_table(object));
         match there!(self.kind(mt)) {
-            // Do not visit the chunks: each chunk of a `StringBuilder` is itself a `StringBuilder`, and a long text has thousands.
+            // The chunks are not visited, because each chunk of a `StringBuilder` is itself a `StringBuilder`, and a long text has thousands
+            // of chunks.
             ContainerKind::StringBuilder => self.builder(object, mt),
             _ => self.read(object, 0),
         }
     }
 
-    /// The collection at `object`, with at most `most` elements. `Ok(None)` if it is not a collection, or if a part of it is not in the
-    /// dump.
+    /// The collection at `object`, with at most `most` elements. `Ok(None)` if the object is not a collection, or if a part of the collection
+    /// is not in the dump.
     ///
     /// # Errors
     /// [`NoSuchField`]
@@ -242,8 +243,8 @@ impl<'l> Collections<'l> {
         Slot { place, type_name: "System.Object".into() }
     }
 
-    /// The nodes of the list that starts with `first` and is linked by the field `next`, and whether all were read. The list is incomplete
-    /// if it has a cycle or exceeds a limit.
+    /// The nodes of the list that starts with `first` and is linked by the field `next`, and whether all nodes were read. Reading ends early if
+    /// the list has a cycle or exceeds a limit.
     fn chain(&self, first: Option<Addr>, next: FieldAt) -> (Vec<Addr>, bool) {
         let (mut nodes, mut seen) = (Vec::new(), Set::default());
         let mut at = first;

@@ -26,8 +26,8 @@ impl Collections<'_> {
         Ok(Some(out))
     }
 
-    /// The first `most` nodes of a binary tree, in order, and whether they were read without an error: a node that occurs twice, or a limit
-    /// that is exceeded. With `ends`, a node without children is not an element: it is a shared object that represents the empty subtree.
+    /// The first `most` nodes of a binary tree, in order, and whether all of these were read. Reading ends early at a node that occurs twice, or
+    /// if a limit is exceeded. With `ends`, a node without children is a shared object that represents the empty subtree, not an element.
     fn in_order(&self, root: Option<Addr>, (left, right): (FieldAt, FieldAt), ends: bool, most: u64) -> (Vec<Addr>, bool) {
         let has = |node: Addr, field| self.library.reference(node, field).is_some();
         let is_node = |node: &Addr| !ends || has(*node, left) || has(*node, right);

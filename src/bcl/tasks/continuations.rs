@@ -22,7 +22,8 @@ const STUB: &str = "IL_STUB_AsyncResume";
 /// Types of the library whose methods are on the stack between the dispatch loop and the stub.
 const HELPERS: [&str; 2] =
     ["System.Runtime.CompilerServices.AsyncHelpers", "System.Runtime.CompilerServices.RuntimeAsyncInstrumentationHelpers"];
-/// The type whose methods complete the task and run its continuations. If one of them is called, no method of the task is running any more.
+/// The type whose methods complete a task and run its continuations. If the dispatch loop has called such a method, no method of the task is
+/// running any more.
 const COMPLETION: &str = "System.Threading.Tasks.Task";
 
 fields_of! {
@@ -64,7 +65,7 @@ impl Tasks {
         self.continuations
     }
 
-    /// The continuation chain of the task at `task`; empty while a thread runs one of its methods.
+    /// The continuation chain of the task at `task`; empty while a thread runs a method of the task.
     pub(crate) fn chain(&self, task: Addr, notes: &Collector) -> Chain {
         let first = self.fields.and_then(|f| self.library.reference(task, f.state?));
         self.chain_from(first, notes)
@@ -105,7 +106,7 @@ impl Tasks {
         self.library.i32(object, self.continuations?.state?)
     }
 
-    /// Address of the `ResumeInfo` of the continuation at `object`, which identifies its suspension point.
+    /// Address of the `ResumeInfo` of the continuation at `object`. The `ResumeInfo` identifies the suspension point.
     pub(crate) fn resume_info(&self, object: Addr) -> Option<Addr> {
         self.library.reference(object, self.continuations?.info?)
     }

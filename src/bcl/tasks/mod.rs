@@ -1,7 +1,7 @@
 //! Tasks, async methods and their continuations, read from the fields of objects on the heap.
 //!
 //! Source: `docs/internals/async.md`. Fields are looked up by name once per type, which results in a [`Plan`]. Objects are read by the
-//! offsets in it.
+//! offsets in the plan.
 
 mod continuations;
 mod plan;
@@ -103,7 +103,7 @@ pub(crate) fn status(state_flags: u32) -> TaskStatus {
 /// Maximum number of references that are followed from a continuation object to its waiter.
 const STEPS: u32 = 16;
 
-/// The continuation of a task or other source of a result: the task, method, thread or callback that continues when it completes.
+/// The continuation of a task or of another source of a result: the task, method, thread or callback that continues when the source completes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waiter {
     /// A task, or the box of an async method.
@@ -173,7 +173,7 @@ impl Tasks {
             let what = "tasks: the definition of System.Threading.Tasks.Task is not in the dump";
             notes.add(Missing::Async, None, what);
         }
-        // If the class has no method table, the process has never used it.
+        // If the class `Task` has no method table, the process has never used tasks, and there is nothing to bind.
         if let Some(table) = out.kinds.table(AsyncType::Task) {
             let field = |names: &'static str, what: &str| noted(out.library.types().field_at(table, names), what, notes);
             field("m_action", "task delegates");
@@ -206,7 +206,7 @@ impl Tasks {
         })
     }
 
-    /// Charges `n` steps: fields and items to read. Returns whether they were left.
+    /// Charges `n` steps: fields and items to read. Returns false if fewer steps are left.
     pub(crate) fn afford(&self, n: u64) -> bool {
         self.budget.steps(n)
     }
@@ -217,8 +217,8 @@ impl Tasks {
         self.library.note(notes);
     }
 
-    /// The elements that are not null among the first `count` elements of the array of references at `array`: slot and target. Empty if
-    /// they exceed the budget. At most `most` elements are read; if there are more, [`Tasks::note`] adds a note.
+    /// The elements that are not null among the first `count` elements of the array of references at `array`: slot and target. Empty if the
+    /// elements exceed the budget. At most `most` elements are read; if there are more, [`Tasks::note`] adds a note.
     pub(crate) fn elements(&self, array: Addr, count: u64, most: u64) -> Vec<(Addr, Addr)> {
         let length = self.library.array(array).map_or(0, |shape| shape.length.min(count).min(most));
         let mut all = if self.afford(length.max(1)) { self.library.first_references(array, count, most) } else { Vec::new() };
@@ -255,7 +255,7 @@ impl Tasks {
     pub(crate) fn plan_of(&self, object: Addr) -> Option<Arc<Plan>> {
         let method_table = self.library.method_table(object)?;
         let known = self.plans.lock().unwrap_or_else(PoisonError::into_inner).get(&method_table).map(|plan| Arc::clone(plan.get()));
-        // Check the method table first, so that the cache has no plans for invalid words.
+        // The method table is checked first, so that the cache has no plans for invalid words.
         let valid = || self.library.types().names().method_tables().is_valid(method_table) == Ok(true);
         known.or_else(|| valid().then(|| self.plan(method_table)))
     }
@@ -279,7 +279,7 @@ impl Tasks {
         self.library.reference(task, self.fields?.action?)
     }
 
-    /// The exceptions of the faulted task at `task`. `None` if it has none, or a part of them is not in the dump.
+    /// The exceptions of the faulted task at `task`. `None` if the task has no exceptions, or if the list of exceptions is not in the dump.
     pub(crate) fn exceptions(&self, task: Addr) -> Option<TaskExceptions> {
         let contingent = self.library.reference(task, self.fields?.contingent?)?;
         let faults = self.faults?;
@@ -347,7 +347,7 @@ impl Tasks {
         }
     }
 
-    /// Adds the waiter of the continuation at `object` or, if it is a list, the waiters of all continuations in it.
+    /// Adds the waiter of the continuation at `object` or, if the object is a list, the waiters of all continuations in the list.
     pub(crate) fn resolve_all(&self, object: Addr, out: &mut Vec<Waiter>) {
         let Some(plan) = self.plan_of(object) else { return };
         if plan.list.is_some() {
@@ -382,7 +382,8 @@ impl Tasks {
         self.sentinel == Some(object)
     }
 
-    /// Adds the tasks and methods that continue through the callbacks in the object at `object`: the states of these callbacks.
+    /// Adds the tasks and methods that continue through the callbacks in the object at `object`. The state of such a callback is the task, the
+    /// box of the method, or an `Action` that refers to the task or box.
     pub(crate) fn states(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
         for offset in &plan.states {
             let Some(state) = self.library.reference_at(object.plus(*offset)) else { continue };

@@ -25,8 +25,8 @@ const MAX_HOOKS: usize = 64;
 pub(crate) struct Plan {
     /// The async types that the type is or derives from.
     pub(crate) kinds: Kinds<AsyncType>,
-    /// The kind of a type outside the core library. It is found by comparing the names of the type and its base types: to search these
-    /// modules for the definitions would cost more.
+    /// The kind of a type outside the core library. The names of the type and its base types determine the kind, because searching the modules
+    /// for the definitions of the types would cost more.
     pub(crate) outside: Option<Outside>,
     /// The state machine of a box.
     pub(crate) machine: Option<MachineAt>,
@@ -40,9 +40,9 @@ pub(crate) struct Plan {
     pub(crate) suspends: bool,
     /// Whether the type is `System.Action`.
     pub(crate) is_action: bool,
-    /// Offsets of the states of callbacks, including those in nested structures.
+    /// Offsets of fields that contain the state of a callback ([`STATE`]), including fields in nested structures.
     pub(crate) states: Vec<u64>,
-    /// Offsets of fields of type `Action`, including those in nested structures.
+    /// Offsets of fields of type `Action`, including fields in nested structures.
     pub(crate) actions: Vec<u64>,
     /// Whether the type is an array of `Action`.
     pub(crate) array_of_actions: bool,
@@ -152,7 +152,7 @@ impl Plan {
         }
         callbacks(tasks, method_table, (0, 0), &mut plan);
         if is(AsyncType::PoolingBox) {
-            // The `Action`s of the box run its own method, so they are not continuations of it.
+            // The `Action`s in the box run the method of the box itself, so they are not continuations of the method.
             plan.actions.clear();
         }
         plan
@@ -169,8 +169,7 @@ impl Plan {
     }
 }
 
-/// Adds to `plan` the fields of the type at `method_table` that contain a callback or its state. `base` is added to the offsets of its
-/// fields.
+/// Adds to `plan` the fields of the type at `method_table` that contain a callback or its state. `base` is added to the offsets of the fields.
 fn callbacks(tasks: &Tasks, method_table: Addr, (base, depth): (u64, u32), plan: &mut Plan) {
     let types = tasks.library().types();
     let Some(fields) = types.instance_fields(method_table).filter(|f| tasks.afford(len64(f.len()))) else { return };

@@ -33,7 +33,7 @@ impl Command for Env {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<EnvReport>> {
         if at.dump()?.snapshot().is_some() {
-            // A snapshot has no process memory; asking for its runtime returns that error.
+            // A snapshot does not have process memory. Asking for its runtime returns the error about this.
             at.runtime()?;
         }
         Ok(analysis::env(at.dump()?, at.config.runtime))

@@ -210,7 +210,7 @@ impl Export {
     fn write_tables(&self, at: &At<'_>, out: &Path) -> Result<Answer<ExportReport>> {
         let mut list = self.tables.clone();
         if list.is_empty() {
-            // The default omits suspects, because their graph takes more memory than all other tables together.
+            // The default omits suspects, because the graph for this table takes more memory than all other tables together.
             let given = |t: &ExportTable| t.is_of_heap() && *t != ExportTable::Strings && (*t != ExportTable::Suspects || self.retained);
             list.extend(ExportTable::ALL.into_iter().filter(given));
         }

@@ -89,7 +89,7 @@ impl Command for Fleet {
 
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let (answer, described) = self.written(at)?;
-        // If every dump was already in the folder, none has been opened yet.
+        // If every dump was already in the folder, no dump has been opened yet. The header of the answer then needs the first readable dump.
         let open = |path: &PathBuf| Dump::open(path, &at.opening.options).ok();
         let first =
             || self.all().ok()?.iter().find_map(open).map(|dump| head_parts(&dump, dump.runtime_at(at.config.runtime).ok().as_ref()));
@@ -180,7 +180,7 @@ struct Work<'w> {
     options: OpenOptions,
     runtime: usize,
     force: bool,
-    /// Ids of the dumps that workers have begun. Copies of a dump have the same id, and only the first one is read.
+    /// Ids of the dumps that workers have begun. Copies of a dump have the same id, and only the first copy is read.
     taken: Mutex<HashSet<String>>,
 }
 

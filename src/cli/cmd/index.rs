@@ -46,7 +46,7 @@ impl Command for Index {
     }
 
     fn prepare(&self, opening: &mut Opening) {
-        // `--check` reads an index even if other options disable it. Without it, the graph is built from the dump.
+        // `--check` reads an index even if other options disable it. Without `--check`, the graph is built from the dump.
         opening.options.index = match (self.check, &opening.options.index) {
             (false, _) => IndexUse::None,
             (true, IndexUse::File(path)) => IndexUse::File(path.clone()),

@@ -71,7 +71,7 @@ impl Command for Memory {
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<MemoryReport>> {
         if at.dump()?.snapshot().is_some() {
-            // A snapshot has no process memory; asking for its runtime returns that error.
+            // A snapshot does not have process memory. Asking for its runtime returns the error about this.
             at.runtime()?;
         }
         let query = MemoryQuery {

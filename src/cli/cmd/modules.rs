@@ -94,7 +94,7 @@ mod fetching {
     use crate::cli::fetch::{Fetcher, Sources, Store, addresses};
     use crate::session::Dump;
 
-    /// Maximum number of rounds. More than one is needed, because the assemblies may only be listed once the file of the runtime is there.
+    /// Maximum number of rounds. More than one is needed, because some assemblies are listed only after the runtime's file has been downloaded.
     const ROUNDS: u32 = 4;
 
     /// Options of `--fetch`.

@@ -84,8 +84,8 @@ impl Command for Objects {
         self.exit_of(&report.tail, exit)
     }
 
-    /// Streams the rows, since a heap may have a hundred million objects. Short lists on a terminal are collected first, so that columns are as wide
-    /// as their contents.
+    /// Streams the rows, because a heap may have a hundred million objects. Short lists on a terminal are collected first, so that columns are as
+    /// wide as their contents.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         const FEW: u64 = 1000;
         let query = self.query(at)?;

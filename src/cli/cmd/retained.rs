@@ -87,7 +87,7 @@ impl Command for Retained {
     }
 
     fn page(&self, at: &At<'_>) -> Option<Paging> {
-        // Sorted lists have the same limit in pipes as on terminals: a heap has too many objects.
+        // Sorted lists have the same limit in pipes as on terminals, because a heap has too many objects.
         let top = if self.sort.is_given() { self.top.unwrap_or(FEW) } else { at.rows_or(self.top, FEW) };
         Some(self.filter.of(self.sort.of(self.skip.page(top))))
     }

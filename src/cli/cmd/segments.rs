@@ -61,7 +61,7 @@ impl Command for Segments {
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<SegmentsReport>> {
-        // A heap may have an index, which replaces the walk.
+        // With `--walk`, the heap is opened, because the heap may have an index that replaces the walk.
         let runtime = if self.walk { at.heap()?.runtime().clone() } else { at.runtime()? };
         let query = SegmentsQuery { free: self.free, walk: self.walk, at: self.at, sort: self.sort.given() };
         let mut answer = segments(&runtime, &query)?;

@@ -67,7 +67,7 @@ impl Command for Strings {
     fn answer(&self, at: &At<'_>) -> Result<Answer<StringsReport>> {
         let selection = self.select.selection();
         let by_size = selection.min_size > 0 || selection.max_size.is_some();
-        // Options that select individual strings also list unique ones.
+        // Options that select individual strings also list unique strings.
         let all = self.longest || self.like.is_some() || by_size || selection.condition.is_some();
         let usual = if by_size { StringSort::Bytes } else { StringSort::Waste };
         let query = StringsQuery {

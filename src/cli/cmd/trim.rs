@@ -57,14 +57,14 @@ impl Command for Trim {
     fn answer(&self, at: &At<'_>) -> Result<Answer<TrimReport>> {
         let (path, options) = (&at.opening.path, &at.opening.options);
         check_output(path, &self.out, self.force)?;
-        // The first pass reads without module files and records what the dump itself supplies. The second pass reads with them, because they cause
-        // different reads.
+        // The first pass reads without module files and records what the dump itself supplies. The second pass reads with module files, because these
+        // cause different reads.
         let alone = OpenOptions { search: FileSearch::default(), record: true, ..options.clone() };
         let mut dump = Dump::open(path, &alone)?;
         dump.runtime_at(at.config.runtime)?;
         let mut reads = Reads::of(&dump, &Surveys::default());
         if options.search.finds_any(dump.file(), dump.memory()) {
-            // The first dump is closed before the second one is opened: the cached state of each may take as much memory as the dump.
+            // The first dump is closed before the second dump is opened, because the cached state of each may take as much memory as the dump.
             let (found, file) = (Surveys::of(&dump), dump.file().clone());
             drop(dump);
             let with_files = OpenOptions { record: true, ..options.clone() };
@@ -100,12 +100,12 @@ impl Command for Trim {
             module_bytes: self.with_modules.then(|| copying.module_bytes()),
             redacted: written.redacted,
         };
-        // Memory that the dump does not contain makes answers partial, but not the copy.
+        // Memory that the dump does not contain makes answers partial, but the copy is complete.
         let mut notes = dump.notes().clone();
         if self.with_modules {
             let query = ModulesQuery { runtime: at.config.runtime, needed: true, ..ModulesQuery::default() };
             let report = modules(&dump, &query)?;
-            // Modules that are needed only for the data of the runtime are not counted: the copy contains what their files supply.
+            // Modules that are needed only for the data of the runtime are not counted, because the copy contains what their files supply.
             let lacking = report.modules.iter().filter(|m| m.needed_for.iter().any(|need| *need != ModuleNeed::Runtime)).count();
             if lacking > 0 {
                 let what = format!(

@@ -4,8 +4,8 @@
 //! cursor.
 //!
 //! Outside quotes, all characters except letters, digits and a few signs are escaped with a backslash. Thus bash interprets neither an inserted word
-//! nor an inserted common prefix of several candidates. Inside quotes, only names that need no escaping are offered: bash would close the quotes
-//! after an escaped name, and might then interpret the text after the cursor.
+//! nor an inserted common prefix of several candidates. Inside quotes, only names that need no escaping are offered, because bash would close the
+//! quotes after an escaped name, and might then interpret the text after the cursor.
 
 use std::ffi::OsString;
 
@@ -64,7 +64,7 @@ impl Word {
 
 impl Cursor {
     /// Parses `line`, which ends at the cursor and is followed by `rest`. bash replaces the suffix `replaced` of the line. Returns `None` if nothing
-    /// can be offered: the word continues after the cursor, its text is unknown, or it is not part of a simple command.
+    /// can be offered: the last word continues after the cursor, its text is unknown, or the word is not part of a simple command.
     fn of(line: &str, rest: &str, replaced: &str) -> Option<Cursor> {
         let at = line.strip_suffix(replaced)?.len();
         let (mut words, mut word, mut quote, mut begins) = (Vec::new(), Word::default(), None, 0);
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_a_line() {
+    fn the_words_up_to_the_cursor_are_parsed() {
         let at = |line: &str, replaced: &str| Cursor::of(line, "", replaced).map(|c| (c.words.join("|"), c.stays, c.quoted));
         let is = |words: &str, stays: &str, quoted| Some((words.into(), stays.into(), quoted));
         assert_eq!(at("gcdump stat ", ""), is("gcdump|stat|", "", false));

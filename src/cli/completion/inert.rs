@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_never_offered() {
+    fn long_hidden_and_option_like_names_are_not_offered() {
         for name in ["Lab.Node", "List`1[]", "A<B, C>", "a;b", "it's", "Größe", "数", "~x", "$(x)", " a "] {
             assert!(is_offered(name), "{name:?}");
         }

@@ -1,9 +1,9 @@
 //! Completion in the shells of this system: the scripts that `completions` prints, and the candidates that they
 //! request.
 //!
-//! Type names come from a dump and file names from anywhere, so neither can be trusted. A shell inserts candidates into the command line: each one is
-//! quoted, by the rules of the shell or by the shell itself, or omitted. [`is_inert`] determines the names that are omitted for all shells; the
-//! module of each shell omits further ones.
+//! Type names come from a dump and file names from anywhere, so neither can be trusted. A shell inserts candidates into the command line. Therefore
+//! each candidate is quoted, by the rules of the shell or by the shell itself, or omitted. [`is_inert`] determines the names that are omitted for all
+//! shells; the module of each shell omits further names.
 
 mod asked;
 mod bash;
@@ -34,7 +34,7 @@ pub use plain::in_powershell as completed_in_powershell;
 const VARIABLE: &str = "GCDUMP_COMPLETE";
 /// Environment variable with the index of the word to complete, set by the script for zsh.
 const INDEX: &str = "GCDUMP_COMPLETE_INDEX";
-/// Environment variable that scripts of earlier versions set. They get no candidates, because their shells insert candidates verbatim.
+/// Environment variable that scripts of earlier versions set. Such scripts get no candidates, because their shells insert candidates verbatim.
 const FORMER: &str = "COMPLETE";
 /// Maximum number of candidates.
 const MOST: usize = 1000;
@@ -70,7 +70,7 @@ pub fn complete(args: impl IntoIterator<Item = OsString>) -> bool {
     let shell = shell.and_then(|name| Shell::from_str(name.to_str()?, false).ok());
     let asked = shell.and_then(|shell| asked(shell, args.collect()));
     if let Some(asked) = asked {
-        // A failure to write is ignored: the shell no longer reads the answer.
+        // A failure to write is ignored, because the shell no longer reads the answer.
         let _ = std::io::stdout().write_all(answer(asked).as_bytes());
     }
     true
@@ -109,7 +109,7 @@ fn answer(asked: Asked) -> String {
     print(&found.iter().filter_map(offer).take(MOST).collect::<Vec<_>>())
 }
 
-/// Whether a candidate may be offered. If it begins with `-`, it must be an option, not a name that would be taken for one.
+/// Whether a candidate may be offered. A candidate that begins with `-` must be an option, because a name would be taken for an option.
 fn may_begin_so(value: &str, typed: &OsStr, command: &Clap) -> bool {
     if !value.starts_with('-') {
         return true;
@@ -126,7 +126,7 @@ fn may_begin_so(value: &str, typed: &OsStr, command: &Clap) -> bool {
     })
 }
 
-/// Whether the requesting shell reads UTF-8. If it does not, a character may be taken for others, including quotes.
+/// Whether the requesting shell reads UTF-8. Otherwise, the shell may take a character for other characters, including quotes.
 fn locale_is_utf8() -> bool {
     if cfg!(windows) {
         return true;

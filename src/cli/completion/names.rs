@@ -39,7 +39,7 @@ pub(in crate::cli) fn types(current: &OsStr) -> Vec<CompletionCandidate> {
 fn names(typed: &str) -> Option<Vec<String>> {
     let line = LINE.get()?;
     let picked = pick::pick(line.dump.as_deref(), std::env::var_os("GCDUMP_DUMP").map(PathBuf::from), Path::new(".")).ok()?;
-    // Decompression takes too long for completion.
+    // Compressed dumps are skipped, because decompression takes too long for completion.
     if pick::is_compressed(&picked.path) {
         return None;
     }

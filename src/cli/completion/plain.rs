@@ -114,7 +114,7 @@ fn line(value: &str, separator: &str, help: Option<&str>) -> String {
     }
 }
 
-/// Parses the words that fish passes: the last one is as typed, perhaps with an opening quote or escapes.
+/// Parses the words that fish passes. The last word is as typed, perhaps with an opening quote or escapes.
 pub(super) fn fish_words(mut given: Vec<OsString>) -> Vec<OsString> {
     if let Some(typed) = given.last_mut()
         && let Some(text) = typed.to_str()
@@ -144,7 +144,7 @@ pub(super) fn asked_by_powershell() -> Option<Asked> {
     let passed = std::env::var("GCDUMP_COMPLETE_WORDS").ok()?;
     let mut words: Vec<OsString> = passed.split('\n').map(Into::into).collect();
     let typed = words.pop()?.into_string().ok()?;
-    // Some versions of PowerShell replace the typed quote and others keep it, so only names that need no quotes are offered after one.
+    // Some versions of PowerShell replace a typed quote and others keep it, so only names that need no quotes are offered after a quote.
     let quoted = typed.contains(is_quote);
     words.push(typed.replace(is_quote, "").into());
     let print = move |offers: &[Offer]| -> String {
@@ -159,8 +159,8 @@ fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"' | '\u{2018}'..='\u{201b}' | '\u{201c}'..='\u{201e}')
 }
 
-/// Quotes a name for PowerShell, with single quotes if necessary. Returns `None` if it needs quotes while a quote is open, if PowerShell or the
-/// console may read one of its non-ASCII characters as a quote, or if Windows PowerShell would pass it as several words.
+/// Quotes a name for PowerShell, with single quotes if necessary. Returns `None` if the name needs quotes while a quote is open, if PowerShell or the
+/// console may read a non-ASCII character of the name as a quote, or if Windows PowerShell would pass the name as several words.
 pub fn in_powershell(name: &str, quoted: bool) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./+:=\\".contains(c);
     if name.chars().all(plain) {
@@ -175,14 +175,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_of_fish() {
+    fn words_that_fish_passes_are_parsed() {
         for (typed, word) in [("'A B", "A B"), ("\"A", "A"), (r"A\ B", "A B"), (r"'it\'s", "it's"), (r"'a\b", r"a\b"), ("a'b'c", "abc")] {
             assert_eq!(fish_word(typed), word, "{typed}");
         }
     }
 
     #[test]
-    fn names_in_powershell() {
+    fn names_are_quoted_for_powershell() {
         let name = |name| in_powershell(name, false);
         assert_eq!(name("Lab.Node").as_deref(), Some("Lab.Node"));
         assert_eq!(name("A;b").as_deref(), Some("'A;b'"));
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn separators_of_the_protocols() {
+    fn candidates_have_the_separators_of_each_shell() {
         let offers = [Offer { value: r"a:b\c".into(), help: Some("h:1".into()) }, Offer { value: "d".into(), help: None }];
         assert_eq!(lines(&offers), "a:b\\c\nd\n");
         assert_eq!(with_help(&offers), "a:b\\c\th:1\nd\n");

@@ -27,7 +27,7 @@ const MAX_TEXT: u64 = 1 << 20;
 /// Reasons why a file was not downloaded.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// The server does not have it.
+    /// The server does not have the file.
     Absent,
     /// The response of the server is not accepted.
     Refused(String),
@@ -81,7 +81,7 @@ impl<'p> Client<'p> {
         self.down.borrow().contains(&server(url))
     }
 
-    /// Downloads `url` into the empty file `to`, of at most `most` bytes. Returns its size.
+    /// Downloads `url` into the empty file `to`. At most `most` bytes are accepted. Returns the size of the file.
     pub(super) fn get(&self, url: &str, most: u64, to: &mut &File, what: &str) -> Result<u64, Trouble> {
         let deadline = Instant::now().checked_add(self.each);
         if let Some(progress) = self.progress {
@@ -119,7 +119,7 @@ impl<'p> Client<'p> {
                     return Err(Trouble::Refused(format!("it continues at the wrong offset ({range:?}, not {done})")));
                 }
             } else {
-                // The response has the whole file from its beginning.
+                // The response has the whole file from its beginning, so the download starts anew.
                 done = 0;
                 to.set_len(0).and_then(|()| to.seek(SeekFrom::Start(0))).map_err(Trouble::Disk)?;
             }
@@ -243,7 +243,7 @@ fn server(url: &str) -> String {
 /// Whether a URL refers to this machine.
 ///
 /// # Errors
-/// The reason why the URL is refused: plain HTTP to another machine, a scheme other than http and https, or a user name in it.
+/// The reason why the URL is refused: plain HTTP to another machine, a scheme other than http and https, or a user name in the URL.
 pub(super) fn is_own(url: &str) -> Result<bool, String> {
     let uri: Uri = url.parse().map_err(|e| format!("{url} is not an address: {e}"))?;
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_http_leads_to_this_machine_only() {
+    fn plain_http_is_allowed_to_this_machine_only() {
         for url in ["http://127.0.0.1:80/a", "http://localhost/", "http://[::1]:8/", "https://127.0.0.1/"] {
             assert_eq!(is_own(url), Ok(true), "{url}");
         }

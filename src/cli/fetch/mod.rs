@@ -36,7 +36,7 @@ const MAX_SOURCES: usize = 16;
 /// Sources of downloads, and limits.
 #[derive(Clone, Debug)]
 pub(super) struct Sources {
-    /// Symbol servers given by the user; empty for Microsoft's.
+    /// Symbol servers given by the user.
     pub(super) symbols: Vec<String>,
     /// NuGet feeds given by the user.
     pub(super) nuget: Vec<String>,
@@ -48,7 +48,7 @@ pub(super) struct Sources {
     pub(super) each: Duration,
     /// Whether the portable PDBs of the listed modules are downloaded too.
     pub(super) pdbs: bool,
-    /// Whether the files of all modules are downloaded, rather than only those that analyses need.
+    /// Whether the files of all modules are downloaded, rather than only the files that analyses need.
     pub(super) all: bool,
 }
 
@@ -98,7 +98,7 @@ impl<'f> Fetcher<'f> {
         Fetcher { sources, client, store, packages: Packages::default(), facts, shape, tried: BTreeSet::new() }
     }
 
-    /// Downloads the files that `report` lists as needed and not found, except those already tried. Returns the result of each.
+    /// Downloads the files that `report` lists as needed and not found, except files already tried. Returns the result for each file.
     ///
     /// # Errors
     /// If the cache cannot be written.
@@ -161,7 +161,7 @@ impl<'f> Fetcher<'f> {
         let keys = id.symbol_keys(name);
         let mut out: Vec<String> = self.sources.symbols.iter().flat_map(|base| keys.iter().map(|key| joined(base, key))).collect();
         if self.asks_public() && file.is_framework {
-            // The keys differ only in case, which Microsoft's server ignores.
+            // One key suffices: the keys differ only in case, which Microsoft's server ignores.
             out.extend(keys.first().map(|key| joined(MICROSOFT, key)));
         }
         if let FileId::BuildId(id) = id {
@@ -171,7 +171,7 @@ impl<'f> Fetcher<'f> {
         out
     }
 
-    /// Whether public sources are asked: they are not if the user gave others.
+    /// Whether public sources are asked: only if the user gave no sources.
     fn asks_public(&self) -> bool {
         self.sources.symbols.is_empty() && self.sources.nuget.is_empty()
     }
@@ -238,7 +238,7 @@ impl<'f> Fetcher<'f> {
     }
 }
 
-/// Checks that the written file is the wanted one. Returns its size.
+/// Checks that the written file is the wanted file. Returns its size.
 fn check(draft: &super::write::Draft, file: &Wanted, id: &FileId, shape: Shape) -> Result<u64, Trouble> {
     let disk = |e: std::io::Error| Trouble::Disk(e);
     let mut written = draft.file();
@@ -334,7 +334,7 @@ fn wanted(m: &ModuleModel, folder: Option<&str>, runtime: Option<&str>) -> Wante
 
 fn wanted_pdb(m: &ModuleModel, folder: Option<&str>, runtime: Option<&str>) -> Option<Wanted> {
     let id = bytes_of(m.pdb_id.as_deref()?)?.try_into().ok()?;
-    // Without a version, no runtime package is tried: these packages do not contain PDBs.
+    // Runtime packages do not contain PDBs, so the version is omitted, and no package is tried.
     Some(Wanted { name: m.pdb.clone()?, id: Some(FileId::Pdb(id)), mvid: None, version: None, ..wanted(m, folder, runtime) })
 }
 
@@ -395,7 +395,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn digits_become_bytes() {
+    fn hexadecimal_digits_are_parsed() {
         assert_eq!(bytes_of("00ff10"), Some(vec![0, 255, 16]));
         assert_eq!(bytes_of("0g"), None);
         assert_eq!(folder_of("/app/a.dll"), "/app/");

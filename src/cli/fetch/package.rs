@@ -1,4 +1,5 @@
-//! NuGet packages with files of a runtime: downloaded once, and read in place. Nothing is extracted to paths from the archive.
+//! NuGet packages with files of a runtime: downloaded once, and read in place. The paths in an archive never determine
+//! where a file is written.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -81,7 +82,7 @@ impl Packages {
         Ok((url, found))
     }
 
-    /// Returns the base URL of the packages of a feed: the feed's own URL, or the one in its index.
+    /// Returns the base URL of the packages of a feed: the feed's own URL, or the URL in the feed's index.
     fn base(&mut self, feed: &str, client: &Client<'_>) -> Result<String, Trouble> {
         if !feed.ends_with("/index.json") {
             return Ok(feed.into());

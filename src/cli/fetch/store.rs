@@ -29,7 +29,7 @@ impl Store {
     /// Opens the directory of this user, creating it if it does not exist.
     ///
     /// # Errors
-    /// If it cannot be created, or if other users have access to it.
+    /// If the directory cannot be created, or if other users have access to it.
     pub(in crate::cli) fn of_user(most: u64) -> Result<Store> {
         let path = module_cache().ok_or_else(|| UsageError("--fetch needs a folder for its cache: set HOME or XDG_CACHE_HOME".into()))?;
         match make(&path).and_then(|()| is_private(&path)) {

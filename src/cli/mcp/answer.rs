@@ -26,7 +26,7 @@ use crate::base::Cancel;
 use crate::memory::Memory;
 use crate::session::Dump;
 
-/// Maximum size of a command's output in bytes. If it is exceeded, the command runs again with fewer rows.
+/// Maximum size of a command's output in bytes. If the output is larger, the command runs again with fewer rows.
 const LARGEST: usize = 4_000_000;
 /// Maximum number of remarks of a command to repeat, and maximum characters of each.
 const REMARKS: usize = 5;
@@ -120,7 +120,7 @@ impl Worker {
                 },
             }
         };
-        // Streamed lists have a row per line. Strings in JSON never contain an unescaped line break.
+        // Streamed lists have a line for each row. The line breaks can be removed, because strings in JSON never contain an unescaped line break.
         let text = text.replace('\n', "");
         let document: Value = match serde_json::from_str(&text) {
             Ok(document) => document,
@@ -165,7 +165,7 @@ impl Worker {
             Ok(Ended::Interrupted) => return Ran::Cancelled,
             Ok(Ended::TimedOut) => out_of_time(&config, &mut err),
             Ok(Ended::TooMuch) => {
-                // The results cached in the open dumps may occupy most of the memory.
+                // The dumps are closed, because the results cached in them may occupy most of the memory.
                 self.dumps.close();
                 out_of_memory(&config, &mut err)
             }
@@ -173,7 +173,7 @@ impl Worker {
             Err(e) => return Ran::Refused(e.to_string()),
         };
         let remarks = String::from_utf8_lossy(&err).trim_end().to_string();
-        // A command that was stopped may have printed part of its answer.
+        // A command that was stopped may have printed part of its answer. Output is used only with the exit code of a complete document.
         match String::from_utf8(out.0) {
             Ok(text) if matches!(exit, Exit::Ok | Exit::Negative | Exit::Partial | Exit::NoRuntime) && !text.is_empty() => {
                 Ran::Document { text, exit, remarks, next: next.get().copied() }
@@ -205,7 +205,7 @@ impl Worker {
     /// Returns the command line of a call, and its open dumps.
     fn opened(&mut self, tool: &Tool, name: &str, line: &Line) -> Result<(Cli, Vec<Dump>)> {
         let files = line.dumps.iter().map(|given| self.dumps.find(given.as_deref())).collect::<Result<Vec<_>, _>>()?;
-        // Comparing commands require the names of the dumps.
+        // Commands that compare dumps require the names of the dumps.
         let named = files.iter().filter(|_| matches!(tool.does, Does::Compares(_))).map(|found| found.path.clone().into_os_string());
         let words = line.words(name, &named.collect::<Vec<OsString>>());
         let mut cli = Cli::of(&words).map_err(|e| UsageError(in_one_line(&e)))?;
@@ -251,7 +251,7 @@ fn lists(data: &Value) -> Vec<(&str, u64)> {
     let length = |value: &Value| value.as_array().map(|list| u64::try_from(list.len()).unwrap_or(u64::MAX));
     let outer = fields(data);
     let inner = outer.iter().flat_map(|(_, value)| fields(value));
-    // The list `coverage` has a fixed length.
+    // The list `coverage` is left out, because it has a fixed length.
     let is_rows = |name: &str| name != "coverage";
     outer.iter().copied().chain(inner).filter(|(name, _)| is_rows(name)).filter_map(|(name, value)| Some((name, length(value)?))).collect()
 }

@@ -41,10 +41,10 @@ struct Argument {
     /// Name as assistants write it.
     name: String,
     kind: Kind,
-    /// Whether it takes several values.
+    /// Whether the argument takes several values.
     list: bool,
     rows: Option<&'static Rows>,
-    /// For a flag that is on by default: the arguments that turn it off.
+    /// For a flag that is on by default: the arguments that turn the flag off.
     on: Option<&'static [&'static str]>,
     /// Conflicting arguments, by their names on the command line.
     conflicts: Vec<String>,
@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     list: Vec<Argument>,
 }
 
-/// A call translated to a command line. The row limits may still be reduced.
+/// A call translated to a command line. The server may still reduce the row limits.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Line {
     /// Options except the row limits.
@@ -80,8 +80,8 @@ impl Line {
         self.rows.iter().map(|row| row.1).max()
     }
 
-    /// Returns the line with smaller row limits: at most a quarter of the largest, or [`FEW`] if rows were unlimited. Returns `None` if every limit
-    /// is already 1.
+    /// Returns the line with smaller row limits: at most a quarter of the largest limit, or [`FEW`] if rows were unlimited. Returns `None` if every
+    /// limit is already 1.
     pub(super) fn shortened(&self) -> Option<Line> {
         if let Some(option) = self.spare {
             return Some(Line { rows: vec![(option, FEW)], spare: None, ..self.clone() });
@@ -116,7 +116,7 @@ const TOP: &str = "top";
 /// Row limit for an answer that is too large without a limit.
 const FEW: u64 = 200;
 
-/// The argument that selects a runtime. Every tool that reads a dump has it, since a process may have several runtimes.
+/// The argument that selects a runtime. Every tool that reads a dump has this argument, because a process may have several runtimes.
 const RUNTIME: &str = "runtime";
 
 /// Returns the name of an argument on the command line.
@@ -137,7 +137,7 @@ fn is_object(name: &str) -> bool {
     OF_ONE.contains(&name) || name == "address"
 }
 
-/// Whether an argument names a file or folder, or prints help. Tools do not have these: they take a dump in a separate argument.
+/// Whether an argument names a file or folder, or prints help. Tools do not have such arguments; a tool takes a dump in a separate argument.
 fn names_file(arg: &Arg) -> bool {
     arg.get_value_parser().type_id() == TypeId::of::<PathBuf>() || ["help", "version"].contains(&long(arg))
 }
@@ -151,7 +151,7 @@ impl Arguments {
         let argument = |arg: &Arg, listed: bool| {
             let name = long(arg);
             Argument {
-                // The command `path` takes the address and the dump as one argument.
+                // The commands `path` and `refs` take the address and the dump as one argument, `what`. A tool has a separate argument for the dump.
                 name: if name == "what" { "address".into() } else { written(name) },
                 kind: if is_object(name) { Kind::Address } else { Kind::of(arg) },
                 list: matches!(arg.get_action(), ArgAction::Append) && !OF_ONE.contains(&name),
@@ -174,7 +174,7 @@ impl Arguments {
         matches!(self.tool.does, Does::Command(_))
     }
 
-    /// Returns the JSON schema of the arguments: the most common ones, or `all`.
+    /// Returns the JSON schema of the most common arguments, or of all arguments if `all`.
     pub(super) fn schema(&self, all: bool) -> Value {
         let mut properties = Map::new();
         if self.takes_dump() {
@@ -317,7 +317,7 @@ impl Arguments {
     }
 }
 
-/// Options of a command line that affect how the dump is opened: the server has already opened it.
+/// Options of a command line that affect how the dump is opened. They are ignored, because the server has already opened the dump.
 const OPENING: [&str; 9] = ["dump", "no_local_files", "modules", "symbols", "sysroot", "overlay", "index", "format", "json"];
 
 /// Sets a field of a JSON object.
@@ -332,7 +332,7 @@ impl Argument {
         format!("--{}", self.arg.get_long().unwrap_or_default()).into()
     }
 
-    /// Formats the option with a value as one word, since values may begin with '-'.
+    /// Formats the option with a value as one word, because values may begin with '-'.
     fn with(&self, value: &str) -> OsString {
         format!("--{}={value}", self.arg.get_long().unwrap_or_default()).into()
     }
@@ -434,7 +434,7 @@ impl Argument {
             if self.arg.get_long().is_some() {
                 line.options.extend(words.iter().map(|word| self.with(word)));
             }
-            // JSON arguments come in any order: the earlier dump is placed first, the list of later dumps last.
+            // The earlier dump is placed first and the list of later dumps last, because JSON arguments come in any order.
             let later = self.list;
             let at = if later { line.dumps.len() } else { 0 };
             line.dumps.splice(at..at, words.into_iter().map(Some));
@@ -492,11 +492,11 @@ mod tests {
     }
 
     #[test]
-    fn every_argument_of_a_tool_is_one_of_its_command() {
+    fn every_argument_of_a_tool_is_an_argument_of_its_command() {
         for tool in TOOLS.iter().chain(MORE) {
             let arguments = Arguments::of(tool);
             assert_eq!(arguments.schema(false)["examples"].as_array().map_or(0, Vec::len), tool.examples.len(), "{}", tool.name);
-            // Every command selects a runtime.
+            // Every command also has the argument `runtime`, which the list of the tool does not name.
             let runtime = usize::from(tool.entry().is_some());
             assert_eq!(arguments.list.iter().filter(|a| a.listed).count(), tool.arguments.len() + runtime, "{}", tool.name);
             let named = |name: &&str| tool.arguments.contains(name);
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_become_command_lines() {
+    fn calls_are_translated_to_command_lines() {
         for (tool, values, wanted) in [
             ("stat", r#"{"by":"Generation","type":["A","-B"],"min_size":"1K","top":7}"#, "--by=generation --min-size=1K --top=7 -- [None]"),
             ("object", r#"{"address":"0x10","dump":"a.dmp"}"#, "--count=20 --items=20 -- 0x10 [Some(\"a.dmp\")]"),
@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_quartered_until_there_is_one() {
+    fn row_limits_are_quartered_down_to_one() {
         let arguments = Arguments::of(tools::find("object").unwrap());
         let line = arguments.line(&serde_json::from_str(r#"{"address":"1","count":100}"#).unwrap()).unwrap();
         let mut seen = vec![line.rows.clone()];
@@ -572,7 +572,7 @@ mod tests {
     }
 
     #[test]
-    fn options_are_named_as_arguments() {
+    fn options_in_texts_are_rewritten_as_arguments() {
         assert_eq!(options_written("with --min-count, --like or a--b"), "with min_count, like or ab");
     }
 }

@@ -61,10 +61,10 @@ impl Found {
 #[cfg(unix)]
 fn open(root: &Path, below: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags};
-    // Opening a pipe without a writer would block.
+    // `NONBLOCK` is set because opening a pipe without a writer would block.
     let last = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    // On Linux, O_PATH also opens a folder that may be searched but not listed.
+    // On Linux, `O_PATH` is added, because it also opens a folder that may be searched but not listed.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let folder = folder | OFlags::PATH;
     // The system reports ELOOP for a link.

@@ -1,4 +1,4 @@
-//! The dumps that the server may read, and those that it keeps open.
+//! The dumps that the server may read, and the dumps that it keeps open.
 
 use std::collections::VecDeque;
 use std::path::{Component, Path, PathBuf};
@@ -15,7 +15,7 @@ use super::rpc::cut;
 use crate::heapgraph::{IndexUse, OpenIndex, beside};
 use crate::session::{Dump, OpenOptions};
 
-/// Maximum number of dumps kept open, each with its graph if it was built.
+/// Maximum number of dumps kept open, each with its graph if the graph was built.
 const OPEN: usize = 4;
 /// Maximum number of dumps to list.
 const LISTED: usize = 200;
@@ -131,14 +131,14 @@ impl Dumps {
         let places = self.roots.iter().map(|root| root.join(path));
         let mut outside = path.is_absolute() || path.components().any(|c| c == Component::ParentDir);
         for place in own.chain(places) {
-            // Links are resolved first, and the target is checked; from there on no link is followed.
+            // Links are resolved first, and the target is checked. After the check, links are not followed.
             match place.canonicalize() {
                 Ok(found) if self.may_read(&found) => match self.opened(&found) {
                     Ok(found) => return Ok(found),
                     Err(e) if e.kind() == io::ErrorKind::InvalidInput => {
                         return Err(UsageError(format!("{} is not a regular file", cut(&found.display().to_string()))));
                     }
-                    // A link has appeared since, or the file was removed.
+                    // A link has appeared since the check, or the file was removed.
                     Err(e) if e.kind() == io::ErrorKind::NotADirectory => outside = true,
                     Err(e) if e.kind() == io::ErrorKind::NotFound => outside = false,
                     Err(e) => return Err(cannot(&found, e)),
@@ -249,7 +249,7 @@ impl Dumps {
                 }
                 left = left.saturating_sub(1);
                 let path = entry.path();
-                // Links to folders are not followed: they may form cycles.
+                // Links to folders are not followed, because they may form cycles.
                 match entry.file_type() {
                     Ok(kind) if kind.is_dir() && depth < DEPTH => folders.push_back((path, depth.saturating_add(1))),
                     Ok(kind) if kind.is_dir() => complete = false,
@@ -271,7 +271,7 @@ struct Seen {
     compressed: bool,
 }
 
-/// Checks that `path` is a regular file: pipes and devices have no end.
+/// Checks that `path` is a regular file, because pipes and devices have no end.
 fn regular(path: &Path) -> Result<PathBuf, UsageError> {
     match path.metadata() {
         Ok(m) if m.is_file() => Ok(path.into()),

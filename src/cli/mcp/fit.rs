@@ -52,7 +52,7 @@ struct Cuts {
 impl Cuts {
     fn list(&mut self, path: &str, kept: usize, of: usize) {
         match self.lists.iter_mut().find(|(known, _, _)| known == path) {
-            // Lists within the elements of another list share a path.
+            // Lists within the elements of another list share a path, so their numbers are added.
             Some((_, all, total)) => {
                 *all = all.saturating_add(kept);
                 *total = total.saturating_add(of);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lists_are_shortened_and_short_ones_kept() {
+    fn long_lists_are_shortened_and_short_lists_kept() {
         let frames: Vec<Value> = (0..50).map(|i| json!({ "method": format!("Lab.Program.Method{i}"), "file": null })).collect();
         let threads: Vec<Value> = (0..40).map(|i| json!({ "id": i, "frames": frames })).collect();
         let document = json!({ "complete": true, "total": 40, "few": [1, 2, 3], "threads": threads, "none": null });
@@ -188,7 +188,7 @@ mod tests {
             let lacks = fitted.lacks.unwrap();
             assert!(lacks.contains(&format!("threads: {} of 40", kept.len())) && lacks.contains("threads[].frames: "), "{lacks}");
         }
-        // Nulls are removed first.
+        // Nulls are removed before lists and texts are shortened.
         let nulls: Map<String, Value> = (0..100).map(|i| (format!("field{i}"), Value::Null)).chain([("a".into(), 1.into())]).collect();
         let fitted = of(&nulls.into(), 500);
         assert_eq!((fitted.text.as_str(), fitted.lacks.as_deref()), (r#"{"a":1}"#, Some("fields that are null")));

@@ -71,14 +71,14 @@ impl Kind {
                 return Err(format!("expected at most {LONGEST} bytes, not {}", text.len()));
             }
             (Kind::Word(words), Value::String(text)) => {
-                // The sort direction follows its column.
+                // The direction of a sort order may follow the column, after a colon.
                 let (text, direction) = text.split_once(':').map_or((text.as_str(), None), |(word, rest)| (word, Some(rest)));
                 let known = words.iter().find(|word| plain(word) == plain(text));
                 let known = known.map(|word| direction.map_or_else(|| word.clone(), |direction| format!("{word}:{direction}")));
                 return known.ok_or_else(|| format!("'{}' is not one of {}", cut(text), words.join(", ")));
             }
             (Kind::Text | Kind::Address | Kind::WholeOrText, Value::String(text)) => return Ok(text.clone()),
-            // JSON has no hexadecimal numbers.
+            // JSON does not have hexadecimal numbers, so an address may also be a decimal number.
             (Kind::Address, Value::Number(n)) if n.is_u64() => return Ok(format!("{:#x}", n.as_u64().unwrap_or_default())),
             (Kind::Text | Kind::Whole | Kind::WholeOrText, Value::Number(n)) if n.is_u64() => return Ok(n.to_string()),
             (Kind::Number, Value::Number(n)) => return Ok(n.to_string()),
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_taken_in_other_forms() {
+    fn values_are_accepted_in_several_forms() {
         let words = Kind::Word(vec!["frozen-segments".into(), "type".into()]);
         for (kind, value, word) in [
             (Kind::Flag, json!("yes"), "true"),

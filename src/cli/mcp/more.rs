@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_named_in_many_ways() {
+    fn commands_are_found_in_many_spellings() {
         for (given, name, arguments) in [
             (json!({ "command": "requests" }), "requests", json!({})),
             (json!({ "command": "handles", "dump": "a", "arguments": { "stat": true } }), "handles", json!({ "dump": "a", "stat": true })),

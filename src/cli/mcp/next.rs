@@ -1,7 +1,7 @@
 //! Suggested follow-up calls after an answer, each in the form in which an assistant sends it.
 //!
-//! Some answers contain command lines that show more of a finding. For the others, `found` determines which tool explains the result.
-//! Following the first suggestion repeatedly never leads back to an earlier call.
+//! Some answers contain command lines that show more of a finding. For other answers, `found` determines which tool explains the result. Following
+//! the first suggestion repeatedly never leads back to an earlier call.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -37,7 +37,7 @@ impl Call {
         let tool = find(words.first()?)?;
         let entry = tool.entry()?;
         let line = std::iter::once("gcdump".into()).chain(words.iter().map(OsString::from));
-        // Comparing commands require dumps; other commands can omit them.
+        // Parsing fails for a command that compares dumps, because its dumps are required. Other commands can omit the dump.
         let cli = Cli::of(&line.collect::<Vec<_>>()).ok()?;
         let arguments = Arguments::of(tool);
         let values = arguments.of_matches(&entry.command(), &cli.matches)?;
@@ -153,7 +153,7 @@ fn found(tool: &str, asked: &Map<String, Value>, document: &Value, data: &Value)
         "exceptions" if asked.contains_key("object") => at("object", "address", asked.get("object").and_then(Value::as_str)),
         "exceptions" => at("exceptions", "object", text("/groups/0/example")),
         "async" if !asked.contains_key("object") => {
-            // Most servers always wait for the next request or for a timer.
+            // Most servers always wait for the next request or for a timer, so other waits are suggested first.
             let is_idle = |root: &&Value| root.get("kind").and_then(Value::as_str).is_some_and(|kind| IDLE.contains(&kind));
             let roots = || list("/chains").iter().filter_map(|chain| chain.get("root"));
             let root = roots().find(|root| !is_idle(root)).or_else(|| roots().next());
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn command_lines_are_calls() {
+    fn command_lines_are_converted_to_calls() {
         for (line, call) in [
             ("gcdump retained --suspects '/d/a b.dmp'", r#"Next: {"name":"retained","arguments":{"suspects":true}}"#),
             ("gcdump stacks '/d/a b.dmp'", r#"Next: {"name":"stacks","arguments":{}}"#),
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_the_words_that_a_shell_takes() {
+    fn lines_are_split_into_words_as_in_a_shell() {
         assert_eq!(words(r#"a  'b c' "d'e" '' f'g'"#), ["a", "b c", "d'e", "", "fg"]);
         assert_eq!(words("").len(), 0);
     }

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_lead_to_paths() {
+    fn uris_are_converted_to_paths() {
         for place in ["/var/dumps/a b%.dmp", "C:\\dumps\\ä.dmp", "/x"] {
             let uri = uri(place);
             assert!(uri.is_ascii() && !uri.contains(' '), "{uri}");

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 /// Maximum size of a message in bytes.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// Maximum number of characters of its input that an error message repeats.
+/// Maximum number of characters of the input that an error message repeats.
 const REPEATED: usize = 200;
 
 /// Returns the part of `text` that an error repeats.
@@ -116,7 +116,7 @@ pub(super) enum Message {
     Response,
 }
 
-/// Parses the message in `value`. An invalid message returns its id and the reason.
+/// Parses the message in `value`. For an invalid message, returns its id and the reason.
 pub(super) fn message(value: Value) -> Result<Message, (Value, Failure)> {
     let Value::Object(mut fields) = value else {
         return Err((Value::Null, Failure::new(NO_REQUEST, "a message is an object")));
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_bounded_and_longer_ones_skipped() {
+    fn lines_that_are_too_long_are_skipped() {
         let text = |s: &str| Line::Text(s.into());
         for buffer in [1, 2, 3, 64] {
             assert_eq!(all(b"one\n\n \r\ntwo", buffer), [text("one"), text("two")]);

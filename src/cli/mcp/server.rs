@@ -18,11 +18,11 @@ use super::{list, more, prompts, resources};
 use crate::base::Cancel;
 use crate::base::threads::start_apart;
 
-/// Protocol versions with a handshake, oldest first. For the features that this server uses, they differ only in batches.
+/// Protocol versions with a handshake, oldest first. In the features that this server uses, the versions differ only in batches.
 const HANDSHAKE: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 /// The version with batches.
 const BATCHES: &str = "2025-03-26";
-/// The version without a handshake: each request names it.
+/// The version without a handshake: each request names its version.
 const STATELESS: &str = "2026-07-28";
 /// The field of a request that names its protocol version.
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -38,7 +38,7 @@ const PROGRESS: Duration = Duration::from_secs(2);
 const READ: usize = 16;
 /// Maximum number of requests in a batch.
 const BATCH: usize = 32;
-/// Maximum total size of the answers to a batch in bytes. They are kept in memory until the last one.
+/// Maximum total size of the answers to a batch in bytes. All answers are kept in memory until the last answer of the batch.
 const BATCH_BYTES: usize = 1_000_000;
 
 /// An event for the server loop.
@@ -80,7 +80,7 @@ impl Form {
             (Form::Contents(uri), Ok(_)) => ("contents", resources::contents(uri, answer.text())),
             (_, Err(why)) => return Err(Failure::new(NO_RESOURCE, why)),
         };
-        // Dumps may appear and be replaced at any time.
+        // Clients must not cache the result (0 ms), because dumps may appear and be replaced at any time.
         Ok(listed(name, value, from, 0))
     }
 }
@@ -91,7 +91,7 @@ struct Running {
     from: From,
     form: Form,
     cancel: Cancel,
-    /// Whether the client cancelled the call. Time and memory limits also cancel calls, but those get an answer.
+    /// Whether the client cancelled the call. Time and memory limits also cancel calls, but such calls get an answer.
     given_up: bool,
     started: Instant,
     /// The client's token for progress reports.
@@ -106,7 +106,7 @@ struct Batch {
 }
 
 impl Batch {
-    /// Adds the answer to the request with this id, or an error if it does not fit.
+    /// Adds the answer to the request with this id, or an error if the answer does not fit.
     fn add(&mut self, id: &Value, response: &Value) {
         let mut answer = response.to_string();
         if self.text.len().saturating_add(answer.len()) > BATCH_BYTES {
@@ -137,7 +137,7 @@ pub(super) fn serve(mut worker: Worker, contents: bool, input: impl BufRead + Se
     let (send, events) = mpsc::sync_channel(READ);
     let (calls, waiting) = mpsc::channel::<Call>();
     let lines: SyncSender<Event> = send.clone();
-    // The process does not wait for these threads: at its end, one may be blocked reading and the other may still compute.
+    // The process does not wait for these threads: when it ends, the reading thread may be blocked, and the working thread may still compute.
     let reading = move || {
         let read = rpc::lines(input, |line| lines.send(Event::Line(line)).is_ok());
         if let Err(e) = read {
@@ -228,7 +228,7 @@ impl Server<'_, '_> {
         self.complete(number)
     }
 
-    /// Writes the answers to a batch once it is complete.
+    /// Writes the answers to a batch once the batch is complete.
     fn complete(&mut self, batch: u64) -> Result<()> {
         if self.running.values().any(|call| call.from.batch == Some(batch)) {
             return Ok(());
@@ -307,7 +307,7 @@ impl Server<'_, '_> {
     fn initialize(&mut self, params: &Map<String, Value>) -> Result<Value, Failure> {
         let asked = params.get("protocolVersion").and_then(Value::as_str);
         let asked = asked.ok_or_else(|| Failure::new(NO_PARAMS, "initialize: protocolVersion must be a string"))?;
-        // For an unknown version, the latest known one is offered; the client decides.
+        // For an unknown version, the latest known version is offered. The client decides whether it accepts this version.
         let version = HANDSHAKE.into_iter().find(|v| *v == asked).or(HANDSHAKE.last().copied());
         self.version = version;
         Ok(json!({
@@ -366,7 +366,7 @@ impl Server<'_, '_> {
         let directly = |answer: Answer| form.result(answer, from).map(Some);
         let tool = tools::find(name).ok_or_else(|| Failure::new(NO_PARAMS, format!("tools/call: {}", tools::no_tool(name))))?;
         let is_help = tool.does == Does::Help;
-        // Wrong arguments are reported in the result, which the assistant sees. Only the host sees protocol errors.
+        // Wrong arguments are reported in the result, because the assistant sees the result, but only the host sees protocol errors.
         let (tool, arguments) = match more::resolved(tool, arguments) {
             Ok(resolved) => resolved,
             Err(why) => return directly(Answer::refused(&why)),
@@ -399,7 +399,7 @@ impl Server<'_, '_> {
         from.batch.map_or(Ok(()), |batch| self.complete(batch))
     }
 
-    /// Sends the time since the start of each call whose client requested progress reports. Some clients time out without them.
+    /// Sends the time since the start of each call whose client requested progress reports. Some clients time out without such reports.
     fn progress(&mut self) -> Result<()> {
         let reports = self.running.values().filter_map(|call| {
             let seconds = call.started.elapsed().as_secs();

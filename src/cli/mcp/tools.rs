@@ -324,12 +324,12 @@ pub(super) const NEVER: &[&str] =
 pub(super) fn find(name: &str) -> Option<&'static Tool> {
     let all = || TOOLS.iter().chain(MORE);
     let spelled = plain(name);
-    // Some hosts put the name of the server before the name of the tool.
+    // Some hosts put the name of the server before the name of the tool, so a leading `gcdump` is removed.
     let spelled = spelled.strip_prefix("gcdump").filter(|rest| !rest.is_empty()).unwrap_or(&spelled);
     all().find(|tool| tool.name == name).or_else(|| all().find(|tool| tool.name == spelled))
 }
 
-/// Returns the message about a tool that does not exist, with the most similar one.
+/// Returns the message about a tool that does not exist, with the most similar name of a tool.
 pub(super) fn no_tool(name: &str) -> String {
     if let Some((_, why)) = WITHOUT.iter().find(|(command, _)| *command == name) {
         return format!("there is no tool {name}: {why}");

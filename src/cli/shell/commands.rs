@@ -78,7 +78,7 @@ pub(super) fn with_open(entry: &Entry, mut args: Vec<OsString>) -> Vec<OsString>
     let command = entry.command();
     let places: Vec<String> = command.get_positionals().map(value_name).collect();
     let dump = places.iter().position(|name| ["BEFORE", "IN", "DUMP"].contains(&name.as_str()));
-    // A dump that is the last argument may be omitted.
+    // A dump that is the last argument may be omitted, so the word for the open dump is not added.
     if let Some(place) = dump.filter(|place| place.saturating_add(1) < places.len()) {
         let compares = places.iter().any(|name| ["BEFORE", "AFTER"].contains(&name.as_str()));
         args.insert(if compares { args.len() } else { place.saturating_add(2).min(args.len()) }, OPEN.into());
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_and_their_neighbors() {
+    fn commands_are_found_and_similar_names_suggested() {
         assert_eq!(named("stat").map(|c| c.name), Some("stat"));
         assert_eq!(named("!DumpHeap").map(|c| c.name), Some("stat"));
         assert_eq!(named("GCRoot").map(|c| c.name), Some("path"));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn the_open_dump_has_its_place() {
+    fn the_open_dump_is_inserted_where_the_command_expects_it() {
         let with = |name: &str, words: &[&str]| with_open(named(name).unwrap(), os(words));
         assert_eq!(with("diff", &["gcdump", "diff", "--all", "a.dmp"]), os(&["gcdump", "diff", "--all", "a.dmp", "."]));
         assert_eq!(with("track", &["gcdump", "track", ".", "a.dmp"]), os(&["gcdump", "track", ".", "a.dmp"]));

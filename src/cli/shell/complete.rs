@@ -101,7 +101,7 @@ impl Completer<'_> {
         if name.contains("ADDR") || name.contains("HANDLE") {
             return starting(self.variables.seen().map(|a| a.to_string()), word);
         }
-        // Files are proposed only for other dumps and for output: the open dump is never typed.
+        // Files are proposed only for other dumps and for output, because the open dump is never typed.
         let files = ["FILE", "DIR", "BEFORE", "AFTER", "OUT"];
         if files.iter().any(|f| name.contains(f)) { Proposed::File } else { Proposed::Words(Vec::new()) }
     }
@@ -129,7 +129,7 @@ pub(super) fn files(word: &str) -> Vec<String> {
     found
 }
 
-/// Returns types whose name starts with `word`, or else those whose name contains it.
+/// Returns the types whose name starts with `word`, or else the types whose name contains `word`.
 fn types(names: &[String], word: &str) -> Vec<String> {
     let word = word.to_lowercase();
     let all = |test: &dyn Fn(&str) -> bool| -> Vec<String> {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_options_and_values() {
+    fn commands_options_and_values_are_proposed() {
         assert_eq!(words("stat"), ["stat", "statics"]);
         assert!(words("dumph").contains(&"dumpheap".into()) && words("Q").len() == 2);
         assert_eq!(words("heap; stat --to"), ["--top"]);
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn types_addresses_and_files() {
+    fn types_addresses_and_files_are_proposed() {
         assert_eq!(words("stat --type lab.d"), ["Lab.Dog"]);
         assert_eq!(words("gcroot --type Entry"), ["Lab.Program+Entry"]);
         assert_eq!((words("stat --type 'lab.d"), words("stat --type --ou")), (vec!["Lab.Dog".into()], vec![]));

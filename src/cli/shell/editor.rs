@@ -39,7 +39,7 @@ pub(super) enum Line {
 /// A session that the editor queries while a line is typed, and that lines change.
 pub(super) type Shared<'s, 'c> = RefCell<&'s mut Session<'c>>;
 
-/// Reads lines, with the history of earlier ones. The editor is kept, because it may have buffered input.
+/// Reads lines, with the history of earlier lines. All lines are read with one editor, because an editor may have buffered input.
 pub(super) struct Lines<'t, 's, 'c> {
     editor: Editor<Typing<'t, 's, 'c>, MemHistory>,
     file: Option<History>,
@@ -87,7 +87,7 @@ impl<'t, 's, 'c> Lines<'t, 's, 'c> {
         }
     }
 
-    /// Adds a line to the history. The first failure to write it is reported on `streams`.
+    /// Adds a line to the history. The first failure to write the history is reported on `streams`.
     ///
     /// # Errors
     /// Errors of writing to `streams`.
@@ -214,13 +214,13 @@ mod tests {
     }
 
     #[test]
-    fn a_completed_word_is_one_word_whatever_its_name() {
+    fn a_completed_name_is_parsed_as_one_word() {
         let completes = |line: &str, name: &str| completed_in_shell(line, name);
         assert_eq!(completes("stat --type Lab.N", "Lab.Node").as_deref(), Some("stat --type Lab.Node"));
         assert_eq!(completes("stat --type 'Lab.N", "Lab.Node").as_deref(), Some("stat --type 'Lab.Node'"));
         assert_eq!(completes("stat --type \"A", "A'|touch x;'").as_deref(), Some("stat --type 'A'\"'\"'|touch x;'\"'\"''"));
         assert_eq!((completes("stat --type 'A", "A\u{1b}[2J"), completes("stat --type A", "-x")), (None, None));
-        // Only at the end of a word.
+        // Words are completed only at their ends.
         let words = |line: &str, at: usize| completed(line, at, |_| Proposed::Words(vec!["A;b".into()])).1.len();
         assert_eq!((words("stat --type A x", 13), words("stat --type Ax", 13), words("stat --type 'A|touch x'", 14)), (1, 0, 0));
     }

@@ -32,7 +32,7 @@ impl History {
         Some(History { path: state?.join("gcdump").join("history") })
     }
 
-    /// Returns the lines, latest last. If the file is long, truncates it to these lines.
+    /// Returns the lines, latest last. If the file is long, truncates the file to these lines.
     ///
     /// # Errors
     /// Errors of reading and writing the file; a file that does not exist has no lines.
@@ -74,7 +74,7 @@ impl History {
         }
         let not_a_file = || refused("is not a file");
         let file = match options.open(&self.path) {
-            // Opening a pipe without a reader fails.
+            // Opening a pipe without a reader fails, so the kind of the file is checked here as well.
             Err(_) if self.path.symlink_metadata().is_ok_and(|m| !m.is_file()) => return Err(not_a_file()),
             file => file?,
         };
@@ -112,7 +112,7 @@ impl History {
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let mut file = self.open(&mut options)?;
         private(&file)?;
-        // In one write, because several shells may add lines.
+        // The line is written in one call, because several shells may add lines at the same time.
         file.write_all(format!("{line}\n").as_bytes())
     }
 }
@@ -203,7 +203,7 @@ mod tests {
         let lines = history.load().unwrap();
         assert_eq!((lines.len(), lines[LINES - 1].as_str()), (LINES, format!("line {}", 2 * LINES - 1).as_str()));
         assert_eq!(fs::read_to_string(&history.path).unwrap().lines().count(), LINES);
-        // Longer than the part that is read.
+        // The file is longer than the part that is read.
         fs::write(&history.path, format!("{}\nlast\n", "y".repeat(usize::try_from(BYTES).unwrap()))).unwrap();
         assert_eq!(history.load().unwrap(), ["last"]);
         assert_eq!(fs::read_to_string(&history.path).unwrap(), "last\n");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::terminal;
 use crate::base::Cancel;
 
-/// A further Ctrl-C within this time is ignored, because people press it twice. A later one ends the process.
+/// A further Ctrl-C within this time is ignored, because people press it twice. A later Ctrl-C ends the process.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The running command of an interactive shell.
@@ -25,8 +25,8 @@ fn running() -> MutexGuard<'static, Shell> {
 /// Stops the running command of a shell. `interrupted` is true for Ctrl-C and false for other signals. Returns false if the signal should end the
 /// process: there is no shell, another signal arrives while a line is edited, or the command is still running [`AGAIN`] after the first signal.
 ///
-/// While a line is edited, the editor handles Ctrl-C, so an interrupt that arrives here is a late one: the command has already ended, because the
-/// program that it printed to was interrupted as well. This was observed on a busy machine.
+/// While a line is edited, the editor handles Ctrl-C, so an interrupt that arrives here is late: the command has already ended, because the interrupt
+/// also ended the program to which the command printed. This was observed on a busy machine.
 pub(in crate::cli) fn interrupt(interrupted: bool) -> bool {
     let mut shell = running();
     let open = shell.open;
@@ -35,7 +35,7 @@ pub(in crate::cli) fn interrupt(interrupted: bool) -> bool {
     asked.get_or_insert_with(Instant::now).elapsed() < AGAIN
 }
 
-/// While this exists, [`interrupt`] stops commands instead of the process.
+/// While this value exists, [`interrupt`] stops commands instead of the process.
 pub(super) struct Open(());
 
 impl Open {
@@ -51,7 +51,7 @@ impl Drop for Open {
     }
 }
 
-/// While this exists, [`interrupt`] stops its command.
+/// While this value exists, [`interrupt`] stops its command.
 pub(super) struct Interruptible(());
 
 impl Interruptible {

@@ -35,7 +35,8 @@ fn feed(child: &mut Child, streams: &mut Streams<'_>, work: impl FnOnce(&mut Str
     }
 }
 
-/// Runs `work` and writes its output to the file at `path`: with `append`, at its end; otherwise to a new file that replaces it once complete.
+/// Runs `work` and writes its output to the file at `path`. With `append`, the output is added at the end of the file. Otherwise it goes to a new
+/// file, which replaces the old file once complete.
 pub(super) fn into_file(
     path: &Path,
     append: bool,

@@ -35,8 +35,8 @@ use crate::session::Dump;
 /// Maximum number of other dumps that stay open.
 const OTHERS: usize = 2;
 
-/// Minimum number of objects for which an index is written. Loading it instead of building the graph saves at least 0.15 s, and several times as much
-/// if the dump is not in the page cache.
+/// Minimum number of objects for which an index is written. Loading the index instead of building the graph saves at least 0.15 s, and several times
+/// as much if the dump is not in the page cache.
 const INDEX_PAYS: u32 = 2_000_000;
 
 /// Whether the shell continues.
@@ -64,7 +64,7 @@ struct Job {
     args: Vec<OsString>,
     /// Number of rows of each table that were already listed.
     skipped: u64,
-    /// Whether row numbers continue those of the last answer.
+    /// Whether row numbers continue the numbers of the last answer.
     continues: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Session<'c> {
     opening: Opening,
     /// `None` before the first use, and after a command exceeded the memory limit.
     dump: Option<Dump>,
-    /// Dumps that commands compared with the open one, latest last.
+    /// Dumps that commands compared with the open dump, the latest last.
     others: VecDeque<(PathBuf, Dump)>,
     variables: Variables,
     last: Option<Last>,
@@ -95,7 +95,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Opens the dump, within the time and memory limits of a command. Returns the exit code if it cannot be opened.
+    /// Opens the dump, within the time and memory limits of a command. Returns the exit code if the dump cannot be opened.
     ///
     /// # Errors
     /// Errors of writing to `streams`.
@@ -136,8 +136,8 @@ impl<'c> Session<'c> {
         heap.type_names(TYPES)
     }
 
-    /// Writes an index next to the dump for the next shell, unless one exists or the graph is small. A failure is only reported on `streams`, because
-    /// the index was not requested.
+    /// Writes an index next to the dump for the next shell, unless an index exists or the graph is small. A failure is only reported on `streams`,
+    /// because the index was not requested.
     ///
     /// # Errors
     /// Errors of writing to `streams`.
@@ -154,7 +154,7 @@ impl<'c> Session<'c> {
         Ok(())
     }
 
-    /// Runs the commands of a line, until `ended` returns true for an exit code.
+    /// Runs the commands of a line, until `ended` returns true for the exit code of a command.
     ///
     /// # Errors
     /// Errors of writing to `streams`.
@@ -244,7 +244,7 @@ impl<'c> Session<'c> {
             let text = self.variables.text(word, by_type && !is_value).map_err(UsageError)?;
             let option = arguments.as_ref().and_then(|c| commands::option(c, &text));
             is_value = option.is_some_and(takes_next) && !text.contains('=') || (text.starts_with('-') && option.is_none());
-            // A quoted `.` is a file.
+            // A quoted `.` names a file, not the open dump.
             args.push(if text == OPEN && word.quoted { "./.".into() } else { text.into() });
         }
         // Reports an unknown command here, before `ordered` takes the word for the value of an option or for a file.
@@ -316,7 +316,7 @@ impl Session<'_> {
         }
         cli.config = cli.config.clone().over(self.config, given);
         let mut named = (cli.command.dumps)(&cli.matches)?;
-        // A comparing command that omits its first dump compares the open dump with the named ones.
+        // A command that compares dumps may omit its first dump. It then compares the open dump with the named dumps.
         if !named.is_empty() && commands::leaves_out_dump(entry, &cli.matches) {
             named.insert(0, self.opening.path.clone());
         }
@@ -377,7 +377,7 @@ impl Session<'_> {
             }
             Ended::TimedOut => out_of_time(config, streams.err),
             Ended::TooMuch => {
-                // The results cached in the open dumps may occupy most of the memory.
+                // The dumps are closed, because the results cached in them may occupy most of the memory.
                 self.dump = None;
                 self.others.clear();
                 out_of_memory(config, streams.err)
@@ -471,7 +471,7 @@ impl Session<'_> {
     }
 }
 
-/// Whether both paths refer to one file. Opens neither, because opening a pipe would block.
+/// Whether both paths refer to one file. Neither file is opened, because opening a pipe would block.
 #[cfg(unix)]
 fn is_same_file(a: &Path, b: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -42,7 +42,7 @@ mod mode {
     }
 }
 
-/// Nothing to restore on this system.
+/// On this system, nothing is saved or restored.
 #[cfg(not(unix))]
 mod mode {
     pub(in crate::cli::shell) struct Kept(());

@@ -22,7 +22,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// Records the rows of the tables of an answer, which `$1` and so on refer to from now on. Answers without a table keep the previous ones.
+    /// Records the rows of the tables of an answer, which `$1` and so on refer to from now on. Answers without a table keep the previous rows.
     pub(super) fn printed(&mut self, rows: Vec<Option<Link>>) {
         rows.iter().flatten().take(SEEN).for_each(|link| self.note(link.address));
         if !rows.is_empty() {
@@ -30,7 +30,7 @@ impl Variables {
         }
     }
 
-    /// Records the rows of the tables of an answer that continues the last one.
+    /// Records the rows of the tables of an answer that continues the last answer.
     pub(super) fn continued(&mut self, mut rows: Vec<Option<Link>>) {
         rows.iter().flatten().take(SEEN).for_each(|link| self.note(link.address));
         self.rows.append(&mut rows);
@@ -65,7 +65,7 @@ impl Variables {
     /// # Errors
     /// A message, if a variable has no value.
     pub(super) fn about(&self, word: &Word) -> Result<Option<&'static str>, String> {
-        /// Debuggers print at least this number of digits: shorter words may be names.
+        /// Minimum number of digits of an address without `0x`, as debuggers print it. Shorter words may be names.
         const BARE: usize = 8;
         Ok(match word.parts.as_slice() {
             [Part::Row(number)] => Some(if self.row(*number)?.is_type { "objects" } else { "object" }),
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_types_and_the_last_object() {
+    fn variables_refer_to_rows_types_and_the_last_object() {
         let mut v = Variables::default();
         let word = |part| Word { parts: vec![part], quoted: false };
         assert!(v.text(&word(Part::Row(1)), false).unwrap_err().contains("no table"));

@@ -31,7 +31,7 @@ impl Word {
         self.parts.is_empty() && !self.quoted
     }
 
-    /// Returns the word, if it has no variables.
+    /// Returns the text of the word, if the word contains no variables.
     pub(super) fn plain(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [] => Some(""),
@@ -109,10 +109,10 @@ pub(super) struct Tail {
     pub(super) open: bool,
 }
 
-/// Parses the end of a line that is being typed, by the rules of [`split`]; but all text after `|` is taken for the program.
+/// Parses the end of a line that is being typed, by the rules of [`split`], except that all text after `|` belongs to the program.
 pub(super) fn tail(line: &str) -> Tail {
     let (mut words, mut place, mut quote, mut escaped) = (Vec::new(), Place::Command, None, false);
-    // Start of the word and its text, once it has begun.
+    // Start and text of the current word, once the word has begun.
     let mut word: Option<(usize, String)> = None;
     for (at, c) in line.char_indices() {
         let begins = word.is_none();
@@ -257,8 +257,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Parses a variable after its `$`. Names of the runtime may contain `$`, so it is literal unless `_` or a number
-    /// follows.
+    /// Parses a variable after its `$`. Names of the runtime may contain `$`, so a `$` is literal unless `_` or a number follows.
     fn variable(&mut self, word: &mut Word) {
         if self.rest.next_if_eq(&'_').is_some() {
             return word.parts.push(Part::Looked);
@@ -275,8 +274,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Parses the command line for the system's shell, up to a `;` outside quotes and parentheses. Returns it, and
-    /// whether there was a `;`.
+    /// Parses the command line for the system's shell, up to a `;` outside quotes and parentheses. Returns the command line, and whether there was a
+    /// `;`.
     fn program(&mut self) -> Result<(String, bool), String> {
         let (mut text, mut quote, mut depth, mut more) = (String::new(), None, 0u32, false);
         while let Some(c) = self.rest.next() {
@@ -329,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn words_and_quotes() {
+    fn lines_are_split_into_words_without_quotes() {
         assert_eq!(words("stat --type 'A<B, C>' \"x y\"z "), ["stat", "--type", "A<B, C>", "x yz"]);
         assert_eq!(words("a '' # a comment; with | all"), ["a", ""]);
         assert_eq!(
@@ -344,13 +343,13 @@ mod tests {
     }
 
     #[test]
-    fn variables() {
+    fn variables_are_parsed() {
         assert_eq!(words("path $1 $_ x$12y '$1' \"$2\" $cctor $"), ["path", "<1>", "<_>", "x<12>y", "$1", "<2>", "$cctor", "$"]);
         assert_eq!(words("a $99999999999999999999999")[1], format!("<{}>", usize::MAX));
     }
 
     #[test]
-    fn the_word_being_typed() {
+    fn the_word_being_typed_is_found() {
         let seen = |line: &str| {
             let t = tail(line);
             (t.words.join(" "), t.place, t.word, t.open)
@@ -374,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn several_commands_and_where_they_print() {
+    fn commands_of_a_line_are_split_with_their_destinations() {
         assert_eq!(shown("stat; path $1 ;").len(), 2);
         let piped = shown("stat | grep 'a;b' | (head; tail) ; heap");
         assert_eq!(piped[0].1, To::Program("grep 'a;b' | (head; tail)".into()));

@@ -9,7 +9,7 @@ const NO_PROCESS: &str = "gcdump reads dumps, not running processes; dotnet-dump
 const NOTHING_TO_LOAD: &str = "there is nothing to load or to set: --modules PATH and --symbols DIR add files";
 const TWO_KINDS: &str = "gcdump strings --like '*TEXT*' finds strings, gcdump objects --type NAME objects, gcdump type NAME types";
 
-/// The familiar commands, by topic. None of them has the name of a gcdump command.
+/// The familiar commands, by topic. Their names differ from all names of gcdump commands.
 pub const HABITS: &[Sos] = &[
     command(&["summary", "overview", "show", "open", "vertarget", "lastevent", ".lastevent", "target"], &["info"], &[]),
     command(

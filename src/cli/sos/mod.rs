@@ -1,5 +1,6 @@
-//! Translates command lines of SOS (`!DumpHeap -stat -type Lab`) to gcdump. [`COMMANDS`] defines the translation of each command and flag.
-//! Anything without a counterpart is refused with a sentence that gives the alternative; nothing is accepted and ignored.
+//! Translates command lines of SOS (`!DumpHeap -stat -type Lab`) to gcdump. [`COMMANDS`] defines the translation of each command and flag. Anything
+//! without a counterpart is refused with a sentence that gives the alternative. A flag is accepted without effect only if it describes the default
+//! behavior.
 
 mod habits;
 mod table;
@@ -15,11 +16,11 @@ use super::values::address;
 /// A command of SOS.
 #[derive(Clone, Copy, Debug)]
 pub struct Sos {
-    /// Its name and short forms, in lower case.
+    /// Name and short forms of the command, in lower case.
     pub names: &'static [&'static str],
     /// Translation of the command.
     pub to: To,
-    /// Translation if flags select objects and `-stat` is not among them.
+    /// Translation if flags select objects and `-stat` is not among the flags.
     pub(super) lists: Option<&'static [&'static str]>,
     /// Translation of its argument.
     pub(super) argument: Argument,
@@ -82,7 +83,7 @@ pub enum Form {
     Same,
     /// Part of a type name, converted to a glob.
     Part,
-    /// A method table. SOS reads it as hexadecimal without `0x`, which is added.
+    /// A method table. SOS takes a hexadecimal number without `0x`, so `0x` is added.
     Table,
     /// A generation: `gen0`, or its number.
     Generation,
@@ -180,7 +181,7 @@ pub(super) fn translate(
                     words.extend([OsString::from(option), form.of(value)]);
                 }
             },
-            // One dash and several letters: clap would read the letters as short options.
+            // Refuses an unknown flag with one dash and several letters, because clap would read the letters as short options.
             None if !text.starts_with("--") && name.len() > 1 && name.starts_with(|c: char| c.is_ascii_alphabetic()) => {
                 let known: Vec<&str> = command.flags.iter().flat_map(|f| f.names).copied().collect();
                 let known = if known.is_empty() { "it takes no flags here".into() } else { format!("it accepts {}", known.join(" ")) };
@@ -224,14 +225,14 @@ pub(super) fn translate(
             text.rsplit_once('!').map_or_else(|| name.clone(), |(_, name)| name.into())
         })),
     }
-    // The module of a type is dropped: the answer shows it.
+    // The module of a type is dropped, because the answer shows the module.
     if !matches!(command.argument, Argument::OfModule) {
         words.extend(arguments);
     }
     Ok(Translated { words: start.iter().map(OsString::from).chain(words).collect(), files })
 }
 
-/// Whether `start` is the translation of `command` itself, rather than one that a flag has selected.
+/// Whether `start` is the translation of `command` itself, rather than a translation that a flag has selected.
 fn start_is(command: &Sos, start: &[&str]) -> bool {
     matches!(command.to, To::Words(words) if words == start)
 }

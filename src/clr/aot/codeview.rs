@@ -1,7 +1,7 @@
 //! CodeView type records of a PDB: classes, enumerations, and field lists.
 //!
-//! The `pdb2` crate is used to find the records, but not to parse them. Its parser panics on some of them: on `LF_VTSHAPE` in a field list
-//! and, in builds with assertions, on numeric leaves of unknown form. It also allocates memory for any count in the file (`LF_ARGLIST`).
+//! The `pdb2` crate is used to find the records, but not to parse them. Its parser panics on `LF_VTSHAPE` in a field list and, in builds with
+//! assertions, on numeric leaves of unknown form. It also allocates memory for any count in the file (`LF_ARGLIST`).
 //!
 //! Source: `cvinfo.h` of microsoft-pdb.
 
@@ -49,7 +49,7 @@ pub(super) enum Record<'r> {
     Fields(Vec<Field<'r>>, Option<u32>),
 }
 
-/// An entry of a field list. Only these kinds are kept; the others are skipped.
+/// An entry of a field list. Entries of other kinds are skipped.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Field<'r> {
     Base(u32),

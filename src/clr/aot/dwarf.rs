@@ -25,9 +25,9 @@ const READS_OF_A_BYTE: u64 = 16;
 /// Maximum size of a unit's abbreviation table, in bytes. Real tables have some hundred bytes; a parsed table takes eight times its size.
 const MAX_ABBREVIATIONS: usize = 1 << 20;
 
-/// Reads the debug information of a module's file. `None` if it was read completely and does not describe managed code.
+/// Reads the debug information of a module's file. `None` if the debug information was read completely and does not describe managed code.
 pub(super) fn read(file: &ElfFile, image: &Image, bounds: Bounds) -> Option<DebugTypes> {
-    // Line programs and unit names are not read. In a forged file, many units may refer to the same one, and each unit would parse it
+    // Line programs and unit names are not read. In a forged file, many units may refer to the same line program, and each unit would parse it
     // again.
     let names = [SectionId::DebugInfo, SectionId::DebugAbbrev, SectionId::DebugStr, SectionId::DebugLineStr, SectionId::DebugStrOffsets];
     let sections = file.sections(names.map(|id| id.name()), bounds);
@@ -129,7 +129,7 @@ impl<'d> Strings<'d> {
 
     /// Whether the unit with this root was written by the NativeAOT compiler.
     fn is_managed(&self, header: &UnitHeader<Slice<'d>>, root: &DebuggingInformationEntry<Slice<'d>>) -> bool {
-        // Compare only the start: many units of a forged file may share one long string.
+        // Only the start of the string is compared, because many units of a forged file may share one long string.
         let producer = root.attr_value(constants::DW_AT_producer).and_then(|value| match value {
             AttributeValue::String(own) => Some(own.slice()),
             other => self.place(header, other),
@@ -182,7 +182,7 @@ impl<'d> Reader<'_, 'd> {
         while !entries.is_empty() && entries.next_depth() > 0 {
             let start = entries.next_offset().0;
             let is_entry = entries.read_entry(&mut entry).ok()?;
-            // Attributes of some forms take no bytes, so the cost of an entry is its number of attributes if that exceeds its size.
+            // Attributes of some forms take no bytes, so the cost of an entry is its size in bytes or its number of attributes, whichever is greater.
             let bytes = entries.next_offset().0.saturating_sub(start);
             self.types.budget.steps(len64(entry.attrs().len().saturating_sub(bytes))).then_some(())?;
             let depth = entry.depth();
@@ -234,7 +234,7 @@ impl<'d> Reader<'_, 'd> {
                     let name = self.text(entry)?;
                     let offset = entry.attr_value(constants::DW_AT_data_member_location).and_then(|v| v.udata_value());
                     self.types.budget.memory(BYTES_OF_AN_ITEM).then_some(())?;
-                    // Skip members without a type, since their values cannot be decoded.
+                    // Members without a type are skipped, because their values cannot be decoded.
                     class.members.extend(target(entry).map(|entry| Member { name, offset, entry, own }));
                 }
             }
@@ -278,7 +278,8 @@ impl<'d> Reader<'_, 'd> {
         self.types.add(own, entry)
     }
 
-    /// The name of an entry; empty if it has none or it is too long. `None` if it is corrupt, or the memory budget is exhausted.
+    /// The name of an entry; empty if the entry has no name or the name is too long. `None` if the name is corrupt, or the memory budget is
+    /// exhausted.
     fn text(&mut self, entry: &DebuggingInformationEntry<Slice<'d>>) -> Option<String> {
         let Some(value) = entry.attr_value(constants::DW_AT_name) else { return Some(String::new()) };
         let Ok(text) = self.strings.text(&self.header, value) else {
@@ -318,7 +319,7 @@ impl<'d> Reader<'_, 'd> {
     }
 }
 
-/// Offset in the unit of the entry to which a value refers; `None` if it refers to another unit.
+/// Offset in the unit of the entry to which a value refers; `None` if the value refers to another unit.
 fn offset(value: AttributeValue<Slice<'_>>) -> Option<usize> {
     match value {
         AttributeValue::UnitRef(UnitOffset(at)) => Some(at),

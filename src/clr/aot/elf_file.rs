@@ -15,9 +15,9 @@ use crate::memory::{FileId, FileSearch, Image, ModuleFile, hex};
 
 /// Maximum number of section headers that are read. Programs have some fifty sections.
 const MAX_SECTIONS: usize = 4096;
-/// Maximum length of a symbol name or a name in debug information, in bytes. The longest symbol of the lab's program has 436.
+/// Maximum length of a symbol name or a name in debug information, in bytes. The longest symbol of the lab's program has 436 bytes.
 pub(super) const MAX_NAME: usize = 4096;
-/// Maximum size of a build ID in bytes. Linkers write 8 to 32.
+/// Maximum size of a build ID in bytes. Linkers write 8 to 32 bytes.
 const MAX_BUILD_ID: usize = 64;
 /// Maximum ratio of the uncompressed size of sections to their size in the file. Real ratios are two to four.
 const MAX_RATIO: u64 = 16;
@@ -63,11 +63,11 @@ pub(super) struct Sections<'f, const N: usize> {
     pub(super) contents: [Cow<'f, [u8]>; N],
     /// Size of the sections in the file, in bytes.
     pub(super) packed: u64,
-    /// False if a section was omitted because of its size. Missing and corrupt sections do not change it.
+    /// False if a section was omitted because of its size. Missing and corrupt sections do not make it false.
     pub(super) whole: bool,
 }
 
-/// Candidate files of a module: those that belong to it, and the refused ones with the reason.
+/// Candidate files of a module: the files that belong to the module, and the refused files, each with the reason.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) files: Vec<ElfFile>,
@@ -86,7 +86,7 @@ pub(super) fn find(module: &Module, image: &Image, search: &FileSearch, os: Os, 
     for candidate in paths {
         let path = candidate.path().to_path_buf();
         match ElfFile::open(&candidate, shape) {
-            // Compare the build ID before reading anything else from the file.
+            // The build ID is compared before anything else is read from the file.
             Ok(file) if file.build_id() == Some(wanted) => found.files.push(file),
             _ if candidate.place().is_shared() => {}
             Ok(file) => {
@@ -135,7 +135,7 @@ impl ElfFile {
 
     fn header(&self, name: &str) -> Option<&SectionHeader> {
         let names = self.contents(self.sections.get(self.names)?)?;
-        // Compare in place: the names of a forged file may be long and overlap.
+        // Names are compared in place, because the names of a forged file may be long and overlap.
         let is_named = |h: &&SectionHeader| {
             let rest = names.get(h.sh_name..).and_then(|rest| rest.strip_prefix(name.as_bytes()));
             h.sh_type != SHT_NOBITS && rest.and_then(<[u8]>::first) == Some(&0)
@@ -149,8 +149,8 @@ impl ElfFile {
         Some((self.contents(header)?, self.sections.get(usize::try_from(header.sh_link).ok()?)?))
     }
 
-    /// The sections with these names, uncompressed. Their total size is limited to [`MAX_RATIO`] times their size in the file. That size is
-    /// at most the size of the file, since the sections of a forged file may overlap.
+    /// The sections with these names, uncompressed. Their total size is limited to [`MAX_RATIO`] times their size in the file. The sections of a
+    /// forged file may overlap, so their size in the file counts only up to the size of the file.
     pub(super) fn sections<const N: usize>(&self, names: [&str; N], bounds: Bounds) -> Sections<'_, N> {
         let found = names.map(|name| self.header(name).and_then(|h| Some((h, self.contents(h)?))));
         let packed = found.iter().flatten().fold(0u64, |n, (_, bytes)| n.saturating_add(len64(bytes.len()))).min(self.len());
@@ -186,11 +186,11 @@ impl ElfFile {
         let out = match kind {
             ZLIB => {
                 let mut out = Vec::with_capacity(room);
-                // Read one byte more than the size, so that a wrong size is detected below.
+                // One byte more than the size is read, so that a wrong size is detected below.
                 ZlibDecoder::new(packed).take(size.checked_add(1)?).read_to_end(&mut out).ok()?;
                 out
             }
-            // Decompress in one call: a streaming decoder would allocate a window of the size that the frame header declares.
+            // The data is decompressed in one call, because a streaming decoder would allocate a window of the size that the frame header declares.
             ZSTD => zstd::bulk::decompress(packed, room).ok()?,
             _ => return None,
         };
@@ -212,7 +212,7 @@ impl ElfFile {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
-/// The NUL-terminated text at `offset` of `table`; `None` if it is not terminated.
+/// The NUL-terminated text at `offset` of `table`; `None` if the text is not terminated.
 pub(super) fn text(table: &[u8], offset: usize) -> Result<Option<&[u8]>, TooLong> {
     let rest = table.get(offset..).unwrap_or_default();
     // Names may overlap, so the search is limited to the maximum length.

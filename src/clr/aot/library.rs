@@ -1,6 +1,6 @@
 //! Fields of .NET's own types in NativeAOT programs, from a bundled table, for programs without debug information.
 //!
-//! The compiler may choose another layout, so the fields of a type are a guess until [`fits`] confirms them with its method table.
+//! The compiler may choose another layout, so the fields of a type are a guess until [`fits`] confirms them with the type's method table.
 
 use std::sync::OnceLock;
 
@@ -8,10 +8,10 @@ use crate::base::hash::Map;
 use crate::base::{CorElementType, PtrSize};
 use crate::contract::overlay::{self, Overlay};
 
-/// Type names that the table uses for every reference, and for a structure whose name it does not have.
+/// Type names that the table uses for every reference, and for a structure whose name the table does not have.
 const OBJECT: &str = "object";
 const NAMELESS: &str = "struct";
-/// Type names in the table of primitives and pointers.
+/// Type names that the table uses for primitives and pointers.
 const PRIMITIVES: [(&str, CorElementType); 15] = [
     ("bool", CorElementType::Boolean),
     ("char", CorElementType::Char),
@@ -68,8 +68,8 @@ pub fn library_fields(name: &str, ptr: PtrSize, release: &str) -> Option<&'stati
     let tables = FIELDS.get_or_init(|| overlay::aot_library(ptr).filter_map(of_overlay).collect());
     let release = major(release)?;
     let between = |n: u32| (WHOLE.min(release)..=WHOLE.max(release)).contains(&n);
-    // The table of a release only has the types that changed. Of the tables between `release` and the complete one, use the nearest to
-    // `release` that has the type.
+    // The table of a release has only the types that changed. Of the tables between `release` and the release of the complete table, the table
+    // nearest to `release` that has the type is used.
     let of_release = tables.iter().filter(|(n, fields)| between(*n) && fields.contains_key(name));
     of_release.min_by_key(|(n, _)| n.abs_diff(release)).and_then(|(_, fields)| fields.get(name)).map(Vec::as_slice)
 }
@@ -160,7 +160,7 @@ mod tests {
         assert!(fits(fields, 64, &references, 8));
         // A derived type is larger and has more references.
         assert!(fits(fields, 80, &[8, 16, 24, 32, 40, 56], 8));
-        // The object is too small; a reference field is not a GC reference; a GC reference overlaps a number.
+        // The table does not fit if the object is too small, if a reference field is not a GC reference, or if a GC reference overlaps a number.
         assert!(!fits(fields, 56, &references, 8));
         assert!(!fits(fields, 64, &references[..4], 8));
         assert!(!fits(fields, 64, &[8, 16, 24, 32, 40, 48], 8));

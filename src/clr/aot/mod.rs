@@ -79,7 +79,7 @@ impl Debugging {
         let found = elf_file::find(module, image, search, os, shape);
         let mut out = Debugging { refused: found.refused, ..Debugging::default() };
         for file in found.files {
-            // Continue with the next file if this one has no readable types.
+            // The next file is tried if the files before it have no readable types.
             if out.types.as_ref().is_none_or(|types| types.classes.is_empty()) {
                 out.types = dwarf::read(&file, image, bounds).or(out.types);
             }

@@ -22,7 +22,7 @@ use crate::base::{Addr, Budget, CorElementType, Limits, Os, len64};
 use crate::dump::{Bytes, Module};
 use crate::memory::{FileSearch, Image, Memory, ModuleFile, hex};
 
-/// Maximum number of object files (DBI modules) of a PDB that are read. Programs have some hundred.
+/// Maximum number of object files (DBI modules) of a PDB that are read. Programs have some hundred object files.
 const MAX_OBJECT_FILES: usize = 1 << 12;
 /// Maximum number of `LF_FIELDLIST` records that continue one field list.
 const MAX_PARTS: usize = 256;
@@ -64,7 +64,8 @@ const REFERENCE: u32 = 1 << 5;
 /// Symbol prefixes of blocks of static fields, on Unix and on Windows. [`DebugTypes::statics_of`] requires this order of kinds.
 const STATICS: [(&str, &str); 3] =
     [(OTHER_STATICS, "__NONGCSTATICS"), (GC_STATICS, "__GCSTATICS"), (THREAD_STATICS, "__THREADSTATICINDEX")];
-/// Prefix of the type whose members are the static fields of another type. The name of a block of thread statics follows it.
+/// Prefix of the type whose members are the static fields of another type. The prefix of the block with these fields follows; for thread statics,
+/// it is [`THREAD_STATICS_TYPE`] instead.
 const STATICS_TYPE: &str = "__type";
 const THREAD_STATICS_TYPE: &str = "__THREADSTATICS";
 
@@ -127,7 +128,7 @@ impl SourceView<'_> for Stream {
 impl<'s> Source<'s> for Pages {
     fn view(&mut self, slices: &[SourceSlice]) -> io::Result<Box<dyn SourceView<'s> + Send + Sync>> {
         let len = slices.iter().fold(0usize, |n, slice| n.saturating_add(slice.size));
-        // Checked before anything is allocated.
+        // The length is checked before anything is allocated.
         if len > self.bytes.len() {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -155,7 +156,7 @@ impl File {
         let unreadable = |_| "it is not a readable PDB for native code";
         let mut pdb = PDB::open(pages).map_err(unreadable)?;
         let (information, debug) = (pdb.pdb_information().map_err(unreadable)?, pdb.debug_information().map_err(unreadable)?);
-        // Prefer the age in the DBI header. Tools that modify the PDB increment the age in the information stream.
+        // The age in the DBI header is preferred, because tools that modify the PDB increment the age in the information stream.
         let age = debug.age().unwrap_or(information.age);
         let id = [&information.guid.to_bytes_le()[..], &age.to_le_bytes()].concat();
         let wanted =
@@ -166,7 +167,7 @@ impl File {
         Ok(File { pdb, bytes: len64(len) })
     }
 
-    /// The symbols of an image. `sections` are the RVAs of its sections; `bias` is its load address.
+    /// The symbols of an image. `sections` are the RVAs of the image's sections; `bias` is its load address.
     fn symbols(&mut self, sections: &[u64], bias: u64, max_memory: Option<u64>) -> Option<NativeSymbols> {
         let mut names = Names { text: Vec::new(), budget: Budget::of_types(self.bytes, max_memory) };
         let place = |at: PdbInternalSectionOffset| {
@@ -285,7 +286,7 @@ fn number(index: u32) -> Option<usize> {
 }
 
 impl Reader<'_> {
-    /// Reads all records of the `raw` stream in order, since each record refers to earlier ones. `None` if the budget is exhausted, or the
+    /// Reads all records of the `raw` stream in order, because each record refers to earlier records. `None` if the budget is exhausted, or the
     /// table is corrupt.
     fn read(&mut self, information: &pdb2::TypeInformation<'_>, raw: &[u8]) -> Option<()> {
         let mut raw = raw_records(raw);
@@ -319,7 +320,7 @@ impl Reader<'_> {
                     }
                     let mut literals = Vec::new();
                     for list in self.parts(number(fields)) {
-                        // Charge the memory before copying, since the list of a corrupt file may continue in itself.
+                        // The memory is charged before the copy, because the list of a corrupt file may continue in itself.
                         self.afford(list.literals.iter().map(|(name, _)| name))?;
                         literals.extend_from_slice(&list.literals);
                     }
@@ -396,7 +397,7 @@ fn place_statics(types: &mut DebugTypes, symbols: Option<&NativeSymbols>) -> Opt
         for holder in holders {
             let owner = holder.strip_prefix(&prefix)?;
             let members = types.classes.get(&holder)?.members.clone();
-            // Skip fields without a location: [`DebugTypes::statics_of`] would assign them the location of another kind.
+            // Fields without a location are skipped, because [`DebugTypes::statics_of`] would assign them a location of another kind.
             let placed = ours == THREAD_STATICS || places.contains_key(owner);
             let Some(class) = types.classes.get_mut(owner).filter(|_| placed) else { continue };
             for member in members {

@@ -150,7 +150,7 @@ fn only_the_pdb_that_the_module_names_is_used() {
         let [(path, refused)] = debugging.refused.as_slice() else { panic!("{:?}", debugging.refused) };
         assert!(path.ends_with("program.pdb") && refused.starts_with(why), "{refused}");
     }
-    // If the image is absent from memory, the module list of a minidump identifies the PDB. Without that, no PDB is used.
+    // If the image is absent from memory, the module list of a minidump identifies the PDB. Without an identity in that list, no PDB is used.
     let mut loaded = loaded;
     loaded.memory = Memory::empty(Shape::LE64);
     assert!(loaded.with(&whole).refused[0].1.starts_with("neither the dump nor"));

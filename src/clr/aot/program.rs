@@ -12,7 +12,7 @@ use crate::contract::{Descriptor, Site};
 use crate::dump::Module;
 use crate::memory::{FileSearch, Image, Memory};
 
-/// The tables, symbols and debug information of a NativeAOT program. Threads share it.
+/// The tables, symbols and debug information of a NativeAOT program. Threads share one `Program`.
 #[derive(Debug)]
 pub(crate) struct Program {
     blobs: Option<Blobs>,
@@ -59,7 +59,7 @@ impl Program {
         self.blobs.as_ref()
     }
 
-    /// The .NET release that the program was built with, such as `10.0`. It selects the bundled layouts.
+    /// The .NET release that the program was built with, such as `10.0`. The release selects the bundled layouts.
     pub(crate) fn release(&self) -> Option<&str> {
         self.release.as_deref()
     }

@@ -28,7 +28,7 @@ const CONTENTS: &str = "__PreInitData";
 const FUNCTION: u8 = 2;
 /// Memory in bytes for a symbol without its name.
 const BYTES_OF_A_SYMBOL: u64 = 24;
-/// Maximum number of symbols that are read. The symbol table of a sparse file may be arbitrarily large.
+/// Maximum number of symbols that are read. The limit is needed because the symbol table of a sparse file may be arbitrarily large.
 const MAX_SYMBOLS: usize = 1 << 24;
 
 /// The type that a symbol of a method table names.
@@ -62,12 +62,12 @@ pub struct NativeSymbols {
     functions: Vec<(u64, u64, u32)>,
     /// Budget for reading names of objects. In a forged file, many symbols may have one address, and their names may overlap.
     budget: Budget,
-    /// Whether a symbol was omitted because there are too many or its name is too long.
+    /// Whether a symbol was omitted because there are too many symbols or its name is too long.
     cut: AtomicBool,
 }
 
 impl NativeSymbols {
-    /// Reads the symbol table of a module's file. `None` if the file has none.
+    /// Reads the symbol table of a module's file. `None` if the file has no symbol table.
     pub(super) fn read(file: ElfFile, image: &Image, bounds: Bounds) -> Option<NativeSymbols> {
         let (table, strings) = file.linked(".symtab")?;
         let strings = strings.clone();
@@ -136,7 +136,7 @@ impl NativeSymbols {
         })
     }
 
-    /// The name of an object at `offset` of the names; `None` if it is not valid, or once the budget is exhausted.
+    /// The name of an object at `offset` of the names; `None` if the name is not valid, or once the budget is exhausted.
     fn name(&self, offset: u32) -> Option<&str> {
         self.budget.steps(1).then_some(())?;
         let name = self.bytes_of(offset)?;

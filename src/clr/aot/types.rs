@@ -14,7 +14,7 @@ const MAX_BASES: usize = 64;
 const MAX_INSTANCES: usize = 256;
 /// Mangled name of `System.Object`: the type of a field whose reference type differs between instances of a generic type.
 const OBJECT: &str = "Object";
-/// Maximum memory in bytes for the fields of one type and its base types, with all names. Callers copy it.
+/// Maximum memory in bytes for the fields of one type and its base types, with all names. Every caller gets a copy.
 const MAX_FIELD_BYTES: u64 = 16 << 20;
 /// Estimated memory in bytes for an item of debug information (type, field, location) without its name.
 pub(super) const BYTES_OF_AN_ITEM: u64 = 64;
@@ -229,7 +229,7 @@ impl DebugTypes {
         let known = || self.agreed.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (definition.to_string(), size);
         let found = known().get(&key).cloned();
-        // The result depends only on the key: all instances of one size share it.
+        // The result depends only on the key, so all instances of one size share it.
         let found = found.unwrap_or_else(|| known().entry(key).or_insert(self.agree(definition, size, fields)).clone());
         match found {
             Agreed::None => own.map(|class| (Vec::new(), class.base)),
@@ -247,7 +247,7 @@ impl DebugTypes {
         let same_size = |class: &&Class| !class.members.is_empty() && size.is_none_or(|size| size == class.size);
         let all = self.instances.get(definition).into_iter().flatten().take_while(|_| self.budget.steps(1));
         let others = all.filter_map(|i| self.classes.get(i)).filter(same_size);
-        // Charge the steps before copying fields: a forged list may contain the same instance many times.
+        // The steps are charged before fields are copied, because a forged list may contain the same instance many times.
         let others = others.take(MAX_INSTANCES).take_while(|class| self.budget.steps(len64(class.members.len())));
         let mut others = others.map(|class| (fields(class), class.base));
         let Some((mut agreed, base)) = others.next() else { return Agreed::None };

@@ -9,7 +9,7 @@ use gimli::{BaseAddresses, EhFrame, EhFrameOffset, LittleEndian, Pointer, Unwind
 use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, ImageFormat, Memory};
 
-/// Maximum size of a CIE or FDE in bytes. Those of methods have some hundred bytes.
+/// Maximum size of a CIE or FDE in bytes. The entries of methods have some hundred bytes.
 const MAX_ENTRY: u32 = 1 << 16;
 /// Encodings in `.eh_frame_hdr`: a 4-byte count (`udata4`), and entries of 4-byte values relative to the table (`datarel | sdata4`).
 const ENTRIES: [u8; 2] = [0x03, 0x3b];
@@ -90,8 +90,8 @@ impl Function {
     }
 }
 
-/// Looks `code` up in the `RUNTIME_FUNCTION` entries, which are sorted by address. For code in a funclet, returns the start of the funclet.
-/// The start of its method is not returned, because the layout of the data that links the two is not known.
+/// Looks `code` up in the `RUNTIME_FUNCTION` entries, which are sorted by address. For code in a funclet, returns the start of the funclet, not
+/// the start of its method, because the layout of the data that links a funclet to its method is not known.
 fn of_pe(memory: &Memory, image: &Image, table: AddrRange, code: Addr) -> Option<Addr> {
     /// Size of an entry in bytes: the RVAs of start, end and unwind information.
     const ENTRY: u64 = 12;

@@ -33,7 +33,7 @@ impl Image {
         self
     }
 
-    /// A method with two later versions: tier 1, and instrumented before that.
+    /// A method with two later versions: instrumented code, and then tier 1.
     fn new() -> Image {
         let mut image = Image(vec![0; 0x1000]);
         image.bytes(DESC, &0x8001u16.to_le_bytes()).word(DESC + 8, CODE_DATA).word(CODE_DATA, STATE);
@@ -103,7 +103,7 @@ fn later_code_has_the_tier_of_its_node_and_first_code_has_no_node() {
 
 #[test]
 fn contradictory_lists_have_no_result() {
-    // A state or a node of another method; a cycle.
+    // The state belongs to another method, a node belongs to another method, or the nodes form a cycle.
     for (at, value) in [(STATE, DESC + 8), (NODES[0] + 8, DESC + 8), (NODES[1] + 24, NODES[0])] {
         let mut image = Image::new();
         image.word(at, value);
@@ -118,7 +118,7 @@ fn methods_without_later_versions_have_first_code_only() {
         image.word(at, 0);
         assert_eq!(image.node(CODE[2]), Node::None, "{at:#x}");
     }
-    // A node that is not in the dump may exist in the process.
+    // A node that is not in the dump may exist in the process, so the result is an error.
     let mut image = Image::new();
     image.word(STATE + 16, 0x77_0000);
     assert!(image.versions().node(Addr(DESC), Addr(CODE[2])).is_err());
@@ -130,7 +130,8 @@ fn call_counting_is_found_after_collisions() {
     assert_eq!(image.counting(DISABLED).is_counting_disabled(), Some(true));
     assert_eq!(image.counting(1).is_counting_disabled(), Some(false));
     assert_eq!(image.counting(5).is_counting_disabled(), None, "no such stage");
-    // Not in the table; no table yet; no table at all; a table that is not in the dump.
+    // In the next four checks, the method is not in the table, the table is null but has a size, the table does not exist, and the table is not
+    // in the dump.
     assert_eq!(image.word(INFOS[1] + 8, DESC + 8).is_counting_disabled(), Some(false));
     image.word(MANAGER, 0);
     assert_eq!(image.is_counting_disabled(), None);

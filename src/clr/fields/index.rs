@@ -30,7 +30,7 @@ impl Index {
         let tables = names.method_tables();
         let listed = loader.listed();
         let mut out = Index { modules: listed.modules, whole: listed.whole, ..Index::default() };
-        // System.Private.CoreLib is loaded in every process, so add it even if the list is corrupt.
+        // System.Private.CoreLib is loaded in every process, so it is added even if the list is corrupt.
         let core = tables.object.and_then(|o| tables.module(&tables.read(o).ok()?).ok());
         if let Some(core) = core.filter(|c| !out.modules.contains(c)) {
             out.modules.push(core);
@@ -66,8 +66,8 @@ impl Index {
     }
 }
 
-/// Whether the process may have unloaded an assembly: a collectible assembly has a managed `LoaderAllocator` object
-/// (`vm/loaderallocator.cpp`). The type is not loaded in 88 of 100 dumps.
+/// Whether the process may have unloaded an assembly. Only collectible assemblies are unloaded, and each has a managed `LoaderAllocator` object
+/// (`vm/loaderallocator.cpp`), so that type must be loaded. It is not loaded in 88 of 100 dumps.
 fn unloads(names: &TypeNames, loader: &Loader, core: Addr) -> bool {
     let rid = names.module(core).type_def_named("System.Reflection.LoaderAllocator");
     rid.is_some_and(|rid| loader.type_def(core, rid).is_some())

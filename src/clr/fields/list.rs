@@ -17,14 +17,14 @@ pub struct Field {
     pub token: Token,
     /// Kind of storage.
     pub storage: Storage,
-    /// Offset in bytes: of an instance field from the start of the object, of others from the base of their storage. In NativeAOT programs
-    /// and in Mono, the offset of a static field is its address.
+    /// Offset in bytes. For an instance field, it is relative to the start of the object; for other fields, it is relative to the base of their
+    /// storage. In NativeAOT programs and in Mono, the offset of a static field is its address.
     pub offset: u64,
     /// Element type as stored by the runtime: `Class` for all references, the underlying type for enums.
     pub element: CorElementType,
     /// Name of the field's type. Generic parameters of the declaring type are replaced with the arguments.
     pub type_name: String,
-    /// Method table of the field's type, for value types; `None` for references, or if it was not found.
+    /// Method table of the field's type, for value types; `None` for references, or if the method table was not found.
     pub method_table: Option<Addr>,
     /// Definition of the field's type, for value types; known for some types without a method table.
     pub(crate) definition: Option<Definition>,

@@ -17,7 +17,8 @@ impl Types {
             return Some(Vec::new());
         }
         let mut out = Vec::new();
-        // Mono's offsets in a structure include the header of its box; those of other runtimes include one word.
+        // Field offsets of a structure include the object header of its boxed form in Mono. In other runtimes they include one word, so the
+        // difference is subtracted.
         let shift = match info.category {
             Category::ValueType => self.names().method_tables().boxed_at().saturating_sub(self.pointer_bytes()),
             _ => 0,
@@ -59,7 +60,7 @@ impl Types {
         let tables = self.names().method_tables();
         let (mono, info) = (tables.mono()?, tables.read(vtable).ok()?);
         let fields = mono.static_fields(&self.memory, info.class_or_canonical)?;
-        // A reference may be in a structure.
+        // The reference may be within a structure, so the field is the last field that begins at or before `offset`.
         let field = fields.iter().filter(|f| f.offset <= offset).max_by_key(|f| f.offset)?;
         let module = self.names().module(tables.module(&info).ok()?);
         module.metadata.as_ref()?.field(field.row).map(|row| row.name)

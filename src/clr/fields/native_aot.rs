@@ -1,7 +1,7 @@
 //! Fields in NativeAOT programs, which have no field descriptors.
 //!
-//! Fields have names if debug information is available. They also have names if the type is in gcdump's table of library types, and its
-//! references in the table agree with those of the GC. All other references are named by their offset: `+0x10`.
+//! Fields have names if debug information is available. They also have names if the type is in gcdump's table of library types, and the references
+//! in that table agree with the GCDesc of the type. All other references are named by their offset: `+0x10`.
 //!
 //! Source: `docs/internals/native-aot.md#fields`.
 
@@ -57,7 +57,7 @@ impl Types {
         let references = GcDesc::offsets(&self.memory, info, LISTED);
         let known = fields.len();
         for offset in references {
-            // Skip offsets where a field starts, and those inside a structure.
+            // Offsets where a field starts and offsets inside a structure are skipped.
             let before = fields.get(..known).unwrap_or_default().iter().rfind(|f| f.offset <= offset);
             if !before.is_some_and(|f| f.offset == offset || f.is_structure()) {
                 fields.push(self.by_offset(info, offset));
@@ -149,7 +149,7 @@ impl Types {
                 (CorElementType::ValueType, name, table)
             }
             FieldKind::Reference(mangled) => {
-                // The declared type may have no method table, unlike the type of the object.
+                // The declared type may have no method table, for example if the type has no instances. The mangled name of such a type is not shown.
                 let (name, table) = named(mangled);
                 (CorElementType::Class, if table.is_some() { name } else { OBJECT.into() }, None)
             }

@@ -49,7 +49,7 @@ type References = Map<(Addr, u32), Kept<Option<Definition>>>;
 pub struct Types {
     pub(in crate::clr) memory: Arc<Memory>,
     names: Arc<TypeNames>,
-    /// Reader of FieldDescs; `None` in NativeAOT programs and in Mono, which have none.
+    /// Reader of FieldDescs; `None` in NativeAOT programs and in Mono, which have no FieldDescs.
     fields: Option<Fields>,
     objects: Objects,
     strings: Strings,
@@ -136,7 +136,7 @@ impl Types {
         &self.index().modules
     }
 
-    /// The reason why types are missing, if any are.
+    /// The reason why types are missing; `None` if all types are known.
     pub(crate) fn lacks(&self) -> Option<&'static str> {
         if self.names.method_tables().mono().is_some() {
             return Some("of Mono, only types that were used are known");
@@ -255,13 +255,13 @@ impl Types {
         list
     }
 
-    /// The fields that a type declares. Charges a step for each.
+    /// The fields that a type declares. Charges a step for each field.
     fn own(&self, info: &MethodTableInfo) -> Option<OwnFields> {
         let own = self.fields.as_ref()?.own(&self.names, info)?;
         self.names.afford_steps(len64(own.instance.len().saturating_add(own.statics.len()))).then_some(own)
     }
 
-    /// Method table of a value type in a signature. References are not resolved, since the objects themselves have the exact type.
+    /// Method table of a value type in a signature. Callers do not resolve the types of references, because the objects have the exact types.
     pub(super) fn resolve(&self, sig: &TypeSig, context: &Context, depth: u32) -> Option<Addr> {
         if depth > MAX_DEPTH {
             return None;
@@ -279,7 +279,7 @@ impl Types {
             TypeSig::Var(n) => return context.arguments.get(usize::try_from(*n).ok()?).copied(),
             TypeSig::Generic { token, arguments, .. } => {
                 let definition = self.token(*token, context, inner)?;
-                // All reference types share a layout.
+                // An instance has the same layout for all reference types, so `System.__Canon` replaces an unresolved reference type.
                 let shared = |a: &TypeSig| if may_share(a) { self.canon() } else { None };
                 let argument = |a: &TypeSig| self.resolve(a, context, inner).or_else(|| shared(a));
                 let arguments = arguments.iter().map(argument).collect::<Option<Vec<_>>>()?;
@@ -377,8 +377,8 @@ impl Types {
         *locked(&self.references).entry((module, row)).or_insert(found).get()
     }
 
-    /// Resolves by name a TypeRef that the runtime has not resolved. Searches its assembly, CoreLib, and then all modules, if only one of
-    /// them defines the name. Many assemblies forward types to other modules.
+    /// Resolves by name a TypeRef that the runtime has not resolved. Searches the assembly of the TypeRef, then CoreLib, then all modules, because
+    /// many assemblies forward types to other modules. The search in all modules succeeds only if exactly one module defines the name.
     fn find_by_name(&self, module: Addr, row: u32, depth: u32) -> Option<Definition> {
         let name = self.reference_name(module, row, depth)?;
         let own = self.names.module(module);
@@ -424,7 +424,7 @@ impl Types {
     }
 }
 
-/// Whether the type in a signature is a reference type for any generic arguments.
+/// Whether the type in a signature is a reference type, whatever its generic arguments are.
 fn may_share(sig: &TypeSig) -> bool {
     match sig {
         TypeSig::Primitive(element) => element.is_reference(),

@@ -28,13 +28,13 @@ impl FieldAt {
 
     /// The field `inner` of this structure, with an offset from the start of the outer object.
     pub(crate) fn then(self, inner: FieldAt, types: &Types) -> FieldAt {
-        // Offsets within a structure are those in its boxed form.
+        // Offsets of the fields of a structure include one word, as in its boxed form.
         let within = inner.offset.saturating_sub(types.pointer_bytes());
         FieldAt { offset: self.offset.saturating_add(within), ..inner }
     }
 }
 
-/// Reason why a field was not found. What depends on the field is omitted.
+/// Reason why a field was not found. The parts of an answer that depend on the field are omitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NoSuchField {
     /// The type does not have the field in this runtime.
@@ -90,8 +90,8 @@ pub(crate) fn noted<T>(bound: Result<T, NoSuchField>, what: &str, notes: &Collec
 }
 
 impl Types {
-    /// The instance field of the type at `method_table` with one of these `names`, separated by `|`. A field that the type declares hides
-    /// those of base types.
+    /// The instance field of the type at `method_table` with one of these `names`, separated by `|`. A field that the type declares hides fields of
+    /// its base types.
     ///
     /// # Errors
     /// [`NoSuchField`]

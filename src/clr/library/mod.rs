@@ -1,8 +1,9 @@
 //! Types of .NET's own libraries that analyses use, and the fields that they read.
 //!
-//! A type is identified by module, namespace and name, never only by name: programs have their own classes called `Task` and `Lock`. The
-//! types that an analysis uses are an enum ([`library_types!`]). A [`Classifier`] determines, once for each method table, which of them the
-//! type is or derives from, as a bit set. The fields that the analysis reads are a structure ([`fields_of!`]), bound once for each type.
+//! A type is identified by module, namespace and name, never only by name, because programs have their own classes called `Task` and `Lock`. The
+//! library types that an analysis uses are an enum ([`library_types!`]). For each method table, a [`Classifier`] determines once, as a bit set,
+//! which library types its type is or derives from. The fields that the analysis reads are a structure ([`fields_of!`]), bound once for each
+//! type.
 
 mod fields;
 

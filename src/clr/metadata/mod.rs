@@ -184,8 +184,8 @@ impl Metadata {
         let t = self.table(table);
         if !t.sorted {
             let index = self.unsorted.get(SEARCHED.iter().position(|s| *s == table)?)?;
-            // One scan serves all lookups: a scan for each would take hours for a malicious blob. `rev` makes the first of several rows
-            // with a key win.
+            // One scan serves all lookups, because a scan for each lookup would take hours for a malicious blob. `rev` makes the first of several
+            // rows with a key win.
             let rows = (1..=t.rows.min(MAX_SCAN)).rev();
             let keys = || rows.filter_map(|row| Some((self.cell(table, row, column)?, row))).collect();
             return index.get_or_init(|| Kept::of(keys)).get().get(&wanted).copied();
@@ -219,7 +219,7 @@ impl Metadata {
         rows.filter_map(|row| Some((self.cell(NESTED_CLASS, row, 0)?, self.cell(NESTED_CLASS, row, 1)?)))
     }
 
-    /// Number of generic parameters of type `rid`, including those of enclosing types.
+    /// Number of generic parameters of type `rid`, including the generic parameters of enclosing types.
     pub fn generic_params(&self, rid: u32) -> u32 {
         const MOST: u32 = 65_535;
         let Some(owner) = rid.checked_mul(2) else { return 0 };
@@ -263,8 +263,8 @@ impl Metadata {
         self.list_of(TYPE_DEF, rid, column, table, pointers)
     }
 
-    /// The rows of `table` that belong to row `rid` of `owner`. The first row number is in its `column`. The list ends before the row
-    /// number in that column of the next row of `owner`. If the table `pointers` has rows, the list is a range of that table.
+    /// The rows of `table` that belong to row `rid` of `owner`. The `column` of that row has the first row number of the list. The same column of
+    /// the next row has the end of the list. If the table `pointers` has rows, the list is a range of that table.
     fn list_of(&self, owner: usize, rid: u32, column: usize, table: usize, pointers: usize) -> Vec<u32> {
         // The runtime allows 65,535 fields and as many methods for each type.
         const MOST: usize = 65_535;
@@ -276,7 +276,7 @@ impl Metadata {
         list.filter_map(|r| if indirect { self.cell(pointers, r, 0) } else { Some(r) }).collect()
     }
 
-    /// The Assembly row; modules of multi-file assemblies have none.
+    /// The Assembly row; `None` for further modules of multi-file assemblies.
     pub fn assembly(&self) -> Option<AssemblyRow> {
         let mut version = [0; 4];
         for (part, column) in version.iter_mut().zip(1..) {
@@ -350,7 +350,7 @@ impl Streams {
             let name = source.text(at.checked_add(8)?, 32)?;
             let padded = u64::try_from(name.len()).ok()?.checked_add(4)? & !3;
             at = at.checked_add(8)?.checked_add(padded)?;
-            // Truncate a stream that extends past the end of the blob: the part inside is still readable.
+            // A stream that extends past the end of the blob is truncated, because the part inside is still readable.
             let heap = Heap { at: start, len: len.min(source.len().saturating_sub(start)) };
             match name.as_str() {
                 "#Strings" => out.strings = heap,
@@ -390,7 +390,7 @@ fn read_tables(source: &Source, stream: Heap, minimal_delta: bool) -> Option<Tab
     for (i, (table, column)) in tables.iter_mut().zip(columns.iter_mut()).enumerate() {
         let width = widths.row(i);
         let rows = widths.rows.get(i).copied()?;
-        // Ignore rows past the end of the stream.
+        // Rows past the end of the stream are ignored.
         let room = end.saturating_sub(at).checked_div(width).unwrap_or(0);
         let there = rows.min(u32::try_from(room).unwrap_or(u32::MAX));
         *table = Table { at, rows: there, width, sorted: sorted >> i & 1 != 0 };

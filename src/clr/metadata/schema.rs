@@ -16,9 +16,9 @@ pub(super) enum Column {
     Blob,
     /// A row index of a table.
     Row(usize),
-    /// The first row of a list. The list is in the second table (pointers to rows) if that has rows, otherwise in the first table.
+    /// The first row of a list. The list is in the second table (pointers to rows) if the second table has rows, otherwise in the first table.
     List(usize, usize),
-    /// A coded index: the row of one of several tables. The low bits (their number is given) select the table.
+    /// A coded index: the row of one of several tables. The given number of low bits selects the table.
     Coded(u32, &'static [usize]),
 }
 

@@ -228,7 +228,7 @@ mod tests {
         let arguments = vec![TypeSig::Primitive(CorElementType::String), TypeSig::SzArray(Box::new(TypeSig::Var(0)))];
         let token = Token::new(TokenTable::TypeRef, 5).unwrap();
         assert_eq!(generic, Some(TypeSig::Generic { token, value_type: false, arguments }));
-        // A row number that does not fit into a token.
+        // A row number that does not fit into a token is rejected.
         assert_eq!(field(&[6, 0x12, 0xc4, 0, 0, 0]), None);
         // static void Main(string[])
         let main = method(&[0, 1, 1, 0x1d, 0x0e]).unwrap();

@@ -54,7 +54,7 @@ pub(super) struct CoreClr {
     continuations: Option<Continuations>,
 }
 
-/// The types of continuations (.NET 11), which the runtime creates for suspended methods. All of them share one EEClass.
+/// The types of continuations (.NET 11). The runtime creates these types for suspended methods, and all of them share one EEClass.
 #[derive(Clone, Copy, Debug)]
 struct Continuations {
     /// The base type, `System.Runtime.CompilerServices.Continuation`.
@@ -206,7 +206,7 @@ impl CoreClr {
         flags & CATEGORY == CATEGORY_NULLABLE
     }
 
-    /// The primitive type of the method table, if it is one (`enum_flag_Category_TruePrimitive`).
+    /// The primitive type of the method table; `None` if the type is not a primitive (`enum_flag_Category_TruePrimitive`).
     pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
         if info.flags & CATEGORY != CATEGORY_PRIMITIVE {
             return None;

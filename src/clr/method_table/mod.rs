@@ -85,7 +85,7 @@ impl MethodTables {
         }
     }
 
-    /// The canonical method table, with which `mt` shares its code and EEClass. For most types it is `mt` itself.
+    /// The canonical method table, with which `mt` shares its code and EEClass. For most types, the canonical method table is `mt` itself.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -96,7 +96,7 @@ impl MethodTables {
         }
     }
 
-    /// The EEClass of a type; null in NativeAOT programs and in Mono, which have none.
+    /// The EEClass of a type; null in NativeAOT programs and in Mono, which have no EEClasses.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -107,7 +107,8 @@ impl MethodTables {
         }
     }
 
-    /// The canonical method table of the EEClass at `class`; `None` if it cannot be read, in NativeAOT programs and in Mono.
+    /// The canonical method table of the EEClass at `class`; `None` if `class` is not a valid EEClass or cannot be read, in NativeAOT programs and
+    /// in Mono.
     pub fn of_class(&self, class: Addr) -> Option<Addr> {
         let Flavor::CoreClr(m) = &self.flavor else { return None };
         let aligned = !class.is_null() && class.is_aligned(self.memory.ptr_bytes());
@@ -124,8 +125,8 @@ impl MethodTables {
         if mt.is_null() || !mt.is_aligned(self.memory.ptr_bytes()) {
             return Ok(false);
         }
-        // The method table of free objects has no EEClass, and those in the runtime's globals need no validation: a mini dump contains the
-        // method table of strings but not its EEClass.
+        // These method tables are in the runtime's globals, so they need no validation. Validation could even fail, because the method table of
+        // free objects has no EEClass, and a mini dump contains the method table of strings but not its EEClass.
         if [self.free, self.string, self.object].contains(&Some(mt)) {
             return Ok(true);
         }
@@ -165,7 +166,7 @@ impl MethodTables {
     }
 
     /// The module that defines a type. For arrays, it is the loader module, not the module of the element type. In Mono, it is the
-    /// `MonoImage`. Null in NativeAOT programs, whose method tables do not have it.
+    /// `MonoImage`. Null in NativeAOT programs, whose method tables do not refer to a module.
     ///
     /// # Errors
     /// [`ReadError`].
@@ -199,8 +200,8 @@ impl MethodTables {
         self.coreclr()?.generic_statics(&self.memory, info)
     }
 
-    /// The loader module of the type. For an instance over a collectible type, it is the module of an argument. In .NET 8, its tables
-    /// contain the statics of the type.
+    /// The loader module of the type. For an instance over a collectible type, it is the module of an argument. In .NET 8, the tables of the loader
+    /// module contain the statics of the type.
     pub fn loader_module(&self, mt: Addr) -> Option<Addr> {
         self.coreclr()?.loader_module(&self.memory, mt)
     }
@@ -288,7 +289,7 @@ impl MethodTables {
         matches!(self.flavor, Flavor::NativeAot(_))
     }
 
-    /// The reader of Mono's types, if these are Mono's.
+    /// The reader of Mono's types; `None` for another runtime.
     pub(crate) fn mono(&self) -> Option<&Mono> {
         match &self.flavor {
             Flavor::Mono(m) => Some(m),

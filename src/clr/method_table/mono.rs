@@ -91,7 +91,7 @@ pub(crate) struct MonoField {
 /// The type of a field, a parameter or an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MonoForm {
-    /// A primitive, a pointer, or anything else that its element type describes.
+    /// A primitive, a managed pointer, or another type that its element type describes completely.
     Plain(CorElementType),
     /// A class, structure or enum.
     Class(Addr),
@@ -164,7 +164,7 @@ impl Mono {
         self.ty.get(memory, ty, MonoType::modifiers).is_some_and(|n| u64::from(n) & self.by_reference != 0)
     }
 
-    /// The handle of a class: its first vtable, or the class itself if it has none.
+    /// The handle of a class: its first vtable, or the class itself if it has no vtable.
     pub(crate) fn handle(&self, memory: &Memory, class: Addr) -> Addr {
         self.vtables(memory, class).next().map_or(class, |(_, vtable)| vtable)
     }
@@ -217,7 +217,7 @@ impl Mono {
             flags |= IS_NULLABLE;
         }
         let instance_size = self.class.read(memory, class, MonoClass::instance_size)?;
-        // The bounds are after the elements.
+        // The bounds of an array follow its elements, and are counted in the base size.
         let dimensions = || -> Result<u64, ReadError> {
             let rank = self.class.read(memory, class, MonoClass::rank)?;
             Ok(if category == Category::Array { u64::from(rank).saturating_mul(8) } else { 0 })
@@ -363,7 +363,7 @@ impl Mono {
         flags & IS_NULLABLE != 0
     }
 
-    /// The primitive of this type, if it is one.
+    /// The element type of this type if it is a primitive.
     pub(super) fn primitive(info: &MethodTableInfo) -> Option<CorElementType> {
         let element = CorElementType::of(u8::try_from(info.flags & 0xff).ok()?)?;
         (is_value(element) && !matches!(element, CorElementType::ValueType | CorElementType::TypedByRef)).then_some(element)
@@ -374,7 +374,7 @@ impl Mono {
         self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == 0)
     }
 
-    /// The static fields that a class declares; their offsets are relative to the start of its static fields.
+    /// The static fields that a class declares. The offsets of the fields are relative to the start of the class's static fields.
     pub(crate) fn static_fields(&self, memory: &Memory, class: Addr) -> Option<Vec<MonoField>> {
         self.declared(memory, class, |attributes| attributes & (STATIC | LITERAL) == STATIC)
     }
@@ -450,7 +450,7 @@ impl Mono {
                 match self.field_element(memory, field.ty)? {
                     CorElementType::ValueType if depth < MAX_DEPTH => {
                         let Some(MonoForm::Class(inner)) = self.form(memory, field.ty) else { continue };
-                        // Offsets in a structure include the header of its box.
+                        // Field offsets of a structure include the object header of its boxed form.
                         let shift = i64::try_from(at).ok()?.checked_sub(i64::try_from(self.header).ok()?)?;
                         self.references(memory, inner, shift, depth.saturating_add(1), out)?;
                     }
@@ -499,7 +499,7 @@ impl Mono {
                 let runs = runs(&offsets, word);
                 let Some((first, _)) = runs.first().copied() else { return Some(GcDesc::None) };
                 let starts = runs.iter().skip(1).map(|(start, _)| *start);
-                // The last run of an element is followed by the first run of the next element.
+                // The first run of the next element follows the last run of an element.
                 let next = starts.chain([first.checked_add(u64::from(info.component_size))?]);
                 let items = runs.iter().zip(next).map(|((start, bytes), next)| {
                     let skip = next.checked_sub(start.checked_add(*bytes)?)?;

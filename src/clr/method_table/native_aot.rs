@@ -1,4 +1,4 @@
-//! Method tables of NativeAOT ("EEType"). The compiler generates them, and the runtime creates those of types that only reflection needs.
+//! Method tables of NativeAOT ("EEType"). The compiler generates them. The runtime creates method tables of types that only reflection needs.
 //!
 //! Source: contract `RuntimeTypeSystem` n1; `MethodTable.h`, `MethodTable.cs`; measured on .NET 8.0.31, 9.0.20, 10.0.12 and 11.0.0.
 
@@ -142,7 +142,7 @@ impl NativeAot {
     /// after the base type, and has no element type.
     pub(super) fn holds_statics(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let word = memory.ptr_bytes();
-        // Only the flag for references may be set. A block without references is shared with other types.
+        // Only the flag for references may be set. A block without references does not have that flag either.
         if self.table.read(memory, mt, MethodTable::Flags)? & !self.has_pointers != 0 {
             return Ok(false);
         }
@@ -151,8 +151,8 @@ impl NativeAot {
         Ok(base.is_aligned(word) && !base.is_null() && is_root()?)
     }
 
-    /// The primitive type of the method table, if it is one. Enums have the same element types, but the base type `System.Enum` instead of
-    /// `System.ValueType`.
+    /// The primitive type of the method table; `None` if the type is not a primitive. Enums have the same element types as primitives, but the base
+    /// type `System.Enum` instead of `System.ValueType`.
     pub(super) fn primitive(&self, memory: &Memory, info: &MethodTableInfo) -> Option<CorElementType> {
         let element = NativeAot::value_type(info.flags)?;
         (!self.is_enum(memory, info)).then_some(element)
@@ -161,7 +161,7 @@ impl NativeAot {
     /// Element type, as in metadata, of the values of a primitive or an enum.
     pub(super) fn value_type(flags: u32) -> Option<CorElementType> {
         match element(flags) {
-            // From `void` to `ulong`, the values are those of metadata.
+            // From `void` to `ulong`, the values are the same as in metadata.
             n @ 1..=0xb => CorElementType::of(u8::try_from(n).ok()?),
             0xc => Some(CorElementType::I),
             0xd => Some(CorElementType::U),
@@ -171,7 +171,7 @@ impl NativeAot {
         }
     }
 
-    /// Whether the type is an enum: its chain of base types has one more type than that of a primitive.
+    /// Whether the type is an enum. The chain of base types of an enum has three types, and the chain of a primitive has two.
     pub(super) fn is_enum(&self, memory: &Memory, info: &MethodTableInfo) -> bool {
         let base = |mt: Addr| self.related(memory, mt).ok().filter(|b| !b.is_null());
         let depth = std::iter::successors(base(info.address), |mt| base(*mt)).take(MAX_BASES).count();
@@ -194,7 +194,7 @@ impl NativeAot {
         }
     }
 
-    /// Number of parameters of a generic definition. It replaces the base size or, in .NET 8, the component size.
+    /// Number of parameters of a generic definition. It is stored in the field of the base size or, in .NET 8, of the component size.
     fn parameters(&self, memory: &Memory, definition: Addr) -> Result<u32, ReadError> {
         let flags = self.table.read(memory, definition, MethodTable::Flags)?;
         if flags & HAS_COMPONENT_SIZE != 0 { Ok(flags & 0xffff) } else { self.table.read(memory, definition, MethodTable::BaseSize) }
@@ -210,7 +210,7 @@ impl NativeAot {
         let dynamic = flags & DYNAMIC != 0;
         let width = if dynamic { memory.ptr_bytes() } else { 4 };
         let tail = table.at(mt, MethodTable::VTable)?.element(slots, memory.ptr_bytes());
-        // The type manager and the writable data come first.
+        // The type manager and the writable data come before the optional pointers.
         let optional_fields = if self.has_pointers == OPTIONAL_FIELDS { 0 } else { OPTIONAL_FIELDS };
         let optional = [DISPATCH_MAP, FINALIZER, optional_fields, SEALED_SLOTS].iter().filter(|f| flags & **f != 0).count();
         let before = u64::try_from(optional).unwrap_or(0).saturating_add(2);
@@ -223,7 +223,8 @@ impl NativeAot {
             return Ok((definition, vec![list]));
         }
         let plausible = |a: Addr| a.is_aligned(memory.ptr_bytes()) && table.read(memory, a, MethodTable::Flags).is_ok();
-        // A full pointer that is read as a relative address yields an arbitrary address.
+        // The list has relative addresses or full pointers. A full pointer that is read as a relative address yields an arbitrary address. The list
+        // therefore has relative addresses if the first element, read as a relative address, leads to a valid method table.
         let near = tried(|| relative(memory, list).is_ok_and(|a| plausible(a) && self.is_valid(memory, a).unwrap_or(false)));
         let arguments = (0..u64::from(count)).map(|i| match near {
             true => relative(memory, list.element(i, 4)),

@@ -1,4 +1,4 @@
-//! Method tables of .NET 9 and later: the TypeDef row is in the 32-bit flags, other data in the auxiliary data.
+//! Method tables of .NET 9 and later: the TypeDef row is in the 32-bit flags, and other data is in the auxiliary data.
 //!
 //! Source: contract `RuntimeTypeSystem`.
 

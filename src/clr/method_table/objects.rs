@@ -36,19 +36,19 @@ impl MethodTables {
         self.mono().map_or_else(|| self.memory.ptr_bytes(), |m| m.header())
     }
 
-    /// Offset of the end of the fields. Offsets in structures include one word in front of the value.
+    /// Offset of the end of the fields. Field offsets of a structure include one word in front of the value.
     pub(crate) fn fields_end(&self, info: &MethodTableInfo) -> u64 {
         let size = u64::from(info.base_size);
         let is_object = info.category != super::Category::ValueType;
         if self.mono().is_some() && is_object { size } else { size.saturating_sub(self.memory.ptr_bytes()) }
     }
 
-    /// The lengths and lower bounds of the array at `array`; `None` for runtimes that store them after its fixed part.
+    /// The lengths and lower bounds of the array at `array`; `None` for runtimes that store them in the array itself, after its fixed part.
     pub(crate) fn bounds(&self, info: &MethodTableInfo, array: Addr) -> Option<Vec<(u32, i32)>> {
         self.mono()?.bounds(&self.memory, info, array)
     }
 
-    /// Offsets of the references in objects of this type; `Unknown` if they have more runs than `afford` allows.
+    /// Offsets of the references in objects of this type; `Unknown` if the offsets have more runs than `afford` allows.
     pub(crate) fn gc_desc(&self, info: &MethodTableInfo, afford: impl FnOnce(u64) -> bool) -> GcDesc {
         match &self.flavor {
             Flavor::Mono(m) => m.gc_desc(&self.memory, info, afford),
@@ -56,7 +56,7 @@ impl MethodTables {
         }
     }
 
-    /// Number of dimensions of an array of Mono; `None` for other runtimes, whose method tables do not have it.
+    /// Number of dimensions of an array of Mono; `None` for other runtimes, whose method tables do not have this number.
     pub(crate) fn rank(&self, info: &MethodTableInfo) -> Option<u8> {
         self.mono()?.rank(&self.memory, info)
     }

@@ -84,7 +84,7 @@ fn rows_of_net8_that_do_not_fit_16_bits() {
 fn instances_over_collectible_types_of_net8_have_their_module() {
     let module = |flags, flags2, words: &[u64]| rid_and_module(table(flags, flags2, 7, 4, words)).1;
     assert_eq!(module(GENERIC, 3, &[]), Addr(0xaaaa));
-    // The first word after the vtable, after instance info and interface map.
+    // The pointer to the module is the first word after the vtable, because instance info and interface map are in the fixed part.
     assert_eq!(module(GENERIC, 0x13, &[1, 0xbbbb]), Addr(0xbbbb));
     assert_eq!(module(GENERIC, 0x1f, &[1, 2, 3, 0xbbbb]), Addr(0xbbbb));
     // With only instance info, the second slot is free. With only the interface map, the first slot is free.

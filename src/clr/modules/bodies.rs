@@ -8,7 +8,7 @@ use crate::base::{Addr, Token, TokenTable, len64};
 use crate::clr::metadata::Source;
 use crate::clr::pe::Headers;
 
-/// Values of the two lowest bits of a header. A tiny header has no locals; a fat header has a token for them.
+/// Values of the two lowest bits of a header. A method with a tiny header has no locals. A fat header has a token for the locals.
 const TINY: u8 = 2;
 const FAT: u8 = 3;
 /// Offset of the token in a fat header.
@@ -18,7 +18,7 @@ const LOCALS: u64 = 8;
 const EDITABLE: u32 = 8;
 
 impl Modules {
-    /// The row in StandAloneSig with the types of a method's locals; 0 without locals. The IL body is at `rva` in the module at
+    /// The row in StandAloneSig with the types of a method's locals; 0 if the method has no locals. The IL body is at `rva` in the module at
     /// `address`, in the dump or in the module's file.
     pub(crate) fn local_signature(&self, address: Addr, rva: u32) -> Option<u32> {
         self.reader.local_signature(address, rva)

@@ -28,7 +28,7 @@ impl Modules {
         tried(|| self.image_range(address)).or_else(by_headers)
     }
 
-    /// The module's file, if one was found that is proven to be the loaded one, or that the user specified.
+    /// The module's file. `None` unless a file was found that is proven to be the loaded file, or that the user specified.
     pub(crate) fn file(&self, address: Addr) -> Option<ModuleFile> {
         let reader: &Reader = &self.reader;
         tried(|| reader.usable_file(address, reader.image_of(address)?))

@@ -28,7 +28,7 @@ impl ImageFile {
         around.map(|part| part.read(&self.bytes, range, to)).is_some()
     }
 
-    /// The initial value of the pointer of `size` bytes at `address`, which is in writable data that nothing writes to. `None` if it is
+    /// The initial value of the pointer of `size` bytes at `address`, which is in writable data that nothing writes to. `None` if the pointer is
     /// neither null nor an address in this image.
     pub(crate) fn initial_pointer(&self, address: Addr, size: u64) -> Option<Addr> {
         let range = AddrRange::new(address, address.plus(size));
@@ -54,7 +54,7 @@ impl Reader {
 }
 
 impl Modules {
-    /// The file of the module at `address`, mapped as in memory. `None` if no file is proven to be the loaded one or specified by the user.
+    /// The file of the module at `address`, mapped as in memory. `None` unless a file is proven to be the loaded file or specified by the user.
     pub(crate) fn image_file(&self, address: Addr) -> Option<ImageFile> {
         self.reader.image_file(address)
     }

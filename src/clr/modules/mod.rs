@@ -89,7 +89,7 @@ struct Reader {
     most: usize,
     /// Budget for PDBs embedded in assemblies.
     room: Room,
-    /// Budget for all modules together, since forged modules may share their bytes.
+    /// Budget for all modules together, because forged modules may share their bytes.
     budget: Arc<Budget>,
     cache: Cache,
     symbols: Mutex<Map<Addr, Arc<Symbols>>>,
@@ -165,7 +165,7 @@ impl Modules {
 
     /// Adds notes about modules that exceeded the budget.
     pub fn note(&self, notes: &Collector) {
-        // Only the modules that this answer has used.
+        // Only modules that this answer has used are reported.
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if self.cut.load(Ordering::Relaxed) || seen.values().any(|m| m.is_cut()) {
             self.reader.budget.note("reading modules", notes);
@@ -211,7 +211,7 @@ impl Reader {
         if let Some(module) = known {
             return module;
         }
-        // Without the lock, since this may open files. Two threads may both read the module; the first result is kept.
+        // The module is read without the lock, because reading may open files. If two threads read the module, the first result is kept.
         let refused = || Module { cut: AtomicBool::new(true), ..self.blank(address) };
         let (module, missed) = watched(|| if self.budget.met() { refused() } else { self.read(address) });
         let module = if self.budget.memory(module.bytes()) && self.budget.steps(module.steps()) { module } else { refused() };
@@ -250,7 +250,8 @@ impl Reader {
             let file = path.as_deref().map(file_name).filter(|n| !n.is_empty()).map(Into::into);
             (path, file.or_else(|| self.simple_name(address)))
         });
-        // Path and name of a dynamic module are empty literals in pages of the runtime that heap dumps do not have.
+        // Path and name of a dynamic module are empty literals in pages of the runtime that heap dumps do not have, so failed reads are recorded
+        // only for a module with an image.
         if image.is_some() {
             missed.tell();
         }
@@ -354,7 +355,7 @@ impl Reader {
         headers.or_else(|| self.search.as_ref()?.stamp_at(image.base).cloned())
     }
 
-    /// The file of the module at `address`, if it is proven to be the loaded one, or the user specified it.
+    /// The file of the module at `address`. `None` unless a file is proven to be the loaded file, or the user specified it.
     fn usable_file(&self, address: Addr, image: LoadedImage) -> Option<ModuleFile> {
         let usable = |file: &ModuleFile| match tried(|| self.try_file(address, Some(image), file)) {
             Ok((_, proof)) => proof == Proof::Proven || file.place().is_given(),
@@ -413,7 +414,7 @@ impl Reader {
             let same = id == FileId::Stamp { timestamp: file.timestamp, size: file.size_of_image };
             return if same { Ok(Proof::Proven) } else { Err("its time stamp or size differs from that of the loaded image".into()) };
         }
-        // Without the first page, compare the MVID at either of two offsets, if its page is captured.
+        // If the first page is not captured, the MVID may be. Its offset depends on whether the image is flat or mapped, so both offsets are tried.
         let mvid = metadata.mvid().zip(metadata.mvid_offset());
         if let Some((wanted, within)) = mvid {
             let places = [place.offset, u64::from(place.rva)].map(|o| o.checked_add(within));
@@ -422,7 +423,7 @@ impl Reader {
                 return Ok(Proof::Proven);
             }
         }
-        // A mapped image has the image size; a flat one has the file size.
+        // A mapped image has the image size; a flat image has the file size.
         match image.size {
             Some(size) if size != file.size_of_image && u64::from(size) != len => Err(format!(
                 "it has {} bytes, or {} when mapped; the loaded image has {}",
@@ -435,7 +436,7 @@ impl Reader {
     }
 }
 
-/// Whether the dump proves that a file is the loaded one.
+/// Whether the dump proves that a file is the file that the process loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Proof {
     Proven,

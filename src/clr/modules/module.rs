@@ -23,11 +23,11 @@ pub enum MetadataOrigin {
     Image,
     /// The metadata blob that the runtime saved for a dynamic module.
     Dynamic,
-    /// A file that is proven to be the loaded one.
+    /// A file that is proven to be the loaded file.
     File(PathBuf),
     /// A file that the user specified, which does not contradict the dump but is not proven.
     UnverifiedFile(PathBuf),
-    /// None: the module's types have tokens but no names.
+    /// No metadata was found, so the types of the module have tokens but no names.
     None,
 }
 

@@ -6,8 +6,8 @@ use crate::clr::metadata::RowCounts;
 use crate::data::{Module, ModuleLookupMap};
 
 impl Reader {
-    /// Whether the maps of types, fields or methods of the module at `module` have grown. The loader allocates them for the rows of the
-    /// image; only hot reload adds rows.
+    /// Whether the maps of types, fields or methods of the module at `module` have grown. The loader allocates the maps for the rows of the
+    /// image, and only hot reload adds rows.
     pub(super) fn is_edited(&self, module: Addr) -> bool {
         let (Some(fields), Some(map)) = (&self.module, &self.map) else { return false };
         let place = |field| fields.place(module, field);
@@ -15,8 +15,9 @@ impl Reader {
         [Module::TypeDefToMethodTableMap, Module::FieldDefToDescMap, Module::MethodDefToDescMap].map(place).into_iter().any(grown)
     }
 
-    /// Returns the first table that proves the file to be another one: its name, number of rows in the process and in the file. The runtime
-    /// allocates a map for each table with one entry more than the table has rows (measured on all modules of .NET 8 to 10).
+    /// Returns the first table that proves that the file is not the loaded file: the name of the table, and its numbers of rows in the process
+    /// and in the file. The runtime allocates a map for each table, with one entry more than the table has rows (measured on all modules of
+    /// .NET 8 to 10).
     pub(super) fn other_rows(&self, module: Addr, file: RowCounts) -> Option<(&'static str, u32, u32)> {
         let (fields, map) = (self.module.as_ref()?, self.map.as_ref()?);
         let places = |field| {

@@ -16,21 +16,21 @@ const MAX_NESTING: usize = 64;
 const BYTES_OF_A_STEP: u64 = 64;
 
 impl Module {
-    /// Whether the state machine in row `rid` of TypeDef shares its source name with another one.
+    /// Whether the state machine in row `rid` of TypeDef shares its source name with another state machine.
     pub(crate) fn machine_shares_name(&self, rid: u32) -> bool {
         let Some(metadata) = self.metadata.as_ref() else { return false };
         let Some((outer, def)) = metadata.enclosing(rid).zip(metadata.type_def(rid)) else { return false };
         self.shares_name(metadata, outer, &def.name)
     }
 
-    /// Whether the local function in row `rid` of MethodDef, which the type in row `of` declares, shares its source name with another one.
+    /// Whether the local function in row `rid` of MethodDef shares its source name with another local function. The type in row `of` declares it.
     pub(crate) fn function_shares_name(&self, of: u32, rid: u32) -> bool {
         let Some(metadata) = self.metadata.as_ref() else { return false };
         metadata.method_name(rid).is_some_and(|name| self.shares_name(metadata, of, &name))
     }
 
-    /// Whether several compiler-generated members have the source name of `name`, which the type in row `rid` declares. Also true if the
-    /// budget does not suffice to find out.
+    /// Whether other compiler-generated members have the same source name as the member `name`. The type in row `rid` declares this member. Also
+    /// true if the budget does not suffice to find out.
     fn shares_name(&self, metadata: &Metadata, rid: u32, name: &str) -> bool {
         let Some(part) = shared_part(name) else { return false };
         let mut of = rid;
@@ -123,7 +123,7 @@ fn shared_in(metadata: &Metadata, nested: &Map<u32, Vec<u32>>, rid: u32, afford:
 }
 
 /// Whether `name` may be the state machine of a method. State machines of local functions need not be counted, because the local functions
-/// themselves are.
+/// themselves are counted.
 fn is_of_method(name: &str) -> bool {
     name.starts_with('<') && !name.starts_with("<<")
 }

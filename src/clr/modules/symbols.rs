@@ -22,11 +22,11 @@ const CODE_VIEW: u32 = 2;
 const EMBEDDED: u32 = 17;
 /// Minor version of the CodeView entry of a portable PDB.
 const PORTABLE: u16 = 0x504d;
-/// Maximum size of a CodeView record in bytes; it contains a path.
+/// Maximum size of a CodeView record in bytes. The record contains a path.
 const MAX_CODE_VIEW: u64 = 4096;
-/// Maximum expansion of a compressed embedded PDB; real ones expand two to three times.
+/// Maximum factor by which an embedded PDB expands when it is decompressed. Real PDBs expand two to three times.
 const MAX_RATIO: u64 = 16;
-/// Maximum size of all embedded PDBs, or the size of the dump if that is larger.
+/// Maximum total size of the embedded PDBs in bytes. For dumps larger than this, the limit is the size of the dump.
 const MAX_UNPACKED: u64 = 256 << 20;
 
 /// The debug information of a module.
@@ -72,7 +72,7 @@ impl Assembly {
         let entry = self.entries.iter().find(|e| e.kind == CODE_VIEW && e.minor == PORTABLE)?;
         let bytes = self.source.bytes(self.place(entry)?, u64::from(entry.size).min(MAX_CODE_VIEW))?;
         let (guid, rest) = bytes.strip_prefix(b"RSDS")?.split_first_chunk::<16>()?;
-        // The age, which is 1 for all portable PDBs, and then the path.
+        // The age (four bytes) precedes the path. It is 1 for all portable PDBs.
         let path = rest.get(4..)?.split(|b| *b == 0).next()?;
         let mut id = [0; 20];
         id.iter_mut().zip(guid.iter().chain(&entry.stamp.to_le_bytes())).for_each(|(to, from)| *to = *from);
@@ -84,7 +84,7 @@ impl Assembly {
         self.entries.iter().find(|e| e.kind == EMBEDDED)
     }
 
-    /// Decompresses the embedded PDB, if `afford` accepts its size. `None` if it, or a part of it, is absent, or if it is corrupt.
+    /// Decompresses the embedded PDB, if `afford` accepts its size. `None` if the PDB or a part of it is absent, or if the PDB is corrupt.
     pub(super) fn unpack(&self, afford: impl FnOnce(u64) -> bool) -> Option<Pdb> {
         let entry = self.embedded()?;
         let packed = self.source.bytes(self.place(entry)?, u64::from(entry.size))?;
@@ -92,7 +92,7 @@ impl Assembly {
         let size = u64::from(u32::from_le_bytes(*size));
         (size <= len64(stream.len()).saturating_mul(MAX_RATIO) && afford(size)).then_some(())?;
         let mut bytes = Vec::new();
-        // Read one byte more than the size, so that a wrong size is detected.
+        // One byte more than the size is read, because an additional byte shows that the size is wrong.
         DeflateDecoder::new(stream).take(size.checked_add(1)?).read_to_end(&mut bytes).ok()?;
         (len64(bytes.len()) == size).then_some(())?;
         let pdb = Pdb::open(Source::File { bytes: Arc::new(Bytes::Owned(bytes)), offset: 0, len: size }).ok()?;
@@ -129,8 +129,8 @@ pub(super) fn try_file(file: &ModuleFile, named: Option<&Named>) -> Result<Pdb, 
     Ok(pdb)
 }
 
-/// Reads `bytes` as a portable PDB and as an assembly with an embedded one, and all data of the first `rows` methods and documents. Returns
-/// the total length of the document names. For fuzz targets.
+/// Reads `bytes` as a portable PDB, and as an assembly with an embedded PDB. Reads all data of the first `rows` methods and documents.
+/// Returns the total length of the document names. Only fuzz targets call this function.
 #[cfg(feature = "internals")]
 pub fn try_symbols(bytes: Vec<u8>, rows: u32) -> usize {
     let len = len64(bytes.len());

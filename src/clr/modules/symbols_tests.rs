@@ -34,7 +34,7 @@ fn image(id: PdbId, minor: u16, within: &[u8]) -> Vec<u8> {
     put(0, b"MZ");
     put(0x3c, &0x80u32.to_le_bytes());
     put(0x80, b"PE\0\0");
-    // One section, and an optional header of 0xe0 bytes.
+    // The image has one section, and an optional header of 0xe0 bytes.
     put(0x86, &1u16.to_le_bytes());
     put(0x94, &0xe0u16.to_le_bytes());
     put(0x98, &0x10bu16.to_le_bytes());

@@ -22,7 +22,7 @@ const DOCUMENT: usize = 0x30;
 const METHOD_DEBUG_INFORMATION: usize = 0x31;
 const LOCAL_SCOPE: usize = 0x32;
 const LOCAL_VARIABLE: usize = 0x33;
-/// Tables of which only the row count is needed: it determines the width of indices.
+/// Tables that are not read. Only their row counts are needed, because they determine the width of indices.
 const METHOD_DEF: usize = 0x06;
 const LOCAL_CONSTANT: usize = 0x34;
 const IMPORT_SCOPE: usize = 0x35;
@@ -77,7 +77,7 @@ impl Pdb {
     fn read(source: Source, (strings, blobs): (Heap, Heap), (id, methods): (PdbId, u32), stream: Heap) -> Option<Pdb> {
         let heaps = source.u8(stream.at.checked_add(6)?)?;
         let valid = source.u64(stream.at.checked_add(8)?)?;
-        // Refuse a PDB that contains type-system tables (below 0x30): their row sizes are not computed here.
+        // A PDB that contains type-system tables (below 0x30) is refused, because their row sizes are not computed here.
         (valid & 1u64.checked_shl(0x30)?.checked_sub(1)? == 0).then_some(())?;
         let mut at = stream.at.checked_add(24)?;
         let mut rows = [0u32; 64];
@@ -91,7 +91,7 @@ impl Pdb {
         let end = stream.at.checked_add(stream.len)?;
         let mut table = |number: usize, width: u64| {
             let rows = rows(number);
-            // Ignore rows past the end of the stream.
+            // Rows past the end of the stream are ignored.
             let room = end.saturating_sub(at).checked_div(width)?;
             let table = Table { at, rows: rows.min(u32::try_from(room).unwrap_or(u32::MAX)), width };
             at = at.checked_add(width.checked_mul(u64::from(rows))?)?;
@@ -126,7 +126,7 @@ impl Pdb {
         points::line_at(&blob, document, il)
     }
 
-    /// Size in bytes of the sequence points of the method in row `method` of MethodDef; 0 if absent.
+    /// Size in bytes of the sequence points of the method in row `method` of MethodDef; 0 if the method has no sequence points.
     pub(crate) fn lines_bytes(&self, method: u32) -> u64 {
         self.points(method).map_or(0, |(_, blob)| len64(blob.len()))
     }

@@ -108,7 +108,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Encodes `points`. If `single`, the document is omitted, because the method's row has it.
+    /// Encodes `points`. If `single`, the document is omitted, because the method's row contains the document.
     pub(in crate::clr::pdb) fn encode(points: &[Point], single: bool) -> Vec<u8> {
         let mut out = unsigned(0);
         let mut document = points.first().map_or(1, |p| p.1);

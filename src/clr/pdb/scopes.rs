@@ -3,7 +3,7 @@
 
 use super::{Heap, Source, Table, row};
 
-/// Maximum number of local variables of a method that are read. Real methods have at most some hundred.
+/// Maximum number of local variables of a method that are read. Real methods have at most a few hundred local variables.
 const MOST: usize = 4096;
 /// Maximum length of a name in bytes.
 const MAX_NAME: u64 = 1024;
@@ -156,7 +156,8 @@ mod tests {
         tables.extend([0; 8]);
         tables.extend([scopes.len() as u32, u32::from(number) - 1, 1].map(u32::to_le_bytes).concat());
         tables.extend([rows, variables, vec![0; 4]].concat());
-        // Identity, entry point, mask and row counts of the assembly's tables: one table before MethodDef, and MethodDef.
+        // The stream contains the identity, the entry point, and the mask and row counts of the assembly's tables. The assembly has MethodDef and
+        // one table before MethodDef.
         let mask = 1u64 << 2 | 1 << METHOD_DEF;
         let pdb = [&[7; 20][..], &[0; 4], &mask.to_le_bytes(), &3u32.to_le_bytes(), &methods.to_le_bytes()].concat();
         let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x0c\0\0\0PDB v1.0\0\0\0\0\0\0\x03\0".to_vec();

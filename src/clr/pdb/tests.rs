@@ -35,7 +35,7 @@ pub(crate) fn build(id: PdbId, documents: &[&str], methods: &[Vec<Point>]) -> Ve
         })
         .collect();
     let points: Vec<u32> = methods.iter().map(|m| if m.is_empty() { 0 } else { blob(&encode(m, false)) }).collect();
-    // Heap sizes: large blobs. Tables: Document, MethodDebugInformation.
+    // Only `#Blob` has large indices. The tables are Document and MethodDebugInformation.
     let mut tables = vec![0, 0, 0, 0, 2, 0, LARGE_BLOBS, 1];
     tables.extend((1u64 << DOCUMENT | 1 << METHOD_DEBUG_INFORMATION).to_le_bytes());
     tables.extend([0; 8]);
@@ -49,7 +49,7 @@ pub(crate) fn build(id: PdbId, documents: &[&str], methods: &[Vec<Point>]) -> Ve
         tables.extend([0, 0]);
         tables.extend(points.to_le_bytes());
     }
-    // Identity, entry point, and no tables of the assembly.
+    // The stream contains the identity and the entry point, but no row counts of the assembly's tables.
     let pdb = [&id[..], &[0; 12]].concat();
     let mut out = b"BSJB\x01\0\x01\0\0\0\0\0\x0c\0\0\0PDB v1.0\0\0\0\0\0\0\x03\0".to_vec();
     let mut at = (out.len() + 16 + 12 + 16) as u32;

@@ -6,8 +6,8 @@ use crate::base::Addr;
 use crate::clr::gcdesc::GcDesc;
 use crate::clr::method_table::MethodTableInfo;
 
-/// Maximum size in bytes of the part of a continuation whose references are in the name. It is ample, since the variables of a method have
-/// a few hundred bytes.
+/// Maximum size in bytes of the part of a continuation whose references are in the name. This is enough, because the variables of a method
+/// have a few hundred bytes.
 const MAX_CONTINUATION: u64 = 1 << 12;
 
 impl Renderer<'_> {

@@ -34,7 +34,7 @@ pub(in crate::clr) fn split_arity(name: &str) -> (&str, usize) {
     }
 }
 
-/// The type in row `rid` and its enclosing types, outermost first; the first one has a namespace.
+/// The type in row `rid` and its enclosing types, outermost first. Only the outermost type has a namespace.
 pub(in crate::clr) fn levels(metadata: &Metadata, rid: u32) -> Option<Vec<Level>> {
     counted_levels(metadata, rid, &mut 0)
 }

@@ -6,7 +6,7 @@ use crate::memory::Memory;
 /// The base of a type's statics.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Base {
-    /// Address; null if not allocated yet.
+    /// Address; null if the base is not allocated yet.
     pub(super) address: Addr,
     /// Whether the class constructor has run.
     pub(super) initialized: bool,

@@ -1,7 +1,7 @@
 //! Locations of static fields.
 //!
-//! Source: `docs/internals/types.md#statics`; every rule was verified on dumps. A static structure is boxed: its slot is a reference to the
-//! box.
+//! Source: `docs/internals/types.md#statics`; every rule was verified on dumps. A static structure is boxed, and the slot of the field
+//! contains a reference to the box.
 //!
 //! The offset of a field is relative to a *base*. A type has separate bases for references and for other fields. Thread statics have
 //! separate bases in each thread. The location of the bases depends on the release: see `Bases`.
@@ -101,7 +101,7 @@ impl Statics {
         self.bases.is_some() || self.types.names().native_aot().is_some() || self.types.names().method_tables().mono().is_some()
     }
 
-    /// Adds notes about lists that were not read completely, so that locations may be missing.
+    /// Adds notes about lists that were not read completely. Locations may be missing because of these lists.
     pub(crate) fn note(&self, notes: &Collector) {
         if let Some(Bases::Net9(net9)) = &self.bases {
             net9.note(notes);
@@ -117,7 +117,7 @@ impl Statics {
                 let at = Addr(field.offset);
                 if program.is_current(at) { StaticPlace::At(at) } else { StaticPlace::Unknown }
             }
-            // The fields of Mono's classes have addresses as well.
+            // In Mono programs as well, the offset of a static field is its address.
             Storage::Static if self.types.names().method_tables().mono().is_some() => StaticPlace::At(Addr(field.offset)),
             Storage::Static => {
                 let Some(base) = self.base(info, has_reference(field)) else { return StaticPlace::Unknown };
@@ -172,7 +172,7 @@ impl Statics {
         })
     }
 
-    /// The location of a thread static in a thread's block. `afford` charges steps for reading lists; it returns false if the budget is
+    /// The location of a thread static in a thread's block. `afford` charges steps for reading lists, and returns false if the budget is
     /// exhausted.
     pub(crate) fn in_block(
         &self,
@@ -192,8 +192,8 @@ impl Statics {
         self.field_at(base, field)
     }
 
-    /// The array of thread statics of the `Thread` at `thread`, with the address of the reference to it. `None` for .NET 8, which uses
-    /// strong handles instead.
+    /// The array of thread statics of the `Thread` at `thread`: the address of the reference to the array, and the address of the array.
+    /// `None` for .NET 8, which uses strong handles instead.
     pub fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         match self.bases.as_ref()? {
             Bases::Net8(_) => None,
@@ -201,7 +201,7 @@ impl Statics {
         }
     }
 
-    /// The location of a field relative to `base`. `base` is null if it is not allocated yet, and `None` if it is unknown.
+    /// The location of a field relative to `base`. `base` is null if the base is not allocated yet, and `None` if the base is unknown.
     fn field_at(&self, base: Option<Addr>, field: &Field) -> StaticPlace {
         let Some(base) = base else { return StaticPlace::Unknown };
         if base.is_null() {
@@ -232,7 +232,7 @@ impl Statics {
         field.element.primitive_bytes(word).unwrap_or(word)
     }
 
-    /// Whether a field is still zero. If the class is not initialized, its constructor may be running and may have set the field already.
+    /// Whether a field is still zero. A class that is not initialized may have fields with values, because its constructor may be running.
     fn is_zero(&self, at: Addr, field: &Field) -> bool {
         let bytes = self.value_bytes(at, field);
         self.memory.bytes(at, bytes.min(MAX_BOX)).is_ok_and(|b| b.iter().all(|b| *b == 0))
@@ -254,7 +254,7 @@ impl Statics {
         let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token.rid());
         let rva = in_desc().or_else(in_metadata)?;
         let mapped = base.plus(rva.into());
-        // The runtime may map IL-only assemblies flat, so that sections have their file offsets instead of their RVAs.
+        // The runtime may map IL-only assemblies flat. Sections are then at their file offsets instead of their RVAs.
         let image = Source::Memory { memory: Arc::clone(&self.memory), base, len: 1 << 32 };
         let flat = || {
             let headers = pe::Headers::read(&image)?;
@@ -264,7 +264,7 @@ impl Statics {
     }
 }
 
-/// Whether the slot of a field contains a reference: to the value, or to the box of a structure.
+/// Whether the slot of a field contains a reference. The slot of a structure contains a reference to the box.
 fn has_reference(field: &Field) -> bool {
     field.is_reference() || field.is_structure()
 }

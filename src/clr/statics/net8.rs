@@ -1,4 +1,5 @@
-//! Statics of .NET 8. They are in tables of each module (`DomainLocalModule`), and of each module and thread (`ThreadLocalModule`).
+//! Statics of .NET 8. Each module has a table of statics (`DomainLocalModule`). For thread statics, each module has a table for each thread
+//! (`ThreadLocalModule`).
 //!
 //! Source: `appdomain.hpp`, `threadstatics.h` of .NET 8; every rule was verified on dumps (`docs/internals/types.md#statics`).
 
@@ -62,7 +63,7 @@ impl Net8 {
         })
     }
 
-    /// The base of a type's statics: of references if `gc`, otherwise of other fields.
+    /// The base of a type's statics. If `gc`, this is the base for references, otherwise the base for other fields.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let module = types.names().method_tables().loader_module(info.address)?;
         let domain = self.memory.link_or_null(module.plus(self.module))?;
@@ -81,7 +82,8 @@ impl Net8 {
         }
     }
 
-    /// The index of a type's thread statics in the tables of all threads. `None` if unknown; `Some(None)` if no thread has them yet.
+    /// The index of a type's thread statics, which is the same in the tables of all threads. `None` if the index is unknown; `Some(None)` if no
+    /// thread has thread statics of the type yet.
     pub(super) fn thread_slot(&self, types: &Types, info: &MethodTableInfo) -> Option<Option<ThreadSlot>> {
         self.thread.as_ref()?;
         let module = types.names().method_tables().loader_module(info.address)?;
@@ -108,8 +110,8 @@ impl Net8 {
         Some((blocks, count))
     }
 
-    /// The base of the thread statics at `slot` in a thread's table: of references if `gc`, otherwise of other fields. Null if not
-    /// allocated yet.
+    /// The base of the thread statics at `slot` in a thread's table; null if not allocated yet. If `gc`, this is the base for references,
+    /// otherwise the base for other fields.
     pub(super) fn in_block(
         &self,
         types: &Types,
@@ -135,8 +137,8 @@ impl Net8 {
         }
     }
 
-    /// Whether a class is initialized; true if that is unknown. The statics of a module are allocated before its classes are initialized.
-    /// Verified: agrees with ClrMD for all 204 classes in three dumps from Linux and Windows.
+    /// Whether a class is initialized; true if this is unknown. The base does not show this, because the statics of a module are allocated
+    /// before its classes are initialized. The result agreed with ClrMD for all 204 classes in three dumps from Linux and Windows.
     fn is_initialized(&self, types: &Types, domain: Addr, info: &MethodTableInfo) -> bool {
         let read = || {
             let row = u64::from(types.names().method_tables().rid(info).ok()?).checked_sub(1)?;
@@ -175,8 +177,8 @@ impl Net8 {
         self.memory.link_or_null(table.element(id, stride))
     }
 
-    /// The base of the statics of a type in the dynamic table. `entry` is a block with a pointer to the references, then the primitive
-    /// fields. For collectible types, it has two handles of objects that the managed `LoaderAllocator` keeps alive.
+    /// The base of the statics of a type in the dynamic table. The block at `entry` contains a pointer to the references, and then the
+    /// primitive fields. For collectible types, the block contains two handles of objects that the managed `LoaderAllocator` keeps alive.
     fn dynamic(&self, types: &Types, info: &MethodTableInfo, module: Addr, entry: Addr, gc: bool, of_thread: bool) -> Option<Addr> {
         if entry.is_null() {
             return Some(Addr::NULL);
@@ -199,7 +201,7 @@ impl Net8 {
         }
     }
 
-    /// The address of the elements of the array whose handle is stored at `at`; null without an array.
+    /// The address of the elements of the array whose handle is stored at `at`; null if the array is not allocated yet.
     fn elements_of_handle(&self, at: Addr) -> Option<Addr> {
         let object = object_of_handle(&self.memory, at)?;
         Some(if object.is_null() { Addr::NULL } else { object.plus(self.array_data?) })

@@ -26,7 +26,7 @@ const IN_ARRAY: u32 = 0;
 const COLLECTIBLE: u32 = 1;
 const DIRECT: u32 = 2;
 const INDEX_MASK: u32 = 0x00ff_ffff;
-/// Maximum number of entries of a thread's list of in-flight thread statics, which are not in its array yet.
+/// Maximum number of entries of a thread's list of in-flight thread statics. In-flight thread statics are not in the thread's array yet.
 const MAX_IN_FLIGHT: usize = 65_536;
 
 /// Layouts of thread statics.
@@ -38,7 +38,7 @@ struct ThreadStatics {
     locals: Bound<ThreadLocalData>,
     in_flight: Option<Bound<InFlightTLSData>>,
     locals_bytes: u64,
-    /// Number of indices at the start that have no element in the array.
+    /// Number of indices that have no element in the array. These are the lowest indices.
     skipped: u64,
 }
 
@@ -89,14 +89,14 @@ impl Net9 {
         })
     }
 
-    /// Adds a note if an in-flight list was not read completely. Thread statics that were not found in it may exist.
+    /// Adds a note if an in-flight list was not read completely, because the list may contain thread statics that were not found.
     pub(super) fn note(&self, notes: &Collector) {
         if let Some(at) = self.unended.get() {
             notes.add(NoteKind::LimitHit, *at, format!("the list of thread statics in flight at {at} has a cycle or exceeds its limit"));
         }
     }
 
-    /// The base of a type's statics: of references if `gc`, otherwise of other fields.
+    /// The base of a type's statics. If `gc`, this is the base for references, otherwise the base for other fields.
     pub(super) fn base(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Base> {
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(Base::NONE) };
         let statics = end.minus(self.statics_bytes)?;
@@ -106,7 +106,8 @@ impl Net9 {
         Some(Base { address: self.memory.followed(at, Addr(word & self.mask))?, initialized: word & NOT_INITIALIZED == 0 })
     }
 
-    /// The index of a type's thread statics, which is the same in all threads. `None` if unknown; `Some(None)` if no thread has them yet.
+    /// The index of a type's thread statics, which is the same in all threads. `None` if the index is unknown; `Some(None)` if no thread has
+    /// thread statics of the type yet.
     pub(super) fn thread_index(&self, types: &Types, info: &MethodTableInfo, gc: bool) -> Option<Option<u32>> {
         let t = self.threads.as_ref()?;
         let Some(end) = types.names().method_tables().statics_end(info.address) else { return Some(None) };
@@ -133,7 +134,7 @@ impl Net9 {
         if base.is_null() { self.in_flight(t, data, index, afford) } else { Some(base) }
     }
 
-    /// The array of thread statics of `thread`: the address of the reference to it, and its address.
+    /// The array of thread statics of `thread`: the address of the reference to the array, and the address of the array.
     pub(super) fn thread_array(&self, thread: Addr) -> Option<(Addr, Addr)> {
         let t = self.threads.as_ref()?;
         let data = self.locals(t, thread).filter(|data| !data.is_null())?;
@@ -186,8 +187,8 @@ impl Net9 {
         }
     }
 
-    /// Looks `index` up in the thread's list of in-flight thread statics. An object is in that list while a class constructor runs, or if
-    /// one ran when the array was created (verified: agrees with ClrMD).
+    /// Looks `index` up in the thread's list of in-flight thread statics. An object is in this list while a class constructor runs. The object
+    /// stays in the list if a class constructor ran when the array was created (the result agrees with ClrMD).
     fn in_flight(&self, t: &ThreadStatics, data: Addr, index: u32, afford: &dyn Fn(u64) -> bool) -> Option<Addr> {
         let head = t.locals.place(data, ThreadLocalData::InFlightData);
         let (Some(entry), Some(first)) = (&t.in_flight, head) else { return Some(Addr::NULL) };

@@ -1,7 +1,7 @@
 //! Consistency checks of threads.
 //!
 //! Every rule held for the 1,162 threads of 141 real dumps, among them dumps taken during collections, crashes, and thread start and end.
-//! Threads that are being set up or torn down are not checked, since their words change one after another.
+//! Threads that are being set up or torn down are not checked, because their words change one after another.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Binds to a runtime. The table may be missing from the dump; it only confirms the ids in threads.
+    /// Binds to a runtime. The table may be missing from the dump, because it only confirms the ids in threads.
     pub(super) fn bind(memory: &Arc<Memory>, d: &Descriptor) -> Option<Ids> {
         let dispenser = bind!(d, IdDispenser { IdToThread, HighestId }).ok()?;
         let variable = d.pointer("ThinlockThreadIdDispenser").ok()?;

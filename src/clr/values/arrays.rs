@@ -22,7 +22,7 @@ pub struct ArrayShape {
     pub element_bytes: u64,
     /// Total number of elements.
     pub length: u64,
-    /// Dimensions; a single one for simple arrays.
+    /// Dimensions. Simple arrays have a single dimension.
     pub dimensions: Vec<Dimension>,
     /// The element type, as a type handle.
     pub element: Addr,
@@ -45,7 +45,7 @@ impl ArrayShape {
 }
 
 impl Values {
-    /// The shape of the array at `address`. `None` if it is not an array, or its lengths are absent or inconsistent.
+    /// The shape of the array at `address`. `None` if the object is not an array, or if its lengths are absent or inconsistent.
     pub fn array(&self, info: &MethodTableInfo, address: Addr) -> Option<ArrayShape> {
         info.is_array.then_some(())?;
         let length = self.component_count(address)?;

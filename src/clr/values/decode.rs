@@ -124,15 +124,15 @@ impl Values {
         Some(list.iter().zip(ends).map(|(f, end)| self.field_within(f, start, 0, end, &mut self.budget())).collect())
     }
 
-    /// The address from which the field offsets of the object at `address` count: in a box, one word in front of the value.
+    /// The address to which the field offsets of the object at `address` are relative. In a box, this address is one word before the value.
     fn start_of(&self, info: &MethodTableInfo, address: Addr) -> Addr {
         let tables = self.types.names().method_tables();
         let more = if info.category == Category::ValueType { tables.boxed_at().saturating_sub(self.memory.ptr_bytes()) } else { 0 };
         address.plus(more)
     }
 
-    /// The instance field with this index of the type at `mt`. `start` is the address of an object; for an unboxed structure, it is one
-    /// pointer before the data.
+    /// The instance field with this index of the type at `mt`. `start` is the address of an object. For an unboxed structure, `start` is one
+    /// word before the data.
     pub fn nth_field(&self, mt: Addr, index: usize, start: Addr) -> Option<FieldValue> {
         let list = self.types.instance_fields(mt)?;
         let info = self.types.names().method_tables().read(mt).ok()?;
@@ -156,7 +156,8 @@ impl Values {
         finish(name, type_name, None, None, Some(place.address), decoded)
     }
 
-    /// The value in a register. `place` gives the type; its address is ignored. `None` for structures, which are only read from memory.
+    /// The value in a register. `place` gives the type, and the address in `place` is ignored. `None` for structures, which are only read from
+    /// memory.
     pub fn in_register(&self, name: String, type_name: String, place: &Place, register: u64) -> Option<FieldValue> {
         let decoded = if place.element.is_reference() {
             self.reference_to(Addr(register))
@@ -168,7 +169,7 @@ impl Values {
         Some(finish(name, type_name, None, None, None, decoded))
     }
 
-    /// The result for a static field whose location is unknown or not allocated yet.
+    /// The result for a static field whose location is unknown, or whose memory is not allocated yet.
     pub fn nowhere(&self, field: &Field, kind: ValueKind, text: &str) -> FieldValue {
         let declaring = Some(self.types.names().name(field.declaring).to_name());
         finish(field.name.clone(), field.type_name.clone(), declaring, None, None, Decoded::bare(kind, text))
@@ -186,7 +187,7 @@ impl Values {
         let type_name = self.types.names().handle_name(shape.element).name.clone();
         let place = self.element_place(shape);
         let range = start.min(shape.length)..start.saturating_add(count).min(shape.length);
-        // An array of numbers may be text in some encoding.
+        // An array of numbers may contain text in some encoding, so numbers in arrays are hidden like text.
         let hidden = self.memory.hides_contents() && self.width_of(place.element).is_some();
         let value = |n: u64| {
             let address = shape.data.element(n, shape.element_bytes);
@@ -223,7 +224,7 @@ impl Values {
         Some(self.value("value".into(), self.types.names().name(info.address).name.clone(), &place))
     }
 
-    /// Address and type of the boxed value at `address`; `None` if it is not a structure, enum or primitive.
+    /// Address and type of the boxed value at `address`; `None` if the value is not a structure, enum or primitive.
     pub fn box_place(&self, info: &MethodTableInfo, address: Addr) -> Option<Place> {
         (info.category == Category::ValueType && !info.is_string).then_some(())?;
         Some(Place {
@@ -235,7 +236,7 @@ impl Values {
         })
     }
 
-    /// The text of the string object at `address`, with its length in characters; `None` if it is absent.
+    /// The text of the string object at `address`, with its length in characters; `None` if the text is absent.
     pub fn string(&self, address: Addr) -> Option<(String, u32)> {
         self.types.strings().text(address, self.limits.string_chars)
     }
@@ -249,7 +250,8 @@ impl Values {
         self.types.names().method_tables().fields_end(info)
     }
 
-    /// Decodes a field. `shift` is subtracted from the displayed offset: in structures it is the size of the method table pointer.
+    /// Decodes a field. `shift` is subtracted from the displayed offset. In structures, `shift` is the size of the method table pointer, which
+    /// an unboxed structure does not have.
     fn field_within(&self, field: &Field, start: Addr, shift: u64, end: Option<u64>, budget: &mut Budget) -> FieldValue {
         let address = start.plus(field.offset);
         let bytes = end.and_then(|e| e.checked_sub(field.offset));
@@ -324,7 +326,7 @@ impl Values {
         u32::try_from(element.primitive_bytes(self.memory.ptr_bytes())?).ok()?.checked_mul(8)
     }
 
-    /// The bits of a primitive, zero-extended, with its width.
+    /// The bits of a primitive, zero-extended, and the width of the primitive in bits.
     fn bits(&self, at: Addr, element: CorElementType) -> Option<(u64, u32)> {
         let width = self.width_of(element)?;
         let bits = match width {
@@ -399,7 +401,7 @@ impl Values {
         let info = place.method_table.and_then(|mt| tables.read(mt).ok());
         let Some((info, list)) = info.and_then(|i| Some((i, self.types.instance_fields(i.address)?))) else { return self.raw(place) };
         let pointer = self.memory.ptr_bytes();
-        // Offsets are relative to the start of the box, one pointer before the data.
+        // Field offsets count a method table pointer before the data, as in a box.
         let start = place.address.minus(pointer)?;
         if tables.is_nullable(&info) {
             return self.nullable(&list, start, budget);
@@ -432,8 +434,8 @@ impl Values {
         Some(out)
     }
 
-    /// Whether a structure is larger than its only field. This is so for inline arrays and fixed buffers, which only have a field for the
-    /// first element.
+    /// Whether a structure is larger than its only field. Inline arrays and fixed buffers are such structures, because they have a field for
+    /// the first element only.
     fn is_longer(&self, info: &MethodTableInfo, list: &[Field]) -> bool {
         let [one] = list else { return false };
         let word = self.memory.ptr_bytes();

@@ -37,7 +37,7 @@ impl Enums {
         self.literals(types, definition).iter().find(|(_, own)| own == name).map(|(value, _)| *value)
     }
 
-    /// The name of the value `bits` of an enum of `width` bits; its number if it has no name.
+    /// The name of the value `bits` of an enum of `width` bits; `number` if the value has no name.
     pub(super) fn name(&self, types: &Types, definition: Definition, bits: u64, width: u32, number: &Text) -> Text {
         let literals = self.literals(types, definition);
         match combined(&literals, bits, mask(width)) {
@@ -70,12 +70,13 @@ fn read(types: &Types, definition: Definition) -> Option<Literals> {
     Some(named.collect())
 }
 
-/// The name of `bits`, or the names of its flags, as .NET prints `[Flags]` enums, but separated by ` | `.
+/// The name of `bits`, or the names of the flags in `bits`. The names are those that .NET prints for `[Flags]` enums, but ` | ` separates
+/// them.
 fn combined(literals: &[(u64, String)], bits: u64, mask: u64) -> Option<String> {
     if let Some((_, name)) = literals.iter().find(|(value, _)| value & mask == bits) {
         return Some(name.clone());
     }
-    // In descending order, so that combined flags precede single ones.
+    // Values are tried in descending order, so that combined flags precede single flags.
     let mut sorted: Vec<(u64, &str)> = literals.iter().map(|(v, n)| (v & mask, n.as_str())).filter(|(v, _)| *v != 0).collect();
     sorted.sort_by_key(|(v, _)| std::cmp::Reverse(*v));
     let (mut left, mut parts) = (bits, Vec::new());

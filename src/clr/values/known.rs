@@ -1,5 +1,5 @@
-//! CoreLib structures that are shown as a single value. Their fields are looked up by name; if one was renamed, the fields are shown
-//! instead.
+//! CoreLib structures that are shown as a single value. The fields of these structures are looked up by name. If a field was renamed, all
+//! fields are shown instead of the value.
 
 use super::decode::{Decoded, Values};
 use super::plain::{self, Text};
@@ -8,7 +8,7 @@ use crate::clr::fields::Field;
 use crate::model::ValueKind;
 
 impl Values {
-    /// The value of a structure that has its own text form. `start` is one pointer before its data.
+    /// The value of a structure that has its own text form. `start` is one word before the data of the structure.
     pub(super) fn known(&self, name: &str, list: &[Field], start: Addr) -> Option<Decoded> {
         let at = |field: &str| list.iter().find(|f| f.name == field).map(|f| start.plus(f.offset));
         let u64_at = |field: &str| self.memory.u64(at(field)?).ok();
@@ -34,7 +34,7 @@ impl Values {
             }
             "System.Index" => {
                 let n = i32_at("_value")?;
-                // Indices from the end are stored as complement.
+                // An index from the end is stored as its bitwise complement.
                 (ValueKind::Index, Some(Text::same(if n < 0 { format!("^{}", !n) } else { n.to_string() })))
             }
             _ => return None,

@@ -14,7 +14,7 @@ pub use decode::{Place, Values};
 pub use plain::Text;
 pub(crate) use plain::{TICKS_PER_MILLISECOND, utc, utc_ticks};
 
-/// Limits for a value; a value that exceeds one is `truncated`.
+/// Limits for a value. A value that exceeds a limit is marked as `truncated`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ValueLimits {
     /// Maximum number of characters of a string.

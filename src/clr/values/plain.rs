@@ -90,7 +90,7 @@ fn escape_char(c: char, quote: char) -> String {
         '\t' => "\\t".into(),
         '\\' => "\\\\".into(),
         c if c == quote => format!("\\{c}"),
-        // Control characters, and characters that change the text direction.
+        // Control characters and characters that change the text direction are escaped.
         c if c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
             format!("\\u{:04x}", u32::from(c))
         }
@@ -98,7 +98,7 @@ fn escape_char(c: char, quote: char) -> String {
     }
 }
 
-/// A quoted string, escaped for terminals. Backslashes in the string are doubled, so a single one always begins an escape sequence.
+/// A quoted string, escaped for terminals. Backslashes in the string are doubled, so a single backslash always begins an escape sequence.
 pub(super) fn quoted(units: &[u16], truncated: bool) -> String {
     let mut out = String::from('"');
     let parts = char::decode_utf16(units.iter().copied());
@@ -109,7 +109,7 @@ pub(super) fn quoted(units: &[u16], truncated: bool) -> String {
 
 /// Year, month and day from a number of days since 0001-01-01.
 fn date(days: u64) -> (u64, u64, u64) {
-    // Years start in March, so that the leap day is the last of its year (Howard Hinnant's civil_from_days).
+    // Years start in March here, so that the leap day is the last day of a year (Howard Hinnant's `civil_from_days`).
     let z = days.saturating_add(306);
     let era = z / 146_097;
     let day = z % 146_097;
@@ -159,7 +159,7 @@ pub(crate) fn utc_ticks(word: u64) -> Option<u64> {
     (word >> 62 == 1).then_some(word & (u64::MAX >> 2)).filter(|ticks| *ticks <= MAX_TICKS)
 }
 
-/// A `DateTimeOffset` from the word of its `DateTime`, which is in UTC, and its offset in minutes. The text shows the local time.
+/// A `DateTimeOffset` from the word of its UTC `DateTime` and its offset in minutes. The text shows the local time.
 pub(super) fn date_time_offset(word: u64, minutes: i32) -> Option<Text> {
     (minutes.unsigned_abs() <= 14 * 60).then_some(())?;
     let ticks = (word & (u64::MAX >> 2)).checked_add_signed(i64::from(minutes).checked_mul(60 * 10_000_000)?)?;

@@ -54,7 +54,7 @@ pub(super) fn strict(text: &str) -> String {
     out
 }
 
-/// The sections of a descriptor. If a section is repeated, the last one is used. Unknown sections are skipped.
+/// The sections of a descriptor. If a section is repeated, its last occurrence is used. Unknown sections are skipped.
 #[derive(Default)]
 pub(super) struct File {
     pub(super) version: Option<Value>,
@@ -189,7 +189,7 @@ impl Value {
         }
     }
 
-    /// The index in `[IDX]`.
+    /// The slot number, if the value is `[IDX]`.
     pub(super) fn slot(&self) -> Option<u64> {
         match self {
             Value::List(items) => match items.as_slice() {

@@ -1,7 +1,7 @@
 //! The crash report that a NativeAOT program leaves in its memory.
 //!
-//! Source: `CrashInfo.cs`, `g_CrashInfoBuffer`; measured on .NET 9.0.20 and 11.0.0. The report is JSON, written before the program
-//! terminates itself. In .NET 11 nothing points to it, so the program's writable memory is searched.
+//! Source: `CrashInfo.cs`, `g_CrashInfoBuffer`; measured on .NET 9.0.20 and 11.0.0. The report is JSON, written before the program terminates itself.
+//! In .NET 11 no global points to the report, so the program's writable memory is searched.
 
 use serde::Deserialize;
 
@@ -123,7 +123,7 @@ fn parsed(text: Vec<u8>) -> Option<Raw> {
     serde_json::from_str(&utf8(text)).ok()
 }
 
-/// The first report in the captured writable memory of `image`. Pages from the module file are excluded, since they predate the process.
+/// The first report in the captured writable memory of `image`. Pages from the module file are excluded, because they are older than the process.
 fn search(memory: &Memory, image: &Image) -> Option<Raw> {
     let afford = |r: &&AddrRange| memory.afford_bytes(memory.captured(**r));
     for range in image.writable.iter().take_while(afford) {

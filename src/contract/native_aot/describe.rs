@@ -46,8 +46,8 @@ const FIELDS: &[(&str, &str, &str, &str)] = &[
     ("MethodTable", "m_VTable", "MethodTable", "VTable"),
 ];
 
-/// Adds the content of `header` to `descriptor`. Returns the location of the GC's variables, and the overlay that supplies the data missing
-/// from the header, if one agrees with the header.
+/// Adds the content of `header` to `descriptor`. Returns the location of the GC's variables, and the overlay that supplies data missing from the
+/// header, if an overlay agrees with the header.
 pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHeader) -> (Option<GcDacVars>, Option<&'static Overlay>) {
     let mut used = None;
     if let Some(o) = release_of(header, memory) {
@@ -55,7 +55,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
         add_forms(descriptor, o, origin);
         descriptor.release.clone_from(&o.section.runtime);
         for (name, layout) in &o.raw.types {
-            // The descriptor uses one name for the thread structure, whatever its name in this release.
+            // The overlay and the descriptor have one name for the thread structure; the header uses the name of its release.
             let theirs = if THREAD.contains(&name.as_str()) { thread(header) } else { name.as_str() };
             let known = header.size(theirs);
             let agrees = known.is_none_or(|n| layout.size.is_none_or(|size| size == n))
@@ -84,7 +84,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
             descriptor.set_field(to_type, to_field, offset, origin);
         }
     }
-    // A pointer global is the address of a variable. Where the header has a value instead, the slot in its table serves as the variable.
+    // A pointer global is the address of a variable. If the header's table contains the value instead, the slot in the table is the variable.
     if let Some(variable) = header.variable("g_pFreeObjectEEType") {
         descriptor.set_pointer("FreeObjectMethodTable", variable, origin);
     }
@@ -104,7 +104,7 @@ pub fn describe(descriptor: &mut Descriptor, memory: &Memory, header: &DebugHead
     (vars, used)
 }
 
-/// The overlay for the release of the header. Of several with a possible version, it is the one that agrees with the most entries.
+/// The overlay for the release of the header. If several overlays have a possible version, the one that agrees in the most entries is used.
 fn release_of(header: &DebugHeader, memory: &Memory) -> Option<&'static Overlay> {
     let agreeing = |o: &&Overlay| {
         let types = o.raw.types.iter().flat_map(|(name, layout)| layout.fields.iter().map(move |(field, at, _)| (name, field, at)));
@@ -125,7 +125,7 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     }
     let ptr = memory.shape().ptr;
     let agrees = |o: &&Overlay| o.section.debug_header.is_none() && o.section.runtime.is_some() && agree(descriptor, o);
-    // The layouts of objects, strings and arrays are the same in every release.
+    // Any overlay can supply the layouts of objects, strings and arrays, because they are the same in every release.
     let release = overlay::native_aot(ptr).find(agrees);
     let Some(o) = release.or_else(|| overlay::native_aot(ptr).next()) else { return };
     let origin = add_origin(descriptor, o);
@@ -145,8 +145,8 @@ pub fn complete(descriptor: &mut Descriptor, memory: &Memory) {
     }
 }
 
-/// Whether `overlay` was measured on the release of the descriptor. All common fields must be at the same offsets, and at least two of them
-/// must be of the thread.
+/// Whether `overlay` was measured on the release of the descriptor. Fields that both have must be at the same offsets, and at least two of these
+/// fields must belong to the thread.
 fn agree(descriptor: &Descriptor, overlay: &Overlay) -> bool {
     let ours = |name: &str| overlay.raw.types.iter().find(|t| t.0 == name).map(|t| &t.1);
     let of_both = |name: &str| -> Vec<bool> {

@@ -19,14 +19,14 @@ const MAX_VALUE: u64 = 0x1_0000;
 pub fn by_export(memory: &Memory, image: &Image) -> Option<Result<DebugHeader, DebugHeaderError>> {
     let export = image.export(memory, EXPORT)?;
     let read = DebugHeader::read(memory, export.address, "its export", &releases(memory));
-    // Heap dumps do not have the page of the header, but they have the pages of its tables.
+    // If the page of the header is not in the dump, the pages of its tables may be: heap dumps have only the tables.
     Some(read.or_else(|e| by_content(memory, image).unwrap_or(Err(e))))
 }
 
 /// A candidate module, its image and its header.
 type Found<'m> = (&'m Module, Image, Result<DebugHeader, DebugHeaderError>);
 
-/// The NativeAOT programs and libraries among `modules`, at most `most`, found by the content of their images. Each is a separate runtime.
+/// The NativeAOT programs and libraries among `modules`, at most `most`, found by the content of their images. Each of them has its own runtime.
 pub fn all_by_content<'m>(memory: &Memory, modules: &'m [Module], image: impl Fn(&Module) -> Option<Image>, most: usize) -> Vec<Found<'m>> {
     let found = modules.iter().filter_map(|module| {
         let image = image(module)?;
@@ -69,9 +69,8 @@ fn writable<'m>(memory: &'m Memory, image: &'m Image) -> impl Iterator<Item = (A
     image.writable.iter().take_while(afford).flat_map(|range| memory.stretches(*range))
 }
 
-/// Finds the tables by their shape if the header that points to them is not in the dump. The table of types is a run of rows, each with two
-/// pointers into the image and a small number, ended by a null name. The table of globals has pairs of a pointer into the image and an
-/// address.
+/// Finds the tables by their shape if the header that points to them is not in the dump. The table of types is a run of rows that ends with a null
+/// name. Each row has two pointers into the image and a small number. The table of globals has pairs: a pointer into the image, and an address.
 fn tables_by_shape(memory: &Memory, image: &Image) -> Option<Tables> {
     let word = memory.ptr_bytes();
     let row = 2 * word + 8;
@@ -95,14 +94,15 @@ fn tables_by_shape(memory: &Memory, image: &Image) -> Option<Tables> {
                 let globals = globals_near(memory, image, at, types_end)?;
                 return Some(Tables { types: at, globals });
             }
-            // No suffix of a run that is too short is long enough, so skip the whole run.
+            // If a run of rows is too short, all its suffixes are too short as well, so skip the whole run.
             at = types_end.max(at.plus(word));
         }
     }
     None
 }
 
-/// The table of globals within a page of the table of types, which extends from `types` to `end`. In .NET 9 it is in the next page.
+/// Finds the table of globals within a page before or after the table of types, which extends from `types` to `end`. In .NET 9 the table of globals
+/// is in the next page.
 fn globals_near(memory: &Memory, image: &Image, types: Addr, end: Addr) -> Option<Addr> {
     let word = memory.ptr_bytes();
     let pair = 2 * word;
@@ -112,7 +112,7 @@ fn globals_near(memory: &Memory, image: &Image, types: Addr, end: Addr) -> Optio
     let before = places.filter_map(|i| types.minus(i * word));
     after.chain(before).find(|at| {
         let pairs = len64((0..MAX_GLOBALS).take_while(|i| inside(at.plus(i * pair))).count());
-        // One of the globals is the base address of the module.
+        // One of the globals must be the base address of the module.
         let names_base = || (0..pairs).any(|i| memory.ptr(at.plus(i * pair + word)) == Ok(image.base));
         (MIN_GLOBALS..MAX_GLOBALS).contains(&pairs) && memory.ptr(at.plus(pairs * pair)).is_ok_and(Addr::is_null) && names_base()
     })

@@ -1,6 +1,6 @@
 //! `DotNetRuntimeDebugHeader`: a table of sizes and offsets, and a table of addresses, both with names.
 //!
-//! Source: `DebugHeader.cpp`; measured on .NET 8.0.31, 9.0.20 and 10.0.12. Both tables are in `.bss`, their names in `.rodata`.
+//! Source: `DebugHeader.cpp`; measured on .NET 8.0.31, 9.0.20 and 10.0.12. Both tables are in `.bss`, and the names are in `.rodata`.
 
 use std::ops::RangeInclusive;
 
@@ -10,7 +10,7 @@ use crate::memory::{Memory, ReadError};
 
 /// The first four bytes of the header.
 pub(super) const COOKIE: [u8; 4] = *b"DNDH";
-/// Major versions of .NET 8, 9 and 10. The meaning of others is unknown.
+/// Major versions of .NET 8, 9 and 10. The meaning of other versions is unknown.
 const MAJORS: RangeInclusive<u16> = 3..=5;
 /// Capacity of the table of types (`DebugTypeEntriesArraySize`).
 pub(super) const MAX_ENTRIES: u64 = 128;
@@ -74,7 +74,7 @@ pub struct DebugHeader {
     pub address: Option<Addr>,
     /// How the header was found.
     pub found_by: &'static str,
-    /// Major version of the header, or else of the release whose tables have the same entries. `None` if both are unknown.
+    /// Major version of the header. Without a header, the version of the release whose tables have the same entries; `None` if no release matches.
     pub(super) major: Option<u16>,
     pub(super) entries: Vec<Entry>,
     /// Name of each global, and the address of its value.
@@ -210,16 +210,16 @@ impl Rows {
         Ok(rows)
     }
 
-    /// The entry order of the release that matches the tables. If `major` is known, only releases with this major version are considered.
-    /// If the entries of several releases match, the one with the most equal values is used.
+    /// The entry order of the release that matches the tables. If `major` is known, only releases with this major version are considered. If the
+    /// entries of several releases match, the release with the most equal values is used.
     fn release<'o>(&self, releases: &[&'o Overlay], major: Option<u16>) -> Option<&'o DebugHeaderOrder> {
         let of_version = |o: &&DebugHeaderOrder| major.is_none_or(|n| o.major == n);
         let can_be = |o: &&'o Overlay| Some((*o, o.section.debug_header.as_ref().filter(of_version)?)).filter(|(_, o)| self.in_order(o));
-        // `max_by_key` returns the last maximum, so the iteration is reversed.
+        // `max_by_key` returns the last maximum. The iteration is reversed, so that the first of several equal releases is used.
         releases.iter().rev().filter_map(can_be).max_by_key(|(overlay, order)| self.agreeing(overlay, order)).map(|(_, order)| order)
     }
 
-    /// Number of rows whose value is the same in `overlay`, if the rows are in this order.
+    /// Number of rows, read in `order`, whose value is the same in `overlay`.
     fn agreeing(&self, overlay: &Overlay, order: &DebugHeaderOrder) -> usize {
         let known = |entry: &str| {
             let (type_name, field) = entry.split_once('.')?;
@@ -229,7 +229,7 @@ impl Rows {
         order.entries.iter().zip(&self.types).filter(|(entry, row)| known(entry) == Some(row.2)).count()
     }
 
-    /// Whether the tables may have this `order`: entries of one type share the address of its name, and offsets are within the size.
+    /// Whether the tables may have this `order`: equal names must share an address, and offsets must be within the size of the type.
     fn in_order(&self, order: &DebugHeaderOrder) -> bool {
         if (self.types.len(), self.globals.len()) != (order.entries.len(), order.globals.len()) {
             return false;
@@ -238,7 +238,7 @@ impl Rows {
         let mut size = 0;
         for (entry, (type_at, field_at, value)) in order.entries.iter().zip(&self.types) {
             let Some((type_name, field)) = entry.split_once('.') else { return false };
-            // Linkers merge equal strings of an object file.
+            // Linkers merge equal strings of an object file, so equal names have the same address.
             if *names.entry(type_name).or_insert(type_at) != type_at || *names.entry(field).or_insert(field_at) != field_at {
                 return false;
             }

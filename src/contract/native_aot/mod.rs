@@ -1,6 +1,6 @@
 //! NativeAOT programs of .NET 8 to 10, which have no descriptor, but a debug header that names the runtime's structures.
 //!
-//! Source: `docs/internals/native-aot.md`. Programs of .NET 11 and later have a descriptor; the one synthesized here has the same form.
+//! Source: `docs/internals/native-aot.md`. Programs of .NET 11 and later have a descriptor. The descriptor synthesized here has the same form.
 
 mod crash;
 mod describe;

@@ -1,4 +1,4 @@
-//! Tests with handmade debug headers, of every pointer size and byte order, and with malformed ones.
+//! Tests with handmade debug headers, of every pointer size and byte order, and with malformed debug headers.
 
 use super::header::{DebugHeader, DebugHeaderError, Tables};
 use super::*;
@@ -99,7 +99,7 @@ impl Program {
         }
     }
 
-    /// The memory of the program, of which only these ranges of offsets are captured.
+    /// The memory of the program, in which only `ranges` (offsets in the image) are captured.
     fn memory(&self, ranges: &[std::ops::Range<u64>]) -> Memory {
         let captured: Vec<_> = ranges.iter().map(|r| (self.base.0 + r.start, r.end - r.start, r.start)).collect();
         let mut memory = memory_of(self.bytes.clone(), &captured, self.shape);
@@ -149,7 +149,7 @@ fn a_header_of_any_shape_becomes_a_descriptor() {
         assert_eq!(d.offset("Thread", "LinkNext"), Ok(44), "the older name of the thread's structure, {shape:?}");
         assert_eq!(d.offset("Thread", "OSId"), Ok(60));
         assert_eq!(d.pointer("ThreadStore"), Ok(Addr(0x1234_5680)));
-        // The slot in the table serves as the variable.
+        // The global is the address of the value in the table of globals, so reading this address yields the method table.
         let free = d.pointer("FreeObjectMethodTable").unwrap();
         assert_eq!(memory.ptr(free), Ok(Addr(0x40_7100)));
         // The overlay's layout of the thread structure is not used, because the size of the structure differs.
@@ -215,7 +215,7 @@ fn each_program_or_library_of_a_process_is_found_without_its_exports() {
     let places: Vec<_> = found.iter().map(|(module, image, header)| (module.base, image.base, header.as_ref().unwrap().address)).collect();
     assert_eq!(places, [BASE, second].map(|base| (base, base, Some(base.plus(HEADER)))));
     assert_eq!(all_by_content(&both, &modules, |m| Image::at(&both, m.base), 1).len(), 1);
-    // A header of an unknown version does not hide the other.
+    // A header of an unknown version does not prevent the search from finding the header of the other library.
     let one = memory([library(BASE, 6), library(second, 4)]);
     let found = all_by_content(&one, &modules, |m| Image::at(&one, m.base), 8);
     assert!(matches!(found.as_slice(), [(module, _, Ok(_))] if module.base == second));
@@ -252,7 +252,7 @@ fn with(order: &DebugHeaderOrder) -> Overlay {
     overlay
 }
 
-/// The tables of a release, with increasing sizes and offsets.
+/// A program with the tables of a release. The offsets increase, and all sizes are 4096.
 fn of_release(order: &DebugHeaderOrder) -> Program {
     let mut program = Program::new(SHAPES[0]);
     let entry = |(i, e): (usize, &String)| -> (String, String, u64) {
@@ -284,7 +284,7 @@ fn tables_without_header_and_names_must_match_a_known_release() {
     );
     assert_eq!(whole.as_ref(), Ok(&header));
 
-    // With one entry less, the tables are those of another release.
+    // Without its first entry, the order is not that of the tables.
     let shorter = DebugHeaderOrder { entries: order.entries[1..].to_vec(), ..order.clone() };
     let refused = DebugHeader::of_tables(
         &tables_only,
@@ -294,7 +294,7 @@ fn tables_without_header_and_names_must_match_a_known_release() {
         &[&with(&shorter)],
     );
     assert_eq!(refused, Err(DebugHeaderError::Nameless));
-    // An order in which equal names would have different addresses does not match either.
+    // In the swapped order, equal names would have different addresses, so this order does not match either.
     let mut swapped = order.clone();
     swapped.entries.swap(3, 20);
     let refused = DebugHeader::of_tables(
@@ -307,7 +307,7 @@ fn tables_without_header_and_names_must_match_a_known_release() {
     assert_eq!(refused, Err(DebugHeaderError::Nameless));
 }
 
-/// The tables of a release with the values of its overlay.
+/// A program with the tables of a release, filled with the values of its overlay.
 fn measured(release: &str) -> Program {
     let overlay = overlay_of(release);
     let order = overlay.section.debug_header.as_ref().unwrap();
@@ -317,7 +317,7 @@ fn measured(release: &str) -> Program {
         if field == "SIZEOF" { layout.size } else { layout.fields.iter().find(|f| f.0 == field).map(|f| f.1) }
     };
     let split = |e: &'static String| e.split_once('.').unwrap();
-    // The overlay does not describe these types; their sizes are large.
+    // Values for types that the overlay does not describe. The size is large, because offsets must be within the size.
     let default = |field: &str| if field == "SIZEOF" { 4096 } else { 1 };
     let entries: Vec<_> = order.entries.iter().map(split).map(|(t, f)| (t, f, value(t, f).unwrap_or(default(f)))).collect();
     let globals: Vec<_> =
@@ -330,12 +330,12 @@ fn measured(release: &str) -> Program {
 #[allow(clippy::single_range_in_vec_init)]
 #[test]
 fn each_release_has_the_layouts_that_were_measured_on_it() {
-    // Release, offset of the link to the next thread, offset of the exception tracker, offset of the GC's allocation context in the VM's
+    // Columns: release, offset of the link to the next thread, offset of the exception tracker, offset of the GC's allocation context in the VM's
     // context, flag of types with references.
     let releases = [("8.0", 88, 128, 0, Some(0x20_0000)), ("9.0", 88, 128, 0, None), ("10.0", 96, 120, 8, None)];
     for (release, next, tracker, context, flag) in releases {
         let program = measured(release);
-        // With the header; without it; without it and the names; without the names only.
+        // The captured parts: everything; without the header; without the header and the names; without the names.
         let parts: [&[std::ops::Range<u64>]; 4] =
             [&[ALL], &[TYPES..END], &[TYPES..GLOBALS, GLOBALS..NAMES], &[HEADER..TYPES, TYPES..GLOBALS, GLOBALS..NAMES]];
         for captured in parts {
@@ -373,7 +373,7 @@ fn measured_fields_are_added_only_to_net_11_descriptors_that_agree() {
     assert_eq!((d.offset("Thread", "ThreadLocalStatics"), d.offset("Thread", "InlinedThreadLocalStatics")), (Ok(136), Ok(144)));
     assert_eq!((d.offset("Exception", "_message"), d.offset("InlinedThreadStaticRoot", "Next")), (Ok(8), Ok(8)));
     assert_eq!((d.native_aot_release(), d.contract("Object").as_deref()), (Some("11.0"), Some("n1")));
-    // A different layout of the thread belongs to another release.
+    // If the thread has a different layout, the release is unknown.
     let other = with_next(104);
     assert!(other.offset("Thread", "ThreadLocalStatics").is_err() && other.type_info("Exception").is_err());
     assert_eq!((other.native_aot_release(), other.offset("String", "m_FirstChar")), (None, Ok(12)));
@@ -416,7 +416,7 @@ fn the_version_is_confirmed_by_two_attributes() {
 
 proptest::proptest! {
     #[test]
-    fn shuffled_and_damaged_headers_are_refused_or_read_as_they_are(
+    fn damaged_headers_do_not_panic_and_rows_are_read_in_any_order(
         which in 0usize..4,
         damage in proptest::collection::vec((proptest::prelude::any::<u16>(), proptest::prelude::any::<u8>()), 0..12),
         swaps in proptest::collection::vec((0u64..6, 0u64..6), 0..4),

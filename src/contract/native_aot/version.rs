@@ -8,8 +8,8 @@ const COMMIT: usize = 40;
 /// Maximum length of a version.
 const MAX_VERSION: usize = 32;
 
-/// The version from an informational version (`9.0.20+3879076d…`), if a file version (`9.0.2026.41315`) confirms it. The program's own
-/// libraries have an informational version too, but only those of .NET have both.
+/// The version from an informational version (`9.0.20+3879076d…`), if a file version (`9.0.2026.41315`) confirms it. The program's own libraries may
+/// have an informational version too, but only the libraries of .NET have both.
 pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<String> {
     let mut candidates: Vec<(String, AddrRange)> = Vec::new();
     for (start, bytes) in text(memory, image) {
@@ -22,7 +22,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
             let starts =
                 before.iter().rev().take(MAX_VERSION).take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-')).count();
             let found = before.get(before.len().saturating_sub(starts)..).and_then(|b| std::str::from_utf8(b).ok())?;
-            // The length prefix before the text may look like one of its characters.
+            // The length prefix before the text may look like a character of the version, so skip everything before the first digit.
             let found = found.trim_start_matches(|c: char| !c.is_ascii_digit());
             if found.contains('.') && !candidates.iter().any(|(c, _)| c == found) {
                 let from = start.plus(len64(plus.saturating_sub(found.len())));
@@ -36,7 +36,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
         let file_version = text(memory, image).find_map(|(start, bytes)| {
             let mut places = memchr::memmem::find_iter(bytes, plain.as_bytes());
             let at = places.find(|at| {
-                // The month has two digits; the revision follows.
+                // The text continues with a month of two digits, a period, and the revision.
                 let rest = bytes.get(at.saturating_add(plain.len())..).and_then(|b| b.get(..8)).unwrap_or_default();
                 let digits = |b: &[u8]| !b.is_empty() && b.iter().all(u8::is_ascii_digit);
                 matches!(rest.split_at_checked(2), Some((month, [b'.', revision @ ..])) if digits(month) && digits(revision))
@@ -44,7 +44,7 @@ pub(in crate::contract) fn version(memory: &Memory, image: &Image) -> Option<Str
             let from = start.plus(len64(at));
             Some(AddrRange::new(from, from.plus(len64(plain.len()).saturating_add(8))))
         })?;
-        // Only these two reads are recorded, not the search itself.
+        // Only these two ranges are recorded as read, because a trimmed dump does not need the rest of the searched memory.
         [place, file_version].into_iter().for_each(|range| memory.touch(range));
         Some(version)
     })

@@ -1,8 +1,8 @@
-//! Overlays: descriptors for runtimes without one, or whose descriptor is not in the dump.
+//! Overlays: descriptors for runtimes that have no descriptor, or whose descriptor is not in the dump.
 //!
-//! An overlay is a descriptor in the runtime's compact JSON plus an `"overlay"` section that identifies its target (see
-//! `docs/overlays.md`). Bundled ones are in `data/`; `--overlay FILE` adds more. An overlay is never trusted by name:
-//! self-checks against the dump decide (`contract::checks`).
+//! An overlay is a descriptor in the runtime's compact JSON plus an `"overlay"` section that identifies its target (see `docs/overlays.md`). Bundled
+//! overlays are in `data/`; `--overlay FILE` adds more. The name of an overlay does not prove that the overlay matches; self-checks against the dump
+//! decide (`contract::checks`).
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -34,7 +34,7 @@ pub struct Section {
     pub os: Option<String>,
     /// `x64`, `arm64` …; absent for any.
     pub arch: Option<String>,
-    /// Pointer size, for overlays that depend on nothing else.
+    /// Pointer size in bytes, for overlays that depend on nothing else.
     pub pointer_bytes: Option<u64>,
     /// Minor version of `GcDacVars` in which a field was added, by name of the field.
     #[serde(default)]
@@ -42,13 +42,13 @@ pub struct Section {
     /// Origin of the overlay's data.
     #[serde(default)]
     pub source: String,
-    /// The descriptor that this overlay replicates; its size identifies it if only the header is in the dump.
+    /// Size of the descriptor that this overlay copies. The size identifies the descriptor if the dump has only its header.
     pub descriptor: Option<Repeats>,
     /// The order of `g_dacTable`.
     pub dac_table: Option<DacTableOrder>,
     /// The order of the tables in `DotNetRuntimeDebugHeader`.
     pub debug_header: Option<DebugHeaderOrder>,
-    /// File name of the module that publishes the descriptor, if several libraries have one.
+    /// File name of the module that publishes the descriptor, if several modules publish descriptors.
     pub module: Option<String>,
     /// Build IDs of runtimes known to match, with their versions.
     #[serde(default)]
@@ -74,7 +74,7 @@ pub struct DacTableOrder {
     pub index: BTreeMap<String, u64>,
 }
 
-/// Order of the two tables in a NativeAOT program's debug header, for dumps without their names.
+/// Order of the two tables in a NativeAOT program's debug header, for dumps that do not contain the names in these tables.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub struct DebugHeaderOrder {
     /// Major version of the header.
@@ -140,12 +140,12 @@ impl Bundled {
         Bundled { text, parsed: OnceLock::new() }
     }
 
-    /// The parsed overlay. Never `None`: a test parses all of them.
+    /// The parsed overlay. Never `None`, because a test parses all overlays.
     fn get(&self) -> Option<&Overlay> {
         self.parsed.get_or_init(|| Overlay::parse(self.text.as_bytes(), false).ok()).as_ref()
     }
 
-    /// Whether the overlay is for this operating system and architecture. Its section is at the top of the file, so the rest need not be
+    /// Whether the overlay is for this operating system and architecture. The text is searched, so that overlays for other targets need not be
     /// parsed.
     fn is_for(&self, os: Os, arch: Arch) -> bool {
         let has = |key: &str, value: &str| self.text.contains(&format!("\"{key}\": \"{value}\""));
@@ -170,8 +170,8 @@ static RUNTIMES: [Bundled; 10] = bundled![
     "net8.0-win-x64",
 ];
 
-/// Copies of the descriptors of .NET 11, for the runtime and for the GC in each library. They are for dumps that have the header and the
-/// pointer data but not the JSON, because kernels leave out file contents.
+/// Copies of the descriptors of .NET 11, for the runtime and for the GC in each library. Kernel cores need them: such cores have the header and the
+/// pointer data, but not the JSON, because kernels leave out file contents.
 static TEXTS: [Bundled; 20] = bundled![
     "net11.0-linux-x64",
     "net11.0-linux-x64-coreclr-wks",
@@ -249,8 +249,7 @@ pub fn gc_records(ptr: PtrSize) -> Option<&'static Overlay> {
     GC_RECORDS_64.get().filter(|_| ptr == PtrSize::Eight)
 }
 
-/// Layouts that the debug header or the descriptor of a NativeAOT program omits, newest release first. Those for 32-bit targets apply to
-/// any release.
+/// Layouts that the debug header or the descriptor of a NativeAOT program omits, newest release first. The 32-bit layouts apply to any release.
 pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     let all: &[Bundled] = match ptr {
         PtrSize::Eight => &AOT_64,
@@ -259,8 +258,8 @@ pub fn native_aot(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     all.iter().filter_map(Bundled::get)
 }
 
-/// Fields of .NET's own types in NativeAOT programs. .NET 9 has all known fields; the other releases have only the differences from a
-/// neighbor (.NET 8 and 10 from 9, 11 from 10). The fields are guesses until a method table confirms them. None for 32-bit targets.
+/// Fields of .NET's own types in NativeAOT programs. The overlay of .NET 9 has all known fields. The other overlays have only the differences from a
+/// neighbor (.NET 8 and 10 from 9, 11 from 10). The fields are guesses until a method table confirms them. Empty for 32-bit targets.
 pub fn aot_library(ptr: PtrSize) -> impl Iterator<Item = &'static Overlay> {
     AOT_LIBRARY_64.iter().filter(move |_| ptr == PtrSize::Eight).filter_map(Bundled::get)
 }
@@ -270,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_bundled_overlay_parses_and_says_what_it_is_for() {
+    fn every_bundled_overlay_parses_and_names_its_target() {
         let of_programs = AOT_64.iter().chain(&AOT_32).chain(&AOT_LIBRARY_64);
         for bundled in
             RUNTIMES.iter().chain(&TEXTS).chain(&MONO).chain(&OLD).chain([&GC_64, &GC_32, &VM_64, &GC_RECORDS_64]).chain(of_programs)
@@ -298,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn only_fitting_overlays_are_offered() {
+    fn only_overlays_for_the_target_are_listed() {
         let names = |os, arch| bundled(os, arch).map(|o| o.section.name.as_str()).collect::<Vec<_>>();
         assert_eq!(names(Os::Linux, Arch::X64), ["net10.0-linux-x64", "net9.0-linux-x64", "net8.0-linux-x64"]);
         assert_eq!(names(Os::Windows, Arch::Arm64), ["net10.0-win-arm64"]);

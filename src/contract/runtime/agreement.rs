@@ -25,9 +25,8 @@ pub(super) fn disagreement(overlay: &Overlay, parts: &[Part]) -> Option<String> 
     None
 }
 
-/// The number of entries by which the table of the process is shifted relative to the overlay's order. It is determined with the variables
-/// whose addresses are in the runtime's descriptor. Servicing releases have inserted entries: 8.0.0 differs from 8.0.29. `None` if the
-/// variables disagree.
+/// The number of entries by which the process's `g_dacTable` is shifted relative to the overlay's order. Servicing releases have inserted entries:
+/// 8.0.0 differs from 8.0.29. Variables whose addresses are in the runtime's descriptor determine the shift. `None` if the variables disagree.
 pub(super) fn shift(parts: &[Part], order: &overlay::DacTableOrder, memory: &Memory, table: DacTable) -> Option<i64> {
     let anchors = parts.iter().flat_map(|p| {
         p.raw.globals.iter().filter_map(move |(name, g)| match g.value {
@@ -35,7 +34,7 @@ pub(super) fn shift(parts: &[Part], order: &overlay::DacTableOrder, memory: &Mem
             RawValue::Literal { .. } => None,
         })
     });
-    // All variables read through the table are among the first entries, up to the Free method table.
+    // Only entries up to the Free method table are compared, because all variables that are read through the table are among these.
     let last = order.index.get("FreeObjectMethodTable").copied().unwrap_or(u64::MAX);
     let mut shifts = anchors.filter(|(index, _)| *index <= last).filter_map(|(index, address)| {
         (-8i64..=8).find(|s| index.checked_add_signed(*s).and_then(|i| table.entry(memory, i)) == Some(address))

@@ -8,13 +8,14 @@ use crate::dump::Module;
 use crate::memory::{Image, hex};
 
 impl<'a> Opener<'a> {
-    /// The module whose data contains `address`. Modules end at their last file-backed page, so `address` may be after that.
+    /// The module whose data contains `address`. In the list of modules, a module ends at its last file-backed page, so `address` may be after its
+    /// end.
     pub(super) fn module_around(&self, address: Addr) -> Option<&'a Module> {
         self.dump.modules.iter().filter(|m| m.base <= address).max_by_key(|m| m.base)
     }
 
-    /// The bundled copy of the descriptor at `header`, of the same size and for the build ID of its module. Otherwise the only copy for a
-    /// module of this name, which the checks must confirm.
+    /// The bundled copy of the descriptor at `header`, if it has the same size and is for the build ID of the module. Otherwise the only copy that
+    /// has this size and is for a module of this name. The checks must confirm such a copy.
     pub(super) fn copy_of(&self, header: &Header) -> Option<&'static Overlay> {
         let module = self.module_around(header.address)?;
         let has_size = |o: &&Overlay| o.section.descriptor.is_some_and(|r| (r.json_bytes, r.slots) == (header.json_bytes, header.slots));

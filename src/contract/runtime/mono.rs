@@ -1,4 +1,4 @@
-//! Opens Mono, which publishes nothing: an overlay has the layouts, and the variable `mono_defaults` is found by its contents.
+//! Opens Mono, which publishes no layouts: an overlay supplies them, and the variable `mono_defaults` is found by its contents.
 //!
 //! Source: `docs/internals/mono.md`.
 
@@ -18,7 +18,7 @@ const STRING: u8 = 0x0e;
 const CLASS: u8 = 0x12;
 
 impl Opener<'_> {
-    /// Opens Mono with the first overlay that its classes confirm.
+    /// Opens Mono with the first overlay by which `mono_defaults` and the classes it points to are recognized.
     pub(super) fn mono(&self) -> Result<Description, RuntimeError> {
         let (os, arch) = (self.dump.facts.os, self.dump.facts.arch);
         let given =
@@ -73,7 +73,7 @@ impl Opener<'_> {
         let wanted = Wanted::bind(memory, d)?;
         let word = memory.ptr_bytes();
         for range in &self.site.image.as_ref()?.writable {
-            // The range may end within a page, so the captured words of a partial page are searched as well.
+            // A range may end within a page, so the captured words of a partial page are searched as well.
             for (start, bytes) in memory.stretches(*range).take_while(|(_, bytes)| memory.afford_bytes(len64(bytes.len()))) {
                 let words = len64(bytes.len()).checked_div(word)?;
                 let first = start.0.checked_next_multiple_of(word)?;
@@ -117,7 +117,7 @@ impl<'m> Wanted<'m> {
         })
     }
 
-    /// The class to which the word at `place` points, if the type of the class has this element type.
+    /// The class to which the word at `place` points, if this class has the element type `element`.
     fn class(&self, place: Addr, element: u8) -> Option<Addr> {
         let class = self.memory.ptr(place).ok().filter(|c| !c.is_null() && c.is_aligned(self.memory.ptr_bytes()))?;
         let of = |ty: Addr| Some((self.ty.get(self.memory, ty, MonoType::Type)?, self.ty.get(self.memory, ty, MonoType::data)?));

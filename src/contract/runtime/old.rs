@@ -1,5 +1,5 @@
 //! Releases before .NET 8, of which only types and objects are read. Their `g_dacTable` is not exported, so the variables that point to the
-//! well-known method tables are found by the contents of these tables.
+//! well-known method tables are found by the contents of these method tables.
 
 use super::{Opener, Vm};
 use crate::base::{Addr, Missing, len64};
@@ -10,7 +10,7 @@ use crate::data::{Bound, EEClass, MethodTable, bind};
 use crate::memory::Memory;
 use crate::model::LayoutSource;
 
-/// Flag of a method table: the lower half of the flags is the component size.
+/// Flag of a method table that marks the lower half of the flags as the component size.
 const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 /// Number of checks that must pass: three method tables and the round trip through the `EEClass`.
 const LEAST_PASSED: usize = 4;
@@ -44,7 +44,7 @@ impl<'a> Opener<'a> {
         None
     }
 
-    /// The variables with the method tables of free space, Object and String.
+    /// The variables that point to the method tables of free space, Object and String.
     fn well_known(&self, d: &Descriptor) -> Option<[(&'static str, Addr); 3]> {
         let wanted = Wanted::bind(self.memory, d)?;
         let word = self.memory.ptr_bytes();
@@ -101,7 +101,7 @@ impl<'m> Wanted<'m> {
         let parent = self.table.get(memory, table, MethodTable::ParentMethodTable)?;
         let leads_back = || self.class.get(memory, class, EEClass::MethodTable) == Some(table);
         let object = word.checked_mul(3)?;
-        // Of a string: header word, method table, length and the terminating NUL.
+        // The base size of a string includes the header word, the method table pointer, the length and the terminating NUL.
         let string = word.checked_mul(2)?.checked_add(6)?;
         match (component, base) {
             (1, base) if base == object && class.is_null() && parent.is_null() => Some(Kind::Free),

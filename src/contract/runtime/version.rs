@@ -68,7 +68,7 @@ impl Opener<'_> {
         (!text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic() || b == b' ')).then_some(text)
     }
 
-    /// The version in `@(#)Version 10.0.926.27113 @Commit: …` in the runtime's read-only data, which is not in heap dumps.
+    /// The version in the text `@(#)Version 10.0.926.27113 @Commit: …`. The text is in the runtime's read-only data, which heap dumps do not have.
     pub(super) fn version_text(&self) -> Option<String> {
         const MARK: &[u8] = b"@(#)Version ";
         let image = self.site.image.as_ref()?;
@@ -89,8 +89,8 @@ impl Opener<'_> {
     }
 }
 
-/// The release of a file version: 10.0.1226.42308 is 10.0.12. Up to .NET Core 3.1, the files have versions like .NET Framework: 4.6 for
-/// releases 1 and 2, 4.700 for release 3.
+/// The release for a file version: 10.0.1226.42308 is 10.0.12. Up to .NET Core 3.1, file versions look like those of .NET Framework: 4.6 for releases
+/// 1 and 2, 4.700 for release 3.
 fn release(major: u32, minor: u32, build: u32) -> String {
     match (major, minor) {
         (4, 700) => "3".into(),

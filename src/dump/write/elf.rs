@@ -54,7 +54,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
     out.u16(0);
 
     program_header(&mut out, shape, PT_NOTE, 0, notes_at, AddrRange::default(), notes.at())?;
-    // Sorted, so that a binary search finds the region that contains a range.
+    // The regions are sorted, so that a binary search finds the region that contains a range.
     let mut regions: Vec<&MappedRegion> = dump.regions.iter().collect();
     regions.sort_by_key(|r| r.range.start);
     for range in &placed {
@@ -155,7 +155,7 @@ fn redact_note(kind: u32, desc: &mut Vec<u8>, shape: Shape, address: RedactRegis
             let value = Fields::new(desc, shape.endian).word(at, shape.ptr);
             match value.is_some_and(|value| address(value) || has_no_text(value)) {
                 true => blank_but(desc, &[(0, 4), (code, 4), (at, word)]),
-                // The code is zeroed as well: readers would otherwise report the zeroed address as the fault address 0.
+                // The code is zeroed as well, because readers would otherwise report the zeroed address as the fault address 0.
                 false => blank_but(desc, &[(0, 4)]),
             }
         }

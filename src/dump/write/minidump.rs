@@ -21,18 +21,18 @@ struct Copy<'a, 'r> {
     /// Decides which register values stay. `None` if the copy is not redacted.
     redact: Option<RedactRegisters<'r>>,
     arch: Arch,
-    /// Offsets in the copy of strings, by their offset in the original and whether they are secret.
+    /// The offset of each string in the copy. The key is the offset in the original, and whether the string is secret.
     strings: Map<(u64, bool), u32>,
-    /// Offsets in the copy of parts of the original, by their use, offset and length. The use is in the key because it decides how a part
-    /// is redacted.
+    /// The offset of each part in the copy: a debug record or a processor context. The key is the use, and the offset and length in the
+    /// original. The use decides how the part is redacted.
     parts: Map<(&'static str, u32, u32), u32>,
-    /// Number of bytes of such parts that may still be copied. Starts as the size of the original: a hostile dump has parts that overlap, and
-    /// copying each would multiply its size.
+    /// Number of bytes of parts that may still be copied, at first the size of the original. Without this limit, the copy of a hostile dump could
+    /// be many times as large as the dump, because parts may overlap.
     left: u64,
-    /// Number of bytes of strings that may still be copied, limited for the same reason.
+    /// Number of bytes of strings that may still be copied, limited for the same reason as `left`.
     strings_left: u64,
-    /// For each thread, the offset in the copy of its stack's file offset (`Rva`), which is patched once the ranges are placed, and the address
-    /// of its stack.
+    /// For each thread, the place in the copy for the file offset of the thread's stack (`Rva`), and the address of the stack. The `Rva` is
+    /// written when the ranges have been placed.
     stacks: Vec<(u64, u64)>,
 }
 
@@ -101,7 +101,7 @@ pub(super) fn lay_out(dump: &DumpFile, ranges: &[AddrRange], redact: Option<Reda
         copy.out.u64(range.len);
     }
     for (at, stack) in &copy.stacks {
-        // An offset of 4 GiB or more does not fit; it stays 0, and readers use the memory list.
+        // An offset of 4 GiB or more does not fit in 32 bits. The `Rva` is then 0, and readers find the stack in the memory list.
         let last = placed.partition_point(|r| r.start.0 <= *stack).checked_sub(1).and_then(|i| placed.get(i));
         let inside = last.filter(|r| stack.saturating_sub(r.start.0) < r.len);
         let offset = inside.and_then(|r| u32::try_from(r.offset.saturating_add(stack.saturating_sub(r.start.0))).ok());
@@ -175,7 +175,7 @@ impl Copy<'_, '_> {
             let name = record.u32(20).map_or(Ok(0), |n| self.string(u64::from(n), false))?;
             self.out.patch32(at.saturating_add(20), name);
             if self.redact.is_some() {
-                // The two reserved fields.
+                // Zeroes the two reserved fields.
                 self.out.patch(at.saturating_add(92), &[0; 16]);
             }
             let (len, from) = (record.u32(76).unwrap_or(0), record.u32(80).unwrap_or(0));
@@ -225,8 +225,8 @@ impl Copy<'_, '_> {
         Ok(())
     }
 
-    /// Copies a part of the original, given by offset and length, only once even if several records refer to it. `bytes` returns its contents,
-    /// `len` bytes. Returns the offset in the copy.
+    /// Copies a part of the original, given by offset and length, only once even if several records refer to the part. `bytes` returns the
+    /// contents for the copy, which have `len` bytes. Returns the offset in the copy.
     fn once(
         &mut self,
         (from, declared): (u32, u32),
@@ -283,7 +283,7 @@ impl Copy<'_, '_> {
         let fields = Fields::new(record, endian);
         let (code, count) = (fields.u32(0).unwrap_or(0), fields.u32(24).unwrap_or(0));
         let first = fields.u64(PARAMETERS.saturating_sub(RECORD.0)).unwrap_or(0);
-        // The first parameter of a CLR exception is the HRESULT of a failure.
+        // The first parameter of a CLR exception is the HRESULT of a failure. It is kept.
         let is_result = code == CLR_EXCEPTION && matches!(first >> 31, 1 | 0x1_ffff_ffff);
         let parameters = u64::from(count).saturating_mul(8);
         blank_but(record, &[(0, 28), (PARAMETERS.saturating_sub(RECORD.0), parameters)]);
@@ -335,8 +335,8 @@ fn end_path(record: &mut [u8]) {
     }
 }
 
-/// Zeroes a processor context, except for `ContextFlags`, which says what it contains, and addresses in general-purpose registers. Vector
-/// registers may contain parts of strings, and readers do not use them.
+/// Zeroes a processor context, except for `ContextFlags`, which says what the context contains, and addresses in general-purpose registers.
+/// Vector registers are zeroed, because they may contain parts of strings and readers do not use them.
 fn redact_context(bytes: &mut [u8], arch: Arch, endian: Endian, address: RedactRegisters<'_>) {
     let len = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
     // Size of a register in bytes, and the offsets of flags and general-purpose registers (`CONTEXT` of `winnt.h`).

@@ -9,7 +9,7 @@ use crate::base::{Addr, Name};
 /// Type of a column's values. Any value may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Signed 64-bit integers. Unsigned ones are not used: Spark reads them as decimals, three times slower.
+    /// Signed 64-bit integers. Unsigned integers are not used, because Spark reads them as decimals, which takes three times as long.
     Int,
     /// Floating point numbers.
     Real,
@@ -123,7 +123,7 @@ pub struct Texts {
     pub rows: Vec<u32>,
     /// Indices of shared names by the address of their text. `words` keeps the names alive, so no other text can have such an address.
     known: FxHashMap<usize, u32>,
-    /// Key and index of the latest shared name, since consecutive rows often have the same one.
+    /// Key and index of the latest shared name. Kept because consecutive rows often have the same name.
     last: Option<(usize, u32)>,
 }
 

@@ -58,7 +58,7 @@ impl Feed {
         if sent { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
-    /// Finishes the file, unless a writer thread does.
+    /// Finishes the file, unless a writer thread finishes it.
     fn finish(self) -> io::Result<()> {
         match self.to {
             To::Thread { .. } => Ok(()),
@@ -105,7 +105,7 @@ pub(super) fn fed<T>(tables: Vec<Opened>, done: &mut Vec<(ExportTable, u64)>, pr
         let made = produce(&mut feeds);
         for feed in &mut feeds {
             if feed.block.rows > 0 {
-                // Joining the thread returns its error.
+                // A failure is ignored here, because joining the writer thread returns its error.
                 let _ = feed.send();
             }
             done.push((feed.table, feed.rows));
@@ -126,7 +126,7 @@ fn feed<'s>(scope: &'s Scope<'s, '_>, opened: Opened) -> (Feed, Option<ScopedJoi
     let work = move || handed.recv().map_or(Ok(()), |sink| encode(sink, &blocks, &give));
     let (to, thread) = match start(scope, None, work) {
         Ok(thread) => {
-            // The thread cannot have ended: it waits for the sink.
+            // Sending cannot fail, because the thread waits for the sink.
             let _ = hand.send(sink);
             (To::Thread { to, back }, Some(thread))
         }

@@ -1,4 +1,5 @@
-//! The columns that `--fields` adds to the table `objects`. They have the same values as `gcdump objects --fields`, with types.
+//! The columns that `--fields` adds to the table `objects`. These columns have the same values as in
+//! `gcdump objects --fields`, with types.
 
 use std::ops::ControlFlow;
 
@@ -110,7 +111,7 @@ struct Chosen {
     path: Vec<String>,
     /// For each type, the field bound to it: `None` before the first look-up, `Some(None)` if the type does not have the field.
     bound: IndexVec<TypeIndex, Option<Option<BoundField>>>,
-    /// For each type, whether only its objects determine the column type.
+    /// For each type, whether the values of the field in its objects have to determine the column type, because the declared type does not.
     open: IndexVec<TypeIndex, bool>,
     known: ColumnKind,
 }
@@ -160,8 +161,8 @@ pub(super) struct Fields<'h> {
 
 impl<'h> Fields<'h> {
     /// Resolves the fields at `paths`, for a table that already has `columns`. The type of a column follows from the declared types of the field
-    /// in all types that have it. Where a declaration does not determine it, as after a reference, the values do, which requires a heap
-    /// walk.
+    /// in all types that have the field. If a declared type does not determine the column type, as for a field after a reference, a heap walk
+    /// reads the values, and their types determine the column type.
     pub(super) fn of(heap: &'h Heap, paths: &[String], columns: &[Column]) -> Fields<'h> {
         let mut names: Vec<String> = Vec::new();
         let mut chosen = Vec::new();

@@ -25,7 +25,7 @@ pub(super) struct Parquet {
 
 fn failed(e: ParquetError) -> io::Error {
     match e {
-        // The error of the file is wrapped: return it as it is.
+        // The writer wraps errors of the file; the inner error is returned.
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
             Ok(e) => *e,
             Err(e) => io::Error::other(e),

@@ -1,5 +1,5 @@
 //! Tables about the process: static fields, threads, frames, exceptions, tasks, requests, locks, modules. Their rows come from the answers of
-//! commands, which are kept in memory as a whole, except frames.
+//! commands. Except for frames, a whole answer is kept in memory.
 
 use std::ops::ControlFlow;
 

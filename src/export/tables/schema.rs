@@ -1,5 +1,5 @@
-//! The columns of the tables. Tables contain the names next to the ids that they belong to, so that queries need no joins; dictionary encoding makes
-//! repeated names cheap.
+//! The columns of the tables. Tables contain the names next to the ids that they belong to, so that queries need no joins. Dictionary encoding
+//! makes repeated names cheap.
 
 use std::borrow::Cow;
 

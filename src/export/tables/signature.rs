@@ -28,7 +28,7 @@ fn lasting(label: &str) -> String {
     let mut rest = label;
     let mut before = ' ';
     while let Some(c) = rest.chars().next() {
-        // Keep digits in names: `Cache2` is not `Cache3`.
+        // Digits in names are kept, because `Cache2` is not `Cache3`.
         let digits = rest.chars().take_while(|c| c.is_ascii_alphanumeric()).count();
         let (word, behind) = rest.split_at_checked(digits).unwrap_or((rest, ""));
         let number = word.starts_with(|c: char| c.is_ascii_digit()) && !before.is_alphanumeric() && !"_.`+<>|".contains(before);

@@ -75,7 +75,7 @@ pub fn written(
             objects::stream(&context, retention.as_ref(), (&extra, &mut fields), objects, refs);
         })?;
     }
-    // The table `dumps` is written last: its column `complete` depends on the notes of all other tables.
+    // The table `dumps` is written last, because its column `complete` depends on the notes of all other tables.
     let small = ExportTable::ALL.into_iter().filter(|t| !matches!(t, ExportTable::Objects | ExportTable::Refs | ExportTable::Dumps));
     for table in small.chain([ExportTable::Dumps]).filter(|t| options.has(*t)) {
         let sinks = open(table)?.into_iter().collect();
@@ -96,7 +96,7 @@ pub fn written(
     Ok(notes.finish(Written { tables: done, objects }))
 }
 
-/// Numbers the types of the heap in method table order, so that the numbers are the same in every run. Returns them by type index.
+/// Numbers the types of the heap in method table order, so that the numbers are the same in every run. Returns the numbered types by type index.
 fn numbered(heap: &Heap, stat: &StatReport) -> IndexVec<TypeIndex, Option<HeapType>> {
     let mut rows: Vec<(Addr, &str)> = stat.types.iter().flatten().map(|t| (t.method_table, t.type_name.as_str())).collect();
     rows.sort_unstable();

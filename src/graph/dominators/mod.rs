@@ -14,7 +14,7 @@ use super::{Csr, ROOT, at, len32, put};
 use crate::base::cancel::check_at;
 use crate::base::{Array, Buffer, Packed, Packing, Store};
 
-/// The immediate dominator of a node: of the other nodes through which every path from the roots passes, the nearest.
+/// The immediate dominator of a node: the nearest of the other nodes through which every path from the roots to the node passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Idom {
     /// No root reaches the node.
@@ -50,10 +50,10 @@ impl Dominators {
     /// Uses the algorithm Semi-NCA, from L. Georgiadis, "Linear-Time Algorithms for Dominators and Related Problems" (Princeton, 2005), with
     /// simple path compression: O(m log n) for the semidominators, close to linear in practice. Semidominators are computed only for nodes with
     /// more than one incoming edge; the immediate dominator of a node with one predecessor is that predecessor. The depth-first search uses one
-    /// thread; the other steps use all threads unless they depend on an order.
+    /// thread. The other steps use all threads, except those that must visit the nodes in order.
     ///
-    /// Besides the graph, this needs at most 14 bytes per node at a time, about 30 per edge outside of the spanning tree, 4 per thread and node
-    /// on the longest path of the search, and 12 per node on that path with edges left to follow.
+    /// Besides the graph, the computation needs at most 14 bytes per node at a time and about 30 bytes per edge outside of the spanning tree. For
+    /// each node on the longest path of the search, it needs 4 bytes per thread, and 12 bytes more if the node has edges left to follow.
     pub fn compute(graph: &Csr, groups: &[&[u32]]) -> Self {
         let Searched { number, parent, others } = Searched::run(graph, groups);
         let idom = semi::immediate(parent, others);
@@ -76,7 +76,8 @@ impl Dominators {
                 *above += more;
             }
         }
-        // Once a node has a position, its slot in `sizes` holds the position of its next child, and its slot in `idom` its own position.
+        // Once a node has a position, its slot in `sizes` contains the position of its next child, and its slot in `idom` contains its own
+        // position.
         below.put(0, at(sizes, 0).into());
         put(sizes, 0, 1);
         put(idom, 0, 0);

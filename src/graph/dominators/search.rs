@@ -20,9 +20,9 @@ pub(super) struct Searched {
 
 /// The edges that are not in the spanning tree. Both lists are ordered by source.
 pub(super) struct Others {
-    /// Edges to nodes that the search reached before the source. The search meets them in order of sources.
+    /// Edges to nodes that the search reached before the source. The search finds these edges in the order of their sources.
     earlier: Buffer<Edge>,
-    /// Edges to nodes that the search reached below the source. They are few, and are sorted after the search.
+    /// Edges to nodes that the search reached below the source. These edges are few, and are sorted after the search.
     later: Buffer<Edge>,
 }
 

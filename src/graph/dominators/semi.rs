@@ -75,10 +75,11 @@ impl Joins {
         Joins { nodes, semi, paths, above }
     }
 
-    /// Visits the nodes `numbers` in preorder and keeps the path from the virtual root to the current node. Numbers ascend on the path, and a
-    /// node whose number lies between two neighbors on the path is below the upper one. So the nearest common ancestor of the ends of an edge
-    /// is the last node on the path to the source whose number is not above the target's. Calls `offer` with each join that is the target of
-    /// an edge, and the number of that ancestor.
+    /// Visits the nodes `numbers` in preorder and keeps the path from the virtual root to the current node. For each edge to a join, calls `offer`
+    /// with the join and the number of the nearest common ancestor of source and target.
+    ///
+    /// Numbers ascend on the path, and a node whose number is between those of two neighbors on the path is in the subtree of the upper neighbor.
+    /// So the nearest common ancestor is the last node on the path to the source with a number of at most the target's number.
     fn piece(
         store: &Store,
         numbers: Range<u32>,
@@ -116,7 +117,7 @@ impl Joins {
             while let Some(target) = rest.next_of(node) {
                 let join = joins.before(target);
                 let common = path.partition_point(|on| *on <= target).checked_sub(1).and_then(|i| path.get(i)).copied().unwrap_or(0);
-                // If the source is an ancestor of the join, it is the common ancestor.
+                // If the source is an ancestor of the join, the source is the common ancestor.
                 offer(join, common.min(node));
                 // Joins on the path below the common ancestor may have a smaller semidominator.
                 if let Some(last) = joins_on_path.last().filter(|last| at(nodes, **last) > target) {
@@ -148,7 +149,7 @@ impl Joins {
     }
 }
 
-/// A join in the link-eval forest: an ancestor in the forest, and the smallest semidominator on the path up to, but not including, it.
+/// A join in the link-eval forest: an ancestor in the forest, and the smallest semidominator on the path up to, but not including, that ancestor.
 type Link = [u32; 2];
 
 /// The smallest semidominator on the path of joins from `join` up to, but not including, the first join with a number of at most `limit`.

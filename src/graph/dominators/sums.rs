@@ -60,7 +60,7 @@ impl Dominators {
         sums.finish()
     }
 
-    /// The sums of the subtrees that lie within a piece, and partial sums of subtrees that extend beyond it.
+    /// The sums of the subtrees that lie within a piece, and partial sums of subtrees that extend beyond the piece.
     fn retained_in(&self, positions: Range<u32>, size: impl Fn(u32) -> u64) -> (Packing<u16>, Parts) {
         let start = positions.start;
         let mut all = Packing::zeroed(&self.store, positions.len());
@@ -92,8 +92,9 @@ impl Dominators {
     /// The sums of each group, by number of the group. `size` and `retained` are the size and the retained size of each node. Nodes whose group
     /// is not below `groups` are ignored.
     ///
-    /// A pass in preorder keeps, for each group, the end of the subtree of the member whose retained size was added last. Takes O(n + groups)
-    /// time, and 32 bytes per group and piece.
+    /// A pass in preorder keeps, for each group, the end of the subtree of the member whose retained size was added last. The retained size of a
+    /// member before this end is not added, because it is a part of the size added last. Takes O(n + groups) time, and 32 bytes per group and
+    /// piece.
     pub(crate) fn by_group(
         &self,
         group_of: impl Fn(u32) -> u32 + Sync,

@@ -20,11 +20,12 @@ const ALIGNMENT: u64 = 64;
 const LONGEST: u64 = 256 << 20;
 /// Bytes that one checksum covers.
 const CHUNK: u64 = 1 << 20;
-/// Minimum number of chunks that are checked when a file is opened, if it has as many. At most twice as many are, including the last chunk.
+/// Minimum number of chunks that are checked when a file is opened. If a file has fewer chunks, all are checked. At most twice this number of
+/// chunks is checked. The last chunk is always checked, because truncation damages it.
 const CHECKED: u64 = 8;
 
-/// A checksum of bytes: like FNV-1a, but of eight bytes at a time and with a rotation. It detects damage but not forgery, since anyone can compute
-/// it.
+/// A checksum of bytes: like FNV-1a, but of eight bytes at a time and with a rotation. The checksum detects damage but not forgery, because anyone
+/// can compute it.
 pub fn checksum(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     digest(words.iter().map(|word| u64::from_le_bytes(*word)).chain(rest.iter().map(|byte| u64::from(*byte))))
@@ -66,7 +67,7 @@ impl<'f> Writer<'f> {
     pub(super) fn new(file: &'f File) -> io::Result<Writer<'f>> {
         let mut writer =
             Writer { file: BufWriter::with_capacity(1 << 20, file), at: 0, sections: Vec::new(), chunk: Vec::new(), checksums: Vec::new() };
-        // Reserve the head. It is written last, so that an unfinished file is not a valid index.
+        // Reserves space for the head, which is written last, so that an unfinished file is not a valid index.
         writer.file.write_all(&[0; HEAD])?;
         writer.at = len64(HEAD);
         Ok(writer)

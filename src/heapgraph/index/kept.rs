@@ -136,7 +136,7 @@ impl KeptNotes {
     }
 }
 
-/// Digest of the edges of the graph that are not references: those of dependent handles, and to loader allocators.
+/// Digest of the edges of the graph that are not references: edges of dependent handles, and edges to loader allocators.
 pub(super) fn links(edges: impl Iterator<Item = (u64, ObjectId)>) -> u64 {
     use crate::base::Index;
     let mut edges: Vec<(u64, u32)> = edges.map(|(from, to)| (from, to.as_u32())).collect();
@@ -144,7 +144,8 @@ pub(super) fn links(edges: impl Iterator<Item = (u64, ObjectId)>) -> u64 {
     digest(edges.into_iter().flat_map(|(from, to)| [from, to.into()]))
 }
 
-/// Digest of the objects that roots hold, separately for stacks, and of the objects in frozen segments. Dominators depend on them.
+/// Digest of the objects that determine the dominator tree: objects held by roots outside of stacks, objects held by all roots, and objects in
+/// frozen segments.
 pub(super) fn held(graph: &HeapGraph, stacks: Stacks) -> u64 {
     use crate::base::Index;
     let lists = [graph.rooted(Stacks::None), graph.rooted(stacks), graph.frozen.clone()];

@@ -3,10 +3,10 @@
 //! The index has the start, type and size of each object, the references in both directions, the dominator tree with retained sizes, and sums. The
 //! file is mapped, so that a query reads only the parts that it needs. All other data (roots, names, fields, values) is still read from the dump.
 //!
-//! An index is optional, and it is checked before use: it must belong to this dump (length and a sample), to these segments, and to types with the
-//! same data; a few chunks must have the recorded checksums; and a sample of its objects must match the dump. Dominators are used only if the
-//! roots, which are always read from the dump, hold the same objects. All accesses are bounds-checked, so the worst effect of a forged index is a
-//! wrong answer.
+//! An index is optional, and it is checked before use. The dump must have the recorded length and sample of bytes, the recorded segments, and types
+//! with the recorded data. A few chunks of the index must have the recorded checksums, and a sample of its objects must match the dump. The
+//! dominator tree is used only if the roots, which are always read from the dump, hold the recorded objects. All accesses are bounds-checked, so
+//! the worst effect of a forged index is a wrong answer.
 
 mod file;
 mod kept;
@@ -35,7 +35,8 @@ use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, SegmentIndex, Starts, 
 use crate::graph::{Csr, Dominators};
 use crate::model::Stacks;
 
-/// Minimum number of objects that are compared with the dump when an index is opened, if the heap has as many. At most twice as many are.
+/// Minimum number of objects that are compared with the dump when an index is opened. If the heap has fewer objects, all are compared. At most
+/// twice this number is compared.
 const SAMPLE: u32 = 64;
 
 /// The index that answers may be read from.
@@ -93,7 +94,7 @@ impl HeapIndex {
         if segments.len() != kept.segments.len() || !segments.iter().zip(&kept.segments).all(|(now, then)| then.is(now)) {
             return Err(other("its segments differ"));
         }
-        // Each entry takes the memory of a type, so a forged list of repeated types is refused.
+        // Each entry of the list takes the memory of a type, so repeated types are refused. A forged list could repeat a type millions of times.
         if !kept.types.is_sorted_by(|one, next| one.method_table < next.method_table) {
             return Err(IndexError::Damaged("its types are not in order".into()));
         }
@@ -236,13 +237,13 @@ impl HeapIndex {
         Answer::new(TypeSums::of(sums, places.collect(), walks.collect()), self.kept.sums_notes.notes())
     }
 
-    /// The references of the graph; `None` if the edges in `extra` differ from those when the index was created.
+    /// The references of the graph; `None` if the edges in `extra` are not the same as when the index was created.
     pub(crate) fn graph(&self, extra: &Extra) -> Option<References> {
         let has = |table| self.types.as_slice().binary_search_by_key(&table, |ty| ty.method_table).is_ok();
         if self.kept.links != kept::links(extra.all(has)) {
             return None;
         }
-        // Refuse overlapping rows: with them, a traversal could visit more edges than the file has.
+        // Overlapping rows are refused, because a traversal of such rows could visit more edges than the file has.
         let whole = |name: &str, rows: u32| self.sections.rows(name).ok().filter(|all| all.is_of(rows));
         let (references, reversed) = (whole("references", self.objects)?, whole("reversed", self.objects)?);
         let by_type = whole("by_type", u32::try_from(self.types.len()).ok()?)?;

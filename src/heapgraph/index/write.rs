@@ -13,8 +13,8 @@ use crate::gc::{ObjectId, ObjectStarts, ObjectType, Part, Starts, TypeIndex, Wal
 use crate::graph::Rows;
 use crate::model::{SegmentModel, Stacks};
 
-/// The types of objects in the order of their method tables. The order on the heap depends on the threads of the walk and on earlier queries, but
-/// two indexes of a heap must be equal.
+/// The types of objects in the order of their method tables. With this order, all index files of a heap are equal. The type indices of a walk, in
+/// contrast, depend on the threads of the walk and on earlier queries.
 struct Ordered {
     /// Types in the order of the index.
     types: Vec<std::sync::Arc<ObjectType>>,
@@ -65,7 +65,7 @@ pub(crate) struct Contents<'c> {
     pub(crate) tree: &'c DominatorTree,
 }
 
-/// Writes the index of a heap to `file`. Returns its length in bytes.
+/// Writes the index of a heap to `file`. Returns the length of the file in bytes.
 ///
 /// # Errors
 /// [`io::Error`] if the file cannot be written.

@@ -23,16 +23,16 @@ const MARK: [u8; 32] = [
 const MAX_HOST: usize = 256 << 20;
 /// Maximum number of occurrences of the mark that are tried. A program that contains a library for writing bundles has several.
 const MAX_MARKS: usize = 16;
-/// Versions of the header: .NET 5, and .NET 6 and later.
+/// Major versions of the header: one for .NET 5, one for .NET 6 and later.
 const NET5: u32 = 2;
 const NET6: u32 = 6;
-/// Cap on the number of files in a bundle. Programs with ASP.NET Core have 400, and translations multiply that.
+/// Cap on the number of files in a bundle. Programs with ASP.NET Core have 400 files, and each translation adds satellite assemblies.
 const MAX_FILES: u32 = 1 << 14;
 /// Cap on the length in bytes of a path in a bundle, and of the bundle's ID.
 const MAX_TEXT: usize = 4096;
 /// Cap on the ratio between a file's size and its compressed size. Assemblies have a ratio of two or three.
 const MAX_RATIO: u64 = 64;
-/// Cap on the total size in bytes of all files decompressed in a session, unless the dump is larger: then its size is the cap.
+/// Cap on the total size in bytes of all files decompressed in a session. If the dump is larger, the size of the dump is the cap.
 const MAX_UNPACKED: u64 = 256 << 20;
 
 /// Why a file cannot be read as a bundle.
@@ -94,7 +94,7 @@ pub struct Bundles {
     read: OnceLock<Vec<Bundle>>,
 }
 
-/// A file in one of several bundles.
+/// Refers to a file in one of the `bundles`.
 #[derive(Clone, Debug)]
 pub(super) struct BundledFile {
     bundles: Arc<Bundles>,
@@ -175,7 +175,7 @@ impl Bundle {
         let mut found = BundleError::NotOne;
         for at in memchr::memmem::find_iter(host, &MARK).take(MAX_MARKS) {
             let before = host.get(..at).and_then(<[u8]>::last_chunk::<8>);
-            // The SDK stores the offset when it appends a bundle to the host, where it is 0.
+            // The offset is 0 in a host without a bundle. The SDK sets the offset when it appends a bundle.
             let Some(offset) = before.map(|b| u64::from_le_bytes(*b)).filter(|offset| *offset != 0) else { continue };
             let header = usize::try_from(offset).ok().and_then(|offset| bytes.get(offset..));
             match Bundle::parse(path, header.unwrap_or_default()) {

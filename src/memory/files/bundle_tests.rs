@@ -11,7 +11,7 @@ const LAB: &[u8] = b"MZ the contents of lab, the contents of lab, the contents o
 const LONG: &str =
     "a/very/long/path/of/a/translation/a/very/long/path/of/a/translation/a/very/long/path/of/a/translation/a/very/long/path/Lab.dll";
 
-/// A program with a plain file, a compressed one, and a file of the same name in a folder.
+/// A program with three files: a plain `lab.dll`, the core library, which is compressed if `major` allows it, and a `Lab.dll` in a folder.
 fn sample(major: u32) -> Program {
     let files = [("lab.dll", false), ("System.Private.CoreLib.dll", major == NET6), (LONG, false)];
     program(HOST, major, &files.map(|(path, compressed)| File { path, contents: LAB, compressed }))
@@ -64,7 +64,7 @@ fn a_host_without_files_is_not_a_bundle() {
     let host = program(HOST, NET6, &[]);
     let second = program(&host.bytes[..host.header], NET6, &files);
     assert_eq!(contents(&second.bytes, "lab.dll"), [Ok(LAB.to_vec())]);
-    // A truncated program, and one of a later release.
+    // A truncated program is corrupt, and a program with a later major version is not read.
     made.put(made.header_at, header);
     for len in [made.header, made.header + 11, made.header + 40, made.records[1] + 30, made.bytes.len() - 1] {
         assert_eq!(checked(&made.bytes[..len]), Err(BundleError::Corrupt), "{len}");
@@ -99,7 +99,7 @@ fn a_forged_offset_or_size_is_rejected() {
         assert_eq!(changed, (Ok(LAB.to_vec()), Err(BundledFileError::Contents)));
     }
     assert_eq!(of(&|made| made.bytes[made.files[1]] = 0xff).1, Err(BundledFileError::Contents));
-    // A count that exceeds the header, a count above the cap, and negative numbers.
+    // The header is corrupt if the number of files exceeds the header or the cap, or if an offset or size is negative.
     for count in [4u32, MAX_FILES, MAX_FILES + 1, u32::MAX] {
         let mut made = sample(NET6);
         made.bytes[made.header + 8..made.header + 12].copy_from_slice(&count.to_le_bytes());

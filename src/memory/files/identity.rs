@@ -9,9 +9,9 @@ use crate::base::{Addr, Shape, len64, thousands};
 use crate::dump::Bytes;
 use crate::memory::pe::PeHeaders;
 
-/// Valid lengths in bytes of a build ID. SHA-1 has 20, MD5 and UUID 16, and lld's `fast` style 8.
+/// Valid lengths in bytes of a build ID. Build IDs of the style SHA-1 have 20 bytes, MD5 and UUID have 16, and lld's `fast` has 8.
 const BUILD_ID: std::ops::RangeInclusive<usize> = 8..=64;
-/// The part of the key of a portable PDB that replaces the age.
+/// The text that replaces the age in the key of a portable PDB.
 const PORTABLE: &str = "ffffffff";
 
 /// The identity of a file.
@@ -55,7 +55,7 @@ impl FileId {
         }
     }
 
-    /// The middle part of symbol-server keys: the published form, then the forms that some tools write, with other cases of digits.
+    /// The middle part of symbol-server keys. The published form comes first; some tools write the other forms, with digits in another case.
     fn keys(&self) -> Vec<String> {
         match self {
             FileId::BuildId(id) => vec![format!("elf-buildid-{}", hex(id))],
@@ -76,7 +76,8 @@ impl FileId {
         names.iter().flat_map(|name| keys.iter().map(move |key| [name.clone(), key.clone(), name.clone()])).collect()
     }
 
-    /// Checks that `bytes` is a complete file with this identity, for a process of this `shape`. Portable PDBs are checked by their reader.
+    /// Checks that `bytes` is a complete file with this identity, for a process of this `shape`. Accepts any file for a portable PDB, because the
+    /// reader of PDBs checks the ID.
     ///
     /// # Errors
     /// The reason why the file has another identity or is not complete.

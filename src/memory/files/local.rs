@@ -13,7 +13,7 @@ use super::identity::{FileId, plain_name};
 use crate::base::{Arch, Os, file_name};
 use crate::model::FilePlace;
 
-/// Each shared framework, and the name of the runtime pack with its files: a NuGet package, without the suffix of the platform.
+/// The shared frameworks, each with the NuGet package (runtime pack) that contains the same files. The platform suffix of the package is left out.
 const FRAMEWORKS: [(&str, &str); 3] = [
     ("Microsoft.NETCore.App", "microsoft.netcore.app.runtime"),
     ("Microsoft.AspNetCore.App", "microsoft.aspnetcore.app.runtime"),
@@ -45,7 +45,7 @@ pub struct LocalFiles {
 #[derive(Debug)]
 struct Version {
     place: FilePlace,
-    /// The folder of the version. In an installation, it contains the files; in a package, they are in `runtimes` below it.
+    /// The folder of the version. The folder of an installation contains the files. In a package, the files are in `runtimes` below this folder.
     folder: PathBuf,
     version: String,
     /// Runtime identifier of a package, such as `linux-x64`; `None` in an installation.
@@ -89,8 +89,8 @@ impl LocalFiles {
         self.modules.iter().filter(|path| path.is_file())
     }
 
-    /// Paths that may be the file of the module recorded as `path`, whose identity is `id` if known: first those in `$GCDUMP_MODULES`, then in
-    /// installations, packages and caches. The files need not exist.
+    /// Paths that may be the file of the module recorded as `path`, whose identity is `id` if known. Paths in `$GCDUMP_MODULES` come first, then
+    /// paths in installations, packages and caches. The files need not exist.
     pub(super) fn candidates(&self, path: &str, id: Option<&FileId>, (os, arch): (Os, Arch)) -> Vec<(FilePlace, PathBuf)> {
         let Some(name) = plain_name(file_name(path)) else { return self.by_identity(None, id) };
         let mut out: Vec<(FilePlace, PathBuf)> = Vec::new();
@@ -98,7 +98,7 @@ impl LocalFiles {
             let is_it = given.file_name().is_some_and(|own| own.eq_ignore_ascii_case(name)) && given.is_file();
             out.push((FilePlace::Variable, if is_it { given.clone() } else { given.join(name) }));
         }
-        // In the other places, a name does not identify a file, so an identity is needed to verify it.
+        // The other places contain many files with the same name, so a candidate there is useful only if its identity can be checked.
         if id.is_some() {
             out.extend(self.in_frameworks(path, name, (os, arch)));
             out.extend(self.by_identity(Some(name), id));
@@ -201,7 +201,7 @@ pub(crate) fn framework(path: &str) -> Option<(&'static str, &str)> {
     (shared == "shared" && is_version(version)).then_some((framework, version))
 }
 
-/// The target framework of a `version`, which names the folder of assemblies in a package: `net10.0`.
+/// The target framework of .NET `version`, such as `net10.0`. A package has its assemblies in a folder with this name.
 pub(crate) fn target(version: &str) -> Option<String> {
     let mut parts = version.split('.');
     let (major, minor) = (parts.next()?, parts.next()?);
@@ -243,9 +243,10 @@ pub(crate) fn rids(os: Os, arch: Arch) -> Vec<&'static str> {
     ALL_RIDS.iter().copied().filter(is_one).collect()
 }
 
-/// Whether `path`, which a dump of a process on `os` records, may be opened on this machine, which is Windows if `windows` is set. It must
-/// name a file on a local disk: paths to other machines (`\\server\share`, `/net/server`) are rejected, because the system would send the
-/// user's credentials there, and so are devices and kernel files (`\\.\pipe`, `/dev`, `/proc`).
+/// Whether `path`, which a dump of a process on `os` records, may be opened on this machine. `windows` says whether this machine is Windows.
+///
+/// Only files on a local disk may be opened. A path to another machine (`\\server\share`, `/net/server`) is rejected, because the system would
+/// send the user's credentials there. Devices and kernel files (`\\.\pipe`, `/dev`, `/proc`) are rejected too.
 pub(crate) fn is_openable(path: &str, os: Os, windows: bool) -> bool {
     if path.contains('\0') || os == Os::Unknown {
         return false;

@@ -78,8 +78,8 @@ impl From<PathBuf> for ModuleFile {
 }
 
 impl FileSearch {
-    /// This search for the process in `file`. It also looks into single-file programs: the program recorded as `program`, and files that
-    /// `--modules` or `$GCDUMP_MODULES` name. `most` is the user's memory limit in bytes.
+    /// Adapts this search to the process in `file`: adds the identities that the dump records, and the single-file programs to look into. These
+    /// are the program recorded as `program`, and files that `--modules` or `$GCDUMP_MODULES` name. `most` is the user's memory limit in bytes.
     pub(crate) fn of_process(&self, program: Option<&str>, file: &DumpFile, most: Option<u64>) -> FileSearch {
         let own = program.map_or_else(Vec::new, |path| self.files(path, file.facts.os));
         let mut paths: Vec<PathBuf> = self.modules.iter().filter(|given| given.is_file()).cloned().collect();
@@ -147,8 +147,8 @@ impl FileSearch {
         self.recorded.stamps.get(&base)
     }
 
-    /// Candidates for the PDB of the module recorded as `path`: files with the name of the module and the extension `pdb`, or with `named`, the
-    /// name that the module records, and files in caches with the identity `id`.
+    /// Candidates for the PDB of the module recorded as `path`. The file name is that of the module with the extension `pdb`, or `named`, the name
+    /// that the module records. Files with the identity `id` in caches come last.
     pub(crate) fn pdb_candidates(&self, path: Option<&str>, named: Option<&str>, id: Option<&FileId>, os: Os) -> Vec<ModuleFile> {
         let beside = |path: &str| {
             let stem = path.rsplit_once('.').filter(|(_, e)| e.eq_ignore_ascii_case("dll") || e.eq_ignore_ascii_case("exe"));
@@ -169,7 +169,7 @@ impl FileSearch {
     }
 
     /// Candidates for the file of the module recorded as `path`, best first: files that options name, the recorded path, files in single-file
-    /// programs, then other places on this machine, where files are looked up by the identity `id`.
+    /// programs, then files in the places of `local`. Most of these places are used only if the identity `id` is known.
     pub(crate) fn candidates(&self, path: &str, id: Option<&FileId>, os: Os) -> Vec<ModuleFile> {
         let file = |(place, path)| ModuleFile { path, place, within: None };
         let mut out: Vec<ModuleFile> = self.files(path, os).into_iter().map(file).collect();
@@ -198,7 +198,7 @@ impl FileSearch {
             }
         }
         let mut out: Vec<(FilePlace, PathBuf)> = out.into_iter().map(|path| (FilePlace::Given, path)).collect();
-        // Components such as ".." are dropped, because the path must stay below the given root.
+        // Components such as ".." are dropped, because the path must stay below the root folder `sysroot`.
         let unix = if os == Os::Windows { path.replace('\\', "/") } else { path.to_string() };
         let unix = unix.split_once(":/").map_or(unix.as_str(), |(_drive, rest)| rest);
         let relative: PathBuf = Path::new(unix)

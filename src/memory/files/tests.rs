@@ -1,4 +1,4 @@
-//! Module files: which ones are used, and which of their pages.
+//! Tests which module files are used, and which pages of a module file fill gaps.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn a_matching_file_fills_read_only_pages_and_unmodified_writable_ones() {
     };
     let (guarded, _) = fill(DataPages::Absent);
     let (clean, _) = fill(DataPages::Unchanged);
-    // RELRO is filled in both cases, `.data` only in the second, `.bss` in neither.
+    // RELRO is filled in both cases, `.data` only with `DataPages::Unchanged`, `.bss` never.
     assert!(missing(&guarded) > 0 && missing(&guarded) < writable);
     assert!(missing(&clean) > 0 && missing(&clean) < missing(&guarded));
     let dynamic = image.exports.unwrap();
@@ -40,7 +40,7 @@ fn a_matching_file_fills_read_only_pages_and_unmodified_writable_ones() {
     assert!(inside > 8, "{inside}");
 }
 
-/// Without headers, the relocated pointers that the process has written prove or disprove the file.
+/// If the dump does not have the headers of an image, the relocated pointers in RELRO show whether a file is the right one.
 #[test]
 fn contents_prove_a_file_without_headers_in_the_dump() {
     let Some((path, memory, image, module)) = library() else { return println!("skipped: no libc with a build id") };
@@ -59,7 +59,7 @@ fn contents_prove_a_file_without_headers_in_the_dump() {
     let mut bytes = vec![0; usize::try_from(captured.len()).unwrap()];
     whole.read(captured.start, &mut bytes).unwrap();
     assert_eq!(with(bytes.clone()), (true, None, image.build_id.clone()));
-    // First a pointer that differs as in another build, then a dump with nothing to compare.
+    // A pointer that differs, as in another build, rejects the file. Without captured bytes, the file stays unverified.
     let pointer = (0..bytes.len() / 8).find(|i| whole.ptr(captured.start.element(*i as u64, 8)).is_ok_and(|p| image.range.contains(p)));
     bytes[pointer.unwrap() * 8] ^= 8;
     assert!(
@@ -84,8 +84,8 @@ fn a_file_with_another_build_id_is_rejected() {
     assert!(filled.rejected.iter().any(|r| r.0 == path && is_other(&r.1)), "{:?}", filled.rejected);
 }
 
-/// An ELF file with a read-only, a RELRO and a data segment. The file contents of each end within a page, and each is larger in memory. Its
-/// only relocation, at `copied`, refers to a symbol, as copy relocations do.
+/// An ELF file with a read-only, a RELRO and a data segment. Each segment is larger in memory than in the file, and its contents in the file
+/// end within a page. The only relocation, at `copied`, refers to a symbol, as copy relocations do.
 fn small(copied: u64) -> Arc<Bytes> {
     let mut file = vec![0xeeu8; 0x3800];
     let mut put = |at: usize, n: u64, len: usize| file[at..at + len].copy_from_slice(&n.to_le_bytes()[..len]);
@@ -135,11 +135,11 @@ fn the_end_of_a_page_is_zero_if_the_loader_zeroed_it_and_nothing_wrote_to_it() {
         let memory = memory_with(copied, data);
         move |at: u64| memory.u8(base.plus(at)).ok()
     };
-    // The read-only segment: zeros, and nothing after its end. RELRO: zeros up to the end of the page.
+    // Zeros are supplied up to the end of the read-only segment, and in RELRO up to the end of the page.
     let of_file = filled(0x1700, DataPages::Absent);
     assert_eq!([0x7ff, 0x800, 0x8ff, 0x900].map(&of_file), [Some(0xee), Some(0), Some(0), None]);
     assert_eq!([0x17ff, 0x1800, 0x1fff].map(&of_file), [Some(0xee), Some(0), Some(0)]);
-    // The data segment: either nothing is supplied, or only the file's bytes. `.bss` is not in the file.
+    // The data segment stays missing with `DataPages::Absent`. With `Unchanged`, only the bytes in the file are supplied, without `.bss`.
     assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(&of_file), [None; 5]);
     let clean = filled(0x1700, DataPages::Unchanged);
     assert_eq!([0x2000, 0x27ff, 0x2800, 0x2fff, 0x3000].map(clean), [Some(0xee), Some(0xee), None, None, None]);

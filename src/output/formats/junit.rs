@@ -9,7 +9,7 @@ use crate::output::sanitize;
 
 pub(super) struct Junit;
 
-/// Escapes `text` for an attribute or element. XML forbids control characters, even escaped ones.
+/// Escapes `text` for an attribute or element. XML forbids control characters even as character references, so `sanitize` replaces them.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for (i, line) in text.split('\n').enumerate() {
@@ -22,7 +22,7 @@ fn escaped(text: &str) -> String {
                 '<' => out.push_str("&lt;"),
                 '>' => out.push_str("&gt;"),
                 '"' => out.push_str("&quot;"),
-                // The two noncharacters that XML forbids.
+                // XML also forbids these two noncharacters.
                 '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
                 c => out.push(c),
             }

@@ -91,7 +91,7 @@ pub struct Out<'w> {
     pub screen: Screen,
     /// Receives the addresses of the rows.
     pub seen: Option<&'w Seen>,
-    /// Names of the columns that lists are shown with; all if it is empty.
+    /// Names of the columns that lists are shown with; all columns if the list is empty.
     pub select: &'w [String],
     /// Header of the answer.
     pub head: &'w Head,
@@ -101,7 +101,7 @@ pub struct Out<'w> {
     pub tables: u64,
     /// Whether a list was streamed.
     pub streamed: bool,
-    /// Titles of columns that a streamed list omitted, to be reported after it.
+    /// Titles of columns that a streamed list omitted, to be reported after the list.
     pub hidden: Vec<String>,
     /// The open elements of an HTML page.
     pub(super) page: html::Page,
@@ -120,7 +120,7 @@ impl<'w> Out<'w> {
         Out { to, screen, seen, select, head, rows: 0, tables: 0, streamed: false, hidden: Vec::new(), page: html::Page::default() }
     }
 
-    /// Returns how many rows to skip at the beginning of each table. Everything other than tables is skipped too.
+    /// Returns how many rows to skip at the beginning of each table. If rows are skipped, everything other than tables is skipped too.
     pub(super) fn skipped(&self) -> u64 {
         self.seen.map_or(0, Seen::skipped)
     }
@@ -156,8 +156,8 @@ impl<'w> Out<'w> {
     }
 }
 
-/// A format. An answer is printed as `begin`, a `section` for each of its sections, `end`. For a streamed list, `list` and a `row` for each row
-/// follow `begin`.
+/// A format. To print an answer, `begin` is called, then `section` for each of its sections, then `end`. For a streamed list, `list` and a `row` for
+/// each row follow `begin`.
 pub trait Writer: Sync {
     /// Begins the answer.
     ///
@@ -282,8 +282,8 @@ fn no_checks(out: &Out<'_>) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// Returns a hash of each check, which is the same for every dump: it covers the command, the identifier, and the position among checks with this
-/// identifier.
+/// Returns a hash for each check. The hash is the same for every dump, because it covers only the command, the identifier, and the position among the
+/// checks with this identifier.
 fn fingerprints(command: &str, checks: &[Check]) -> Vec<String> {
     let mut seen: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all = Vec::with_capacity(checks.len());

@@ -1,4 +1,4 @@
-//! One JSON record per line, kind first: header, rows, footer.
+//! One JSON record per line: header, rows, footer. The kind of the record comes first.
 
 use std::io::{self, Write};
 
@@ -52,7 +52,7 @@ impl Writer for Ndjson {
         }
         let start = to.len();
         row.json(to)?;
-        // Replaces the opening brace of the row, since the object is already open.
+        // Replaces the opening brace of the row, because the object is already open.
         if let Some(brace) = to.get_mut(start) {
             *brace = b',';
         }

@@ -118,12 +118,12 @@ fn put(to: &mut dyn Write, line: &str, screen: Screen) -> io::Result<()> {
     writeln!(to)
 }
 
-/// Returns a bar of at most `columns`: the number of columns before it, the used part in eighths of a column, and the part held beyond it. A
-/// bar that does not start at 0 is visible however small it is.
+/// Returns a bar of at most `columns` columns: the number of empty columns before the bar, the used part in eighths of a column, and the part that is
+/// held beyond the used part. A bar that does not start at 0 has at least one eighth, so that it is visible.
 fn bar(fill: Fill, columns: usize) -> (usize, String, String) {
     const EIGHTHS: [char; 8] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
     let columns = u32::try_from(columns).unwrap_or(u32::MAX);
-    // Counts steps, since a cast from a float would need a lint exception.
+    // Counts steps, because a cast from a float would need a lint exception.
     let steps = |share: f64, most: u32| (0..most).take_while(|n| share * f64::from(most) >= f64::from(n.saturating_add(1))).count();
     let last = usize::try_from(columns.saturating_sub(1)).unwrap_or(usize::MAX);
     let before = steps(fill.from, columns).min(last);
@@ -147,7 +147,7 @@ fn columns(layout: &Layout) -> Vec<(Align, usize, usize)> {
     all
 }
 
-/// Appends a row of finished cells without trailing spaces. Cells wider than their column widen it.
+/// Appends a row of finished cells without trailing spaces. A cell that is wider than its column widens the column.
 fn draw(layout: &Layout, cells: Vec<String>, to: &mut Vec<u8>) -> io::Result<()> {
     let mut table = comfy_table::Table::new();
     table.load_style(NOTHING).add_row(cells);
@@ -175,7 +175,7 @@ fn cells<'c>(layout: &'c Layout, name: Option<String>, shown: impl Fn(&'c Placed
     name.into_iter().chain(placed.flatten()).collect()
 }
 
-/// Appends a row of one-line cells like `draw`, but much faster: a pipe may receive a hundred million rows.
+/// Appends a row of one-line cells like `draw`, but much faster, because a pipe may receive a hundred million rows.
 fn plain(layout: &Layout, row: &dyn Row, to: &mut Vec<u8>) -> io::Result<()> {
     let mut spaces = 0usize;
     for (n, place) in layout.placed.iter().enumerate() {
@@ -211,7 +211,7 @@ fn titles(layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
     draw(layout, cells(layout, None, title), to)
 }
 
-/// Returns the receiver of the rows' addresses, if rows are shown with names.
+/// Returns the receiver of the rows' addresses, if rows are shown with names such as `$1`.
 fn named<'w>(out: &Out<'w>) -> Option<&'w Seen> {
     out.seen.filter(|_| out.screen.terminal)
 }
@@ -267,7 +267,7 @@ fn address_in(text: &str) -> Option<Addr> {
     u64::from_str_radix(digits, 16).ok().map(Addr)
 }
 
-/// Prints a line of text followed by its name. Continuation lines are indented a little more than the first.
+/// Prints a line of text, followed by its name (such as `$1`). Continuation lines are indented a little more than the first.
 fn text(out: &mut Out<'_>, text: &str, ink: Ink, name: &str) -> io::Result<()> {
     let text = clean(text.into(), out.screen);
     let indent = text.len().saturating_sub(text.trim_start_matches(' ').len()).saturating_add(2);
@@ -295,7 +295,7 @@ fn finding(out: &mut Out<'_>, finding: &Finding<'_>) -> io::Result<()> {
     text(out, &format!("    {}", finding.command), Ink::Plain, "")
 }
 
-/// Prints lines; those with an address get names.
+/// Prints lines. Lines with an address get names such as `$1`.
 fn lines(out: &mut Out<'_>, lines: &mut dyn Iterator<Item = String>) -> io::Result<()> {
     let (mut begun, seen) = (false, out.seen);
     for line in lines {
@@ -383,7 +383,7 @@ impl Writer for Table {
     }
 
     fn layout(&self, heading: &Heading, out: &Out<'_>) -> Layout {
-        /// Numbers with more digits widen their rows.
+        /// Number of rows for which the column of numbers is wide enough. A longer number widens its own row.
         const USUAL_ROWS: usize = 99;
         Layout::declared(heading, out.screen, numbers(out, USUAL_ROWS))
     }
@@ -395,7 +395,7 @@ impl Writer for Table {
         if layout.endless && !layout.screen.terminal && layout.screen.width.is_none() {
             let start = to.len();
             plain(layout, row, to)?;
-            // Rows with line feeds in cells are drawn by `comfy-table`, unless they are too wide for its `u16` columns.
+            // `comfy-table` draws rows with line feeds in cells. A row that is too wide for its `u16` columns stays as it is.
             let line = to.get(start..).unwrap_or_default();
             if line.len() > usize::from(u16::MAX / 2) || line.iter().filter(|b| **b == b'\n').count() == 1 {
                 return Ok(());
@@ -422,7 +422,7 @@ fn names(heading: &Heading, table: &Rows<'_>, screen: Screen) -> io::Result<BTre
         for (column, names) in &mut all {
             let cell = row.cell(*column);
             let name = if let Cell::Name(name) = &cell { Some(*name) } else { None };
-            // If nothing is shortened, only names with a separate display form can look equal.
+            // If nothing is shortened, only names with a separate display form can look equal, so no other names are collected.
             if screen.width.is_some() || name.is_some_and(|name| name.shown() != name.as_str()) {
                 names.add(&Shown::of(cell.clone(), None, screen, &none).text, name);
             }
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn streamed_rows_equal_those_of_the_library() {
+    fn streamed_rows_equal_rows_drawn_by_comfy_table() {
         let texts = ["a", "", "数据 ", "e\u{301}", " both ", "two\nlines", "\u{1b}[2J"];
         assert_eq!(rows(&texts, true), rows(&texts, false));
         assert!(rows(&texts, true).starts_with("     1  a              1\n     0                 0\n     3  数据           7\n"), "{}", rows(&texts, true));

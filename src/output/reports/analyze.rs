@@ -56,7 +56,7 @@ impl Report for AnalyzeReport {
         if self.findings.is_empty() && !self.below.is_empty() {
             to.line("One dump cannot show growth; gcdump analyze --since EARLIER LATER compares two.");
         }
-        // The reasons for these are notes, which follow the answer.
+        // The line has no reasons, because the reasons are notes, which follow the answer.
         let partly: Vec<&str> = self.uncertain.iter().map(|u| u.id.name()).collect();
         if !partly.is_empty() {
             to.line(format!("Checked only in part, because something is missing (see the warnings): {}.", partly.join(", ")));
@@ -104,7 +104,7 @@ fn series(m: &DiffMeasure) -> String {
     format!("{} {}", m.name, m.series.iter().map(shown).collect::<Vec<_>>().join(", "))
 }
 
-/// Formats the line about a complaint in at most 80 columns: paths and options are in the commands of findings, and in other formats.
+/// Formats the line about a complaint in at most 80 columns. The line has no paths and options; the commands of findings have them.
 fn triage(row: &Triage) -> String {
     let command = if row.found.is_some() { String::new() } else { format!(" → {}", row.short_command) };
     format!("{:<8}{}{command}", row.complaint.name(), row.text)

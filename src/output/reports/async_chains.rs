@@ -12,7 +12,7 @@ use crate::output::{count, plural};
 
 /// Maximum width of the tree's indent.
 const MAX_INDENT: usize = 60;
-/// Maximum frames printed per chain.
+/// Maximum number of frames printed for each chain.
 const MAX_FRAMES: usize = 200;
 
 /// A frame with its chain.
@@ -61,7 +61,7 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
     ]
 }
 
-/// A row of the trees on the screen: a row of the answer, or the first of several that are folded.
+/// A row of the trees on the screen: a row of the answer, or the first of several folded rows.
 #[derive(Clone)]
 struct TreeRow<'r> {
     row: &'r AsyncRow,

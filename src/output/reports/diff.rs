@@ -6,7 +6,7 @@ use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// Columns of the groups. For two dumps all numbers are shown; for more, the bytes in each dump and their trend.
+/// Columns of the groups. For two dumps all numbers are shown. For more dumps, only the bytes in each dump and their trend are shown.
 fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {
     let two = dumps <= 2;
     let readers = if two { Readers::All } else { Readers::Machines };

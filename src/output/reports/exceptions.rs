@@ -6,7 +6,7 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
 
-/// Maximum frames printed per exception, for runaway recursion.
+/// Maximum number of frames printed for each exception; runaway recursion has more.
 const MAX_FRAMES: usize = 64;
 
 /// Prefix of an inner exception.
@@ -22,7 +22,7 @@ fn title(type_name: Option<&Name>, message: Option<&str>) -> String {
     message.map_or_else(|| name.into(), |m| format!("{name}: {m}"))
 }
 
-/// Prints the exception like `Exception.ToString`, with HResult and address on the first line, offset and module of each frame.
+/// Prints the exception like `Exception.ToString`. Adds HResult and address to the first line, and offset and module to each frame.
 pub(super) fn trace<'r>(to: &mut Sections<'r>, exception: &'r ExceptionModel) {
     traces(to, vec![("", exception)]);
 }

@@ -24,7 +24,7 @@ pub(super) fn line<'m>(frames: usize, methods: impl IntoIterator<Item = &'m str>
     format!("… {} of {}", plural(len64(frames), "frame"), families(methods))
 }
 
-/// Groups a list of `len` items into lines. `folds` is whether an item may be folded, and `joins` whether an item continues the one before
+/// Groups a list of `len` items into lines. `folds` determines whether an item may be folded, and `joins` whether an item continues the item before
 /// it.
 fn parts(len: usize, folds: impl Fn(usize) -> bool, joins: impl Fn(usize) -> bool) -> Vec<Part> {
     let mut out = Vec::new();
@@ -45,7 +45,7 @@ fn parts(len: usize, folds: impl Fn(usize) -> bool, joins: impl Fn(usize) -> boo
 /// Origin of a frame.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// A method of the program, or an unknown one.
+    /// A method of the program, or an unknown method.
     Own,
     /// A method of the framework.
     Framework,
@@ -61,8 +61,8 @@ fn kind(managed: bool, module: Option<&str>, method: Option<&str>) -> Kind {
     }
 }
 
-/// Groups the frames of a stack, innermost first; `None` is a line that is never folded. The innermost method is kept, since it shows what the thread
-/// does or waits in, and so is the framework method that the program called.
+/// Groups the frames of a stack, innermost first; `None` is a line that is never folded. Two methods are kept: the innermost method, because it shows
+/// what the thread does or waits in, and the framework method that the program called.
 pub(super) fn of_stack(frames: &[Option<&StackFrameModel>]) -> Vec<Part> {
     let kinds: Vec<Kind> = frames
         .iter()
@@ -88,8 +88,8 @@ fn parents(len: usize, depth: impl Fn(usize) -> u32) -> Vec<Option<usize>> {
     parents
 }
 
-/// Groups the rows of a tree in preorder. `depth` returns the depth of a row, `folds` whether it may be folded, and `same` whether two rows have
-/// equal counts. Only rows without a branch are folded.
+/// Groups the rows of a tree in preorder. `depth` returns the depth of a row, `folds` whether the row may be folded, and `same` whether two rows have
+/// equal counts. A fold ends where the tree branches.
 fn of_tree(len: usize, depth: impl Fn(usize) -> u32, folds: impl Fn(usize) -> bool, same: impl Fn(usize, usize) -> bool) -> Vec<Part> {
     // Number of children of each row.
     let mut children = vec![0u32; len];
@@ -105,10 +105,10 @@ fn of_tree(len: usize, depth: impl Fn(usize) -> u32, folds: impl Fn(usize) -> bo
     parts(len, folds, joins)
 }
 
-/// Reduces the indentation of rows below folded ones. Rows are passed in order.
+/// Reduces the indentation of rows below folded rows. Rows are passed in order.
 #[derive(Debug, Default)]
 pub(super) struct Indent {
-    /// For each fold above the current row: depth of its last row, and number of levels saved.
+    /// For each fold above the current row: the depth of the fold's last row, and the number of levels saved.
     open: Vec<(u32, u32)>,
 }
 
@@ -121,14 +121,14 @@ impl Indent {
         self.open.iter().fold(depth, |depth, (_, saved)| depth.saturating_sub(*saved))
     }
 
-    /// Records a fold of `rows` rows whose last one has `depth`.
+    /// Records a fold of `rows` rows. `depth` is the depth of the last of these rows.
     pub(super) fn fold(&mut self, depth: u32, rows: usize) {
         self.open.push((depth, u32::try_from(rows.saturating_sub(1)).unwrap_or(u32::MAX)));
     }
 }
 
-/// Groups the rows of merged stacks. The innermost method is kept, and so is the framework method that the program called if no program code
-/// follows.
+/// Groups the rows of merged stacks. The innermost method is kept. If no code of the program follows, the framework method that the program called is
+/// kept too.
 pub(super) fn of_merged(rows: &[MergedFrame]) -> Vec<Part> {
     // The name of a runtime frame starts with its type in brackets.
     let managed = |f: &MergedFrame| !f.frame.starts_with('[');
@@ -187,7 +187,7 @@ pub(super) fn of_chain(frames: &[AsyncFrame]) -> Vec<Part> {
     parts(frames.len(), folds, |_| true)
 }
 
-/// Groups the steps of a path. Objects that a root or an object of the program refers to are kept, and so are keys, chains, and the end.
+/// Groups the steps of a path. Steps that are kept: objects that a root or an object of the program refers to, keys, chains, and the end.
 pub(super) fn of_path(steps: &[PathStep]) -> Vec<Part> {
     let of_framework = |i: usize| steps.get(i).is_some_and(|s| is_of_framework(s.type_name.shown()));
     let plain = |s: &PathStep| s.key.is_none() && s.fold.is_none();
@@ -198,10 +198,10 @@ pub(super) fn of_path(steps: &[PathStep]) -> Vec<Part> {
     parts(steps.len(), folds, |_| true)
 }
 
-/// Groups the nodes of a tree of paths. Objects that a root or objects of the program refer to are kept.
+/// Groups the nodes of a tree of paths. Nodes whose row before is a root or an object of the program are kept.
 pub(super) fn of_nodes(nodes: &[PathNode]) -> Vec<Part> {
     let of_framework = |i: usize| nodes.get(i).is_some_and(|n| n.depth > 0 && is_of_framework(n.name.shown()));
-    // In tree order, the row before a deeper one is its referrer.
+    // If a row is deeper than the row before, the row before is its referrer.
     let inner = |i: usize| {
         let below = nodes.get(i).map(|n| n.depth) < nodes.get(i.saturating_add(1)).map(|n| n.depth);
         i > 0 && of_framework(i.saturating_sub(1)) && below
@@ -222,7 +222,7 @@ pub(super) fn objects_line(steps: &[PathStep]) -> String {
     format!("… {} of {}", plural(len64(steps.len()), "object"), type_families(names))
 }
 
-/// Groups the method names of a stack, innermost first. The innermost method and the one that the program called are kept.
+/// Groups the method names of a stack, innermost first. The innermost method and the framework method that the program called are kept.
 pub(super) fn of_names(frames: &[&str]) -> Vec<Part> {
     let own = |name: &str| !name.starts_with('[') && !is_framework_method(None, name);
     let innermost = frames.iter().position(|name| !name.starts_with('[')).unwrap_or(frames.len());
@@ -235,7 +235,7 @@ mod tests {
     use super::*;
     use crate::base::Addr;
 
-    /// `u`: a method of the program, `f`: one of the framework, `r`: a frame of the runtime.
+    /// `u`: a method of the program, `f`: a method of the framework, `r`: a frame of the runtime.
     fn stack(text: &str) -> String {
         let frame = |c: char| {
             let managed = if c == 'r' { StackFrameKind::Runtime } else { StackFrameKind::Managed };
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn branches_of_a_tree_are_kept() {
+    fn folds_end_at_branches_of_a_tree() {
         let row = |depth: u32, label: &str, count: u64| AsyncRow {
             depth,
             count,
@@ -297,10 +297,10 @@ mod tests {
             let text: String = depths.iter().map(|(_, c, _)| *c).collect();
             shown(&text, &of_rows(&rows))
         };
-        // The method that waits for the root is kept, and so is a single row.
+        // The method that waits for the root is kept, and a single row is not folded.
         assert_eq!(rows(&[(0, 'f', 1), (1, 'f', 9), (2, 'f', 9), (3, 'f', 9), (4, 'u', 9)]), "ff(2)u");
         assert_eq!(rows(&[(0, 'f', 1), (1, 'u', 9), (2, 'f', 9), (3, 'u', 9)]), "fufu");
-        // Two branches, and fewer objects than above.
+        // A fold ends where the tree branches, and where the count changes.
         assert_eq!(rows(&[(0, 'f', 1), (1, 'u', 9), (2, 'f', 9), (3, 'f', 5), (3, 'f', 4)]), "fufff");
         assert_eq!(rows(&[(0, 'f', 1), (1, 'u', 9), (2, 'f', 9), (3, 'f', 9), (4, 'f', 5), (5, 'f', 5)]), "fu(2)(2)");
     }

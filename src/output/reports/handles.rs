@@ -6,7 +6,7 @@ use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// Tables omit the columns that would be empty.
+/// Columns of handles. Tables omit the columns that would be empty.
 fn handle_columns<'r>(with_secondary_type: bool, with_use: bool, with_ref_count: bool) -> Columns<'r, HandleModel> {
     columns![
         HandleModel,

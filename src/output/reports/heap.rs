@@ -62,7 +62,7 @@ fn context_line(c: &AllocContextModel, server: bool) -> String {
     format!("{owner}: {range}{soh}{uoh}")
 }
 
-/// Summarizes all allocation contexts: a process may have thousands of threads.
+/// Summarizes all allocation contexts in one line, because a process may have thousands of threads.
 fn contexts_line(contexts: &[AllocContextModel]) -> String {
     let free = total(contexts.iter().map(|c| c.limit.since(c.pointer).unwrap_or(0)));
     let of = |n: fn(&AllocContextModel) -> Option<u64>, what: &str| {
@@ -109,7 +109,7 @@ fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
     ]
 }
 
-/// The scale of a map; its rows are separate records.
+/// The scale of a map. The rows of the map are separate records.
 #[derive(Clone, Serialize)]
 struct Scale {
     cell_bytes: u64,
@@ -190,7 +190,7 @@ impl Report for HeapReport {
             to.gap();
         }
         to.lines(self.heaps.iter().flat_map(part_lines));
-        // Only server GC heaps have an address.
+        // Heaps have an address only with server GC.
         let server = self.heaps.iter().any(|h| h.address.is_some());
         if self.heaps.iter().any(|h| h.detail.is_some()) {
             to.lines(self.allocation_contexts.iter().map(move |c| context_line(c, server)));

@@ -220,7 +220,7 @@ impl InfoReport {
 
     fn facts(&self) -> Vec<(&'static str, String)> {
         let pid = self.process_id.map(|p| format!(", process {p}")).unwrap_or_default();
-        // A snapshot contains only objects of the process.
+        // A snapshot contains only the objects of a process. Facts about the rest of the process are left out.
         let is_dump = self.kind != DumpKind::Snapshot;
         let mut out = vec![
             (

@@ -53,7 +53,7 @@ fn size_columns<'r>() -> Columns<'r, MallocBlockSize> {
     columns![MallocBlockSize, bytes(size), count(count), bytes(bytes)]
 }
 
-/// Columns of ranges; `whole` for ranges whose use is known.
+/// Columns of ranges. `whole` is true for ranges whose use is known.
 fn range_columns<'r>(whole: bool) -> Columns<'r, MemoryRangeModel> {
     columns![
         MemoryRangeModel,

@@ -15,7 +15,7 @@ use crate::output::{count, plural};
 /// Maximum number of awaited objects, and of waiters, to print for a task.
 const MAX_LISTED: usize = 8;
 
-/// Nested structures are listed field by field up to this depth and number of fields; beyond that, only their text is shown.
+/// Nested structures are listed field by field up to this depth and number of fields. Of other structures, only the text is shown.
 const MAX_DEPTH: usize = 3;
 const MAX_FIELDS: usize = 32;
 
@@ -56,7 +56,7 @@ fn rows<'r>(fields: &'r [FieldValue]) -> Vec<Row<'r>> {
     out
 }
 
-/// Tables show the value next to the name, and the declaring type only if `inherited`.
+/// Columns of fields. Tables show the value next to the name, and the declaring type only if `inherited`.
 fn row_columns<'r>(inherited: bool) -> Columns<'r, Row<'r>> {
     columns![
         Row<'r>,
@@ -180,7 +180,7 @@ struct Itself<'r> {
 
 impl ObjectReport {
     fn itself(&self) -> Itself<'_> {
-        // `fields` and `elements` are separate records.
+        // `fields` and `elements` are left out, because they are separate records.
         let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
         let ObjectReport { string, boxed, delegate, collection, fields: _, elements: _, first_element, task, truncated, .. } = self;
         Itself {

@@ -140,7 +140,7 @@ impl Report for PageReport {
         to.tiles(tiles);
         for (chapter, sections) in page.list {
             to.chapter(chapter);
-            // CSV can have only one list.
+            // CSV can have only one list: the findings.
             to.append(sections, chapter.id == FINDINGS.id);
         }
     }

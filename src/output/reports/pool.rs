@@ -35,7 +35,7 @@ fn group_columns<'r>() -> Columns<'r, PoolGroup> {
     columns![PoolGroup, count(count), text(queue, 24), word(kind, 14), names(description, 80).name_lines(2)]
 }
 
-/// Describes the object that a thread waits for. The method is in another column, which is dropped first.
+/// Describes the object that a thread waits for. The waiting method is in another column, which is dropped first on a narrow screen.
 fn awaited(w: &PoolWorker) -> Option<String> {
     let object = w.object.map_or_else(String::new, |object| format!(" {object}"));
     let of = w.type_name.as_ref().map_or_else(String::new, |name| format!(" {name}"));

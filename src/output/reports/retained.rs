@@ -66,7 +66,7 @@ fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
     ]
 }
 
-/// The columns of the best root, for CSV only: tables print roots as lines.
+/// Returns the columns of the best root. They are for CSV only, because tables print roots as lines.
 fn root_columns<'r, T: 'r>(roots: fn(&T) -> &[RootModel]) -> Columns<'r, T> {
     columns![
         T,
@@ -85,7 +85,8 @@ fn suspect_columns<'r>() -> Columns<'r, Suspect> {
     ])
 }
 
-/// Adds the root coverage: one line for all complete kinds, then a line per other kind; stacks and registers share one.
+/// Adds the root coverage: one line for all complete kinds, then a line for each other kind. Stacks and registers with conservative coverage share a
+/// line.
 pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCoverageModel]) {
     let complete: Vec<&str> = coverage.iter().filter(|c| c.coverage == CoverageKind::Complete).map(|c| c.kind.name()).collect();
     if !complete.is_empty() {
@@ -95,7 +96,7 @@ pub(super) fn root_coverage<'r>(to: &mut Sections<'r>, coverage: &'r [RootCovera
     if coverage.iter().any(scanned) {
         let reasons = coverage.iter().filter(|c| scanned(c)).filter_map(|c| c.reason.as_deref());
         let reason = reasons.max_by_key(|r| r.len()).unwrap_or("some roots may be stale");
-        // The notes of a partial answer contain the reasons.
+        // The notes of a partial answer contain all reasons, so the line has only the first reason.
         let shown = if to.complete { reason } else { reason.split("; ").next().unwrap_or(reason) };
         to.line(format!("stacks: {shown}"));
     }

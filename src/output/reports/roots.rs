@@ -12,7 +12,7 @@ fn is_kind(root: &RootModel, label: &str) -> bool {
     words.eq(label.split([' ', '-']))
 }
 
-/// Columns of roots. Tables omit the last two, which follow from others. `labels` is whether any label adds to the kind.
+/// Columns of roots. Tables omit the last two columns, which follow from other columns. `labels` is whether any label adds to the kind.
 fn root_columns<'r>(labels: bool) -> Columns<'r, RootModel> {
     columns![
         RootModel,
@@ -39,7 +39,7 @@ fn type_columns<'r>() -> Columns<'r, RootType> {
     columns![RootType, count(count), count(objects), address(method_table).extra(), names(type_name, 60)]
 }
 
-/// Columns of counts and coverage: roots that were not found may be missing from the dump.
+/// Columns of counts and coverage. The coverage shows whether roots may be missing from the dump.
 fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
     let found = |c: &RootCoverageModel| report.counts.iter().find(|n| n.kind == c.kind);
     columns![

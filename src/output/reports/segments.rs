@@ -88,7 +88,7 @@ impl Report for SegmentsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let some = !self.segments.is_empty();
         let walked = self.segments.iter().any(|s| s.walk.is_some());
-        // With `--at`, the answer may be a region.
+        // With `--at`, the answer may be a region, so the list of segments may be empty.
         if !some && self.regions.as_ref().is_none_or(Vec::is_empty) {
             to.line("No segment could be read.");
         }

@@ -12,7 +12,7 @@ use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
-/// Maximum frames printed per thread, for runaway recursion.
+/// Maximum number of frames printed for each thread; runaway recursion has more.
 const MAX_FRAMES: usize = 200;
 /// Maximum width of the tree's indent.
 const MAX_INDENT: usize = 60;
@@ -75,7 +75,7 @@ impl<'r> Listed<'r> {
         }
     }
 
-    /// Returns the frame, or the innermost one of a cycle.
+    /// Returns the frame, or the innermost frame of a cycle.
     fn frame(&self) -> Option<&'r StackFrameModel> {
         match self {
             Listed::Frame(frame) | Listed::Cycle(_, frame) => Some(frame),
@@ -83,7 +83,7 @@ impl<'r> Listed<'r> {
         }
     }
 
-    /// Returns the frame if the line shows exactly one.
+    /// Returns the frame if the line shows exactly one frame.
     fn single(&self) -> Option<&'r StackFrameModel> {
         match self {
             Listed::Frame(frame) => Some(frame),
@@ -117,7 +117,7 @@ fn folded(list: Vec<Listed<'_>>) -> Vec<Listed<'_>> {
 
 /// Returns the frames of a thread as lines.
 fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
-    // A runtime frame that a method set up for a call is listed twice: before the method and within it.
+    // A runtime frame that a method set up for a call is in the list twice: before the method and within it. The second entry is left out.
     let first_method = t.frames.iter().position(|f| f.kind == StackFrameKind::Managed).unwrap_or(t.frames.len());
     let again = |i: usize, f: &StackFrameModel| {
         f.kind == StackFrameKind::Runtime
@@ -252,7 +252,7 @@ fn native_thread<'r>(to: &mut Sections<'r>, f: &'r FaultModel) {
     to.gap();
 }
 
-/// Describes a line with the contents of its frames; for a cycle, of the frames of its innermost repetition.
+/// Describes a line with the contents of its frames. For a cycle, describes only the frames of the innermost repetition.
 fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) {
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let frames = match l {

@@ -22,7 +22,7 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
         StatBy::Namespace => "namespace",
         StatBy::Size => "size_from",
     };
-    // Free blocks belong to no assembly or namespace.
+    // Groups by assembly or namespace have no columns for free blocks, because free blocks belong to no assembly or namespace.
     let of_types = matches!(by, StatBy::Assembly | StatBy::Namespace);
     let key = columns![GroupStat, text(name, 40, |g| &g.key).name().keep(9)];
     let key = if by == StatBy::Size { key.right() } else { key };

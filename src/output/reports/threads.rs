@@ -23,7 +23,7 @@ pub(super) fn wait(w: &ThreadWait) -> String {
     format!("{}{object}{held}", w.kind)
 }
 
-/// Tables omit the columns that only `--waits` fills.
+/// Columns of threads. Tables omit the columns that only `--waits` fills.
 fn thread_columns<'r>(waits: bool, allocated: bool, heaps: bool) -> Columns<'r, ThreadModel> {
     let readers = |shown| if shown { Readers::All } else { Readers::Machines };
     columns![

@@ -75,7 +75,7 @@ impl Report for TypesReport {
     fn page(&mut self, to: &mut Paging) {
         to.tells_cuts = true;
         match &mut self.layout {
-            // The described type is not a row of a list.
+            // If the answer describes one type, the rows are its methods or fields.
             Some(layout) => match &mut layout.methods {
                 Some(methods) => drop(to.whole_list("methods", methods, &method_columns())),
                 None => drop(to.whole_list("fields", layout.fields.get_or_insert_default(), &field_columns())),

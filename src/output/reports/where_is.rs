@@ -28,7 +28,7 @@ impl Report for WhereReport {
             to.line(format!("range {} to {}", range.start, range.end));
         }
         let code = self.code.as_ref();
-        // An exception handler's code range differs from its method's.
+        // An exception handler has another code range than its method, so the start of the method's code is shown too.
         let start = code.filter(|c| self.range.is_none_or(|range| range.start != c.start)).map(|c| c.start);
         let method = code.map(|c| c.method_desc);
         let more = [("module", self.module), ("EEClass", self.class), ("MethodDesc", method), ("code starts at", start)];

@@ -1,4 +1,4 @@
-//! GC roots, and how complete each kind is in the dump.
+//! GC roots, and how complete each kind of root is in the dump.
 
 mod mono;
 mod options;
@@ -83,7 +83,7 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
         roots.roots.truncate(limits.roots);
     }
     let order = |kind: RootKind| RootKind::ALL.iter().position(|k| *k == kind);
-    // Sorts without a second list, because there may be millions of roots.
+    // Sorts without a second list of roots, because there may be millions of roots.
     roots.roots.sort_by_cached_key(|r| order(r.kind).and_then(|place| u8::try_from(place).ok()));
     roots.roots.shrink_to_fit();
     roots.exact.sort_by_key(|c| order(c.kind));
@@ -119,8 +119,9 @@ fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget)
     }
 }
 
-/// Reports the coverage of memory outside of the heap that holds references, if the runtime supports it (contract `ExternalMemoryHandles`:
-/// the global is the address of the head of a list). The references there are not read, so the answer is partial unless the list is empty.
+/// Reports the coverage of memory outside of the heap that holds references, if the runtime supports such memory. The global
+/// `ExternalMemoryHandles` is the address of the head of the list of such memory. The references there are not read, so the answer is partial
+/// unless the list is empty.
 fn external_memory(runtime: &Runtime, notes: &Collector, roots: &mut Roots) {
     const NAME: &str = "ExternalMemoryHandles";
     let d = runtime.descriptor();
@@ -140,7 +141,7 @@ fn external_memory(runtime: &Runtime, notes: &Collector, roots: &mut Roots) {
     roots.cover(RootKind::ExternalMemory, CoverageKind::Unavailable, Some(why));
 }
 
-/// The first note about missing roots.
+/// The message of the first note that reports a loss.
 fn first_loss(notes: &Notes) -> Option<String> {
     notes.first_loss().map(|n| n.message.clone())
 }
@@ -157,7 +158,7 @@ fn root_of_handle(kind: HandleKind, strong: Option<bool>) -> Option<(RootKind, R
             Some(false) => (RootKind::WeakHandle, RootFlags::WEAK),
             None => (RootKind::RefCountedHandle, RootFlags::REF_COUNTED),
         },
-        // The collector of the other runtime decides, whose state is not in the dump.
+        // The collector of the other runtime decides whether the handle keeps its object alive, and its state is not in the dump.
         HandleKind::CrossReference => (RootKind::CrossReferenceHandle, RootFlags::REF_COUNTED),
         HandleKind::WeakShort | HandleKind::WeakLong | HandleKind::WeakNativeCom | HandleKind::WeakInteriorPointer => {
             (RootKind::WeakHandle, RootFlags::WEAK)
@@ -209,7 +210,7 @@ fn handle_roots(
     let (mut skipped, mut found) = (0u64, 0u64);
     let mut strength = Strength::bind(runtime);
     let uses = HandleUses::bind(runtime, namer, notes);
-    // By kind: the number of handles, and the number of those for which it is unknown whether they keep their objects alive.
+    // By kind: the number of handles, and the number of handles for which it is unknown whether they keep their objects alive.
     let mut decided: BTreeMap<RootKind, (u64, u64)> = BTreeMap::new();
     let walked = gc.walk_handles(&HandleFilter { kinds: wanted.clone() }, |mut h: HandleModel| {
         found.bump();

@@ -1,4 +1,4 @@
-//! Roots of Mono: what it has registered with SGen, and the words of all stacks, which SGen scans in the same way.
+//! Roots that Mono has registered with SGen. Roots on the stacks of Mono's threads are in `stacks::native_roots`.
 
 use super::options::{ROOT_BYTES, RootOptions};
 use crate::base::hash::Map;
@@ -9,7 +9,7 @@ use crate::heapgraph::{Origin, RawRoot, RootFlags, Roots};
 use crate::model::{CoverageKind, RootKind};
 use crate::session::{Namer, Runtime};
 
-/// Adds the references in registered roots. Static fields have the name of their field.
+/// Adds the references in registered roots. A reference in a static field gets the name of the field.
 pub(super) fn registered(
     (runtime, gc, namer): (&Runtime, &Gc, &Namer),
     options: &RootOptions,
@@ -54,7 +54,7 @@ pub(super) fn registered(
     }
 }
 
-/// Static fields by the address of their class's.
+/// The vtables of classes by the address of the class's static fields.
 struct Names {
     vtables: Map<Addr, Addr>,
 }
@@ -76,7 +76,7 @@ impl Names {
         Names { vtables }
     }
 
-    /// Name of the static field at `at` among those from `start`.
+    /// Name of the static field at `at`. `start` is the address of the first static field of its class.
     fn field(&self, namer: &Namer, start: Addr, at: Addr) -> String {
         let known = || {
             let (types, vtable) = (namer.types().ok()?, *self.vtables.get(&start)?);

@@ -12,13 +12,13 @@ const _: () = assert!(size_of::<RawRoot>() <= 48 && size_of::<RootFrame>() <= 48
 /// Kinds of roots to collect.
 #[derive(Clone, Debug, Default)]
 pub struct RootOptions {
-    /// The kinds; empty for all but weak handles.
+    /// The kinds. An empty list selects all kinds except weak handles.
     pub kinds: Vec<RootKind>,
-    /// Also collect weak handles.
+    /// Whether weak handles are collected too.
     pub weak: bool,
     /// Which stack and register values to collect.
     pub stacks: Stacks,
-    /// Collects the values for every choice of `stacks`, which can then be chosen later.
+    /// Whether the values for every choice of `stacks` are collected, so that the choice can be made later.
     pub any_stacks: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Roots on stacks and in registers: the references that the GC info of methods reports for their frames. If it is unavailable or not
+//! Roots on stacks and in registers: the references that the GC info of methods reports for their frames. If GC info is unavailable or not
 //! wanted, every word that points to an object is a root.
 //!
 //! Source: `docs/internals/stacks.md`. A scan finds all objects that a suspended thread holds on its stack or in its registers, but also
@@ -24,7 +24,7 @@ use crate::stack::gc_info::{FrameSlot, Location};
 use crate::stack::walk::{Asked, StackWalker};
 use crate::stack::walked::{Frame, Gap, Lack, Walk};
 
-/// Adds the references that the frames of `threads` hold, or, where these are unknown, the words that point to objects.
+/// Adds the references that the frames of `threads` hold. Where the references are unknown, adds the words that point to objects.
 ///
 /// # Errors
 /// [`ContractError`] if the runtime does not describe its code or its frames.
@@ -106,7 +106,7 @@ struct Reader<'h> {
     methods: Option<Methods>,
     /// Method names by MethodDesc.
     names: Map<Addr, Arc<str>>,
-    /// The loader allocators that the code of a method keeps alive, by MethodDesc and the contexts that may determine its instance.
+    /// The loader allocators that the code of a method keeps alive, by MethodDesc and the contexts that may determine the method's generic instance.
     allocators: Map<(Addr, Vec<GenericContext>), Arc<[Addr]>>,
     stacks: ThreadStacks<'h>,
     scans: Scans<'h>,
@@ -166,8 +166,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds the objects that the code of a frame keeps alive: the loader allocators of a collectible method, which keep its statics alive
-    /// (`GcStackCrawlCallBack` in `gcenv.ee.cpp`).
+    /// Adds the objects that the code of a frame keeps alive: the loader allocators of a collectible method. A loader allocator keeps the statics of
+    /// its types alive (`GcStackCrawlCallBack` in `gcenv.ee.cpp`).
     fn code(&mut self, (method, contexts): (Addr, &[GenericContext]), thread: ThreadIndex, roots: &mut Roots) {
         if !self.wants(RootKind::Stack) {
             return;
@@ -202,7 +202,7 @@ impl Reader<'_> {
             found.dedup();
             Some(found.into())
         };
-        // A method that cannot be read has no name either, and the missing name is reported.
+        // Failed reads are not recorded: a method that cannot be read has no name either, and the missing name is reported.
         let key = (method, contexts.to_vec());
         Arc::clone(self.allocators.entry(key).or_insert_with(|| tried(find).unwrap_or_default()))
     }
@@ -221,7 +221,7 @@ impl Reader<'_> {
         };
         let mut flags = if slot.pinned { RootFlags::PINNED } else { RootFlags::NONE };
         let object = if slot.interior {
-            // The pointer may also lead to a local, a static or native memory.
+            // The pointer may also point to a local, a static or native memory. In that case it is not a root.
             let Some((_, object)) = self.index.containing(self.heap.walker(), value) else { return };
             flags = flags.with(if object == value { RootFlags::NONE } else { RootFlags::INTERIOR });
             object
@@ -322,7 +322,7 @@ pub(super) fn scanned_roots((heap, budget): (&Heap, &Budget), threads: &[Thread]
     StackRoots { coverage, notes: notes.into_notes(), doubts: Notes::new() }
 }
 
-/// Adds the words on all stacks and in all registers that point to objects. SGen takes every such word for a reference.
+/// Adds the words on all stacks and in all registers that point to objects. SGen treats every such word as a reference.
 pub(super) fn native_roots((heap, budget): (&Heap, &Budget), options: &RootOptions, roots: &mut Roots) -> StackRoots {
     let notes = Collector::new();
     let (file, memory) = (heap.runtime().file(), heap.memory());
@@ -385,7 +385,7 @@ struct Scans<'h> {
     flags: RootFlags,
     /// Registers by name.
     registers: Map<&'static str, StaticIndex>,
-    /// Stacks do not overlap, so their total size cannot exceed the size of the dump unless it is forged.
+    /// Number of bytes of stacks that may still be scanned. Stacks do not overlap, so only the stacks of a forged dump exceed the size of the dump.
     budget: u64,
     forged: Option<Addr>,
 }

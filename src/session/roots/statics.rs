@@ -15,7 +15,7 @@ use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 use crate::session::statics::StaticSpot;
 use crate::session::{Namer, Runtime, StaticsReader};
 
-/// Adds a root for every reference in a static field, including those in structures.
+/// Adds a root for every reference in a static field, including references in structures.
 pub(super) fn static_roots(
     runtime: &Runtime,
     namer: &Namer,
@@ -53,7 +53,7 @@ pub(super) fn static_roots(
         }
         let storage = if thread_statics { Storage::ThreadStatic } else { Storage::Static };
         let (mut absent, mut unknown) = (0u64, 0u64);
-        // The name of the previous field, which all threads share.
+        // The name of the previous field. The roots of a field in all threads share one name.
         let mut last: Option<(Addr, Token, StaticIndex)> = None;
         let mut references = Vec::new();
         let ended = reader.visit(
@@ -63,7 +63,6 @@ pub(super) fn static_roots(
                     StaticPlace::NotInitialized => return ControlFlow::Continue(()),
                     StaticPlace::Unknown => {
                         unknown.bump();
-                        absent.bump();
                         return ControlFlow::Continue(());
                     }
                     StaticPlace::At(at) => absent.grow(u64::from(!held(&reader, &spot, at, &mut references))),
@@ -101,11 +100,14 @@ pub(super) fn static_roots(
                 }
             }
         }
+        let values = || format!("the values of {} are not in the dump", plural(absent, "field"));
+        let locations = || format!("the locations of {} are unknown", plural(unknown, "field"));
         let lack = match () {
             () if types.lacks().is_some() => types.lacks().map(String::from),
             () if ended.is_break() => Some("there are more roots than the limit allows".into()),
-            () if absent > 0 => Some(format!("the values of {} are not in the dump", plural(absent, "field"))),
-            () if unknown > 0 => Some(format!("the location of {} is unknown", plural(unknown, "field"))),
+            () if absent > 0 && unknown > 0 => Some(format!("{}; {}", values(), locations())),
+            () if absent > 0 => Some(values()),
+            () if unknown > 0 => Some(locations()),
             () => None,
         };
         let coverage = if lack.is_some() { CoverageKind::Partial } else { CoverageKind::Complete };
@@ -115,11 +117,12 @@ pub(super) fn static_roots(
         roots.cover(kind, coverage, lack);
     }
     reader.note(notes);
-    // The loader reports what is wrong with its lists; answers from a graph have no namer that did so.
+    // Errors in the loader's lists. Usually the namer reports them, but the answer that builds a graph may not use a namer's notes.
     notes.extend(&types.loader().faults());
 }
 
-/// Adds the static fields of a NativeAOT program as roots: the objects that hold the static fields of a type, or a thread's.
+/// Adds the static fields of a NativeAOT program as roots. Each root refers to an object that holds the static fields of a type or the thread
+/// statics of a thread.
 fn compiled_statics(
     runtime: &Runtime,
     (program, namer): (&Program, &Namer),
@@ -131,7 +134,7 @@ fn compiled_statics(
     let statics = program.blobs().map(|blobs| {
         let mut own = tried(|| blobs.gc_statics());
         own.iter_mut().filter(|s| !program.is_current(s.slot)).for_each(|s| s.block = None);
-        // Heap dumps do not have the pages that lead to the blocks.
+        // Heap dumps do not have the pages that lead to the blocks, so the array of all blocks is searched.
         let spine = || spine(runtime, namer, roots, blobs.slot_count()).and_then(|first| tried(|| blobs.gc_statics_in(first)));
         if own.iter().any(|s| s.block.is_none()) { spine().unwrap_or(own) } else { own }
     });
@@ -146,7 +149,7 @@ fn compiled_statics(
             let name = owner.map_or_else(|| "statics".to_string(), |owner| format!("statics of {owner}"));
             match statics.block {
                 Some(block) => add(RootKind::Static, name, statics.slot, block, None),
-                // Heap dumps do not have the page. A strong handle holds the blocks as well.
+                // Heap dumps do not have the page with the pointer to the block. A strong handle keeps the block alive as well.
                 None => absent = absent.saturating_add(1),
             }
         }
@@ -176,8 +179,8 @@ fn compiled_statics(
     }
 }
 
-/// The first element of the array that holds the blocks of all static fields: an array with `count` elements in an array that a strong
-/// handle holds.
+/// The address of the first element of the array that holds the blocks of all static fields. That array has `count` elements, and is the first
+/// element of an array that a strong handle refers to.
 fn spine(runtime: &Runtime, namer: &Namer, roots: &Roots, count: u64) -> Option<Addr> {
     let (memory, objects) = (runtime.memory(), namer.types().ok()?.objects());
     let tables = namer.names()?.method_tables();

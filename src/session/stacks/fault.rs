@@ -25,7 +25,7 @@ const STACK_OVERFLOW: &str = "System.StackOverflowException";
 const MAX_FRAMES: usize = 256;
 /// Maximum number of reads for unwinding the native frames.
 const READS: u64 = 1 << 20;
-/// Number of bytes above the stack pointer that are searched for the signal frame. The frames of the signal handler are between the two.
+/// Number of bytes above the stack pointer that are searched for the signal frame. The frames of the signal handler are below the signal frame.
 const SEARCHED: u64 = 1 << 16;
 
 /// Layout of the signal frame in which the Linux kernel saves the state of an interrupted thread: `struct rt_sigframe`, which contains a
@@ -66,7 +66,7 @@ const ARM64: SignalFrame = SignalFrame {
 };
 
 impl Dump {
-    /// The fault of the thread that crashed; `runtime` supplies its managed frames.
+    /// The fault of the thread that crashed. `runtime` supplies the thread's managed frames.
     pub(crate) fn fault(&self, runtime: Option<&Runtime>) -> Option<FaultModel> {
         fault(self.file(), self.memory(), runtime)
     }
@@ -120,8 +120,9 @@ struct Reader<'r> {
 }
 
 impl Reader<'_> {
-    /// The registers to unwind from: those of the exception record, else those in the signal frame, else the thread's. Also returns whether they
-    /// are from the time of the fault. The thread's are, unless createdump wrote the dump, because it runs while the signal handler waits.
+    /// The registers to unwind from: the registers of the exception record, else the registers in the signal frame, else the registers of the thread.
+    /// Also returns whether the registers are from the time of the fault. The thread's registers are from that time unless createdump wrote the dump,
+    /// because createdump runs while the signal handler waits.
     fn start(&self, crash: &Crash) -> Option<(Registers, bool)> {
         let facts = &self.file.facts;
         if let Some(registers) = crash.state.as_ref().and_then(|state| registers_of(facts, state)) {
@@ -185,7 +186,7 @@ impl Reader<'_> {
         let mut leaf = true;
         loop {
             if is_managed(registers.ip) {
-                // The fault is in managed code: its frame is the only one to list.
+                // If the fault is in managed code, the frame of the fault is the only frame to list.
                 if out.is_empty() {
                     out.push(self.frame(&registers, None, leaf));
                 }
@@ -209,8 +210,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether the last thrown exception of the crashed thread is the preallocated stack overflow exception. The runtime sets it before it ends
-    /// the process, and programs cannot throw that object.
+    /// Whether the last thrown exception of the crashed thread is the preallocated stack overflow exception. Only the runtime can set this
+    /// exception, and sets it before it ends the process.
     fn names_overflow(&self, crash: &Crash) -> Option<bool> {
         let runtime = self.runtime?;
         let id = u64::from(crash.thread?);
@@ -221,7 +222,7 @@ impl Reader<'_> {
         Some(names.name(read.method_table).name == STACK_OVERFLOW && read.is_bare())
     }
 
-    /// Whether the signal was sent by native code that managed code called, and not by the runtime, which sends one for unhandled exceptions.
+    /// Whether native code that managed code called sent the signal. The runtime sends a signal too, for unhandled exceptions.
     fn is_sent_by_native(&self, model: &FaultModel) -> bool {
         let runtime = self.runtime.and_then(|r| r.description().site.image.as_ref()).map(|image| image.range);
         let of_runtime = |frame: &NativeFrameModel| runtime.is_none_or(|range| range.contains(frame.ip));
@@ -229,7 +230,8 @@ impl Reader<'_> {
     }
 
     fn frame(&self, registers: &Registers, module: Option<(&Module, Option<&Image>)>, leaf: bool) -> NativeFrameModel {
-        // A return address may be past the end of the function, if its last instruction is a call that does not return: look up the call.
+        // A return address may be past the end of the function, if the function's last instruction is a call that does not return. The call itself
+        // is in the function, so the byte before the return address is looked up.
         let within = registers.ip.minus(u64::from(!leaf)).unwrap_or(registers.ip);
         let export = module.and_then(|(_, image)| {
             let image = image?;
@@ -246,7 +248,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds the managed thread ID, the stack pointer of the managed frame below the native frames, and the method of the P/Invoke between them.
+    /// Adds the managed thread ID, the stack pointer of the managed frame that called the native code, and the P/Invoke method of that call.
     fn managed(&self, crash: &Crash, sp: Option<Addr>, model: &mut FaultModel) -> Option<()> {
         let runtime = self.runtime?;
         let id = u64::from(crash.thread?);

@@ -12,12 +12,12 @@ use crate::stack::walked::Walk;
 pub(super) enum Way {
     /// From the thread's registers.
     Walk {
-        /// The used part of the stack, if it is in the dump, at most up to the stack pointer of the next thread. `None` for a thread on its signal
-        /// stack.
+        /// The used part of the stack, if this part is in the dump. The used part ends before the next higher stack pointer of another thread.
+        /// `None` for a thread on its signal stack.
         stack: Option<AddrRange>,
         /// For a thread on its signal stack: the used part of its original stack.
         own: Option<AddrRange>,
-        /// Number of captured bytes of the stack, for the walk's share of the budget. Bytes are counted for one walk only.
+        /// Number of captured bytes of the stack, for the walk's share of the budget. Each byte is counted for one walk only.
         bytes: u64,
     },
     /// Not at all: the stack belongs to the `Thread` at this address and is walked only for that thread.

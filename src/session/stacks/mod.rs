@@ -73,7 +73,7 @@ impl Runtime {
     ) -> Result<Vec<ThreadStack<'_>>, ContractError> {
         let walker = self.stack_walker()?;
         let stacks = ThreadStacks::new(self.file());
-        // The caller has reported that the thread list is incomplete, if it is.
+        // If the thread list is incomplete, the caller has reported that.
         let threads = tried(|| self.thread_list().map_or(&[][..], |list| list.data.as_slice()));
         let kept = self.kept_walks();
         let plan = kept.plan.get_or_init(|| tried(|| plan::plan(self, walker, &stacks, threads)));
@@ -149,7 +149,7 @@ impl Runtime {
         let sp = native.stack_pointer?;
         let from = Addr(sp.0.checked_next_multiple_of(self.memory().ptr_bytes())?);
         let mut end = stacks.of(native)?.end;
-        // The kernel merges adjacent mappings, so the stack base that the runtime or the C library records is more precise.
+        // The kernel merges adjacent mappings, so the stack base that the runtime or the C library records is more precise than a mapping's end.
         for closer in [thread.stack_base, native.thread_base].into_iter().flatten() {
             if from < closer && closer < end {
                 end = closer;

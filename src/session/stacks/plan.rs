@@ -10,8 +10,8 @@ use crate::stack::WalkBudget;
 use crate::stack::walk::StackWalker;
 
 /// The thread that owns each stack, as an index in the list of threads. Two `Thread`s claim the same stack if their OS thread IDs, their stack
-/// pointers or their first explicit frames are equal. The first one owns the stack. Among `Thread`s with equal OS thread IDs, however, the first
-/// whose stack bounds contain the stack pointer owns it.
+/// pointers or their first explicit frames are equal. The first `Thread` in the list owns the stack. Among `Thread`s with equal OS thread IDs,
+/// however, the first `Thread` whose stack bounds contain the stack pointer owns the stack.
 #[derive(Debug, Default)]
 struct Owners {
     by_os_id: Map<u64, usize>,
@@ -32,7 +32,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
             *owner = index;
         }
     }
-    // For each thread, the address of the thread that owns its stack, if that is another one.
+    // For each thread, the address of the thread that owns its stack; `None` if the thread itself owns it.
     let mut claimed: Vec<Option<Addr>> = vec![None; threads.len()];
     for (index, thread) in with_stack() {
         let by_id = thread.os_id.and_then(|id| owners.by_os_id.get(&id).copied()).filter(|by| *by != index);
@@ -50,7 +50,7 @@ pub(super) fn plan(runtime: &Runtime, walker: &StackWalker, stacks: &ThreadStack
     let mut starts: Vec<Addr> =
         with_stack().filter(|(i, _)| claimed.get(*i).is_some_and(Option::is_none)).filter_map(|(_, t)| sp(t)).collect();
     starts.sort_unstable();
-    // Genuine stacks do not overlap, so together they have at most the size of the dump. A forged dump may exceed this limit.
+    // Genuine stacks do not overlap, so together they have at most the size of the dump. In a forged dump, the bytes beyond that are not counted.
     let memory = runtime.memory();
     let mut left = memory.dump_bytes();
     let mut take = |range: AddrRange| {

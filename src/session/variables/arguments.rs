@@ -21,7 +21,8 @@ use crate::stack::{RegisterNames, Saved, StackError};
 
 /// Limits on the values shown in a frame, which keep each frame short.
 const LIMITS: ValueLimits = ValueLimits { string_chars: 256, depth: 2, fields: 64, raw_bytes: 64, text_chars: 200 };
-/// Number of cached parameters and locals after which no signature is cached: every frame may be of another generic instance.
+/// Number of cached parameters and locals after which no further signature is cached. The limit is needed because every frame may be of another
+/// generic instance.
 const MOST_KEPT: usize = 1 << 18;
 /// Estimated bytes of memory that a value takes in addition to its texts.
 const PLAIN: u64 = 256;
@@ -56,7 +57,7 @@ pub(super) struct Variable {
     pub(super) typed: Typed,
 }
 
-/// The parameters of a method; `None` if its signature cannot be read.
+/// The parameters or the locals of a method; `None` if the signature cannot be read.
 pub(super) type Signature = Option<Arc<Vec<Variable>>>;
 
 /// Reads the arguments of frames.
@@ -71,11 +72,11 @@ pub(crate) struct ArgumentReader<'r> {
     signatures: Map<(Addr, Option<GenericContext>), Signature>,
     /// The locals of methods, by method, generic context and row in StandAloneSig.
     pub(super) local_signatures: Map<(Addr, Option<GenericContext>, u32), Signature>,
-    /// The row in StandAloneSig with the locals' types, by method, read from the method's IL.
+    /// The row in StandAloneSig that has the types of the locals, by method. The header of the method's IL names the row.
     pub(super) rows: Map<Addr, Option<u32>>,
     /// Number of frames whose locals have unknown types.
     pub(super) untyped: u64,
-    /// Module of the first such frame's method.
+    /// Module of the method of the first frame whose locals have unknown types.
     pub(super) module: Option<String>,
     /// Number of parameters and locals in the cached signatures.
     kept: usize,
@@ -155,7 +156,7 @@ impl<'r> ArgumentReader<'r> {
         Some(self.list(walk, frame, &numbered))
     }
 
-    /// Finds `variables`. Each has its IL variable number: arguments are numbered before locals.
+    /// Finds `variables`. Each variable comes with its IL variable number; arguments are numbered before locals.
     pub(super) fn list(&mut self, walk: &Walk, frame: &ManagedFrame, variables: &[(u32, &Variable)]) -> Vec<FoundVariable> {
         // The stack pointer is always known, so an empty list means that the walk dropped the registers.
         let registers = walk.registers(frame);
@@ -240,7 +241,7 @@ impl<'r> ArgumentReader<'r> {
         if anywhere && (!whole || frame.part != Part::Body) { Err(NoValue::Moving) } else { Ok(info) }
     }
 
-    /// Reads the value of a variable, or gives the reason why it has none.
+    /// Reads the value of a variable, or returns the reason why the variable has no value.
     pub(crate) fn model(&self, found: FoundVariable) -> ArgumentModel {
         let FoundVariable { name, type_name, location, at } = found;
         let named = || (name.clone().unwrap_or_default(), type_name.clone());
@@ -312,7 +313,8 @@ impl<'r> ArgumentReader<'r> {
                 }
             }
             Held::Stack(s) => slot(s).map(in_memory),
-            // Only structures are passed by reference to a copy.
+            // If the register or slot contains the address of the variable, the variable is a structure that is passed by reference to a copy. Other
+            // types have no copy.
             Held::AtRegister(_) | Held::AtStack(_) if element != CorElementType::ValueType => Err(NoValue::Parts),
             Held::AtRegister(number) => Ok(in_memory(Addr(register(number)?.0))),
             Held::AtStack(s) => {

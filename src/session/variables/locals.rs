@@ -1,5 +1,5 @@
-//! Local variables of frames. Their types come from the signature in the metadata and their names from the PDB; their values are found like those
-//! of arguments.
+//! Local variables of frames. Their types come from the signature in the metadata, and their names from the PDB. Their values are found in the
+//! same way as the values of arguments.
 
 use std::sync::Arc;
 
@@ -43,8 +43,8 @@ impl ArgumentReader<'_> {
         Some(self.list(walk, frame, &numbered))
     }
 
-    /// RVA of the IL from which the code of the method at `desc` was compiled. `None` if the code may not come from IL in the image: the runtime
-    /// implements the method itself, or hot reload may have replaced its IL.
+    /// RVA of the IL from which the code of the method at `desc` was compiled. `None` if the code may not come from IL in the image: either the
+    /// runtime implements the method itself, or hot reload may have replaced the IL.
     fn body(&self, desc: Addr, method: &MethodName) -> Option<u32> {
         let (names, home) = (self.namer.names()?, method.home?);
         let module = names.module(home);
@@ -58,7 +58,7 @@ impl ArgumentReader<'_> {
         *self.rows.entry(desc).or_insert_with(|| namer.names()?.modules().local_signature(method.home?, body))
     }
 
-    /// The types of a method's locals, as variables without names. `row` is the row in StandAloneSig, or 0 without locals.
+    /// The types of a method's locals, as variables without names. `row` is the row in StandAloneSig, or 0 if the method has no locals.
     fn types(&mut self, desc: Addr, context: Option<GenericContext>, method: &MethodName, row: u32) -> Signature {
         if row == 0 {
             return Some(Arc::default());

@@ -16,7 +16,7 @@ use crate::stack::walked::ManagedFrame;
 
 pub(crate) use arguments::{ArgumentReader, FoundVariable, VariableAt, argument_bytes};
 
-/// Number of reads that the variables of one answer may take. A method takes some hundred.
+/// Number of reads that the variables of one answer may take. A method takes some hundred reads.
 const READS: u64 = 1 << 22;
 /// Entries of debug info that are counted as one read.
 const ENTRIES_OF_A_READ: u64 = 8;
@@ -99,7 +99,7 @@ impl<'r> FrameVariables<'r> {
     /// Adds a note on methods whose variables cannot be shown because the dump does not have their debug info.
     pub(crate) fn note(&self, notes: &Collector) {
         if !self.are_described() {
-            // As for unknown .NET versions, this is not a loss: no data is missing from the dump.
+            // No data is missing from the dump, so the answer is not partial. The same holds for unknown .NET versions.
             notes.add(NoteKind::Descriptor, None, NOT_DESCRIBED);
         } else if self.reads == 0 {
             notes.add(NoteKind::LimitHit, None, "the search for arguments took too many reads; further arguments are left out");

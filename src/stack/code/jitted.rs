@@ -86,7 +86,7 @@ impl Jitted {
         if count == 0 || count > MAX_PIECES {
             return Err(StackError::invalid(header, "a code header has an invalid number of unwind entries"));
         }
-        // On Windows, up to three methods of a process have an entry of zeros after their entries.
+        // On Windows, a few methods (at most three in a process were seen) have an additional entry of zeros at the end.
         let mut last = self.functions.entry(bytes, table, u64::from(count.saturating_sub(1)))?;
         while last.end == Some(0) && count > 1 {
             count = count.saturating_sub(1);
@@ -101,7 +101,8 @@ impl Jitted {
         }
         let entry = self.functions.entry(bytes, table, low)?;
         let at = |rva: u32| base.plus(u64::from(rva));
-        // Entries without an end (arm64) extend to the next one. The end of the last one is not looked up: its range ends after `ip`.
+        // An entry without an end (arm64) extends to the next entry. The end of the last entry is not looked up, and its range ends directly after
+        // `ip`.
         let next = || self.functions.begin(bytes, table, low.saturating_add(1)).map(at);
         let end = match entry.end {
             Some(end) => at(end),

@@ -27,7 +27,7 @@ use sections::{Section, Sections};
 /// The result of a look-up.
 type Found = Result<Option<Arc<Code>>, StackError>;
 
-/// Looks up code. Results are cached, since the threads of a process are in few methods.
+/// Looks up code. Results are cached, because the threads of a process are in few methods.
 #[derive(Debug)]
 pub(crate) struct CodeMap {
     bytes: CodeBytes,
@@ -42,7 +42,7 @@ const fn too_many_reads(ip: Addr) -> StackError {
 }
 
 impl CodeMap {
-    /// The contract read.
+    /// The contract that describes code heaps, code headers and ReadyToRun images.
     pub(crate) const CONTRACT: Contract = Contract::optional("ExecutionManager", &["1", "2"]);
 
     /// Binds to a runtime.
@@ -69,7 +69,7 @@ impl CodeMap {
         &self.bytes
     }
 
-    /// The code at `ip`; `None` if it is not managed.
+    /// The code at `ip`; `None` if `ip` is not in managed code.
     ///
     /// # Errors
     /// [`StackError`] if the structures are not in the dump, or are invalid.
@@ -108,7 +108,7 @@ impl CodeMap {
         }
     }
 
-    /// Range and module of the image section that contains `ip`; `None` if its code is not in an image.
+    /// Range and module of the image section that contains `ip`; `None` if `ip` is not in an image.
     ///
     /// # Errors
     /// [`StackError`] if the structures are not in the dump.

@@ -1,7 +1,7 @@
 //! Nibble maps: the runtime's index of method starts in a code heap.
 //!
-//! A map is an array of 32-bit units of eight nibbles; the highest four bits are the first nibble. A nibble covers 32 bytes of code: it is
-//! 0 if no method starts in them, and *n* if a method starts at byte (*n* − 1) · 4. Source: `nibblemapmacros.h`, `codeman.cpp`.
+//! A map is an array of 32-bit units of eight nibbles; the highest four bits are the first nibble. A nibble covers 32 bytes of code. Its value is
+//! 0 if no method starts in these bytes, and *n* if a method starts at byte (*n* − 1) · 4. Source: `nibblemapmacros.h`, `codeman.cpp`.
 
 use super::super::{CodeBytes, StackError};
 use crate::base::Addr;
@@ -89,7 +89,8 @@ impl NibbleMap {
         Ok(None)
     }
 
-    /// The method start that a unit with this value encodes, if it lies completely within one method. The runtime calls this a pointer.
+    /// The method start that a unit with this value encodes; `None` unless the unit lies completely within one method. The runtime calls such a unit
+    /// a pointer.
     fn pointer(&self, value: u32) -> Option<Addr> {
         let low = value & 15;
         (self.form == NibbleForm::Constant && low > 8)

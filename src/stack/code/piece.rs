@@ -37,14 +37,15 @@ pub(crate) struct Code {
     pub(crate) base: Addr,
     /// The function table entry of this piece, with its unwind info.
     pub(crate) entry: FunctionEntry,
-    /// Whether it is a funclet: a catch, finally or filter block.
+    /// Whether this piece is a funclet: a catch, finally or filter block.
     pub(crate) funclet: bool,
     /// The method's GC info; an error if the memory that leads to it is not in the dump.
     pub(crate) gc_info: Result<Addr, StackError>,
     /// Version of the GC info.
     pub(crate) gc_version: u32,
-    /// Length of the method's code in bytes, from unwind entries: 0 for JIT-compiled code on arm64, where entries have no end; up to the end of
-    /// this piece for ReadyToRun code. GC info must have the same length for JIT-compiled code, and at least this length for ReadyToRun code.
+    /// Length of the method's code in bytes according to the unwind entries. For JIT-compiled code, GC info must have the same length; on arm64,
+    /// where entries have no end, the value is 0. For ReadyToRun code, the code is counted up to the end of this piece, and GC info may have a
+    /// greater length.
     pub(crate) code_length: u64,
 }
 

@@ -56,7 +56,7 @@ impl ReadyToRun {
         })
     }
 
-    /// The `ReadyToRunInfo` of the image with the functions of `module`, and its header; `None` if all functions are JIT-compiled.
+    /// The `ReadyToRunInfo` of the image with the functions of `module`, and the image's header; `None` if all functions are JIT-compiled.
     fn info(&self, bytes: &CodeBytes, module: Addr) -> Result<Option<(Addr, Addr)>, ReadError> {
         let own = self.module.read(bytes, module, Module::ReadyToRunInfo)?;
         if own.is_null() {
@@ -68,7 +68,7 @@ impl ReadyToRun {
         Ok(Some((info, self.info.read(bytes, info, Info::ReadyToRunHeader)?)))
     }
 
-    /// The address of the ReadyToRun header of the image with the functions of `module`. It is within that image.
+    /// The address of the ReadyToRun header of the image with the functions of `module`. The header is within that image.
     pub(super) fn header(&self, bytes: &CodeBytes, module: Addr) -> Option<Addr> {
         Some(self.info(bytes, module).ok()??.1)
     }
@@ -94,7 +94,7 @@ impl ReadyToRun {
         let end = match entry.end {
             Some(end) => at(end),
             None if let Some(end) = tried(|| end_of(bytes, base, &entry).ok()) => end,
-            // Without unwind information, the range may include padding before the next function.
+            // If the unwind information is not in the dump, the piece extends to the next function, and may include padding before that function.
             None if index.saturating_add(1) < count => at(self.functions.begin(bytes, table, index.saturating_add(1))?),
             None => ip.plus(1),
         };
@@ -122,8 +122,8 @@ impl ReadyToRun {
         Err(StackError::invalid(ip, "code of an image that does not belong to a known method"))
     }
 
-    /// The last function that begins at or before `rva`, found in the same steps as in the runtime (`NativeUnwindInfoLookupTable` in
-    /// codeman.cpp): createdump writes only the pages that these touch.
+    /// The last function that begins at or before `rva`. The search takes the same steps as the runtime's (`NativeUnwindInfoLookupTable` in
+    /// codeman.cpp), because createdump writes only the pages that the runtime's search touches.
     fn search(&self, bytes: &CodeBytes, table: Addr, count: u64, rva: u32) -> Result<Option<u64>, StackError> {
         let Some(last) = count.checked_sub(1) else { return Ok(None) };
         let (mut low, mut high) = (0, last);
@@ -139,9 +139,9 @@ impl ReadyToRun {
         Ok(None)
     }
 
-    /// Whether `ip` is in a thunk that resolves the target of a call when it is first made. Thunks are not managed code.
+    /// Whether `ip` is in a thunk that resolves the target of a call when the call is first made. Thunks are not managed code.
     fn is_thunk(&self, bytes: &CodeBytes, info: Addr, base: Addr, ip: Addr) -> bool {
-        // If the range is not in the dump, the function table decides: thunks are not in it.
+        // If the range of the thunks is not in the dump, the function table decides, because thunks are not in the function table.
         let within = || {
             let fields = self.directory.as_ref()?;
             let directory = self.info.get(bytes, info, Info::DelayLoadMethodCallThunks).filter(|d| !d.is_null())?;
@@ -154,7 +154,7 @@ impl ReadyToRun {
     }
 }
 
-/// RVA and size of a section of the image with the ReadyToRun header at `header`; `None` if it has no section of this kind.
+/// RVA and size of a section of the image with the ReadyToRun header at `header`; `None` if the image has no section of this kind.
 pub(in crate::stack) fn section(bytes: &CodeBytes, header: Addr, kind: u32) -> Result<Option<(u32, u32)>, ReadError> {
     let count = bytes.u32(header.plus(12))?.min(MAX_SECTIONS);
     for i in 0..u64::from(count) {
@@ -186,7 +186,7 @@ struct EntryPoints<'r> {
 impl<'r> EntryPoints<'r> {
     fn open(reader: &'r ReadyToRun, bytes: &CodeBytes, map: Addr) -> Result<EntryPoints<'r>, StackError> {
         let array = reader.map.read(bytes, map, HashMap::Buckets)?;
-        // The first bucket holds the number of the others.
+        // The first bucket holds the number of the buckets that follow it.
         let count = bytes.u32(array)?;
         if count < 2 {
             return Err(StackError::invalid(array, "the map of entry points has an invalid size"));
@@ -207,7 +207,7 @@ impl<'r> EntryPoints<'r> {
             let value = |slot: u64| bytes.u64(values.element(slot, 8));
             for slot in 0..self.reader.slots {
                 if bytes.u64(keys.element(slot, 8))? == entry.0 {
-                    // Values are stored shifted right by one: the topmost bit belongs to the map.
+                    // Values are stored shifted right by one, because the map uses the topmost bit itself.
                     return Ok(Some(Addr((value(slot)? & self.reader.value_mask) << 1)));
                 }
             }
@@ -278,7 +278,7 @@ mod tests {
             assert_eq!(points.find(&bytes, Addr(*key)), Ok(Some(Addr(*value))));
         }
         assert_eq!(points.find(&bytes, Addr(0x40_0004)), Ok(None));
-        // Every bucket is full and continues in another one, but the search ends nevertheless.
+        // Every bucket is full and continues in another bucket, but the search ends nevertheless.
         let full: Vec<(u64, u64)> = (0..28).map(|i| (0x40_0000 + i * 4, 8)).collect();
         let bytes = map(7, &full);
         let points = EntryPoints::open(&reader, &bytes, Addr(MAP)).unwrap();
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn the_version_of_gc_info_follows_from_that_of_the_image() {
+    fn the_image_version_determines_the_gc_info_version() {
         let known = [((9, 1), 2), ((9, 2), 3), ((10, 1), 3), ((11, 0), 4), ((16, 0), 4)];
         known.into_iter().for_each(|((major, minor), version)| assert_eq!(gc_version(major, minor), version));
     }

@@ -1,4 +1,4 @@
-//! Range sections, which determine the kind of code at an address.
+//! The runtime's map of range sections. A section determines the kind of code in its address range.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,16 +14,16 @@ const CODE_HEAP: u32 = 2;
 /// Stubs and precodes: never managed code.
 const RANGE_LIST: u32 = 4;
 
-/// Shifts of the index in each level of the map; a table has 256 entries. An entry of the last level covers 128 KiB, the map 57 address bits.
+/// Shift of an address for its index in a table of each level. An entry of the last level covers 128 KiB, and the map covers 57 address bits.
 const LEVEL_SHIFTS: [u32; 5] = [49, 41, 33, 25, 17];
-/// Flag in pointers of the map to memory that may be collected.
+/// Flag in a pointer of the map: the section to which the pointer leads is collectible.
 const COLLECTIBLE: u64 = 1;
-/// Maximum number of fragments in the list of an entry; each covers a part of 128 KiB.
+/// Maximum number of fragments in the list of an entry. Each fragment covers a part of the entry's 128 KiB.
 const MAX_FRAGMENTS: usize = 1 << 13;
 
 /// Number of entries in a table of each level.
 const ENTRIES: u64 = 256;
-/// Maximum number of tables or entries in a level of the map, and of fragments in all lists: enough for 4 GiB of contiguous code.
+/// Maximum number of tables in a level of the map, of lists, and of fragments in all lists. It suffices for 4 GiB of contiguous code.
 const MAX_TABLES: usize = 1 << 15;
 
 /// The use of a range section.
@@ -95,7 +95,7 @@ pub(super) struct Sections {
     top: Addr,
     /// Whether the map has any entry, once determined.
     filled: OnceLock<bool>,
-    /// Lists by address of the first fragment: many code addresses share a list.
+    /// Lists by address of the first fragment. They are cached, because many code addresses share a list.
     lists: Known<Arc<List>>,
 }
 
@@ -112,7 +112,7 @@ impl Sections {
         })
     }
 
-    /// Fails unless the top table has an entry, since every runtime has code.
+    /// Fails if the top table has no entry. Every runtime has code, so an empty table is not valid.
     fn must_be_filled(&self, bytes: &CodeBytes) -> Result<(), StackError> {
         let filled = match self.filled.get() {
             Some(filled) => *filled,

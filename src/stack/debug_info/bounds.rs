@@ -18,7 +18,7 @@ pub(super) enum Form {
     Nibbles,
     /// Entries of equal width in bits.
     Packed {
-        /// Number of bits of the source: 2 in .NET 10, 3 later.
+        /// Number of bits of an entry's source flags: 2 in .NET 10, 3 in later releases.
         source: u32,
     },
 }
@@ -73,11 +73,11 @@ pub(super) struct Bound {
     native: u32,
     /// IL offset, or one of the special values.
     il: u32,
-    /// Whether it marks a call rather than a statement boundary.
+    /// Whether the entry marks a call rather than a statement boundary.
     call: bool,
 }
 
-/// Flags for a call in the source of an entry: in [`Form::Nibbles`], and in [`Form::Packed`].
+/// Bits of an entry's source flags that mark a call, in [`Form::Nibbles`] and in [`Form::Packed`].
 const CALL_IN_NIBBLES: u32 = 0x10;
 const CALL_IN_BITS: u64 = 1;
 
@@ -132,7 +132,7 @@ impl Bounds {
     }
 
     /// The IL offset of the code at `offset`, determined as in stack traces of the runtime: the IL offset of the last boundary at or before
-    /// `offset`, and the lowest one if several boundaries have that native offset. `None` for code that does not belong to IL.
+    /// `offset`. If several boundaries have that native offset, the lowest IL offset is returned. `None` for code that does not belong to IL.
     pub(crate) fn il_offset(&self, offset: u32) -> Option<u32> {
         // The runtime orders the special values first.
         let rank = |il: u32| il.cast_signed();
@@ -153,7 +153,7 @@ impl Bounds {
     }
 }
 
-/// Reads bits, the lowest ones first.
+/// Reads bits, lowest bits first.
 struct Bits<'b> {
     bytes: &'b [u8],
     at: usize,

@@ -1,5 +1,5 @@
-//! Debug info: maps native code to IL offsets, and has the locations of variables. The JIT stores it next to the code, the AOT
-//! compiler in a section of the image.
+//! Debug info: maps native code to IL offsets, and has the locations of variables. The JIT stores debug info next to the code; the AOT
+//! compiler stores it in a section of the image.
 //!
 //! Source: contract `DebugInfo`, `debuginfostore.cpp`, `patchpointinfo.h`; measured as described in
 //! `docs/internals/stacks.md#source-lines`.
@@ -35,9 +35,9 @@ const MAX_LOCALS: u32 = 1 << 16;
 
 /// Flag before the debug info of JIT-compiled code: a patchpoint record precedes it.
 const HAS_PATCHPOINT: u8 = 1;
-/// Marks, in place of the size of the bounds, that bounds for an instrumented body and for the plain one follow.
+/// A first number with this value is not the size of the bounds: two sizes of bounds follow, for an instrumented body and for the plain body.
 const TWO_BOUNDS: u32 = u32::MAX;
-/// Marks, in place of the size of the bounds, that six sizes follow.
+/// A first number with this value is not the size of the bounds: six sizes follow.
 const SIX_SIZES: u32 = 0;
 
 /// The format in which the runtime stores debug info.
@@ -72,7 +72,7 @@ pub(crate) struct DebugInfo {
 #[derive(Clone, Copy, Debug)]
 struct DebugInfoAt {
     at: Addr,
-    /// Whether it starts with a byte of flags.
+    /// Whether the debug info starts with a byte of flags.
     flags: bool,
     version: Version,
 }
@@ -86,7 +86,8 @@ struct Parts {
 }
 
 impl DebugInfo {
-    /// The contract read. Releases before .NET 11 do not advertise it; their overlays have the format in `DebugInfoVersion`.
+    /// The contract that describes debug info. Releases before .NET 11 do not advertise this contract, but their overlays have the format in
+    /// `DebugInfoVersion`.
     pub(crate) const CONTRACT: Contract = Contract::optional("DebugInfo", &["1", "2"]);
 
     /// Binds to a runtime.
@@ -110,10 +111,10 @@ impl DebugInfo {
         Ok(DebugInfo { header: bind!(d, RealCodeHeader { DebugInfo })?, patchpoint, version })
     }
 
-    /// The bounds of the method that `code` belongs to; `None` if it has no debug info.
+    /// The bounds of the method that `code` belongs to; `None` if the method has no debug info with bounds.
     ///
     /// # Errors
-    /// [`StackError`] if they are not in the dump, or are invalid.
+    /// [`StackError`] if the debug info is not in the dump, or is invalid.
     pub(crate) fn bounds(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Bounds>, StackError> {
         let Some(place) = self.place(bytes, code)? else { return Ok(None) };
         let Some(part) = self.parts(bytes, place)?.bounds else { return Ok(None) };
@@ -126,10 +127,10 @@ impl DebugInfo {
         Bounds::decode(&bounds, form).map(Some).ok_or(StackError::invalid(place.at, "debug info cannot be decoded"))
     }
 
-    /// The variables of the method that `code` belongs to; `None` if it has no debug info with variables.
+    /// The variables of the method that `code` belongs to; `None` if the method has no debug info with variables.
     ///
     /// # Errors
-    /// [`StackError`] if they are not in the dump, or are invalid.
+    /// [`StackError`] if the debug info is not in the dump, or is invalid.
     pub(crate) fn variables(&self, bytes: &CodeBytes, code: &Code) -> Result<Option<Variables>, StackError> {
         let Some(place) = self.place(bytes, code)? else { return Ok(None) };
         let Some(part) = self.parts(bytes, place)?.variables else { return Ok(None) };
@@ -139,8 +140,8 @@ impl DebugInfo {
             .ok_or(StackError::invalid(place.at, "variables in debug info cannot be decoded"))
     }
 
-    /// The variables captured in a continuation of the method that `code` belongs to, which is suspended at offset `point` of its code;
-    /// `None` if the debug info does not have them.
+    /// The variables that a continuation captured when the method that `code` belongs to was suspended at offset `point` of its code; `None` if the
+    /// debug info does not have them.
     ///
     /// # Errors
     /// [`StackError`] if the debug info is not in the dump, or is invalid.
@@ -170,7 +171,7 @@ impl DebugInfo {
                 let Some(entry) = native_array::element(bytes, array, index)? else { return Ok(None) };
                 let wrong = StackError::invalid(entry, "debug info cannot be found");
                 let (back, next) = native_array::unsigned(bytes, entry)?.ok_or(wrong.clone())?;
-                // Methods with equal debug info share it: if `back` is not 0, it is the distance back to the shared info.
+                // Methods with equal debug info share one copy. If `back` is not 0, it is the distance back to the shared copy.
                 let at = if back == 0 { next } else { entry.minus(u64::from(back)).ok_or(wrong)? };
                 Ok(Some(DebugInfoAt { at, flags: false, version }))
             }
@@ -199,7 +200,7 @@ impl DebugInfo {
         let mut nibbles = Nibbles::new(|offset| bytes.u8(at.plus(offset)).map_err(|e| failed = Some(e)).ok());
         let mut sizes = || {
             let first = nibbles.u32()?;
-            // Each part as a pair: its distance from the end of the sizes, and its size, both in bytes.
+            // Each part is a pair: the part's distance from the end of the sizes, and its own size, both in bytes.
             let (bounds, variables, suspensions) = match (place.version, first) {
                 (Version::Packed, TWO_BOUNDS) => {
                     let (instrumented, plain, variables) = (nibbles.u32()?, nibbles.u32()?, nibbles.u32()?);

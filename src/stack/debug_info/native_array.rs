@@ -6,15 +6,15 @@ use crate::stack::CodeBytes;
 
 /// Number of elements in a block.
 const BLOCK: u64 = 16;
-/// Number of low bits before the value: flags in a node, the size of index entries in the array's head.
+/// Number of low bits below the value. They are flags in a node, and the size of index entries in the array's head.
 const TAG_BITS: u32 = 2;
 /// Flag of a node with a left subtree.
 const LEFT: u32 = 1;
 /// Flag of a node with a right subtree.
 const RIGHT: u32 = 2;
 
-/// The unsigned integer at `at`, and the address after it; `None` for an invalid encoding. The number of trailing ones in the first byte
-/// determines the length.
+/// The unsigned integer at `at`, and the address after the integer; `None` for an invalid encoding. The number of trailing 1 bits in the
+/// first byte determines the length.
 pub(super) fn unsigned(bytes: &CodeBytes, at: Addr) -> Result<Option<(u32, Addr)>, ReadError> {
     let first = bytes.u8(at)?;
     let extra = first.trailing_ones();
@@ -55,7 +55,7 @@ pub(super) fn element(bytes: &CodeBytes, array: Addr, index: u64) -> Result<Opti
             at = next;
             continue;
         }
-        // A node without subtrees has the index within the block of its only element, which follows the node.
+        // A node without subtrees has one element, which follows the node. The node's value is the element's index within the block.
         let only = node & (LEFT | RIGHT) == 0 && u64::from(node >> TAG_BITS) == index % BLOCK;
         return Ok(only.then_some(next));
     }

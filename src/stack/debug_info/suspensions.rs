@@ -1,11 +1,11 @@
-//! Suspension points of runtime async (.NET 11): the variables of a method that its continuation captures, and their offsets.
+//! Suspension points of runtime async (.NET 11). Each point lists the variables that the continuation captures, with their offsets in it.
 //!
 //! Source: contract `DebugInfo` c1, `AsyncInfo`.
 
 use super::bounds::Nibbles;
 use crate::base::len64;
 
-/// Bias of stored variable numbers: hidden arguments have negative numbers.
+/// Bias of stored variable numbers. It makes the negative numbers of hidden arguments unsigned.
 const BIAS: u32 = 6;
 /// Minimum number of nibbles of a suspension point, and of a variable.
 const SMALLEST: u64 = 2;

@@ -57,7 +57,7 @@ fn place(version: Version, bytes: &[u8]) -> Result<Option<Told>, StackError> {
     Ok(reader(version).variables(&memory(bytes, 16), &code(JITTED))?.map(|v| v.at(1, 0)))
 }
 
-/// Encoded variables: the second one is in `register` for eight bytes.
+/// Encoded variables: the second variable is in `register` in the first eight bytes of the code.
 fn variables(register: u32) -> Vec<u8> {
     nibbles(&[2, 0, 8, 4, 3, 5, 17, 0, 8, 5, 0, register])
 }
@@ -135,9 +135,9 @@ fn variables_are_found_in_every_version() {
 
 #[test]
 fn images_share_equal_debug_info_and_determine_its_version() {
-    // An array of two elements, each with one block entry: the second one points back at the first one's info.
+    // An array of two elements in one block. The second element points back to the debug info of the first element.
     let info = [nibbles(&[in_nibbles(7).len() as u32, 0]), in_nibbles(7)].concat();
-    // Head: two elements, index entries of one byte. Node at bit 8, 4, 2: only left; at bit 1: both.
+    // Head: two elements, index entries of one byte. The nodes for bits 8, 4 and 2 have only a left subtree; the node for bit 1 has both subtrees.
     let right = 1 + 1 + info.len() as u32;
     let mut array = vec![2 << 3, 1, 1 << 1, 1 << 1, 1 << 1, u8::try_from((right << 2 | 3) << 1).unwrap()];
     array.push(0);

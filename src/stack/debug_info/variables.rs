@@ -6,7 +6,7 @@ use super::bounds::Nibbles;
 use crate::base::{Arch, len64};
 use crate::stack::RegisterNames;
 
-/// The order of the numbers of an entry. Hidden arguments have negative variable numbers, so these are stored with a bias.
+/// The order of the numbers of an entry. Variable numbers are stored with a bias, because hidden arguments have negative numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
     /// Until .NET 10: start, length in bytes, variable number with a bias of 4.
@@ -45,7 +45,7 @@ pub(crate) enum Held {
     Stack(Slot),
     /// In memory at the address in a stack slot.
     AtStack(Slot),
-    /// In two registers, the low part in the first one.
+    /// In two registers. The first register contains the low part.
     Two(u8, u8),
     /// In several parts, or relative to an unknown base.
     Elsewhere,

@@ -1,7 +1,7 @@
 //! `HelperMethodFrame` (.NET 8 and 9): a call from managed code to a native helper of the runtime.
 //!
-//! The frame has the registers of the helper, not those of its managed caller. The runtime adds the caller's registers (`MachineState`) when
-//! it needs them; until then, the helper's native frames must be unwound.
+//! The frame has the registers of the helper, but not the registers of the helper's managed caller. The runtime adds the caller's registers
+//! (`MachineState`) when it needs them. Until then, only unwinding the helper's native frames yields the caller's registers.
 
 use super::{Caller, FrameReader, Left, Protected, Slots};
 use crate::base::Addr;
@@ -69,8 +69,8 @@ impl Helper {
         Some(Helper { frame, state, functions: NativeFunctions::bind(d) })
     }
 
-    /// The method that the helper implements, found as in `HelperMethodFrame::GetFunction` of the DAC. The runtime adds it to the frame
-    /// together with the caller's registers; until then, the frame has only the function's address.
+    /// The method that the helper implements, found as in `HelperMethodFrame::GetFunction` of the DAC. The runtime adds the method to the frame
+    /// together with the caller's registers; until then, the frame has only the address of the native function.
     pub(super) fn method(&self, bytes: &CodeBytes, frame: Addr) -> Option<Addr> {
         let state = self.frame.place(frame, Frame::MachineState)?;
         let noted = !self.state.get(bytes, state, State::ReturnAddress)?.is_null();

@@ -21,7 +21,7 @@ use crate::data::{
 use helper::Helper;
 
 /// The registers that the runtime's `OnHijackTripThread` saves in a `HijackArgs` at a hijacked return: first the registers of the returned value,
-/// then callee-saved registers. .NET 10 added one for the continuation of an async method.
+/// then callee-saved registers. .NET 10 added a register for the continuation of an async method.
 #[derive(Debug)]
 struct HijackRegisters {
     fields: Bound<HijackArgs>,
@@ -58,9 +58,9 @@ fn number_of(arch: Arch, name: &str) -> Option<u8> {
 /// The role of an explicit frame in a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Role {
-    /// A call of native code, in the stack frame of the method that makes it.
+    /// A P/Invoke. The explicit frame is in the stack frame of the method that makes the call.
     Inlined,
-    /// A call that the runtime prepares: owns the callee's arguments.
+    /// A call that the runtime prepares. The explicit frame owns the callee's arguments.
     Transition,
     /// An exception that the runtime throws.
     SoftwareException,
@@ -95,9 +95,9 @@ pub(crate) enum Left {
     Call,
     /// By an exception that the runtime throws.
     Exception,
-    /// By a hardware fault: the instruction pointer is that of the faulting instruction.
+    /// By a hardware fault. The instruction pointer is the address of the faulting instruction.
     Fault,
-    /// By being stopped at an arbitrary instruction, where it will continue.
+    /// By being stopped at an arbitrary instruction. Execution will continue at this instruction.
     Stopped,
     /// By a call of native code without an explicit frame: a JIT helper. Such a call need not be a safepoint.
     Helper,
@@ -149,7 +149,7 @@ pub(crate) struct FrameRoots {
 enum Slots {
     #[default]
     None,
-    /// The first of these addresses; the second field is the number of them in use.
+    /// Up to three addresses of slots. The second field is the number of addresses in use.
     Each([Addr; 3], u8),
     /// An array of the given length.
     Array(Addr, u32),
@@ -209,7 +209,7 @@ const DATUM_MARKS: u64 = 7;
 const END: Addr = Addr(u64::MAX);
 
 impl FrameReader {
-    /// The contract read.
+    /// The contract that describes the frame chain.
     pub(crate) const CONTRACT: Contract = Contract::optional("StackWalk", &["1"]);
 
     /// Binds to a runtime.
@@ -254,7 +254,7 @@ impl FrameReader {
         self.arch
     }
 
-    /// The address of the first frame of a thread; `None` if it has no frames.
+    /// The address of the first explicit frame of a thread; `None` if the thread has no explicit frames.
     pub(crate) fn first(&self, bytes: &CodeBytes, thread: Addr) -> Result<Option<Addr>, StackError> {
         followed(self.thread.at(thread, Thread::Frame)?, self.thread.read(bytes, thread, Thread::Frame)?)
     }
@@ -270,7 +270,7 @@ impl FrameReader {
         followed(frame.address, self.frame.read(bytes, frame.address, Frame::Next)?)
     }
 
-    /// The managed caller that `frame` describes; `None` if it does not describe one.
+    /// The managed caller that `frame` describes; `None` if `frame` does not describe a caller.
     pub(crate) fn caller(&self, code: &CodeMap, runtime: &Native, frame: &ExplicitFrame) -> Result<Option<Caller>, StackError> {
         let bytes = code.bytes();
         let missing = || StackError::Unsupported { at: frame.address, what: "a frame without a layout" };
@@ -375,7 +375,7 @@ impl FrameReader {
         Ok(roots)
     }
 
-    /// The offset of the argument registers in a transition block of `size` bytes. Most descriptors do not have it.
+    /// The offset of the argument registers in a transition block of `size` bytes. Most descriptors do not have this offset.
     fn arguments(&self, block: &Bound<TransitionBlock>, size: u64) -> u64 {
         let before = |end: u64| end.saturating_sub(self.argument_bytes);
         match (block.offset(TransitionBlock::ArgumentRegisters), self.arch, self.os) {
@@ -453,7 +453,7 @@ fn followed(at: Addr, link: Addr) -> Result<Option<Addr>, StackError> {
 }
 
 impl ExplicitFrame {
-    /// Whether the explicit frame is within the stack frame of its managed caller. The walk then meets it a second time there.
+    /// Whether the explicit frame is within the stack frame of its managed caller. The walk meets such a frame again when it unwinds the caller.
     pub(crate) fn is_within_caller(&self) -> bool {
         self.of.role == Role::Inlined
     }

@@ -1,4 +1,4 @@
-//! A bit stream without a stored length: bytes are read only when they are needed.
+//! A bit stream. Its length is not stored, so bytes are read only when they are needed.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ const STEPS_OF_A_READ: u64 = 8;
 
 /// Reads bits, starting with the lowest bit of the first byte.
 ///
-/// A read fails only if bytes with requested bits are missing; the error has the address of the first of them.
+/// A read fails only if bytes with requested bits are missing. The error has the address of the first missing byte.
 #[derive(Debug)]
 pub(super) struct Bits<'a> {
     bytes: &'a CodeBytes,
@@ -107,7 +107,8 @@ impl<'a> Bits<'a> {
         self.chunk.get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight))
     }
 
-    /// At least the `count` bytes at `byte`, at most 8. Later bytes may be missing.
+    /// Refills the chunk, and returns the `count` (at most 8) bytes at `byte`. The result may contain later bytes too, but they are not required,
+    /// because they may be missing from the dump.
     #[cold]
     fn gather(&mut self, byte: u64, count: u64) -> Result<u64, GcInfoError> {
         let first = self.refill(byte)?;

@@ -12,11 +12,11 @@ pub(super) struct Encoding {
     pub(super) register_count: u32,
     /// The usual frame register, which the stream encodes as 0.
     pub(super) frame_register: u8,
-    /// Bits of a group in the number of the frame register.
+    /// Size in bits of the groups that encode the number of the frame register.
     pub(super) stack_base: u32,
-    /// Bits of a group in the number of safe points.
+    /// Size in bits of the groups that encode the number of safe points.
     pub(super) safe_points: u32,
-    /// Bits of a group in the number of registers.
+    /// Size in bits of the groups that encode the number of registers.
     pub(super) registers: u32,
     /// Bytes per unit of the code length.
     pub(super) instruction: u32,
@@ -60,7 +60,7 @@ impl Encoding {
         self.arch == Arch::Arm64
     }
 
-    /// Whether the header has the return kind. Version 4 omits it: only hijacking in older runtimes needs it.
+    /// Whether the header has the return kind. Version 4 omits it, because only hijacking in older runtimes needs it.
     pub(super) const fn has_return_kind(&self) -> bool {
         self.version < 4
     }

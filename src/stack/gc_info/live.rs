@@ -5,9 +5,9 @@ use super::{GcInfo, GcInfoError};
 use crate::base::len64;
 use crate::stack::CodeBytes;
 
-/// Number of units of a chunk: units inside ranges whose live slots are described together.
+/// Number of units in a chunk. The units inside all ranges are divided into chunks, and the live slots of a chunk are described together.
 const CHUNK: u32 = 64;
-/// Maximum number of changes within a chunk: a thousand slots that change with every byte.
+/// Maximum number of changes within a chunk. It suffices for a thousand slots that change with every byte.
 const MAX_CHANGES: u32 = 1 << 16;
 /// Maximum number of consecutive chunks without a change: 2^18 units of code, 256 KiB on x64.
 const MAX_UNCHANGED: u64 = 1 << 12;
@@ -17,7 +17,7 @@ const MAX_UNCHANGED: u64 = 1 << 12;
 pub(super) enum Point {
     /// The safe point with this index.
     Safe(u64),
-    /// The point inside ranges that this many units of ranges precede.
+    /// A point inside a range. The number counts the units inside ranges that precede the point.
     Range(u32),
 }
 
@@ -69,12 +69,12 @@ impl GcInfo {
                 skip(&mut bits, points, tracked);
                 self.live_in_chunks(&mut bits, at, tracked)
             }
-            // The length of the safe points' part is not stored, so the runtime could not read this either. No compiler writes it.
+            // The length of the part for safe points is not stored, so no decoder can find the part for ranges. No compiler writes this combination.
             (Point::Range(_), Some(_)) => Err(bits.bad("interruptible ranges together with a safe-point table")),
         }
     }
 
-    /// The slots that are live at the point inside ranges that `at` units of ranges precede.
+    /// The slots that are live at the point that follows `at` units inside ranges.
     fn live_in_chunks(&self, bits: &mut Bits<'_>, at: u32, tracked: u64) -> Result<Vec<usize>, GcInfoError> {
         let total = self.ranges.last().map_or(0, |r| r.before.saturating_add(r.end.saturating_sub(r.start)));
         let width = bits.unsigned(3)?;
@@ -95,7 +95,7 @@ impl GcInfo {
         let mut live = Vec::new();
         let mut changes = 0u32;
         for (slot, mut lives) in candidates.into_iter().zip(ends) {
-            // In a chunk before the wanted one, only the state at its end matters.
+            // If the description belongs to an earlier chunk, only the state at the end of that chunk matters.
             while chunk == wanted && bits.bit()? {
                 lives ^= bits.read(6)? > at % CHUNK;
                 changes = changes.saturating_add(1);

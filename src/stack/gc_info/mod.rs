@@ -2,8 +2,8 @@
 //!
 //! GC info is a bit stream that the compiler writes. In ReadyToRun images it follows the method's unwind info; the code header of JIT-compiled
 //! code points to it. Versions 2 (.NET 8), 3 (.NET 9), 4 (.NET 10) and 5 (.NET 11, decoded like 4) are supported. The stream has no stored length
-//! and may extend into a page that is not in the dump, so bytes are read only when needed: those that describe the method when the info is
-//! [decoded](GcInfo::decode), those for an offset with each [query](GcInfo::report).
+//! and may extend into a page that is not in the dump, so bytes are read only when needed. [`GcInfo::decode`] reads the bytes that describe the
+//! method, and each [`GcInfo::report`] reads the bytes for one offset.
 //!
 //! The parts of the stream are: header; safe points, which are the offsets after calls where slots are live; interruptible ranges, in which every
 //! instruction is a safe point; slots; and the live slots for each safe point and for each 64 units inside ranges.
@@ -48,7 +48,8 @@ pub(crate) struct GcInfo {
     start: Addr,
     encoding: Encoding,
     header: Header,
-    /// Safe points, ascending, in units, as stored: return addresses since version 4, one less in earlier versions.
+    /// Safe points in units, ascending, as stored: since version 4, a safe point is the offset of a return address; in earlier versions, it is that
+    /// offset minus one.
     safe_points: Box<[u32]>,
     /// Interruptible ranges, ascending and disjoint.
     ranges: Box<[Range]>,
@@ -58,7 +59,7 @@ pub(crate) struct GcInfo {
 }
 
 impl GcInfo {
-    /// The contract read. The runtime publishes the version of the encoding as a global; .NET 10 does not have the contract.
+    /// The contract that describes GC info. .NET 10 does not have it; all runtimes publish the version of the encoding as a global.
     pub(crate) const CONTRACT: Contract = Contract::optional("GCInfo", &["1"]);
 
     /// Decodes the GC info at `at`, except for the live slots.

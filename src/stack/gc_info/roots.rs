@@ -9,7 +9,7 @@ use crate::stack::{CodeBytes, Registers, Saved};
 /// How a frame was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameKind {
-    /// The thread was stopped at the instruction pointer, where execution continues. The registers are those of the thread or of a
+    /// The thread was stopped at the instruction pointer, where execution continues. The registers are the registers of the thread or of a
     /// `ResumableFrame`.
     Leaf,
     /// The instruction pointer is a return address.
@@ -33,7 +33,7 @@ pub(crate) struct FrameState<'a> {
     pub(crate) caller_sp: Addr,
     /// The operating system, which determines the registers that calls preserve.
     pub(crate) os: Os,
-    /// Whether to report untracked slots: not in a filter funclet, since the rest of the method reports them.
+    /// Whether to report untracked slots. False for a filter funclet, because the frame of the method reports them.
     pub(crate) untracked: bool,
 }
 
@@ -44,7 +44,7 @@ pub enum Location {
     Register {
         /// Number of the register.
         number: u8,
-        /// The stack slot where a callee saved it; `None` if it is still in the thread's register.
+        /// The stack slot where a callee saved the register; `None` if the value is still in the thread's register.
         place: Option<Addr>,
     },
     /// On the stack.
@@ -63,12 +63,12 @@ pub enum Location {
 pub(crate) struct FrameSlot {
     /// Location of the reference.
     pub(crate) location: Location,
-    /// The reference, never 0. `None` if it is unknown: the register is unknown, or the stack slot has no known address or is not in
-    /// the dump.
+    /// The reference, never 0. `None` if the reference is unknown because the register is unknown, or because the stack slot has no known
+    /// address or is not in the dump.
     pub(crate) value: Option<u64>,
-    /// Whether it may point into an object, or outside the heap.
+    /// Whether the reference may point into an object, or outside the heap.
     pub(crate) interior: bool,
-    /// Whether it pins the object.
+    /// Whether the reference pins the object.
     pub(crate) pinned: bool,
 }
 
@@ -81,7 +81,7 @@ struct Reported {
 }
 
 impl GcInfo {
-    /// Calls `each` for the slots of `frame` that hold references, without those that hold null.
+    /// Calls `each` for the slots of `frame` that hold references, without the slots that hold null.
     ///
     /// # Errors
     /// Fails if the offset is not in the method, and if the part with the live slots is missing or invalid. Values that cannot be read
@@ -115,7 +115,7 @@ impl GcInfo {
         Ok(roots)
     }
 
-    /// Whether the info describes the live slots at `offset`. A thread that no collection has stopped may be at an offset that it does not
+    /// Whether the info describes the live slots at `offset`. A thread that no collection has stopped may be at an offset that the info does not
     /// describe.
     pub(crate) fn describes(&self, offset: u32, kind: FrameKind) -> bool {
         let encoding = &self.encoding;

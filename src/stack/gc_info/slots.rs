@@ -79,7 +79,7 @@ fn read_registers(bits: &mut Bits<'_>, encoding: &Encoding, count: u32, all: &mu
     let mut last: Option<(u32, (bool, bool))> = None;
     for _ in 0..count {
         let (number, (interior, pinned)) = match last {
-            // After a slot without flags, only the distance to the next slot is stored, which has no flags either.
+            // After a slot without flags, only the distance to the next slot is stored. The next slot has no flags either.
             Some((number, (false, false))) => (number.saturating_add(bits.unsigned(2)?).saturating_add(1), (false, false)),
             _ => (bits.unsigned(3)?, flags(bits)?),
         };

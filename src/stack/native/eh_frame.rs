@@ -15,9 +15,9 @@ use super::{Caller, Rows, expression};
 use crate::base::{Addr, AddrRange, len64};
 use crate::stack::{CodeBytes, Registers, Saved, UnwindError};
 
-/// Maximum size of an FDE or CIE in bytes. The largest of libcoreclr have a few hundred bytes.
+/// Maximum size of an FDE or CIE in bytes. The largest entries of libcoreclr have a few hundred bytes.
 const MAX_ENTRY: u32 = 1 << 13;
-/// Number of reads charged for each byte of an FDE or CIE: the byte may be an instruction that copies all rules.
+/// Number of reads charged for each byte of an FDE or CIE, because the byte may be an instruction that copies all rules.
 const READS_OF_A_BYTE: u64 = 4;
 /// Supported encodings of the pointer to `.eh_frame`, of four bytes: `DW_EH_PE_sdata4` and `udata4`.
 const FOUR_BYTES: [u8; 2] = [0x0b, 0x03];
@@ -61,7 +61,7 @@ pub(super) struct Row {
     cfa: Result<Cfa, &'static str>,
     registers: [Rule; DWARF.len()],
     returns: Rule,
-    /// Whether it is a signal frame, which the kernel creates: the caller was interrupted at an arbitrary instruction.
+    /// Whether the frame is a signal frame, which the kernel creates. Its caller was interrupted at an arbitrary instruction.
     signal: bool,
     expressions: Vec<Box<[u8]>>,
 }
@@ -113,7 +113,7 @@ pub(super) fn step(bytes: &CodeBytes, rows: &Rows, table: AddrRange, registers: 
         Rule::Undefined => return Err(invalid("the outermost frame")),
         rule => caller.ip = apply(rule, &row, place, None)?.value.map(Addr).ok_or(invalid("unknown return address"))?,
     }
-    // A leaf with its return address in a register need not have a frame: `vfork` of the C library.
+    // A leaf with its return address in a register need not have a frame. An example is `vfork` of the C library.
     let frameless = leaf && matches!(row.returns, Rule::Register(_)) && caller.sp() == registers.sp();
     // A signal handler may run on another stack.
     if caller.sp() <= registers.sp() && !frameless && !row.signal {
@@ -184,8 +184,8 @@ fn apply(rule: Rule, row: &Row, (bytes, registers, cfa): (&CodeBytes, &Registers
     })
 }
 
-/// The address of the FDE of the last function that starts at or before `pc`; `None` if all start after it. Only the FDE has the function's
-/// end.
+/// The address of the FDE of the last function that starts at or before `pc`; `None` if all functions start after `pc`. The function may end
+/// before `pc`, because the table does not have the ends of functions.
 fn find(bytes: &CodeBytes, table: Addr, pc: Addr) -> Result<Option<Addr>, UnwindError> {
     let [version, frames, count, entries] = bytes.u32(table)?.to_le_bytes();
     if version != 1 || !FOUR_BYTES.contains(&(frames & 0xf)) || (count, entries) != (COUNT, ENTRIES) {
@@ -241,11 +241,11 @@ impl Section {
         Ok(Section { at, bytes: section, fde })
     }
 
-    /// The rules for `pc`, the return address register, and whether it is a signal frame.
+    /// The rules for `pc`, the return address register, and whether the frame is a signal frame.
     fn row<'c>(&self, context: &'c mut UnwindContext<usize>, pc: Addr) -> Result<(&'c UnwindTableRow<usize>, Register, bool), UnwindError> {
         let malformed = |_| UnwindError::invalid(self.at, "malformed CFI");
-        // With this base, relative addresses in the FDE are right. Relative addresses in the CIE are wrong, but only the pointer to the
-        // personality routine is one.
+        // With this base, `gimli` computes right addresses from relative addresses in the FDE, but wrong addresses from relative addresses in the
+        // CIE. The wrong addresses do no harm, because only the CIE's pointer to the personality routine is relative, and this pointer is not used.
         let start = self.at.minus(len64(self.fde)).ok_or(UnwindError::invalid(self.at, "unwind information at the start of memory"))?;
         let frames = EhFrame::new(&self.bytes, LittleEndian);
         let bases = BaseAddresses::default().set_eh_frame(start.0);

@@ -39,9 +39,9 @@ impl NativeImages {
         self.0.get(self.0.partition_point(|(image, _)| image.start <= at).checked_sub(1)?)
     }
 
-    /// Unwinds one frame: returns the caller for `registers` in code of any image, or in code without unwind information that has not moved the
-    /// stack pointer, such as stubs that the runtime generated and procedure linkage table entries. If `leaf`, the registers are those of the
-    /// thread or of code that a signal interrupted. `known` is the image of the runtime.
+    /// Unwinds one frame: returns the caller for `registers` in code of any image. If `leaf`, the registers are the registers of the thread or of
+    /// code that a signal interrupted. A leaf may also be in code without unwind information that has not moved the stack pointer, such as a
+    /// generated stub or a procedure linkage table entry. `known` is the image of the runtime, with its cache of unwind rules.
     ///
     /// # Errors
     /// [`UnwindError`] as for [`Native::step`].

@@ -19,7 +19,7 @@ use crate::base::reads;
 use crate::base::{AddrRange, Arch};
 use crate::memory::{Image, ImageFormat};
 
-/// A cache of `.eh_frame` rows by code address. The helpers of a process are called at few addresses.
+/// A cache of `.eh_frame` rows by code address. Most look-ups are repeated, because native frames of a process are at few addresses.
 type Rows = Known<Result<eh_frame::Row, UnwindError>>;
 
 /// The caller of a frame.
@@ -54,13 +54,13 @@ impl Native {
 
     /// Unwinds one frame: returns the caller for `registers` inside the image. Registers that a callee does not preserve are unknown.
     ///
-    /// If `leaf`, the registers are those of the thread or of code that a signal interrupted. Otherwise the instruction pointer is a return
-    /// address, which may be past the end of the function that made the call.
+    /// If `leaf`, the registers are the registers of the thread or of code that a signal interrupted. Otherwise the instruction pointer is a
+    /// return address, which may be past the end of the function that made the call.
     ///
     /// # Errors
-    /// [`UnwindError::Read`] if the image's tables or a part of the stack are absent. [`UnwindError::Invalid`] if the function has no unwind
-    /// information, or it is malformed, needs unknown registers, or does not lead up the stack; also for other architectures, and if the
-    /// image is unknown.
+    /// [`UnwindError::Read`] if the image's tables or a part of the stack are absent. [`UnwindError::Invalid`] if the unwind information is missing
+    /// or malformed, needs unknown registers, or does not advance the stack pointer; also if the architecture is not x64, and if the image is
+    /// unknown.
     pub(crate) fn step(&self, bytes: &CodeBytes, registers: &Registers, leaf: bool) -> Result<Caller, UnwindError> {
         let invalid = |what| UnwindError::invalid(registers.ip, what);
         let image = self.image().ok_or(invalid("native code of a runtime whose image is unknown"))?;

@@ -7,7 +7,7 @@ use crate::stack::{CodeBytes, FunctionEntry, Registers, Saved, UnwindError, unwi
 
 /// Size in bytes of an entry.
 const ENTRY: u64 = 12;
-/// Flag of an entry that leads to another one (`RUNTIME_FUNCTION_INDIRECT`).
+/// Flag in the unwind field of an entry: the field points to another entry (`RUNTIME_FUNCTION_INDIRECT`).
 const INDIRECT: u32 = 1;
 
 pub(super) fn step(bytes: &CodeBytes, base: Addr, table: AddrRange, registers: &Registers, leaf: bool) -> Result<Registers, UnwindError> {

@@ -58,8 +58,8 @@ impl Process {
     }
 }
 
-/// Unwinds the native frames of `thread`. Returns the registers in the first code without native unwind information, which is managed code
-/// or a signal frame of the C library, or `None` if it reached the thread's start; and the number of frames of the runtime.
+/// Unwinds the native frames of `thread` up to managed code, a signal frame of the C library, or the thread's start. Returns the registers there,
+/// or `None` at the thread's start, and the number of frames of the runtime.
 fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
     let mut registers = p.registers(thread);
     let mut runtime = 0;
@@ -103,7 +103,7 @@ fn walk(p: &Process, thread: &OsThread) -> (Option<Registers>, usize) {
 
 #[test]
 fn native_stacks_of_linux_lead_to_managed_code_or_the_thread_start() {
-    // Dumps of createdump: those of gdb and the kernel do not contain pages of images.
+    // Only dumps of createdump are used, because dumps of gdb and of the kernel do not contain pages of images.
     let wanted = |n: &str| n.starts_with("net") && !n.contains("gcore") && !n.contains("kernel");
     for p in processes(wanted) {
         let (mut outermost, mut frames, mut astray) = (0, 0, 0);

@@ -172,7 +172,7 @@ fn return_addresses_are_looked_up_one_byte_before() {
     let mut registers = at(CODE + 64);
     registers.set(RBP, Saved { value: Some(STACK + 16), place: None });
     assert_eq!(eh_step(&bytes, &registers, false).unwrap().ip, Addr(0x1234));
-    // All entries of the table lead to one FDE, which has the range of its function.
+    // All entries of the table lead to one FDE, so other functions than the FDE's have no unwind information.
     assert_eq!(invalid(eh_step(&bytes, &registers, true)), "code without unwind information");
     assert_eq!(invalid(eh_step(&bytes, &at(CODE), false)), "code without unwind information");
     assert_eq!(invalid(eh_step(&bytes, &at(CODE - 0x101), true)), "code without unwind information");
@@ -180,7 +180,7 @@ fn return_addresses_are_looked_up_one_byte_before() {
 }
 
 #[test]
-fn other_rules() {
+fn rules_for_registers_are_applied() {
     let rule = |rule: &[u8]| eh_step(&elf(rule, &[0x1234]), &at(CODE), true);
     assert_eq!(rule(&[UNDEFINED, 3]).unwrap().get(RBX), Saved::default());
     assert_eq!(rule(&[SAME_VALUE, 0]).unwrap().get(0), at(0).get(0));

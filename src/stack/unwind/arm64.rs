@@ -168,7 +168,7 @@ impl Sequence {
         self.0.iter().take_while(|op| !op.ends()).map(|op| op.instructions()).sum()
     }
 
-    /// The codes that remain without those of the first `skipped` instructions.
+    /// The codes that remain without the codes of the first `skipped` instructions.
     fn after(&self, mut skipped: u64) -> &[Op] {
         let first = self.0.iter().position(|op| {
             let stop = op.ends() || skipped == 0;
@@ -189,7 +189,8 @@ struct Function {
     epilogue: Option<(u64, Sequence)>,
 }
 
-/// Length of a function in instructions. The function table has only the starts of functions, and padding may follow a function.
+/// Length of a function in instructions, from its unwind information. The function table does not show the length, because the table has only
+/// the starts of functions, and padding may follow a function.
 pub(super) fn instructions(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry) -> Result<u64, UnwindError> {
     match entry.unwind & 3 {
         0 => Ok(Header::read(bytes, base.plus(entry.unwind.into()))?.len),
@@ -231,7 +232,7 @@ impl Function {
         let link = chain == 1;
         let floats = if floats == 0 { 0 } else { floats + 1 };
         let saved = integers + u64::from(link) + floats;
-        // Stores of parameters are part of the prologue if it saves registers, and of the body otherwise.
+        // Stores of parameters are part of the prologue if the prologue saves registers. Otherwise they are part of the body.
         let saved_bytes = if saved == 0 { 0 } else { ((saved + homes * 8) * 8).next_multiple_of(16) };
         let locals = frame.checked_sub(saved_bytes).filter(|_| integers <= 10)?;
 
@@ -426,7 +427,7 @@ impl Frame<'_> {
                 for (i, number) in (0u64..).zip(numbers.clone()) {
                     self.restore(number, start.element(i, 8))?;
                 }
-                // After the last integer register, the pairs continue with floating-point registers.
+                // After the last integer register, the pairs continue with floating-point registers, which are not restored.
                 let extended = std::mem::take(&mut self.extended);
                 let more = numbers.end..=numbers.end.saturating_add(extended.saturating_mul(2)).saturating_sub(1).min(LAST_PRESERVED);
                 for (i, number) in (2u64..).zip(more) {

@@ -182,7 +182,7 @@ fn information_that_cannot_be_undone_is_rejected() {
     registers.set_sp(Addr(u64::MAX - 7));
     assert_eq!(invalid(go(&xdata(100, &[], &[0x01]), &words, &registers)), "frame beyond the end of memory");
     assert_eq!(invalid(packed(3, &words, &at(0))), "unwind information of a reserved form");
-    // Chained, in a frame that is too small; eleven registers.
+    // A chained frame without room for fp and lr, eleven integer registers, and a frame that is too small for its four registers.
     assert_eq!(invalid(packed(1 | 100 << 2 | 3 << 21, &words, &at(0))), "malformed packed unwind information");
     assert_eq!(invalid(packed(1 | 100 << 2 | 11 << 16 | 8 << 23, &words, &at(0))), "malformed packed unwind information");
     assert_eq!(invalid(packed(1 | 100 << 2 | 4 << 16 | 1 << 23, &words, &at(0))), "malformed packed unwind information");

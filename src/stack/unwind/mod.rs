@@ -69,7 +69,7 @@ pub(crate) fn unwind(
     }
 }
 
-/// The address of the GC info of the ReadyToRun method with the main part `entry`. It follows the unwind information and the RVA of the
+/// The address of the GC info of the ReadyToRun method with the main part `entry`. The GC info follows the unwind information and the RVA of the
 /// personality routine, which is always present.
 ///
 /// Source: `ReadyToRunJitManager::GetGCInfoToken` and `GetUnwindDataBlob` (`codeman.cpp`).

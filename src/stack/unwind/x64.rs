@@ -28,7 +28,7 @@ const SAVE_NONVOL: u8 = 4;
 const SAVE_NONVOL_FAR: u8 = 5;
 /// In version 2, the location of an epilogue. In version 1, a save of the low half of an XMM register; both take two slots.
 const EPILOG: u8 = 6;
-/// Unassigned in version 2. In version 1, the far form of that save.
+/// Unassigned in version 2. In version 1, the far form of the save of the low half of an XMM register.
 const SPARE: u8 = 7;
 const SAVE_XMM128: u8 = 8;
 const SAVE_XMM128_FAR: u8 = 9;
@@ -43,14 +43,14 @@ struct Info<'a> {
     /// Offset of the frame register in units of 16 bytes.
     frame_offset: u8,
     codes: Cow<'a, [u8]>,
-    /// The chained entry, whose codes are undone after these.
+    /// The chained entry. Its codes are undone after `codes`.
     parent: Option<FunctionEntry>,
 }
 
 /// An unwind code with its operand.
 #[derive(Clone, Copy)]
 struct Code {
-    /// Offset of the end of its instruction in the prologue, in bytes.
+    /// Offset in the prologue of the end of the instruction that the code describes, in bytes.
     offset: u8,
     operation: u8,
     info: u8,
@@ -112,7 +112,7 @@ impl<'a> Info<'a> {
             return Ok(registers.sp());
         }
         let mut distance = u64::from(self.frame_offset) * 16;
-        // The code offset from which on the frame register is set.
+        // The offset in the function from which on the frame register is set.
         let mut set = u64::from(self.prologue);
         for code in self.codes() {
             let code = code?;
@@ -359,7 +359,7 @@ fn ends(at: Addr, byte: impl Fn(u64) -> Option<u8>) -> Option<End> {
     }
 }
 
-/// Whether a jump to `target` leaves the function. A jump to its beginning is a recursive tail call.
+/// Whether a jump to `target` leaves the function. A jump to the function's beginning is a recursive tail call, which leaves it too.
 fn jumps_out(bytes: &CodeBytes, base: Addr, entry: &FunctionEntry, info: &Info, target: Addr) -> Result<bool, UnwindError> {
     let within = |e: &FunctionEntry| base.plus(e.begin.into()) <= target && e.end.is_none_or(|end| target < base.plus(end.into()));
     let (mut part, mut parent) = (*entry, info.parent);

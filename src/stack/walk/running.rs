@@ -27,15 +27,16 @@ enum FromNative {
 }
 
 impl Walking<'_> {
-    /// The registers with which the walk starts if a thread in cooperative mode is in native code: those of the method that called the native
-    /// code, or that a signal interrupted. `None` if the walk starts with the thread's registers or an explicit frame; adds a gap if the method
-    /// is not found.
+    /// The registers with which the walk starts if a thread in cooperative mode is in native code. These are the registers of the method that
+    /// called the native code, or that a signal interrupted. `None` if the walk starts with the thread's registers or an explicit frame. Adds a
+    /// gap if the method is not found.
     pub(super) fn running(&mut self, start: &Start, next: Option<&ExplicitFrame>) -> Option<(Registers, Left)> {
         let registers = start.registers.as_ref().filter(|_| start.cooperative)?;
         if !matches!(self.find(registers.ip), Ok(None)) {
             return None;
         }
-        // A failed read is not recorded as missing memory: it causes a gap, or the word that was used as its address is not an address.
+        // A failed read is not recorded as missing memory. Either it causes a gap, which is reported, or the address was a word that is not a
+        // pointer.
         match tried(|| self.above_native(registers, next, start.stack)) {
             FromNative::Left(caller, left) => {
                 self.own = (left == Left::Helper).then(|| registers.clone());
@@ -62,7 +63,7 @@ impl Walking<'_> {
     fn above_native(&mut self, registers: &Registers, next: Option<&ExplicitFrame>, stack: Option<AddrRange>) -> FromNative {
         let walker = self.walker;
         let (mut at, mut left) = (registers.clone(), Left::Stopped);
-        // Whether the stack pointer is on the thread's stack: a signal handler may run on another one.
+        // Whether the stack pointer is on the thread's stack. A signal handler may run on another stack.
         let mut own = at.sp().is_some_and(|sp| inside(stack, sp));
         for _ in 0..MOST_NATIVE_FRAMES {
             // An explicit frame below this stack pointer belongs to a helper that was already unwound, and describes the helper's managed caller.
@@ -109,10 +110,10 @@ impl Walking<'_> {
         FromNative::Unknown(StackError::invalid(registers.ip, "too many native frames below a managed method"))
     }
 
-    /// The original of the hijacked return address in the slot below `caller_sp` (x64). `Thread` has it in a field beside the one with the
-    /// address of the slot.
+    /// The original return address whose slot, below `caller_sp`, has been hijacked (x64). `Thread` has a field with the original return address
+    /// beside a field with the address of the slot.
     ///
-    /// Source: `m_pvHJRetAddr` and `m_ppvHJRetAddrPtr` (threads.h). No descriptor has these fields: the search looks for a word that is the
+    /// Source: `m_pvHJRetAddr` and `m_ppvHJRetAddrPtr` (threads.h). No descriptor has these fields, so the search looks for a word that is the
     /// address of the slot and is beside a word that points into managed code.
     fn diverted(&mut self, thread: Addr, caller_sp: Addr) -> Option<Addr> {
         /// Number of bytes of a `Thread` that are searched.

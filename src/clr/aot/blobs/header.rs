@@ -10,7 +10,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, len64};
 use crate::memory::{Image, ImageFormat, Memory};
 
-// Section numbers. Source: `ReadyToRunSectionType` and `ReflectionMapBlob` of the runtime; the latter begins at 300.
+// Section numbers. Source: `ReadyToRunSectionType` and `ReflectionMapBlob` of the runtime. Numbers from 300 on are those of `ReflectionMapBlob`.
 pub(super) const GC_STATIC_REGION: u32 = 201;
 #[cfg(feature = "internals")]
 pub(super) const THREAD_STATIC_REGION: u32 = 202;
@@ -48,10 +48,10 @@ pub(super) struct Sections {
 }
 
 impl Sections {
-    /// Finds the header of `image` through the exported symbol, otherwise by its magic bytes. On Unix the header is in writable memory,
-    /// because its pointers are relocated. On Windows it is in read-only memory, so the whole image is searched.
+    /// Finds the header of `image` through the exported symbol, otherwise by its magic bytes. On Unix, only writable memory is searched: the
+    /// header is there because its pointers are relocated. On Windows, the header is in read-only memory, so the whole image is searched.
     pub(super) fn find(memory: &Memory, image: &Image) -> Option<Sections> {
-        // Ignore failed reads: a match may be a coincidence, and pages of the searched range may be absent.
+        // Failed reads are not reported, because a match may be a coincidence, and pages of the searched range may be absent.
         tried(|| {
             let exported = image.export(memory, MODULES).and_then(|e| memory.ptr(e.address).ok());
             exported.and_then(|at| Sections::read(memory, image, at)).or_else(|| Sections::search(memory, image))

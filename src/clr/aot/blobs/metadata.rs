@@ -1,8 +1,8 @@
 //! NativeAOT metadata (native format): names of types, namespaces and modules.
 //!
 //! A record is a sequence of numbers at an offset. A reference is the offset of its target if the kind of the target is fixed. Otherwise
-//! its low bits contain the kind, its high bits the offset. The kind has 7 bits since .NET 10, and 8 before. Source: `SchemaDef.cs` of the
-//! runtime's metadata generator.
+//! the low bits of the reference contain the kind, and the high bits contain the offset. The kind has 7 bits since .NET 10, and 8 before. Source:
+//! `SchemaDef.cs` of the runtime's metadata generator.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +26,7 @@ const TYPE_SPECIFICATION: u8 = 0x3e;
 
 /// Maximum nesting of types and of namespaces.
 const MAX_NESTING: u32 = 64;
-/// Maximum length of a name in bytes. Compilers limit names to 1,023.
+/// Maximum length of a name in bytes. Compilers limit names to 1,023 bytes.
 const MAX_NAME: u64 = 4096;
 
 /// The first major version of ReadyToRun headers in which kinds have 7 bits (.NET 10).
@@ -76,7 +76,7 @@ struct Namespace {
     module: Arc<str>,
 }
 
-/// Name of a type, without generic arguments, and of its module.
+/// The name of a type, without generic arguments, and the name of its module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Definition {
     /// Full name as in metadata: ``System.Collections.Generic.Dictionary`2+Entry``.

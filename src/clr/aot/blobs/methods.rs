@@ -32,8 +32,8 @@ impl Blobs {
         self.methods().rows.iter().map(|row| row.start)
     }
 
-    /// The method whose body or funclets contain `code`. `None` if the tables do not have the method: a function of the native runtime, a
-    /// stub, or a module without stack trace data.
+    /// The method whose body or funclets contain `code`. `None` if the tables do not have the method: `code` is in a function of the native
+    /// runtime or in a stub, or the module has no stack trace data.
     pub fn method_at(&self, code: Addr) -> Option<Method> {
         let methods = self.methods();
         (!methods.rows.is_empty() && self.image.range.contains(code)).then_some(())?;

@@ -1,8 +1,8 @@
 //! Tables for reflection, static fields and stack traces, which the compiler writes into every NativeAOT module. They supply names even
 //! without symbols.
 //!
-//! The tables are in read-only memory. If the dump does not contain it, the module's file supplies them. Each table is read once, at first
-//! use. Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
+//! The tables are in read-only memory. If the dump does not contain that memory, the module's file supplies the tables. Each table is read once,
+//! at first use. Missing parts are reported to each answer by [`Blobs::note`] and as failed reads.
 
 mod header;
 mod metadata;
@@ -127,7 +127,7 @@ impl Blobs {
     pub(crate) fn note(&self, path: &str, notes: &Collector) {
         let names = self.sections.get(METADATA);
         if self.metadata.is_none() && names.is_none_or(|range| self.memory.captured(range) == 0) {
-            // The dump has nothing of the metadata: dumps of this kind do not contain read-only memory. The answer remains complete.
+            // If the dump has nothing of the metadata, it is of a kind that does not contain read-only memory. The answer remains complete.
             notes.add(
                 NoteKind::NoMetadata,
                 None,

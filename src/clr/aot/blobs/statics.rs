@@ -10,7 +10,7 @@ use super::owners::Owners;
 use crate::base::Addr;
 use crate::base::missed::Kept;
 
-/// Maximum number of slots that are read. A forged dump may map a few bytes to a large table.
+/// Maximum number of slots that are read. The limit is needed because a forged dump may map a few bytes to a large table.
 const MAX_SLOTS: u64 = 1 << 20;
 /// Flag in a slot whose block is not allocated yet. The slot then contains the address of the block's method table.
 const NOT_INITIALIZED: u64 = 1;
@@ -27,14 +27,14 @@ pub struct GcStatics {
 }
 
 impl Blobs {
-    /// The blocks of static references, in the order of the module's slots. The list is incomplete if there are more slots than the limit
-    /// ([`Blobs::note`] reports that) or a part of the region is absent.
+    /// The blocks of static references, in the order of the module's slots. The list is incomplete if a part of the region is absent, or if there
+    /// are more slots than the limit, which [`Blobs::note`] reports.
     pub fn gc_statics(&self) -> Vec<GcStatics> {
         self.slots().map(|slot| self.statics_of(slot, self.block(slot))).collect()
     }
 
-    /// Like [`Blobs::gc_statics`], for dumps without the pages of the slots. The blocks come from the array that keeps them alive: its
-    /// elements begin at `first`, one for each slot. `None` if an element is not a block.
+    /// Like [`Blobs::gc_statics`], for dumps without the pages of the slots. The blocks come from the array that keeps them alive. The elements of
+    /// this array begin at `first`, one for each slot. `None` if an element is not a block.
     pub fn gc_statics_in(&self, first: Addr) -> Option<Vec<GcStatics>> {
         let word = self.memory.ptr_bytes();
         let block = |i: u64| self.target(first.element(i, word)).filter(|block| self.is_block(*block));
@@ -91,8 +91,8 @@ impl Blobs {
         (0..region.len() / word).map_while(|i| self.tables.ptr(region.start.element(i, word)).ok()).collect()
     }
 
-    /// The locations of static fields whose owner is known. References are in the slot, other fields in the block; for thread statics, the
-    /// location is the cell with the type index. Empty blocks may share a location.
+    /// The locations of static fields whose owner is known. The location of references is the slot, the location of other fields is the block, and
+    /// the location of thread statics is the cell with the type index. Empty blocks may share a location.
     #[cfg(feature = "internals")]
     pub fn owned_statics(&self) -> &[(Addr, Owned)] {
         &self.owners().all

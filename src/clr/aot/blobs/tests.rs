@@ -129,7 +129,8 @@ fn reading_damaged_hash_tables_ends_and_reports_them() {
         (n, whole)
     };
     assert_eq!(count(&good), (9, true));
-    // Invalid tables: truncated at any length, with an unknown size of bucket offsets, and with more buckets than bytes.
+    // These tables are reported as damaged: the table cut off at each length below 30, a table with an unknown size of bucket offsets, and a
+    // table with more buckets than bytes.
     (0..30).for_each(|len| assert!(!count(&good[..len]).1, "{len}"));
     assert_eq!(count(&[3, 0, 0]), (0, false));
     assert_eq!(count(&[0xfc, 0, 0, 0]), (0, false));
@@ -236,7 +237,7 @@ fn types_are_named_with_namespaces_and_enclosing_types() {
     assert_eq!(metadata.type_name(split.of_token(token(0x3a, 8)), &spent), None);
 }
 
-/// A .NET 9 module with these sections: an ELF image of two segments, with the module header in the second one.
+/// A .NET 9 module with these sections: an ELF image of two segments, with the module header in the second segment.
 fn module(sections: &[(u32, Vec<u8>)]) -> Vec<u8> {
     module_of(10, sections)
 }
@@ -286,8 +287,8 @@ fn blobs(image: Vec<u8>) -> Option<Blobs> {
     Blobs::find(&memory, None, &image, HAS_POINTERS, &Limits::default())
 }
 
-/// Sections of a module with two types, the second nested in the first. Their method tables are 0x100 and 0x200 bytes after the fixups'
-/// start.
+/// Sections of a module with two types. The second type is nested in the first type. The method tables of the types are 0x100 and 0x200 bytes after
+/// the start of the fixups.
 fn sections() -> Vec<(u32, Vec<u8>)> {
     let map = table(&[record(&[0, token(0x3a, 8)]), record(&[1, token(0x3a, 10)])], 1, 1);
     let fixups = [0x100u32.to_le_bytes(), 0x1fcu32.to_le_bytes()].concat();
@@ -349,7 +350,7 @@ fn on_windows_the_header_is_in_read_only_memory() {
 
 #[test]
 fn missing_parts_of_tables_are_reported() {
-    // The first payload refers to a fixup past the end of the fixups. The second one refers to a record past the end of the metadata.
+    // The first payload refers to a fixup past the end of the fixups. The second payload refers to a record past the end of the metadata.
     for payload in [record(&[2, token(0x3a, 8)]), record(&[0, token(0x3a, 4000)])] {
         let mut sections = sections();
         sections[0].1 = table(&[record(&[1, token(0x3a, 10)]), payload], 0, 1);
@@ -363,7 +364,8 @@ fn impossible_headers_are_refused() {
     let good = module(&sections());
     assert!(blobs(good.clone()).is_some());
     let header = (DATA + 64) as usize;
-    // Wrong version; no rows; wrong row size; unsorted rows; a section that ends after the image; a section that ends before its start.
+    // The changed headers have a wrong version, no rows, a wrong row size, unsorted rows, a section that ends after the image, and a section that
+    // ends before its start.
     let beyond = (BASE + END + 16).to_le_bytes();
     let changes: [(usize, &[u8]); 6] =
         [(4, &[1, 0]), (12, &[0, 0]), (14, &[12]), (16, &[0xff, 0xff]), (16 + 8, &beyond), (16 + 16, &BASE.to_le_bytes())];

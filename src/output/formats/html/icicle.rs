@@ -113,14 +113,14 @@ mod tests {
     }
 
     #[test]
-    fn boxes_are_below_their_parents_side_by_side() {
+    fn boxes_are_side_by_side_below_their_parents() {
         let boxes = [of(0, 100), of(1, 60), of(2, 40), of(3, 40), of(2, 10), of(1, 30), of(2, 30)];
         let from: Vec<u64> = place(&boxes).iter().map(|p| p.from).collect();
         assert_eq!(from, [0, 0, 0, 0, 40, 60, 60]);
     }
 
     #[test]
-    fn growth_has_a_stronger_color() {
+    fn stronger_growth_has_a_stronger_color() {
         let changes = FxHashMap::from_iter([("A", 100i64), ("B", 1), ("C", -100), ("D", i64::MIN)]);
         assert_eq!(["A", "B", "C", "D", "E"].map(|t| growth(&changes, t, 1000)), ["g2", "g1", "l1", "l1", "g0"]);
     }

@@ -1,7 +1,7 @@
-//! A self-contained HTML page: no network, readable without script, every text escaped.
+//! A self-contained HTML page: it needs no network, is readable without script, and escapes every text.
 //!
-//! Any answer can be a page. A page with chapters is kept small enough to attach to a ticket: its tables and lists are cut, and say so. The
-//! answers themselves are included as JSON if there is room.
+//! Any answer can be a page. A page with chapters is kept small enough to attach to a ticket: its tables and lists are cut, and state that they are.
+//! The answers themselves are included as JSON if there is room.
 
 mod icicle;
 mod text;
@@ -270,7 +270,7 @@ impl Writer for Html {
         text.extend_from_slice(std::mem::take(&mut out.page.chapter).as_bytes());
         notes(answer, out.page.room.is_some(), &mut text)?;
         writeln!(text, "</main><footer>gcdump {} {}</footer>", Escaped(&out.head.gcdump), Escaped(&out.head.command))?;
-        // The document of a streamed list would not contain the list.
+        // For a streamed list, the JSON is left out, because the document would not contain the list.
         let mut json = Bounded::default();
         if !out.streamed {
             answer.document(&mut json, false)?;
@@ -295,7 +295,7 @@ impl Writer for Html {
     }
 }
 
-/// Keeps the first [`JSON`] bytes written, and counts all of them.
+/// Keeps the first [`JSON`] bytes written, and counts all bytes written.
 #[derive(Debug, Default)]
 struct Bounded {
     kept: Vec<u8>,
@@ -315,7 +315,7 @@ impl Write for Bounded {
     }
 }
 
-/// Writes the notes, all of them unless the page is kept small.
+/// Writes the notes: all notes, or at most [`LINES`] if the page is kept small.
 fn notes(answer: &dyn Whole, kept_small: bool, to: &mut Vec<u8>) -> io::Result<()> {
     let notes = answer.notes();
     if notes.is_empty() {

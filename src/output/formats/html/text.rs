@@ -30,7 +30,7 @@ impl fmt::Display for Escaped<'_> {
 /// Shortens `text`, and escapes characters that a browser hides or reorders. Line breaks are kept.
 pub(super) fn short(text: &str) -> Cow<'_, str> {
     let clean: Cow<'_, str> = match text.contains('\n') {
-        // A cell with several lines.
+        // A cell may have several lines, whose line breaks are kept.
         true => text.split('\n').map(|line| sanitize(line).into_owned()).collect::<Vec<_>>().join("\n").into(),
         false => sanitize(text),
     };

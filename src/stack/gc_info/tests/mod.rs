@@ -23,7 +23,7 @@ const SP: u64 = STACK + 0x200;
 const FRAME: u64 = STACK + 0x400;
 const CALLER_SP: u64 = STACK + 0x600;
 
-/// The word at `address` on the stack: every seventh one is null.
+/// The word at `address` on the stack. Every seventh word is null.
 fn word(address: u64) -> u64 {
     if (address / 8).is_multiple_of(7) { 0 } else { address << 8 | 1 }
 }
@@ -52,7 +52,7 @@ fn decode(method: &Method) -> Result<(GcInfo, CodeBytes), GcInfoError> {
     Ok((GcInfo::decode(&bytes, Addr(INFO), method.version, method.arch)?, bytes))
 }
 
-/// Registers whose places are on the stack for odd numbers. The frame register, if any, is `FRAME`.
+/// Registers with values. Registers with odd numbers have places on the stack. The frame register, if any, has the value `FRAME`.
 fn registers(arch: Arch, frame: Option<u8>) -> Registers {
     let mut registers = Registers::new(arch).unwrap();
     for number in 0..32 {

@@ -6,7 +6,7 @@ use proptest::sample::{Index, subsequence};
 use super::writer::StackSlot;
 use super::*;
 
-/// Sorts slots as a compiler does: those with flags first, then the others, ascending.
+/// Sorts slots as a compiler does: slots with flags first, then slots without flags, each group in ascending order.
 fn sorted<T: Copy, K: Ord>(mut slots: Vec<T>, key: impl Fn(&T) -> (bool, K)) -> Vec<T> {
     slots.sort_by_key(key);
     slots
@@ -26,7 +26,7 @@ fn stack_slots() -> impl Strategy<Value = Vec<StackSlot>> {
     prop::collection::vec(slot, 0..12).prop_map(|slots| sorted(slots, |(_, words, flags)| (*flags == 0, *words)))
 }
 
-/// Sets of live slots for `count` consecutive places; `changes` determine the slots that change and the places where they do.
+/// The set of live slots at each of `count` consecutive places. Each element of `changes` selects a place and a slot that changes there.
 fn lives(count: usize, tracked: usize, changes: &[(Index, Index)]) -> Vec<Vec<bool>> {
     let mut now = vec![false; tracked];
     let mut all = Vec::new();
@@ -56,7 +56,7 @@ prop_compose! {
         changes in prop::collection::vec((any::<Index>(), any::<Index>()), 0..60),
         forms in prop::collection::vec(0..4u8, 1..4),
     ) -> Method {
-        // Slots relative to the frame register need one; slim headers imply 5 or 29.
+        // Slots relative to the frame register need a frame register. Slim headers imply register 5 (x64) or 29 (arm64).
         let flags = if fat { flags | 0x40 } else { 0x40 };
         let frame_register = if arch == Arch::X64 { 5 } else { 29 };
         let outgoing_words = if fat { outgoing_words } else { 0 };

@@ -5,8 +5,8 @@ use FrameKind::{Exception, Helper, Leaf, Return};
 
 const NOTHING: [&str; 0] = [];
 
-/// A method with the slots of all methods below: rax, rbx, one in the outgoing area and one above it, and an untracked one relative to the
-/// frame register.
+/// A method with the slots that the methods below have: rax, rbx, a stack slot in the outgoing area, a stack slot above that area, and an
+/// untracked stack slot relative to the frame register.
 fn slotted(version: u32) -> Method {
     Method {
         fat: true,
@@ -19,21 +19,21 @@ fn slotted(version: u32) -> Method {
     }
 }
 
-/// A method that can be stopped at its calls, which return to 20 and 60. All slots are live at the first, rbx at the second.
+/// A method that can be stopped at its calls, which return to 20 and 60. All slots are live at the first call; only rbx is live at the second call.
 fn calls(version: u32) -> Method {
     let stored = |address| if version < 4 { address - 1 } else { address };
     let safe_points = vec![(stored(20), vec![true; 4]), (stored(60), vec![false, true, false, false])];
     Method { safe_points, ..slotted(version) }
 }
 
-/// A method that can be stopped anywhere from 10 to 90. rbx is live from 20 to 50, the others always.
+/// A method that can be stopped anywhere from 10 to 90. rbx is live from 20 to 50; the other slots are live from 10 to 90.
 fn loops(version: u32) -> Method {
     let lives = (10..90).map(|at| vec![true, (20..50).contains(&at), true, true]).collect();
     Method { ranges: vec![(10, 90)], lives, ..slotted(version) }
 }
 
 #[test]
-fn at_calls() {
+fn slots_at_calls_are_reported() {
     for version in 2..=4 {
         let (info, bytes) = decode(&calls(version)).unwrap();
         let ask = |kind, offset| reported(&info, &bytes, offset, kind);
@@ -74,7 +74,7 @@ fn offsets_without_a_safe_point_are_not_described() {
 }
 
 #[test]
-fn inside_ranges() {
+fn slots_inside_ranges_are_reported() {
     for version in 2..=4 {
         let (info, bytes) = decode(&loops(version)).unwrap();
         let ask = |kind, offset| reported(&info, &bytes, offset, kind);
@@ -90,7 +90,7 @@ fn inside_ranges() {
             assert_eq!(ask(Leaf, offset), NOTHING);
             assert_eq!(ask(Exception, offset), NOTHING);
         }
-        // Up to version 3 a return address belongs to the call before it.
+        // Up to version 3, the slots at a return address are the slots at the byte before this address.
         let shift = u32::from(version < 4);
         assert_eq!(ask(Return, 9 + shift), NOTHING);
         assert_eq!(ask(Return, 10 + shift), ["[sp+24]", "[frame-8]"]);
@@ -104,7 +104,7 @@ fn inside_ranges() {
 }
 
 #[test]
-fn calls_before_ranges() {
+fn methods_with_safe_points_and_ranges_report_both() {
     for version in 2..=4 {
         let method = Method { safe_points: calls(version).safe_points, ranges: vec![(70, 90)], ..loops(version) };
         let lives = (70..90).map(|at| vec![false, at >= 80, false, false]).collect();
@@ -115,7 +115,7 @@ fn calls_before_ranges() {
         assert_eq!(ask(Leaf, 85), ["rbx", "[frame-8]"]);
         assert_eq!(ask(Return, 40), NOTHING, "no collection stops a method with ranges outside of them");
         assert_eq!(ask(Exception, 20), NOTHING);
-        // The length of a safe-point table's part is not stored, so no decoder can find the part for the ranges.
+        // If the part for safe points has a table, its length is not stored. No decoder can then find the part for the ranges.
         let (info, bytes) = decode(&Method { table: true, ..method }).unwrap();
         assert_eq!(reported(&info, &bytes, 20, Return), ["rbx", "[sp+24]", "[frame-8]"]);
         let registers = registers(Arch::X64, Some(5));
@@ -167,7 +167,7 @@ fn preserved_registers_depend_on_system_and_architecture() {
     assert_eq!(ask(&x64, Arch::X64, Os::Linux, 16), "rbx rbp r12 r13 r14 r15");
     assert_eq!(ask(&x64, Arch::X64, Os::Windows, 16), "rbx rbp rsi rdi r12 r13 r14 r15");
     let preserved = "x18 x19 x20 x21 x22 x23 x24 x25 x26 x27 x28";
-    // Safe points are in bytes, one less than the return address; since version 4 in instructions.
+    // Up to version 3, a safe point is stored in bytes, as the return address minus one; since version 4, it is stored in instructions.
     for (version, offset) in [(2, 16), (3, 16), (4, 64)] {
         let arm = all(Arch::Arm64, 32, version);
         assert_eq!(arm.0.header().code_length, 400);
@@ -208,7 +208,7 @@ fn a_slot_has_a_place_and_a_value() {
 
 #[test]
 fn chunks_without_a_description_continue_the_one_before() {
-    // rbx is live from 70 to 320 and from 400 on, rax from 399 on, over 7 chunks; the range begins at 5.
+    // The two ranges have 420 units, which are 7 chunks. By index of a unit, rbx is live from 70 to 320 and from 400 on; rax is live from 399 on.
     let lives: Vec<Vec<bool>> = (0..420).map(|p| vec![p >= 399, (70..320).contains(&p) || p >= 400]).collect();
     for forms in [vec![0], vec![1], vec![3], vec![1, 0, 3]] {
         let ranges = vec![(5, 105), (200, 520)];

@@ -102,12 +102,12 @@ pub(super) struct Method {
     pub(super) ranges: Vec<(u32, u32)>,
     /// The live tracked slots for each unit inside ranges.
     pub(super) lives: Vec<Vec<bool>>,
-    /// Numbers and flags; registers with flags first, then those without, ascending.
+    /// Numbers and flags of registers. Registers with flags come first; both groups are ascending.
     pub(super) registers: Vec<(u64, u64)>,
-    /// Stack slots with flags first, then those without, ascending.
+    /// Tracked stack slots. Slots with flags come first; both groups are ascending.
     pub(super) stack: Vec<StackSlot>,
     pub(super) untracked: Vec<StackSlot>,
-    /// Forms of lists, used in turn.
+    /// The forms in which lists of slots are written, used in turn.
     pub(super) forms: Vec<u8>,
 }
 
