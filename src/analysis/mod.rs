@@ -165,7 +165,8 @@ pub use track::{
 };
 pub(crate) use trim::Trim;
 #[doc(hidden)]
-pub use trim::{Reads, RedactionModel, Surveys, TrimKind, TrimPart, TrimReport};
+pub use trim::{Reads, Surveys};
+pub use trim::{RedactionModel, TrimKind, TrimPart, TrimReport};
 pub use types::{LayoutField, MethodCode, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport, types};
 pub use verify::{
     FindingCount, FindingId, FindingModel, Severity, UnavailableCheck, VerifyCheck, VerifyQuery, VerifyReport, VerifyTotals, verify,

@@ -278,10 +278,9 @@ impl Paths<'_> {
         let kind = self.graph.kind(from)?;
         let (object, target) = (self.graph.address(from), self.graph.address(to));
         let mut found = None;
-        kind.gc_desc.references(self.heap.memory(), object, self.graph.size(from), |offset, to| {
-            if found.is_none() && to == target {
-                found = Some(offset);
-            }
+        kind.gc_desc.references_while(self.heap.memory(), object, self.graph.size(from), |offset, to| {
+            found = (to == target).then_some(offset);
+            found.is_none()
         });
         Some(Slot { object, method_table: kind.method_table, offset: found? })
     }

@@ -59,6 +59,7 @@ fn of_dump(e: &DumpError) -> Option<String> {
     let text = match e {
         DumpError::NoSpace { .. } => "free some space, or use a larger directory (--cache, or TMPDIR)",
         DumpError::NoTemporaryFile { .. } => "set TMPDIR to a folder that can be written to, or use --cache",
+        DumpError::DecompressedTooLarge { .. } => "raise the limit with --max-decompressed",
         DumpError::WindowTooLarge { .. } => "allow it with --max-memory, or decompress it with another tool first",
         _ => return None,
     };

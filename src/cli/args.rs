@@ -162,16 +162,17 @@ impl Config {
             && (self.carve, self.max_memory, self.max_decompressed) == (other.carve, other.max_memory, other.max_decompressed)
     }
 
-    /// Returns the options that suggested command lines repeat: the runtime and the module files. `--symbols`, `--index` and limits are not repeated.
+    /// Returns the options that suggested command lines repeat: the runtime, and the module and symbol files. `--index` and limits are not repeated.
     pub(super) fn repeated(&self) -> Vec<String> {
         let folder = |option: &str, path: &PathBuf| [option.to_string(), path.display().to_string()];
         let runtime = (self.runtime > 0).then(|| ["--runtime".to_string(), self.runtime.to_string()]);
         let modules = self.modules.iter().map(|p| folder("--modules", p));
+        let symbols = self.symbols.iter().map(|p| folder("--symbols", p));
         let sysroot = self.sysroot.iter().map(|p| folder("--sysroot", p));
         let overlays = self.overlay.iter().map(|p| folder("--overlay", p));
         let local = self.no_local_files.then(|| "--no-local-files".to_string());
         let carve = (self.carve != Carve::Auto).then(|| ["--carve".to_string(), self.carve.name().to_string()]);
-        runtime.into_iter().chain(carve).chain(modules).chain(sysroot).chain(overlays).flatten().chain(local).collect()
+        runtime.into_iter().chain(carve).chain(modules).chain(symbols).chain(sysroot).chain(overlays).flatten().chain(local).collect()
     }
 
     /// Applies the width and color options to `screen`.

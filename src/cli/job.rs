@@ -147,6 +147,7 @@ pub(super) fn run(
             return Ok(here(cancel, config, || work(streams)));
         };
         let (started, mut why, mut failed) = (Instant::now(), None, None);
+        let mut looked = started;
         let mut pieces = Some(pieces);
         while let Some(open) = &pieces {
             let left = config.timeout.filter(|_| why.is_none()).map(|t| t.saturating_sub(started.elapsed()));
@@ -160,16 +161,21 @@ pub(super) fn run(
                         pieces = None;
                     }
                 }
-                Err(RecvTimeoutError::Timeout) if left.is_some_and(|left| left <= wait) => {
-                    why = Some(Ended::TimedOut);
-                    cancel.cancel();
-                }
-                Err(RecvTimeoutError::Timeout) if takes_too_much(config) => {
-                    why = Some(Ended::TooMuch);
-                    cancel.cancel();
-                }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => pieces = None,
+                Err(RecvTimeoutError::Disconnected) => {
+                    pieces = None;
+                    continue;
+                }
+            }
+            // A command that prints without a pause, to a slow reader for example, is limited as well.
+            if why.is_none() && config.timeout.is_some_and(|most| started.elapsed() >= most) {
+                why = Some(Ended::TimedOut);
+            } else if why.is_none() && looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                why = takes_too_much(config).then_some(Ended::TooMuch);
+            }
+            if why.is_some() {
+                cancel.cancel();
             }
         }
         match (worker.join(), failed) {

@@ -31,7 +31,7 @@ impl Spool {
         let input = io::stdin();
         if input.is_terminal() {
             return Err(UsageError(
-                "- is standard input, which is a terminal here: pipe a dump into it (./- is a file of that name)".into(),
+                "the dump is read from standard input (-), which is a terminal: pipe a dump into it, or use ./- for a file named -".into(),
             )
             .into());
         }
@@ -41,7 +41,7 @@ impl Spool {
     fn of(input: &mut dyn Read, limit: u64) -> Result<Spool> {
         let temporary = std::env::temp_dir();
         let of_input = || PathBuf::from(super::line::STANDARD_INPUT);
-        let no_file = |source| DumpError::NoTemporaryFile { path: of_input(), directory: std::env::temp_dir(), source };
+        let no_file = |source| DumpError::not_written(of_input(), std::env::temp_dir(), 0, source);
         let folder = Workshop::beside(&temporary).map_err(no_file)?;
         let mut file = folder.create(Path::new(NAME)).map_err(no_file)?;
         let written = copy(input, &mut file, limit)?;
@@ -74,8 +74,8 @@ fn copy(input: &mut dyn Read, file: &mut File, limit: u64) -> Result<u64, DumpEr
         if next > limit {
             return Err(DumpError::DecompressedTooLarge { path: path(), limit });
         }
-        let no_space = |source| DumpError::NoSpace { path: path(), directory: std::env::temp_dir(), written, source };
-        file.write_all(buffer.get(..got).unwrap_or(&[])).map_err(no_space)?;
+        let failed = |source| DumpError::not_written(path(), std::env::temp_dir(), written, source);
+        file.write_all(buffer.get(..got).unwrap_or(&[])).map_err(failed)?;
         written = next;
     }
 }

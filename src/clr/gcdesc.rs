@@ -13,6 +13,8 @@ use crate::memory::Memory;
 const MAX_SERIES: u64 = 1 << 16;
 /// Maximum size of an array element in bytes: the component size has 16 bits.
 const LARGEST_ELEMENT: u64 = 0xffff;
+/// Bytes of an object that are read before the caller's wish to stop is heeded.
+const WINDOW: u64 = 1 << 16;
 
 /// Offsets of the references in the objects of a type.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -132,19 +134,38 @@ impl GcDesc {
     /// Calls `visit` with the offset and target of each reference that is not null in the [captured](GcDesc::captured) part of an object of
     /// `size` bytes at `address`.
     pub fn references(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64, Addr)) {
+        self.references_while(memory, address, size, |offset, target| {
+            visit(offset, target);
+            true
+        });
+    }
+
+    /// Calls `visit` like [`GcDesc::references`] until it returns false. The rest of the object, which may be an array as large as the dump, is not
+    /// read then.
+    pub(crate) fn references_while(&self, memory: &Memory, address: Addr, size: u64, mut visit: impl FnMut(u64, Addr) -> bool) {
         let (word, shape) = (memory.ptr_bytes(), memory.shape());
+        let mut wanted = true;
         self.parts(memory, address, size, |part, bytes| {
-            self.places_in(size, word, part, |offset| {
-                // An array may be as large as the dump.
-                tick();
-                let here =
-                    offset.checked_sub(part.0).and_then(|at| bytes.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(word).ok()?));
-                // The reference may span two captured parts.
-                let target = here.map(|bytes| shape.number(bytes)).or_else(|| memory.word(address.plus(offset)).ok());
-                if let Some(target) = target.filter(|target| *target != 0) {
-                    visit(offset, Addr(target));
-                }
-            });
+            let mut from = part.0;
+            while wanted && from < part.1 {
+                let to = from.saturating_add(WINDOW).min(part.1);
+                self.places_in(size, word, (from, to), |offset| {
+                    // An array may be as large as the dump.
+                    tick();
+                    if !wanted {
+                        return;
+                    }
+                    let here = offset
+                        .checked_sub(part.0)
+                        .and_then(|at| bytes.get(usize::try_from(at).ok()?..)?.get(..usize::try_from(word).ok()?));
+                    // The reference may span two captured parts.
+                    let target = here.map(|bytes| shape.number(bytes)).or_else(|| memory.word(address.plus(offset)).ok());
+                    if let Some(target) = target.filter(|target| *target != 0) {
+                        wanted = visit(offset, Addr(target));
+                    }
+                });
+                from = to;
+            }
         });
     }
 

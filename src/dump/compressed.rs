@@ -221,12 +221,7 @@ impl Decoding<'_> {
         let mut written = 0u64;
         let out_failed = |source: io::Error, written: u64| {
             let directory = self.draft.map_or_else(std::env::temp_dir, Draft::folder);
-            match source.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                    DumpError::NoSpace { path: self.path.to_owned(), directory, written, source }
-                }
-                _ => DumpError::NoTemporaryFile { path: self.path.to_owned(), directory, source },
-            }
+            DumpError::not_written(self.path.to_owned(), directory, written, source)
         };
         let mut file = self.file().map_err(|e| out_failed(e, 0))?;
         let mut buffer = vec![0u8; BUFFER];

@@ -74,10 +74,10 @@ pub enum DumpError {
         /// The decompressor's error.
         source: io::Error,
     },
-    /// The disk has too little space for the decompressed dump.
-    #[error("cannot decompress {}: no space left in {} after {}", path.display(), directory.display(), in_units(*written))]
+    /// The disk has too little space for the contents of a compressed dump or of standard input.
+    #[error("cannot write the contents of {}: no space left in {} after {}", path.display(), directory.display(), in_units(*written))]
     NoSpace {
-        /// The compressed file.
+        /// The compressed file, or `-`.
         path: PathBuf,
         /// The folder of the file that is written: the temporary folder or that of the cache.
         directory: PathBuf,
@@ -86,18 +86,18 @@ pub enum DumpError {
         /// The underlying error.
         source: io::Error,
     },
-    /// The file for the decompressed dump cannot be created, written or mapped.
-    #[error("cannot decompress {}: cannot write a temporary file in {}", path.display(), directory.display())]
+    /// The file for the contents of a compressed dump or of standard input cannot be created, written or mapped.
+    #[error("cannot write the contents of {} to a temporary file in {}", path.display(), directory.display())]
     NoTemporaryFile {
-        /// The compressed file.
+        /// The compressed file, or `-`.
         path: PathBuf,
         /// The folder of the file that is written: the temporary folder or that of the cache.
         directory: PathBuf,
         /// The underlying error.
         source: io::Error,
     },
-    /// The decompressed dump is larger than `Limits::decompressed_bytes`.
-    #[error("{} decompresses to more than the limit of {}; decompress it with another tool first", path.display(), in_units(*limit))]
+    /// The contents of a compressed dump or of standard input are larger than `Limits::decompressed_bytes`.
+    #[error("the contents of {} are larger than {}, the limit", path.display(), in_units(*limit))]
     DecompressedTooLarge {
         /// The compressed file.
         path: PathBuf,
@@ -112,4 +112,16 @@ pub enum DumpError {
         /// The memory that the window may take, in bytes.
         limit: u64,
     },
+}
+
+impl DumpError {
+    /// The error for a file in `directory` that could not be written after `written` bytes of the contents of `path`.
+    pub(crate) fn not_written(path: PathBuf, directory: PathBuf, written: u64, source: io::Error) -> DumpError {
+        match source.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+                DumpError::NoSpace { path, directory, written, source }
+            }
+            _ => DumpError::NoTemporaryFile { path, directory, source },
+        }
+    }
 }

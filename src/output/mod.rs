@@ -19,6 +19,7 @@ mod sanitize;
 mod screen;
 mod seen;
 mod select;
+mod short_strings;
 mod shorten;
 mod stream;
 pub mod table;

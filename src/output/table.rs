@@ -10,6 +10,7 @@ use super::Cell;
 pub use super::bar::{Bar, Fill};
 pub use super::fit::Fit;
 use super::seen::Link;
+use super::short_strings::ShortStrings;
 pub use super::value::{Named, Number, Text};
 use crate::base::{Addr, Name, Word};
 use crate::clr::generated::field;
@@ -404,7 +405,7 @@ pub trait Row {
 type Json<T> = fn(&T, &mut Vec<u8>) -> io::Result<()>;
 
 fn json<T: Serialize>(row: &T, out: &mut Vec<u8>) -> io::Result<()> {
-    Ok(serde_json::to_writer(out, row)?)
+    Ok(serde_json::to_writer(ShortStrings(out), row)?)
 }
 
 struct TableRow<'a, 'r, T> {

@@ -6,6 +6,8 @@ use std::fs;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::common::{own_dump, run};
 
@@ -322,6 +324,24 @@ fn a_timeout_is_reported() {
     assert_eq!(whole.status.code(), Some(0), "{}", String::from_utf8_lossy(&whole.stderr));
     assert!(serde_json::from_slice::<serde_json::Value>(&whole.stdout).is_ok());
     assert_eq!(gcdump(&["heap", "--timeout", "5 parsecs"]).status.code(), Some(2));
+}
+
+#[test]
+fn a_slow_reader_does_not_extend_the_time_limit() {
+    let list = "objects --refs --format ndjson";
+    let mut shell = Command::new(env!("CARGO_BIN_EXE_gcdump"));
+    shell.args(["shell", "--timeout", "500ms", "--no-local-files", "-c", list]).arg(own_dump());
+    let mut shell = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (mut out, started) = (shell.stdout.take().unwrap(), Instant::now());
+    let mut buffer = [0; 4096];
+    while out.read(&mut buffer).unwrap() > 0 {
+        if started.elapsed() < Duration::from_secs(1) {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+    let ended = shell.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.code() == Some(6) && err.contains("timed out after 500ms"), "{:?}: {err}", ended.status);
 }
 
 #[test]

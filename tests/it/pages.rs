@@ -190,6 +190,9 @@ fn select_leaves_the_columns_that_are_named() {
     {
         let (exit, line, err) = first(&[command, "--select", names, "--format", "csv"]);
         assert_eq!((exit, line.as_str()), (Exit::Ok, names), "{command}: {err}");
+        let csv = run(&[command, "--select", names, "--format", "csv", "--no-local-files", dump]).out;
+        let mut rows = csv::ReaderBuilder::new().from_reader(csv.as_bytes());
+        assert!(rows.records().all(|row| row.is_ok_and(|row| !row[0].is_empty())), "{command}: {csv:.200}");
         let (_, line, _) = first(&[command, "--select", names]);
         assert_eq!(line.split_whitespace().collect::<Vec<_>>().join(",").to_lowercase().replace("os,id", "os_id"), names, "{command}");
     }

@@ -230,7 +230,7 @@ impl Comparison {
                 if wanted.is_none() && *operator != Operator::Like
                     || !matches!(operator, Operator::Equal | Operator::Unequal | Operator::Like)
                 {
-                    return Err("generations are compared with =, != and ~".into());
+                    return Err("a generation is compared with =, != or ~, and a pattern of generations with ~".into());
                 }
             }
         }
@@ -601,6 +601,9 @@ mod tests {
         let flat = vec!["_notes != cannot"; 200].join(" or ");
         assert!(flat.parse::<Condition>().is_ok());
         assert!(format!("type ~ '{}'", "(".repeat(2000)).parse::<Condition>().is_ok());
-        assert!(format!("size > 1{}", " and size > 1".repeat(5000)).parse::<Condition>().is_err(), "a chain is a tree as well");
+        assert!(
+            format!("size > 1{}", " and size > 1".repeat(5000)).parse::<Condition>().is_err(),
+            "the condition is longer than the limit"
+        );
     }
 }

@@ -246,12 +246,12 @@ impl Reader<'_> {
         for depth in 1..=self.query.depth.max(1) {
             let mut next = Vec::new();
             let (sources, wanted) = match direction {
-                Direction::Out => (level, None),
+                Direction::Out => (level.into_iter().map(|from| (from, self.graph.edges.successors(from).count())).collect(), None),
                 Direction::In => (self.sources(&level), Some(self.wanted(&level))),
             };
-            for from in sources {
+            for (from, edges) in sources {
                 check_at(from.as_u32());
-                self.references(from, wanted.as_ref(), |to, offset| {
+                self.references((from, edges), wanted.as_ref(), |to, offset| {
                     let found = Found { depth, from, to, offset };
                     visit(&found);
                     let end = found.end(direction);
@@ -268,16 +268,15 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the objects that refer to one of `level`, in ascending order.
-    fn sources(&self, level: &[ObjectId]) -> Vec<ObjectId> {
-        let mut met = self.graph.edges.no_objects();
-        let mut sources: Vec<ObjectId> = Vec::new();
+    /// Returns the objects that refer to one of `level`, in ascending order, each with the number of its references to them.
+    fn sources(&self, level: &[ObjectId]) -> Vec<(ObjectId, usize)> {
+        let mut edges: Vec<ObjectId> = Vec::new();
         for to in level {
             check_at(to.as_u32());
-            sources.extend(self.graph.edges.predecessors(*to).filter(|from| met.insert(*from)));
+            edges.extend(self.graph.edges.predecessors(*to));
         }
-        sources.sort_unstable();
-        sources
+        edges.sort_unstable();
+        edges.chunk_by(|a, b| a == b).filter_map(|same| Some((*same.first()?, same.len()))).collect()
     }
 
     fn wanted(&self, level: &[ObjectId]) -> Wanted {
@@ -291,8 +290,9 @@ impl Reader<'_> {
         Wanted::Many(set)
     }
 
-    /// Calls `each` for the references of `from` to `wanted` objects: first for fields, by offset, then for references that are not fields.
-    fn references(&self, from: ObjectId, wanted: Option<&Wanted>, mut each: impl FnMut(ObjectId, Option<u64>)) {
+    /// Calls `each` for the references of `from` to `wanted` objects: first for fields, by offset, then for references that are not fields. `edges` is
+    /// their number; an array is read only up to the last one.
+    fn references(&self, (from, edges): (ObjectId, usize), wanted: Option<&Wanted>, mut each: impl FnMut(ObjectId, Option<u64>)) {
         let target = |address: Addr| match wanted {
             None => self.graph.index.id_of(address),
             Some(Wanted::Few(few, _)) => few.get(&address).copied(),
@@ -303,28 +303,26 @@ impl Reader<'_> {
             Some(Wanted::Few(_, ids)) => ids.binary_search(&id).is_ok(),
             Some(Wanted::Many(set)) => set.contains(id),
         };
-        let mut in_fields = 0usize;
         let mut fields: Vec<(u64, ObjectId)> = Vec::new();
         if let Some(kind) = self.graph.kind(from) {
-            kind.gc_desc.references(self.heap.memory(), self.graph.address(from), self.graph.size(from), |offset, to| {
+            kind.gc_desc.references_while(self.heap.memory(), self.graph.address(from), self.graph.size(from), |offset, to| {
                 if let Some(id) = target(to) {
                     fields.push((offset, id));
                 }
+                fields.len() < edges
             });
         }
         fields.sort_unstable();
         for (offset, id) in &fields {
-            in_fields = in_fields.saturating_add(1);
             each(*id, Some(*offset));
         }
-        let edges = || self.graph.edges.successors(from).filter(|to| is_wanted(*to));
-        if edges().count() <= in_fields {
+        if edges <= fields.len() {
             return;
         }
         // An edge without a field is a dependent handle or a loader allocator. Snapshots have no fields at all.
         let mut of_fields: Map<ObjectId, u64> = Map::default();
         fields.iter().for_each(|(_, id)| of_fields.entry(*id).or_default().bump());
-        for to in edges() {
+        for to in self.graph.edges.successors(from).filter(|to| is_wanted(*to)) {
             match of_fields.get_mut(&to).filter(|left| **left > 0) {
                 Some(left) => *left = left.saturating_sub(1),
                 None => each(to, None),

@@ -261,7 +261,8 @@ pub(super) fn is_own(url: &str) -> Result<bool, String> {
 
 /// Returns the URL that a server at `base` redirects to.
 fn joined(base: &str, to: &str) -> Option<String> {
-    if to.contains("://") {
+    // A query may contain a URL.
+    if to.split(['/', '?', '#']).next().is_some_and(|scheme| scheme.ends_with(':')) {
         return Some(to.into());
     }
     (to.starts_with('/') && !to.starts_with("//")).then(|| format!("{}{to}", server(base)))
@@ -292,6 +293,7 @@ mod tests {
         }
         assert_eq!(joined("https://a.b:1/c/d", "/e").as_deref(), Some("https://a.b:1/e"));
         assert_eq!(joined("https://a.b/c", "http://x/").as_deref(), Some("http://x/"));
+        assert_eq!(joined("https://a.b/c", "/e?from=https://x/").as_deref(), Some("https://a.b/e?from=https://x/"));
         assert_eq!(joined("https://a.b/c", "//x/"), None);
         assert_eq!(joined("https://a.b/c", "d"), None);
     }

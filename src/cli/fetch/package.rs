@@ -39,8 +39,8 @@ type Opened = Result<(Draft, Archive), String>;
 /// Packages of one run, by URL. Each is downloaded once.
 #[derive(Default)]
 pub(super) struct Packages {
-    /// Base URL of the packages of a feed, by the feed's URL.
-    feeds: BTreeMap<String, Option<String>>,
+    /// Base URL of the packages of a feed, or the reason why its index is refused, by the URL of the feed.
+    feeds: BTreeMap<String, Result<String, String>>,
     known: BTreeMap<String, Option<Opened>>,
 }
 
@@ -88,16 +88,20 @@ impl Packages {
             return Ok(feed.into());
         }
         if let Some(known) = self.feeds.get(feed) {
-            return known.clone().ok_or_else(|| Trouble::Refused("its index names no base URL of packages".into()));
+            return known.clone().map_err(Trouble::Refused);
         }
         let text = client.text(feed)?;
-        let index: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+        // A login page or an error page is not kept as the answer of the feed.
+        let index: serde_json::Value = serde_json::from_str(&text).map_err(|e| Trouble::Refused(format!("its index is not JSON: {e}")))?;
         let resources = index.get("resources").and_then(|r| r.as_array()).into_iter().flatten();
         let is_it = |r: &&serde_json::Value| r.get("@type").and_then(|t| t.as_str()) == Some(PACKAGES);
         let found = resources.into_iter().find(is_it).and_then(|r| Some(r.get("@id")?.as_str()?.to_string()));
-        let found = found.filter(|url| is_own(url).is_ok());
+        let found = match found {
+            Some(url) => is_own(&url).map(|_| url),
+            None => Err("its index names no base URL of packages".into()),
+        };
         self.feeds.insert(feed.into(), found.clone());
-        found.ok_or_else(|| Trouble::Refused("its index names no base URL of packages".into()))
+        found.map_err(Trouble::Refused)
     }
 }
 
@@ -143,7 +147,10 @@ pub(super) fn copy(archive: &mut Archive, path: &str, most: u64, to: &mut &File)
         Err(e) => return Err(refused(e)),
     };
     let (size, packed) = (entry.size(), entry.compressed_size());
-    if size > most || size / MAX_RATIO > packed {
+    if size > most {
+        return Err(Trouble::Refused(format!("{path} claims {} bytes, more than the limit of {}", thousands(size), thousands(most))));
+    }
+    if size / MAX_RATIO > packed {
         return Err(Trouble::Refused(format!(
             "{path} claims {} bytes, compressed to {}: no assembly compresses that well",
             thousands(size),

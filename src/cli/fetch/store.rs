@@ -5,12 +5,13 @@ use std::io;
 use std::path::PathBuf;
 use std::time::SystemTime;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::cli::cache::{is_private, make, module_cache};
 use crate::cli::exit::UsageError;
 use crate::cli::write::Draft;
 use crate::memory::FileId;
+use crate::output::bytes_exactly;
 
 /// Maximum number of files examined.
 const FILES: usize = 100_000;
@@ -58,7 +59,13 @@ impl Store {
     }
 
     /// Keeps a draft of this size: it is renamed atomically, and the oldest files are removed to make room.
+    ///
+    /// # Errors
+    /// If the file is larger than the cache may be, and if it cannot be written.
     pub(super) fn keep(&self, draft: Draft, bytes: u64) -> Result<()> {
+        if bytes > self.most {
+            bail!("the file has {}, and the cache may have {} in all (--cache-size)", bytes_exactly(bytes), bytes_exactly(self.most));
+        }
         let context = || format!("writing to {}", self.path.display());
         self.make_room(bytes).with_context(context)?;
         draft.file().sync_all().and_then(|()| draft.finish(true)).with_context(context)
@@ -87,4 +94,20 @@ impl Store {
 
 fn is_hex(digits: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_larger_than_the_cache_does_not_empty_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store { path: folder.path().to_path_buf(), most: 1000 };
+        let id = |build: u8| FileId::BuildId(vec![build; 20]);
+        store.keep(store.draft(&id(1)).unwrap(), 900).unwrap();
+        let why = store.keep(store.draft(&id(2)).unwrap(), 1001).unwrap_err().to_string();
+        assert!(why.contains("1,001 bytes") && why.contains("--cache-size"), "{why}");
+        assert_eq!((store.has(&id(1)), store.has(&id(2))), (true, false));
+    }
 }

@@ -178,8 +178,14 @@ struct Server<'s, 'o> {
 impl Server<'_, '_> {
     fn run(&mut self, events: &Receiver<Event>) -> Result<()> {
         let mut ended = false;
+        let mut reported = Instant::now();
         while !(ended && self.running.is_empty()) {
-            match events.recv_timeout(PROGRESS) {
+            // A client that sends requests all the time gets reports as well.
+            if reported.elapsed() >= PROGRESS {
+                reported = Instant::now();
+                self.progress()?;
+            }
+            match events.recv_timeout(PROGRESS.saturating_sub(reported.elapsed())) {
                 Ok(Event::Line(Line::Text(text))) => self.line(&text)?,
                 Ok(Event::Line(Line::TooLong)) => {
                     let failure = Failure::new(NO_JSON, format!("a message has more than {LONGEST} bytes"));
@@ -187,7 +193,7 @@ impl Server<'_, '_> {
                 }
                 Ok(Event::End) => ended = true,
                 Ok(Event::Done(key, answer)) => self.done(&key, answer)?,
-                Err(RecvTimeoutError::Timeout) => self.progress()?,
+                Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
         }

@@ -23,14 +23,19 @@ fn running() -> MutexGuard<'static, Shell> {
 }
 
 /// Stops the running command of a shell. `interrupted` is true for Ctrl-C and false for other signals. Returns false if the signal should end the
-/// process: there is no shell, another signal arrives while a line is edited, or the command is still running [`AGAIN`] after the first signal.
+/// process: there is no shell, another signal arrives while no command is running, or the command is still running [`AGAIN`] after the first signal.
 ///
 /// While a line is edited, the editor handles Ctrl-C, so an interrupt that arrives here is late: the command has already ended, because the interrupt
 /// also ended the program to which the command printed. This was observed on a busy machine.
 pub(in crate::cli) fn interrupt(interrupted: bool) -> bool {
     let mut shell = running();
     let open = shell.open;
-    let Some((cancel, asked)) = &mut shell.job else { return open && (interrupted || !terminal::restore()) };
+    let Some((cancel, asked)) = &mut shell.job else {
+        if !interrupted {
+            terminal::restore();
+        }
+        return open && interrupted;
+    };
     cancel.cancel();
     asked.get_or_insert_with(Instant::now).elapsed() < AGAIN
 }
@@ -79,6 +84,7 @@ mod tests {
         assert!(!interrupt(true), "there is no shell");
         let open = Open::new();
         assert!(interrupt(true), "nothing runs, and the shell stays");
+        assert!(!interrupt(false), "another signal ends the process");
         let cancel = Cancel::default();
         let runs = Interruptible::new(&cancel);
         assert!(!cancel.is_cancelled());

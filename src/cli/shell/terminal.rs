@@ -32,13 +32,12 @@ mod mode {
         }
     }
 
-    /// Restores the terminal if a line is being edited. Returns whether a line is being edited.
-    pub(in crate::cli::shell) fn restore() -> bool {
-        let Some(mode) = mode().take() else { return false };
+    /// Restores the terminal if a line is being edited.
+    pub(in crate::cli::shell) fn restore() {
+        let Some(mode) = mode().take() else { return };
         let _ = tcsetattr(io::stdin(), SetArg::TCSANOW, &mode);
         // Disables bracketed paste, which the editor enables.
         let _ = io::stderr().write_all(b"\x1b[?2004l\r\n");
-        true
     }
 }
 
@@ -53,7 +52,5 @@ mod mode {
         }
     }
 
-    pub(in crate::cli::shell) fn restore() -> bool {
-        false
-    }
+    pub(in crate::cli::shell) fn restore() {}
 }

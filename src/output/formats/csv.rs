@@ -45,9 +45,8 @@ impl Writer for Csv {
     }
 
     fn row(&self, heading: &Heading, row: &dyn Row, _number: u64, _layout: &Layout, to: &mut Vec<u8>) -> io::Result<()> {
-        let start = to.len();
-        for (i, _) in heading.columns(Readers::Machines) {
-            if to.len() > start || i > 0 {
+        for (position, (i, _)) in heading.columns(Readers::Machines).enumerate() {
+            if position > 0 {
                 to.push(b',');
             }
             match row.cell(i) {

@@ -198,17 +198,16 @@ pub(super) fn of_path(steps: &[PathStep]) -> Vec<Part> {
     parts(steps.len(), folds, |_| true)
 }
 
-/// Groups the nodes of a tree of paths. Nodes whose row before is a root or an object of the program are kept.
+/// Groups the nodes of a tree of paths. Nodes that a root or an object of the program refers to are kept, as are the ends of branches.
 pub(super) fn of_nodes(nodes: &[PathNode]) -> Vec<Part> {
+    let depth = |i: usize| nodes.get(i).map_or(0, |n| n.depth);
+    let parents = parents(nodes.len(), depth);
     let of_framework = |i: usize| nodes.get(i).is_some_and(|n| n.depth > 0 && is_of_framework(n.name.shown()));
-    // If a row is deeper than the row before, the row before is its referrer.
-    let inner = |i: usize| {
-        let below = nodes.get(i).map(|n| n.depth) < nodes.get(i.saturating_add(1)).map(|n| n.depth);
-        i > 0 && of_framework(i.saturating_sub(1)) && below
-    };
+    let ends = |i: usize| i.saturating_add(1) >= nodes.len() || depth(i) >= depth(i.saturating_add(1));
+    let inner = |i: usize| parents.get(i).copied().flatten().is_some_and(of_framework) && !ends(i);
     let folds = |i: usize| inner(i) && nodes.get(i).is_some_and(|n| n.depth > 0 && !n.fold && is_intermediate_type(n.name.shown()));
     let targets = |i: usize| nodes.get(i).map(|n| n.targets);
-    of_tree(nodes.len(), |i| nodes.get(i).map_or(0, |n| n.depth), folds, |a, b| targets(a) == targets(b))
+    of_tree(nodes.len(), depth, folds, |a, b| targets(a) == targets(b))
 }
 
 /// Returns the line for folded levels of a tree of paths.
@@ -303,6 +302,27 @@ mod tests {
         // A fold ends where the tree branches, and where the count changes.
         assert_eq!(rows(&[(0, 'f', 1), (1, 'u', 9), (2, 'f', 9), (3, 'f', 5), (3, 'f', 4)]), "fufff");
         assert_eq!(rows(&[(0, 'f', 1), (1, 'u', 9), (2, 'f', 9), (3, 'f', 9), (4, 'f', 5), (5, 'f', 5)]), "fu(2)(2)");
+    }
+
+    #[test]
+    fn what_an_object_of_the_program_refers_to_is_kept_after_a_branch() {
+        let node = |depth: u32, c: char| PathNode {
+            depth,
+            name: (if c == 'f' { "System.Object[]" } else { "Lab.Order" }).into(),
+            fold: false,
+            targets: 1,
+            bytes: 24,
+            objects: 1,
+            example: None,
+        };
+        let rows = |depths: &[(u32, char)]| {
+            let nodes: Vec<PathNode> = depths.iter().map(|(depth, c)| node(*depth, *c)).collect();
+            let text: String = depths.iter().map(|(_, c)| *c).collect();
+            shown(&text, &of_nodes(&nodes))
+        };
+        assert_eq!(rows(&[(0, 'u'), (1, 'u'), (2, 'f'), (3, 'f'), (4, 'f'), (5, 'u')]), "uuf(2)u");
+        // The second object at depth 2 is referred to by the program's object, although the row before is the framework's.
+        assert_eq!(rows(&[(0, 'u'), (1, 'u'), (2, 'f'), (3, 'f'), (2, 'f'), (3, 'f'), (4, 'f'), (5, 'u')]), "uufff(2)u");
     }
 
     #[test]

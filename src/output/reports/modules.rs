@@ -36,7 +36,7 @@ fn module_columns<'r>() -> Columns<'r, ModuleModel> {
 
 /// Returns the identity of the file: the build ID, the module version id (MVID) of an assembly, or time stamp and size.
 fn identity(m: &ModuleModel) -> String {
-    let stamp = || Some(format!("{:08x}{:x}", m.timestamp?, m.size?));
+    let stamp = || Some(format!("{:08x}{:x}", m.timestamp?, m.image_size?));
     m.build_id.clone().or_else(|| m.mvid.clone()).or_else(stamp).unwrap_or_default()
 }
 

@@ -181,8 +181,11 @@ struct Itself<'r> {
 impl ObjectReport {
     fn itself(&self) -> Itself<'_> {
         // `fields` and `elements` are left out, because they are separate records.
-        let ObjectReport { address, type_name, method_table, interior, segment, header, size, length, dimensions, .. } = self;
-        let ObjectReport { string, boxed, delegate, collection, fields: _, elements: _, first_element, task, truncated, .. } = self;
+        #[rustfmt::skip]
+        let ObjectReport {
+            address, type_name, method_table, interior, segment, header, size, length, dimensions,
+            string, boxed, delegate, collection, fields: _, elements: _, first_element, task, truncated,
+        } = self;
         Itself {
             address: *address,
             type_name,
