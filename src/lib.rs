@@ -123,7 +123,7 @@
 //! | `cli` | the commands |
 //! | `output` | an answer as table, JSON, NDJSON, CSV or DOT |
 //! | `export` | files for other tools, from the heap graph |
-//! | [`analysis`] | queries with all their options, one file each; `heap.stat()` and similar methods run them with default options |
+//! | [`analysis`] | queries with all their options, and the reports that answer them; `heap.stat()` and similar methods run them with default options |
 //! | `managed` | the handles: object, value, type, field, thread, frame, root, collection |
 //! | `bcl` | facts about .NET's own library: tasks, queues, delegates, sockets, collections |
 //! | `session` | one opened dump: dump, runtime, heap, names, roots, stacks |
@@ -135,7 +135,7 @@
 //! | `memory` | the address space of the process, completed from matching module files |
 //! | `dump` | containers: ELF cores and minidumps become ranges, modules, threads |
 //! | `graph` | algorithms: reachability, shortest paths, dominators |
-//! | `base`, [`model`] | addresses, ranges, limits, answers and their notes; the answers as plain structures, which JSON is made from |
+//! | `base`, [`model`] | addresses, ranges, limits, answers and their notes; the plain structures that reports of several analyses have in common |
 
 // Without tests, some re-exports are unused.
 #![cfg_attr(not(feature = "internals"), allow(unused_imports))]

@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
+use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, ThreadStackModel};
 use crate::base::{Answer, Count, Missing, Notes, in_units, total};
 use crate::contract::ContractError;
-use crate::model::{AnswerBasis, AnswerKind, AnswerModel, SegmentModel, ThreadStackModel};
+use crate::model::SegmentModel;
 use crate::session::{Error, Runtime};
 
 /// Most bytes of objects that are walked, so that `info` does not take longer on a large heap than on a small one. For a larger heap, only the

@@ -4,11 +4,11 @@
 #[path = "layout_tests.rs"]
 mod tests;
 
+use crate::analysis::{LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef};
 use crate::base::Addr;
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::method_table::{Category, MethodTableInfo};
 use crate::clr::type_names::TypeNames;
-use crate::model::{LayoutField, TypeBrief, TypeCategory, TypeLayout, TypeRef};
 
 /// Maximum base types listed.
 const MAX_BASES: usize = 256;

@@ -3,9 +3,10 @@
 use super::{
     HandlesQuery, ModulesQuery, PathsQuery, RetainedQuery, StringsQuery, exceptions, handles, modules, objsize, paths, retained, strings,
 };
+use crate::analysis::{ExceptionsReport, HandlesReport, ModuleModel, ObjSizeReport, PathsReport, RetainedReport, StringsReport};
 use crate::base::{Addr, Answer};
 use crate::managed::Object;
-use crate::model::{ExceptionsReport, HandlesReport, ModuleModel, ObjSizeReport, PathsReport, RetainedReport, Stacks, StringsReport};
+use crate::model::Stacks;
 use crate::session::{Dump, Error, Heap, Runtime};
 
 impl Heap {

@@ -4,12 +4,13 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
+use crate::analysis::PathNode;
 use crate::base::cancel::check_at;
 use crate::base::hash::Map;
 use crate::base::{Count, Index, Name};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{HeapGraph, Search};
-use crate::model::{PathNode, Sum};
+use crate::model::Sum;
 use crate::session::Namer;
 
 /// Number of a missing node. Nodes are numbered from 1.

@@ -3,13 +3,14 @@
 use super::on_graph::OnGraph;
 use super::path_fold::{self, Run};
 use super::path_tree::PathTree;
+use crate::analysis::{PathFold, PathModel, PathStep, PathsReport};
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, len64, total};
 use crate::bcl::Library;
 use crate::clr::values::{ValueLimits, Values};
 use crate::gc::ObjectId;
 use crate::heapgraph::{HeapGraph, Holders, Search};
-use crate::model::{FieldValue, PathFold, PathModel, PathStep, PathsReport, RootModel, Stacks, ValueKind};
+use crate::model::{FieldValue, RootModel, Stacks, ValueKind};
 use crate::session::{Error, GraphSource, Heap, Namer, TypePattern};
 
 /// Maximum number of roots listed per object.

@@ -7,11 +7,12 @@
 
 use super::each_stack;
 use crate::analysis::StacksQuery;
+use crate::analysis::{SuspendedThread, SuspensionModel, ThreadStackModel};
 use crate::base::missed::tried;
 use crate::base::{Collector, Name};
 use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
-use crate::model::{GcPhase, StackFrameKind, SuspendedThread, SuspensionModel, ThreadStackModel};
+use crate::model::{GcPhase, StackFrameKind};
 use crate::session::Runtime;
 
 /// Returns the suspension that was in progress, if any. Notes and failed reads are dropped, because other parts of an answer report missing data.
@@ -55,7 +56,8 @@ fn named(runtime: &Runtime, threads: &[&Thread]) -> Vec<SuspendedThread> {
     let stacks = ThreadStacks::new(runtime.file());
     let mut methods: Vec<(u64, Name)> = Vec::new();
     let mut add = |stack: ThreadStackModel| {
-        let method = |f: &crate::model::StackFrameModel| Some(Name::shown_as(f.method.as_deref()?, f.display.as_deref().map(String::from)));
+        let method =
+            |f: &crate::analysis::StackFrameModel| Some(Name::shown_as(f.method.as_deref()?, f.display.as_deref().map(String::from)));
         let innermost = stack.frames.iter().find(|f| f.kind == StackFrameKind::Managed).and_then(method);
         methods.extend(stack.os_id.zip(innermost));
     };

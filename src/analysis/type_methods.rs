@@ -1,6 +1,7 @@
 //! The methods of a type, with their code.
 
 use super::tiers::Tiers;
+use crate::analysis::{MethodCode, MethodModel};
 use crate::base::missed::watched;
 use crate::base::reads;
 use crate::base::{Addr, AddrRange, Collector, Count, Missing, Name, be, plural};
@@ -9,7 +10,6 @@ use crate::clr::method_list::{Listed, MethodLists};
 use crate::clr::methods::{MethodName, Methods};
 use crate::clr::precodes::Precodes;
 use crate::contract::ContractError;
-use crate::model::{MethodCode, MethodModel};
 use crate::session::{Namer, Runtime};
 use crate::stack::code::{CodeMap, CodeOrigin};
 use crate::stack::{LookUps, StackError};

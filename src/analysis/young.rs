@@ -3,12 +3,13 @@
 //! A collection of the young generations looks for such references only in the ranges of set cards
 //! (`docs/internals/gc-structures.md#cards`). A card stays set until a collection has found no such reference in its range.
 
+use crate::analysis::YoungCards;
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Budget, Collector, Count, Index, Missing, len64, plural};
 use crate::gc::{Cards, ObjectId};
 use crate::heapgraph::HeapGraph;
 use crate::memory::Window;
-use crate::model::{Generation, SegmentModel, YoungCards};
+use crate::model::{Generation, SegmentModel};
 use crate::session::Heap;
 
 /// Ages of all objects: 0 and 1 for the young generations, [`OLD`] for the others, [`UNKNOWN`] if the generation is not known.

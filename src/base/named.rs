@@ -19,7 +19,7 @@ use std::fmt;
 ///
 /// gives the enum and
 ///
-/// * `ALL`, every value in the order of the declaration, `NAMES`, their names in the same order, `name()` and `Display`;
+/// * `ALL`, every value in the order of the declaration, `NAMES`, their names in the same order, `name()`, `Display` and [`Word`](super::Word);
 /// * `FromStr`: accepts a name or one of the aliases after `|` in any case, or fails with [`UnknownName`] and a suggestion;
 /// * `Serialize`, `Deserialize` and `JsonSchema`: the name as a string, the schema with the comment of each value;
 /// * `clap::ValueEnum` (feature `cli`) with the aliases, and the comments as help. Arguments should set `ignore_case`.
@@ -80,6 +80,12 @@ macro_rules! named_enum {
             }
         }
 
+        impl $crate::base::Word for $Enum {
+            fn word(self) -> Option<std::borrow::Cow<'static, str>> {
+                self.name().word()
+            }
+        }
+
         impl std::str::FromStr for $Enum {
             type Err = $crate::base::UnknownName;
 
@@ -125,6 +131,15 @@ macro_rules! named_enum {
                 match self {
                     $Enum::Unknown(n) => f.pad(&format!("unknown-{n}")),
                     known => f.pad(known.name()),
+                }
+            }
+        }
+
+        impl $crate::base::Word for $Enum {
+            fn word(self) -> Option<std::borrow::Cow<'static, str>> {
+                match self {
+                    $Enum::Unknown(_) => Some(std::borrow::Cow::Owned(self.to_string())),
+                    known => known.name().word(),
                 }
             }
         }

@@ -12,10 +12,11 @@ use super::command::At;
 use super::completion::types;
 use super::values::{address, number, type_pattern};
 use crate::analysis::{Condition, Selection};
+use crate::analysis::{DiffSort, RefSort, StatSort, StringSort};
 use crate::base::Addr;
 use crate::model::{
-    DiffSort, ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, Order, RefSort, RootSort, SegmentSort, SortDirection,
-    StatSort, StaticSort, StringSort, ThreadSort, TimerSort,
+    ExceptionSort, FinalizerSort, Generation, HandleSort, ObjectSort, Order, RootSort, SegmentSort, SortDirection, StaticSort, ThreadSort,
+    TimerSort,
 };
 use crate::output::{ColumnOrder, Paging};
 use crate::session::TypePattern;

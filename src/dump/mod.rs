@@ -148,7 +148,7 @@ pub struct DumpFacts {
     pub pid: Option<u32>,
     /// Name of the process.
     pub process_name: Option<String>,
-    /// Command line, if recorded. It is user data, which [`InfoReport`](crate::model::InfoReport) hides if contents are to be hidden.
+    /// Command line, if recorded. It is user data, which [`InfoReport`](crate::analysis::InfoReport) hides if contents are to be hidden.
     pub command_line: Option<String>,
     /// When the dump was written, in seconds since 1970. ELF cores do not record this time.
     pub time: Option<u64>,

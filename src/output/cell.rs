@@ -22,7 +22,7 @@ pub enum Cell<'a> {
     Change(i64),
     /// A signed change as a fraction of the earlier number.
     Growth(f64),
-    /// A map: letters of [`MapCell`](crate::model::MapCell), which terminals show as blocks.
+    /// A map: letters of [`MapCell`](crate::analysis::MapCell), which terminals show as blocks.
     Map(Cow<'a, str>),
     /// A name: people see it as written in the source, machines as the runtime stores it.
     Name(&'a Name),

@@ -173,16 +173,17 @@ fn sum(all: &[Placed], of: impl Fn(&Placed) -> usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::Addr;
     use crate::output::table::columns;
 
     fn layout(room: usize, cells: &[usize], empty: &[bool]) -> Layout {
-        let all = columns::<()>()
-            .address("address", |()| None)
-            .address("method_table", |()| None)
-            .extra()
-            .bytes("free_bytes_before", |()| None)
-            .text("type", 60, |()| "")
-            .name();
+        let all = columns![
+            (),
+            address("address", |()| None::<Addr>),
+            address("method_table", |()| None::<Addr>).extra(),
+            bytes("free_bytes_before", |()| None::<u64>),
+            text("type", 60, |()| "").name()
+        ];
         let heading = Heading { columns: all.list(), ..Heading::default() };
         Layout::measured(&heading, Screen::terminal(Some(room), None), None, cells, empty)
     }
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_narrowest_column_is_widened_first() {
-        let all = columns::<()>().text("a", 10, |()| "").text("b", 10, |()| "").text("c", 20, |()| "");
+        let all = columns![(), text("a", 10, |()| ""), text("b", 10, |()| ""), text("c", 20, |()| "")];
         let heading = Heading { columns: all.list(), ..Heading::default() };
         let widths = |cells: &[usize], room| {
             let layout = Layout::measured(&heading, Screen::terminal(Some(room), None), None, cells, &[]);

@@ -1,7 +1,7 @@
 //! Heap maps on terminals: letters become colored blocks.
 
 use super::screen::{Ink, Screen};
-use crate::model::MapCell;
+use crate::analysis::MapCell;
 
 /// Returns the character for a cell on `screen`, and its color.
 fn block(letter: char, screen: Screen) -> (char, Ink) {

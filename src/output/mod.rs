@@ -3,6 +3,7 @@
 //! [`report`] defines how an answer describes itself, `reports` holds the descriptions, [`formats`] renders them, and
 //! [`stream`] prints lists as they are produced.
 
+mod bar;
 mod cell;
 pub mod checks;
 mod distinct;
@@ -24,6 +25,7 @@ mod stream;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod value;
 mod width;
 
 use std::io::{self, Write};

@@ -248,7 +248,7 @@ mod tests {
     struct Cat(&'static str, u64);
 
     fn cats() -> (Vec<Cat>, Columns<'static, Cat>) {
-        let columns = columns::<Cat>().text("first_name", 9, |c| c.0).count("age", |c| c.1).id("born", |c| (c.1 > 1).then_some(c.1));
+        let columns = columns![Cat, text("first_name", 9, |c| c.0), count("age", |c| c.1), id("born", |c| (c.1 > 1).then_some(c.1))];
         (vec![Cat("Tom", 2), Cat("Abe", 9), Cat("Eve", 1), Cat("Kit", 2)], columns)
     }
 

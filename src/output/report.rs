@@ -7,8 +7,8 @@ use serde::Serialize;
 use super::checks::Check;
 use super::page::Paging;
 use super::plural;
-use super::table::{Table, columns};
-use crate::model::{DiffReport, Icicle, MapCell};
+use super::table::{Columns, Table};
+use crate::analysis::{DiffReport, Icicle, MapCell};
 
 /// An answer that can be printed. JSON is its serialization; all other formats render its description.
 pub trait Report: Serialize {
@@ -288,17 +288,17 @@ impl<'r> Sections<'r> {
     where
         I: IntoIterator<Item = &'r T> + Clone + 'r,
     {
-        self.table(Table::records(record, rows, columns::<T>()));
+        self.table(Table::records(record, rows, Columns::<T>::default()));
     }
 
     /// Adds one record for NDJSON only.
     pub fn record<T: Serialize + Clone + 'r>(&mut self, record: &'static str, row: T) {
-        self.table(Table::records(record, [row], columns::<T>()));
+        self.table(Table::records(record, [row], Columns::<T>::default()));
     }
 
     /// Adds the answer itself as one NDJSON record, with `complete`.
     pub fn itself<T: Serialize + Clone + 'r>(&mut self, record: &'static str, row: T) {
-        let mut table = Table::records(record, [row], columns::<T>());
+        let mut table = Table::records(record, [row], Columns::<T>::default());
         table.heading.complete = Some(self.complete);
         self.table(table);
     }

@@ -7,10 +7,12 @@ use std::marker::PhantomData;
 use serde::Serialize;
 
 use super::Cell;
+pub use super::bar::{Bar, Fill};
 pub use super::fit::Fit;
 use super::seen::Link;
 use super::short_strings::ShortStrings;
-use crate::base::{Addr, Name, share};
+pub use super::value::{Named, Number, Text};
+use crate::base::{Addr, Name, Word};
 use crate::clr::generated::field;
 
 /// Alignment of a column.
@@ -80,22 +82,6 @@ pub(super) fn add_names<'c>(columns: impl IntoIterator<Item = &'c Column>, names
     }
 }
 
-/// Widths of a bar in columns; 0 for no bar.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Bar {
-    /// Minimum width: other columns are dropped to make room for the bar. 0 if the bar itself is dropped when it does not fit.
-    pub least: u16,
-    /// Maximum width.
-    pub most: u16,
-}
-
-impl Bar {
-    /// A bar next to a share.
-    pub const USUAL: Bar = Bar { least: 0, most: 10 };
-    /// A block below the block of the parent row, within the bounds of that block.
-    pub const BLOCK: Bar = Bar { least: 10, most: 48 };
-}
-
 /// Values of `keep`: for most columns, for columns that identify a row, and for columns that add detail.
 const USUAL: u8 = 5;
 const IDENTIFYING: u8 = 7;
@@ -108,34 +94,6 @@ const LEAST_TEXT: u16 = 12;
 
 /// Reads a cell from a row.
 type Accessor<'r, T> = Box<dyn for<'a> Fn(&'a T) -> Cell<'a> + Send + Sync + 'r>;
-
-/// The fractions that a bar shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Fill {
-    /// Start of the bar.
-    pub from: f64,
-    /// Used part.
-    pub used: f64,
-    /// Used or reserved part.
-    pub held: f64,
-}
-
-impl Fill {
-    /// Creates a bar for `used` and `held` of `whole`.
-    pub fn of(used: u64, held: u64, whole: u64) -> Fill {
-        Fill { from: 0.0, used: part(used, whole), held: part(held, whole) }
-    }
-
-    /// Creates a block of `length` that starts at `from`, in relation to `whole`.
-    pub fn block(from: u64, length: u64, whole: u64) -> Fill {
-        Fill { from: part(from, whole), used: part(length, whole), held: 0.0 }
-    }
-}
-
-/// Returns `n` as a fraction of `whole`; 0 if `whole` is 0. The rounding error does not show, because bars are coarser.
-fn part(n: u64, whole: u64) -> f64 {
-    share(n, whole).unwrap_or(0.0)
-}
 
 /// Reads the contents of a bar from a row.
 type Filler<'r, T> = Box<dyn Fn(&T) -> Fill + Send + Sync + 'r>;
@@ -157,9 +115,66 @@ impl<T> std::fmt::Debug for Columns<'_, T> {
     }
 }
 
-/// Creates an empty list of columns.
-pub fn columns<'r, T>() -> Columns<'r, T> {
-    Columns(Vec::new())
+/// Lists the columns of a table with rows of a type. Each has a kind, a method of [`Columns`]; a value; and properties, other methods:
+///
+/// ```text
+/// columns![
+///     Request,
+///     address(object).keep(8),                     // the field `object`
+///     word(state, 10),                             // typically up to 10 characters wide
+///     names(handler.type_name, 60),                // a field of a field; a column of `type_name` is called `type`, as in JSON
+///     count("connections" = open_connections),     // a field whose column has a different name
+///     text("flags", 20, |r| r.flags.join(" ")),    // a computed value
+/// ]
+/// ```
+macro_rules! columns {
+    ($row:ty $(, $kind:ident($($value:tt)+) $(.$property:ident($($argument:tt)*))*)* $(,)?) => {{
+        let columns = $crate::output::table::Columns::<$row>::default();
+        $(
+            let column = $crate::output::table::Columns::<$row>::default();
+            let columns = columns.and($crate::output::table::column!(column, $kind, $($value)+)$(.$property($($argument)*))*);
+        )*
+        columns
+    }};
+}
+
+/// Adds a column of [`columns!`] to an empty list.
+macro_rules! column {
+    // The name of a column that shows a field.
+    (@name type_name) => { "type" };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $row:ident.$($field:ident).+) => { $crate::output::table::column!(@name $($field).+) };
+    // What a column shows of a field: text is borrowed, all else is copied.
+    (@field text $field:expr) => { $crate::output::table::Text::text(&$field) };
+    (@field names $field:expr) => { $crate::output::table::Named::named(&$field) };
+    (@field $kind:ident $field:expr) => { $field };
+    // What it shows of a computed value.
+    (@value text $value:expr) => { $crate::output::table::Text::text($value) };
+    (@value names $value:expr) => { $crate::output::table::Named::named($value) };
+    (@value $kind:ident $value:expr) => { $value };
+    ($to:ident, $kind:ident, $name:literal = $($field:ident).+ $(, $width:literal)?) => {
+        $to.$kind($name, $($width,)? |row| $crate::output::table::column!(@field $kind row.$($field).+))
+    };
+    ($to:ident, $kind:ident, $($field:ident).+ $(, $width:literal)?) => {
+        $to.$kind(
+            $crate::output::table::column!(@name $($field).+),
+            $($width,)?
+            |row| $crate::output::table::column!(@field $kind row.$($field).+),
+        )
+    };
+    ($to:ident, $kind:ident, $name:expr, $($width:literal,)? $(move)? |$of:pat_param| $value:expr) => {
+        $to.$kind($name, $($width,)? move |$of| $crate::output::table::column!(@value $kind $value))
+    };
+    ($to:ident, $kind:ident, $name:expr, $($width:literal,)? $function:path) => {
+        $to.$kind($name, $($width,)? move |row| $crate::output::table::column!(@value $kind $function(row)))
+    };
+}
+pub(crate) use {column, columns};
+
+impl<T> Default for Columns<'_, T> {
+    fn default() -> Self {
+        Columns(Vec::new())
+    }
 }
 
 const ADDRESS_WIDTH: u16 = 18;
@@ -171,8 +186,8 @@ macro_rules! numbers {
     ($($(#[doc = $doc:literal])+ $name:ident($value:ty), $width:ident => $cell:ident;)+) => {
         impl<'r, T> Columns<'r, T> {
             $($(#[doc = $doc])+
-            pub fn $name<V: Into<Option<$value>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-                self.add(name, Align::Right, $width, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::$cell)))
+            pub fn $name<V: Number<$value>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+                self.add(name, Align::Right, $width, Box::new(move |row| value(row).number().map_or(Cell::None, Cell::$cell)))
             })+
         }
     };
@@ -194,6 +209,13 @@ numbers! {
 }
 
 impl<'r, T> Columns<'r, T> {
+    /// Adds the columns of another list.
+    #[must_use]
+    pub fn and(mut self, other: Columns<'r, T>) -> Columns<'r, T> {
+        self.0.extend(other.0);
+        self
+    }
+
     fn add(mut self, name: &'static str, align: Align, width: u16, cell: Accessor<'r, T>) -> Columns<'r, T> {
         let (fit, least) = match align {
             Align::Left => (Fit::Text, width.clamp(LEAST_TEXT, LEAST_NAME)),
@@ -206,24 +228,24 @@ impl<'r, T> Columns<'r, T> {
     }
 
     /// Adds a column of fractions, 0 to 1, next to which terminals show bars.
-    pub fn share<V: Into<Option<f64>>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
-        let share = self.add(name, Align::Right, SHARE_WIDTH, Box::new(move |row| value(row).into().map_or(Cell::None, Cell::Share)));
+    pub fn share<V: Number<f64>>(self, name: &'static str, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+        let share = self.add(name, Align::Right, SHARE_WIDTH, Box::new(move |row| value(row).number().map_or(Cell::None, Cell::Share)));
         share.last(|c| c.bar = Bar::USUAL)
     }
 
-    /// Adds a column of text borrowed from the rows, typically at most `width` characters.
-    pub fn text(self, name: &'static str, width: u16, value: impl for<'a> Fn(&'a T) -> &'a str + Send + Sync + 'r) -> Columns<'r, T> {
-        self.add(name, Align::Left, width, Box::new(move |row| Cell::Text(Cow::Borrowed(value(row)))))
+    /// Adds a column of words of a fixed set or of formatted numbers, typically at most `width` characters. They are never shortened.
+    pub fn word<V: Word>(self, name: &'static str, width: u16, value: impl Fn(&T) -> V + Send + Sync + 'r) -> Columns<'r, T> {
+        self.add(name, Align::Left, width, Box::new(move |row| value(row).word().map_or(Cell::None, Cell::Text))).whole()
     }
 
-    /// Adds a column of optional text borrowed from the rows.
-    pub fn text_or_none(
+    /// Adds a column of text, typically at most `width` characters.
+    pub fn text(
         self,
         name: &'static str,
         width: u16,
-        value: impl for<'a> Fn(&'a T) -> Option<&'a str> + Send + Sync + 'r,
+        value: impl for<'a> Fn(&'a T) -> Option<Cow<'a, str>> + Send + Sync + 'r,
     ) -> Columns<'r, T> {
-        self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, |text| Cell::Text(Cow::Borrowed(text)))))
+        self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, Cell::Text)))
     }
 
     /// Adds a column of names of types or methods, typically at most `width` characters.
@@ -236,20 +258,10 @@ impl<'r, T> Columns<'r, T> {
         self.add(name, Align::Left, width, Box::new(move |row| value(row).map_or(Cell::None, Cell::Name))).name()
     }
 
-    /// Adds a column of maps, letters of [`MapCell`](crate::model::MapCell).
+    /// Adds a column of maps, letters of [`MapCell`](crate::analysis::MapCell).
     pub fn map(self, name: &'static str, value: impl Fn(&T) -> String + Send + Sync + 'r) -> Columns<'r, T> {
         let map = self.add(name, Align::Left, NUMBER_WIDTH, Box::new(move |row| Cell::Map(Cow::Owned(value(row)))));
         map.last(|c| (c.fit, c.least) = (Fit::Cells, LEAST_LINES))
-    }
-
-    /// Adds a column of text computed from the row.
-    pub fn made<V: Into<Option<String>>>(
-        self,
-        name: &'static str,
-        width: u16,
-        value: impl Fn(&T) -> V + Send + Sync + 'r,
-    ) -> Columns<'r, T> {
-        self.add(name, Align::Left, width, Box::new(move |row| value(row).into().map_or(Cell::None, |text| Cell::Text(Cow::Owned(text)))))
     }
 
     fn last(mut self, change: impl FnOnce(&mut Column)) -> Columns<'r, T> {
@@ -310,7 +322,7 @@ impl<'r, T> Columns<'r, T> {
         self.last(|c| (c.fit, c.least) = (Fit::Path, LEAST_NAME))
     }
 
-    /// Marks the last column as words of a fixed set, or numbers, which are never shortened.
+    /// Never shortens the last column.
     #[must_use]
     pub fn whole(self) -> Columns<'r, T> {
         self.last(|c| (c.fit, c.least) = (Fit::Whole, u16::MAX))

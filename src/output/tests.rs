@@ -1,11 +1,13 @@
 //! One small answer in every format.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
 use super::report::{Cluster, Graph, Report, Sections};
-use super::table::{Columns, Readers, Table, columns};
-use super::{Format, List, Screen, Seen, Target, emit, stream};
-use crate::base::{Addr, Answer, NoteKind, Notes};
+use super::table::{Columns, Readers, Row, Table, columns};
+use super::{Cell, Format, List, Screen, Seen, Target, emit, stream};
+use crate::base::{Addr, Answer, Name, NoteKind, Notes};
 use crate::model::{DumpModel, Head};
 
 #[derive(Clone, Serialize)]
@@ -16,14 +18,64 @@ struct Cat {
 }
 
 fn cat_columns<'r>() -> Columns<'r, Cat> {
-    columns::<Cat>()
-        .address("at", |c| c.at)
-        .bytes("weight", |c| c.weight)
-        .id("tag", |_| 1234)
-        .only(Readers::Machines)
-        .text("name", 8, |c| &c.name)
-        .share("share", |_| 0.25)
-        .only(Readers::People)
+    columns![
+        Cat,
+        address(at),
+        bytes(weight),
+        id("tag", |_| 1234u64).only(Readers::Machines),
+        text(name, 8),
+        share("share", |_| 0.25).only(Readers::People)
+    ]
+}
+
+/// A row with fields of each type that columns show.
+#[derive(Serialize)]
+struct Kitten<'r> {
+    of: &'r Cat,
+    type_name: Name,
+    father: Option<Name>,
+    lives: u32,
+    chipped: Option<bool>,
+    place: Cow<'r, str>,
+    note: Option<String>,
+}
+
+#[test]
+fn columns_show_the_fields_that_they_name() {
+    let of = Cat { name: "Tom".into(), at: Addr(16), weight: Some(1) };
+    let suffix = "!".to_string();
+    let columns = columns![
+        Kitten<'_>,
+        text(of.name, 8),
+        address(of.at).keep(7).when(true),
+        bytes("heavy" = of.weight).when(false).keep(1),
+        names(type_name, 8),
+        names(father, 8),
+        id(lives).keep(3),
+        word(chipped, 5),
+        text(place, 8),
+        text(note, 8),
+        count("letters", |k| k.of.name.len()),
+        text("loud", 8, |k| format!("{}{suffix}", k.of.name)),
+    ];
+    let row = Kitten { of: &of, type_name: "Cat".into(), father: None, lives: 9, chipped: Some(true), place: "roof".into(), note: None };
+    let text = |text: &'static str| Cell::Text(text.into());
+    let wanted = [
+        ("name", 5, text("Tom")),
+        ("at", 7, Cell::Addr(of.at)),
+        ("type", 7, Cell::Name(&row.type_name)),
+        ("father", 7, Cell::None),
+        ("lives", 3, Cell::Id(9)),
+        ("chipped", 5, text("true")),
+        ("place", 5, text("roof")),
+        ("note", 5, Cell::None),
+        ("letters", 5, Cell::Count(3)),
+        ("loud", 5, text("Tom!")),
+    ];
+    let list = columns.list();
+    let bound = columns.row(&row);
+    let found = list.iter().enumerate().map(|(i, c)| (&*c.name, c.keep, bound.cell(i)));
+    assert_eq!(found.collect::<Vec<_>>(), wanted);
 }
 
 #[derive(Serialize)]

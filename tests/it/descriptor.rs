@@ -16,9 +16,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::common::{self, cases, sample};
 use asked::{Asked, Outcome};
+use gcdump::analysis::HeapExceptionModel;
 use gcdump::analysis::{ContractsQuery, ExceptionsQuery, RootOptions, RootsQuery, contracts, exceptions, roots};
 use gcdump::internals::contract::{DescriptorItem, Overlay, RawDescriptor, parse_descriptor};
-use gcdump::model::{CoverageKind, HeapExceptionModel, RootKind, Stacks};
+use gcdump::model::{CoverageKind, RootKind, Stacks};
 use gcdump::{Dump, Name};
 use process::Process;
 use text::{Change, Text};

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::common::{ask, cases, run, sample};
+use gcdump::analysis::PathModel;
 use gcdump::analysis::{
     BridgeQuery, CollectQuery, PathsQuery, RetainedQuery, RootsQuery, UnreachableQuery, WhatifQuery, bridge, collect, objsize, paths,
     retained, roots, unreachable, whatif,
 };
 use gcdump::cli::Exit;
-use gcdump::model::{CoverageKind, PathModel, RootKind, RootModel, Stacks};
+use gcdump::model::{CoverageKind, RootKind, RootModel, Stacks};
 use gcdump::{Addr, Heap};
 
 const DUMPS: [&str; 7] = [

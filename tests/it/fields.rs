@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::common::{self, Known, known_dumps};
+use gcdump::analysis::ObjectReport;
 use gcdump::analysis::{ObjectQuery, object};
 use gcdump::internals::base::{Addr, Answer, Collector, Limits};
 use gcdump::internals::clr::fields::Types;
@@ -16,7 +17,7 @@ use gcdump::internals::contract::Descriptor;
 use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use gcdump::internals::memory::{FileSearch, Memory};
 use gcdump::internals::session::{StaticsQuery, StaticsReader};
-use gcdump::model::{FieldValue, ObjectReport, StaticModel, StaticsReport, ValueKind};
+use gcdump::model::{FieldValue, StaticModel, StaticsReport, ValueKind};
 use gcdump::{Dump, Name, Runtime};
 use serde_json::{Value, json};
 
@@ -189,7 +190,7 @@ fn arrays(b: &Bound, f: &[FieldValue], samples: &Value) {
     assert_eq!(second.elements.iter().map(|e| e.value.clone()).collect::<Vec<_>>(), [json!(2), json!(3)]);
     let part = object(&b.runtime.heap().unwrap(), &ObjectQuery { start: 2, count: 3, ..ObjectQuery::at(numbers.address) }).unwrap();
     assert_eq!(part.elements.iter().map(|e| e.name.as_str()).collect::<Vec<_>>(), ["[2]", "[3]", "[4]"]);
-    assert_eq!(part.truncated, [gcdump::model::CutShort::Elements]);
+    assert_eq!(part.truncated, [gcdump::analysis::CutShort::Elements]);
 }
 
 fn inherited(b: &Bound, dog: Addr) {

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::common::{ask, cases, run};
 use gcdump::Heap;
+use gcdump::analysis::{PathStep, PathsReport};
 use gcdump::analysis::{PathsQuery, RootsQuery, paths, roots};
 use gcdump::cli::Exit;
 use gcdump::internals::base::Addr;
-use gcdump::model::{PathStep, PathsReport, RootKind, RootModel};
+use gcdump::model::{RootKind, RootModel};
 use serde_json::Value;
 
 fn corpus(name: &str) -> PathBuf {

@@ -5,11 +5,12 @@ use std::path::Path;
 
 use crate::common::{cases, known_dumps, sample, walker};
 use gcdump::analysis::{HandlesQuery, RootsQuery, StatQuery, handles, roots, stat, statics, where_is};
+use gcdump::analysis::{PlaceKind, WhereReport};
 use gcdump::internals::base::Silent;
 use gcdump::internals::contract::GlobalValue;
 use gcdump::internals::memory::{Image, ImageFormat};
 use gcdump::internals::session::StaticsQuery;
-use gcdump::model::{HandleKind, PlaceKind, RegionListModel, RootKind, Storage, WhereReport};
+use gcdump::model::{HandleKind, RegionListModel, RootKind, Storage};
 use gcdump::{Addr, Heap};
 
 const DUMPS: [&str; 6] = [

@@ -9,9 +9,9 @@ use gcdump::analysis::{
     LocksQuery, PathsQuery, RetainedQuery, RootsQuery, SegmentsQuery, Selection, StatQuery, StringsQuery, ThreadsQuery, UnreachableQuery,
     VerifyQuery,
 };
+use gcdump::analysis::{InspectionId, StringSort};
 use gcdump::internals::base::{Addr, Answer, Note};
 use gcdump::internals::session::{StaticsQuery, TypePattern};
-use gcdump::model::{InspectionId, StringSort};
 use gcdump::{Dump, Error, Heap, OpenOptions};
 use serde::Serialize;
 use serde_json::{Value, json};

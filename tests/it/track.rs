@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
+use gcdump::analysis::{Certainty, TrackReport};
 use gcdump::analysis::{TrackQuery, TrackView, track};
 use gcdump::cli::Exit;
-use gcdump::model::{Certainty, TrackReport};
 use gcdump::{Addr, Answer, Heap};
 use serde_json::Value;
 

@@ -9,9 +9,9 @@ use std::path::Path;
 use crate::common::{answered, ask, cases, full, known_dumps, number, run, sample};
 use crate::harness::Tested;
 use crate::support::{Shape, Spec};
+use gcdump::analysis::FindingId;
 use gcdump::cli::Exit;
 use gcdump::internals::base::Addr;
-use gcdump::model::FindingId;
 use patient::{Found, Obj, Patient, Write, found, list, objects};
 use serde_json::Value;
 

@@ -16,14 +16,15 @@ use crate::analysis::{
     RetainedView, ThreadsQuery, VerifyQuery,
 };
 use crate::analysis::{
+    AsyncReport, DiffReport, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport,
+    InspectionId, InspectionModel, LocksReport, MemoryReport, ModuleModel, PoolReport, ProblemId, RequestsReport, RetainedReport,
+    ThreadsReport, TimersReport, VerifyReport,
+};
+use crate::analysis::{
     async_chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
 };
 use crate::base::{Addr, Answer, Collector, Missing};
-use crate::model::{
-    AsyncReport, DiffReport, ExceptionsReport, FinalizersReport, FragmentationReport, HandlesReport, HeapReport, InspectReport,
-    InspectionId, InspectionModel, LocksReport, MemoryReport, ModuleModel, OomReport, PoolReport, ProblemId, RequestsReport,
-    RetainedReport, ThreadsReport, TimersReport, VerifyReport,
-};
+use crate::model::OomReport;
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
 /// The reason why a problem was not inspected.

@@ -11,9 +11,10 @@ use super::answers::{Answers, Skip};
 use super::line::counted;
 use super::requests::unanswered;
 use crate::analysis::async_chains::is_library;
+use crate::analysis::{AsyncRootKind, AsyncRootSum, AsyncRow, Problem, ProblemId, ProblemSeverity};
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Count, Name, thousands};
-use crate::model::{AsyncRootKind, AsyncRootSum, AsyncRow, Problem, ProblemId, ProblemSeverity, RootKind, Stacks};
+use crate::model::{RootKind, Stacks};
 
 /// Most findings.
 const MAX_FOUND: usize = 3;

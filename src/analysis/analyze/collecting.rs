@@ -8,7 +8,8 @@
 //! Source: the GC's globals and records, in `docs/internals/gc-structures.md`.
 
 use super::answers::{Answers, Skip};
-use crate::model::{GcPhase, LastCollection, Problem, ProblemId, ProblemSeverity};
+use crate::analysis::{Problem, ProblemId, ProblemSeverity};
+use crate::model::{GcPhase, LastCollection};
 
 /// The reason why findings about objects are left out.
 pub(super) const DOUBTED: &str = "a collection was moving objects";

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, plural_or};
+use crate::analysis::{ConnectionPool, Problem, ProblemId, ProblemSeverity};
 use crate::base::len64;
-use crate::model::{ConnectionPool, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let least = answers.thresholds().pools;

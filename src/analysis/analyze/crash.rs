@@ -15,8 +15,9 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};
+use crate::analysis::{ExceptionModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
 use crate::base::{Name, len64};
-use crate::model::{CrashException, ExceptionModel, FaultModel, Problem, ProblemId, ProblemSeverity, ThreadModel};
+use crate::model::{CrashException, FaultModel};
 
 /// Inner exceptions named in the title.
 const MAX_INNER: usize = 4;

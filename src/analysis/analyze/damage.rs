@@ -8,8 +8,9 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};
+use crate::analysis::{Problem, ProblemId, ProblemSeverity};
 use crate::base::be;
-use crate::model::{GcPhase, Problem, ProblemId, ProblemSeverity};
+use crate::model::GcPhase;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let skipped = answers.fragmentation()?.coverage.skipped_bytes;

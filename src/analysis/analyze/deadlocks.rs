@@ -8,8 +8,8 @@
 use super::answers::{Answers, Skip};
 use super::line::{counted, listed};
 use super::requests::served;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity, WaitEdge, WaitEdgeKind};
 use crate::base::{len64, verb};
-use crate::model::{Problem, ProblemId, ProblemSeverity, WaitEdge, WaitEdgeKind};
 
 /// Waits named in the title.
 const MAX_EDGES: usize = 4;

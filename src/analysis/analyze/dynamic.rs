@@ -14,9 +14,10 @@ use super::answers::{Answers, Skip};
 use super::async_waits::held_by;
 use super::line::{counted, listed};
 use crate::analysis::walk::objects_of;
+use crate::analysis::{ModuleModel, Problem, ProblemId, ProblemSeverity};
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Count, len64, thousands};
-use crate::model::{ModuleModel, Problem, ProblemId, ProblemSeverity, RootKind, Stacks};
+use crate::model::{RootKind, Stacks};
 use crate::session::TypePattern;
 
 /// Name patterns listed in the title.

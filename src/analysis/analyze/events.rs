@@ -6,8 +6,9 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, in_units, percent};
+use crate::analysis::{InspectionId, Problem, ProblemId, ProblemSeverity};
 use crate::base::{Addr, share};
-use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity, Stacks};
+use crate::model::Stacks;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let rows = &answers.inspection(InspectionId::EventLeaks)?.rows;

@@ -7,8 +7,8 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{counted, one_line};
+use crate::analysis::{InspectionId, Problem, ProblemId, ProblemSeverity};
 use crate::base::{Name, thousands};
-use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
 
 /// Most findings.
 const MAX_FOUND: usize = 3;

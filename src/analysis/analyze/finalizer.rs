@@ -7,7 +7,7 @@
 
 use super::answers::{Answers, Skip};
 use super::line::how_many_wait;
-use crate::model::{LocksReport, Problem, ProblemId, ProblemSeverity};
+use crate::analysis::{LocksReport, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let (report, locks) = (answers.finalizers()?, answers.locks()?);

@@ -8,8 +8,9 @@
 use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::{in_units, percent};
+use crate::analysis::{PinnedTypeModel, Problem, ProblemId, ProblemSeverity};
 use crate::base::{share, thousands};
-use crate::model::{Generation, PinnedTypeModel, Problem, ProblemId, ProblemSeverity};
+use crate::model::Generation;
 
 /// The title names a type if at least this share of the free bytes is in front of pinned objects of the type.
 const PINNED: f64 = 0.1;

@@ -8,8 +8,8 @@
 use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::{in_units, percent};
+use crate::analysis::{MemoryKind, Problem, ProblemId, ProblemSeverity};
 use crate::base::{share, total};
-use crate::model::{MemoryKind, Problem, ProblemId, ProblemSeverity};
 
 /// Smallest number of bytes, as a multiple of the threshold.
 const LARGE: u64 = 32;

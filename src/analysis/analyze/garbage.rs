@@ -10,8 +10,9 @@ use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::{counted, in_units, listed, percent};
 use crate::analysis::liveness::Dead;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity};
 use crate::base::{share, thousands, total};
-use crate::model::{Generation, Problem, ProblemId, ProblemSeverity, Sum};
+use crate::model::{Generation, Sum};
 
 /// Minimum size of the garbage, in multiples of [`Thresholds::bytes`].
 const BYTES_FACTOR: u64 = 8;

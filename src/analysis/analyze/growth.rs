@@ -10,8 +10,8 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{in_units, listed, percent};
+use crate::analysis::{DiffMeasure, GrowingHolder, Problem, ProblemId, ProblemSeverity, Trend};
 use crate::base::{growth, thousands};
-use crate::model::{DiffMeasure, GrowingHolder, Problem, ProblemId, ProblemSeverity, Trend};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     answers.needs_graph()?;

@@ -8,8 +8,9 @@
 
 use super::answers::{Answers, Skip};
 use super::line::counted;
+use crate::analysis::{HandleStat, Problem, ProblemId, ProblemSeverity};
 use crate::base::{thousands, total};
-use crate::model::{HandleKind, HandleStat, Problem, ProblemId, ProblemSeverity};
+use crate::model::HandleKind;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.handles()?;

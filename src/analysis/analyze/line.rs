@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use super::answers::Answers;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity};
 pub(super) use crate::base::{in_units, plural as counted};
-use crate::model::{Problem, ProblemId, ProblemSeverity};
 
 /// Most characters of a message in a title.
 const MAX_MESSAGE: usize = 200;

@@ -5,7 +5,7 @@
 //! Source: `AssemblyLoadContext`, as `inspect --only load-contexts` reads it.
 
 use super::answers::{Answers, Skip};
-use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
+use crate::analysis::{InspectionId, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let found = answers.inspection(InspectionId::LoadContexts)?.rows.iter().map(|row| {

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use super::answers::{Answers, Skip};
 use super::line::{how_many_wait, listed};
+use crate::analysis::{LockModel, LocksReport, Problem, ProblemId, ProblemSeverity, WaitKind};
 use crate::base::{Addr, len64};
-use crate::model::{LockModel, LocksReport, Problem, ProblemId, ProblemSeverity, WaitKind};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.locks()?;

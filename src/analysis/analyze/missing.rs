@@ -8,8 +8,8 @@
 use super::answers::{Answers, Skip};
 use super::line::{listed, one_line};
 use crate::analysis::answers::answers as ask;
+use crate::analysis::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
 use crate::base::{Missing, in_units, len64};
-use crate::model::{AnswerKind, AnswerModel, Problem, ProblemId, ProblemSeverity};
 use crate::session::Heap;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {

@@ -27,6 +27,7 @@ mod native;
 mod oom;
 mod orphaned;
 mod places;
+mod report;
 mod requests;
 mod same_place;
 mod starvation;
@@ -38,11 +39,13 @@ mod timers;
 mod triage;
 mod waste;
 
+pub use report::*;
+
 use std::cmp::Reverse;
 
 use crate::analysis::SUSPECT_SHARE;
+use crate::analysis::Trend;
 use crate::base::{Answer, Missing, Name};
-use crate::model::{AnalyzeReport, BelowThreshold, Problem, ProblemId, SkippedProblem, Trend};
 use crate::session::{Error, GraphSource, Runtime};
 pub(super) use answers::{Answers, Skip};
 pub(crate) use line::{command_line, shell_line};

@@ -8,8 +8,9 @@
 use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::{counted, in_units, listed, percent};
+use crate::analysis::{MallocModel, MemoryKind, MemoryListing, MemoryReport, Problem, ProblemId, ProblemSeverity};
 use crate::base::{len64, share, thousands, total};
-use crate::model::{MallocHeapKind, MallocModel, MallocUse, MemoryKind, MemoryListing, MemoryReport, Problem, ProblemId, ProblemSeverity};
+use crate::model::{MallocHeapKind, MallocUse};
 
 /// Fewest bytes, as a multiple of the threshold.
 const LARGE: u64 = 64;

@@ -7,8 +7,9 @@
 
 use super::answers::{Answers, Skip};
 use super::line::{in_units, percent};
+use crate::analysis::{Problem, ProblemId, ProblemSeverity};
 use crate::base::{len64, share};
-use crate::model::{OomModel, Problem, ProblemId, ProblemSeverity};
+use crate::model::OomModel;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.oom()?;

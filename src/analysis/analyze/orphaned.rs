@@ -8,8 +8,8 @@
 use super::answers::{Answers, Skip};
 use super::line::how_many_wait;
 use super::lock_queues::{name, waiting};
+use crate::analysis::{LockModel, Problem, ProblemId, ProblemSeverity};
 use crate::base::len64;
-use crate::model::{LockModel, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let report = answers.locks()?;

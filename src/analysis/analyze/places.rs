@@ -4,10 +4,11 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::answers::{Answers, Skip};
 use crate::analysis::async_chains::is_library;
+use crate::analysis::{ExceptionModel, StackFrameModel, ThreadStackModel};
 use crate::analysis::{ExceptionReader, FailFast, Recursion, StacksQuery, each_stack, fail_fast, recursion};
 use crate::base::missed::tried;
 use crate::base::{Addr, Collector, Name};
-use crate::model::{ExceptionModel, StackFrameKind, StackFrameModel, ThreadStackModel};
+use crate::model::StackFrameKind;
 
 /// A summary of the stacks of the threads.
 #[derive(Default)]

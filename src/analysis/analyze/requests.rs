@@ -12,9 +12,9 @@ use super::answers::{Answers, Skip};
 use super::async_waits::{awaited, held_by, is_shared, with_article};
 use super::line::{counted, listed};
 use crate::analysis::async_chains::is_library;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestState, WaitKind};
 use crate::base::hash::Map;
 use crate::base::{Addr, Count, Name, be, len64, thousands};
-use crate::model::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestState, WaitKind};
 
 /// Milliseconds after which people give up on a request.
 const LONG_MS: u64 = 10_000;

@@ -12,8 +12,8 @@ use super::answers::{Answers, Skip};
 use super::line::counted;
 use super::lock_queues::waiting;
 use super::places::ThreadPlace;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 use crate::base::{Count, Name, be, len64};
-use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 
 /// Most findings.
 const MAX_FOUND: usize = 3;

@@ -11,8 +11,8 @@ use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
 use super::line::counted;
 use super::requests::served;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity, WaitKind};
 use crate::base::{Count, Name, be, len64};
-use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let pool = answers.pool()?;

@@ -12,8 +12,9 @@ use super::Thresholds;
 use super::answers::{Answers, Skip};
 use super::line::{in_units, percent};
 use crate::analysis::retained::held_by;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity, Suspect, SuspectKind};
 use crate::base::{len64, thousands, total};
-use crate::model::{Problem, ProblemId, ProblemSeverity, RootKind, RootModel, Suspect, SuspectKind};
+use crate::model::{RootKind, RootModel};
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
     let report = if least.share < answers.thresholds().share { answers.retained_listed()? } else { answers.retained()? };

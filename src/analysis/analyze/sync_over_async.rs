@@ -11,8 +11,8 @@ use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
 use super::line::counted;
 use super::requests::served;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 use crate::base::{Count, Name, be, len64, thousands};
-use crate::model::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let blocked = blocked(answers)?;

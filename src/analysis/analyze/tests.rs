@@ -4,15 +4,15 @@ use super::answers::{Answers, Cached, Received};
 use super::damage::title;
 use super::triage::late_timers;
 use super::{AnalyzeQuery, Thresholds, find};
-use crate::base::{Addr, Collector};
-use crate::model::{
-    ConnectionPool, CoverageModel, DeadlockModel, FeatureSource, FinalizerThread, FinalizersReport, FragmentationReport,
-    FragmentationTotals, FreeSpaceModel, Generation, HandleKind, HandleStat, HandleUse, HandleUseStat, HandlesReport, HeapReport,
-    HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow, LockKind, LockModel, LockOwner, LocksReport, MemoryKind,
-    MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals, PinnedTypeModel, PoolKind, PoolReport, PoolWorker, Problem, ProblemId,
-    ProblemSeverity, RequestDirection, RequestModel, RequestState, RequestsReport, TimerKind, TimerModel, TimersReport, WaitEdge,
-    WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
+use crate::analysis::{
+    ConnectionPool, DeadlockModel, FinalizerThread, FinalizersReport, FragmentationReport, FragmentationTotals, FreeSpaceModel, HandleStat,
+    HandleUseStat, HandlesReport, HeapReport, HeapTotals, InspectReport, InspectionId, InspectionModel, InspectionRow, LockKind, LockModel,
+    LockOwner, LocksReport, MemoryKind, MemoryKindModel, MemoryListing, MemoryReport, MemoryTotals, PinnedTypeModel, PoolKind, PoolReport,
+    PoolWorker, Problem, ProblemId, ProblemSeverity, RequestDirection, RequestModel, RequestState, RequestsReport, TimerKind, TimerModel,
+    TimersReport, WaitEdge, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
+use crate::base::{Addr, Collector};
+use crate::model::{CoverageModel, FeatureSource, Generation, HandleKind, HandleUse};
 
 /// The findings of a rule on the answers that `fill` sets.
 fn found(id: ProblemId, fill: impl Fn(&Answers<'_>)) -> Vec<Problem> {

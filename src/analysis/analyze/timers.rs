@@ -8,9 +8,9 @@
 use super::answers::{Answers, Skip};
 use super::events::{holder, retained};
 use super::line::counted;
+use crate::analysis::{InspectionId, Problem, ProblemId, ProblemSeverity};
 use crate::base::hash::Map;
 use crate::base::{Count, Name, be, thousands};
-use crate::model::{InspectionId, Problem, ProblemId, ProblemSeverity};
 
 /// The prefix of the callback of a cancellation source with a timeout.
 const TIMEOUT: &str = "System.Threading.CancellationTokenSource.TimerCallback(";

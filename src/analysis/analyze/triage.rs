@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use super::answers::{Answers, Cached, Received};
 use super::line::{command_line, counted, in_units};
 use super::places::ThreadPlace;
+use crate::analysis::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
 use crate::base::{Count, Name, be, len64, thousands, total, verb};
-use crate::model::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
 
 /// Most characters of a text. The complaint and the text fit a line of 80 columns.
 const MAX_TEXT: usize = 71;

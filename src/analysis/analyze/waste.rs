@@ -8,8 +8,8 @@
 use super::Thresholds;
 use super::answers::{Answers, INSPECTIONS, Skip};
 use super::line::{counted, in_units, one_line, percent};
+use crate::analysis::{InspectionRow, Problem, ProblemId, ProblemSeverity};
 use crate::base::{Name, share, thousands};
-use crate::model::{InspectionRow, Problem, ProblemId, ProblemSeverity};
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds, id: ProblemId) -> Result<Vec<Problem>, Skip> {
     let inspection = INSPECTIONS.iter().find(|(finding, _)| *finding == id).map(|(_, inspection)| *inspection);

@@ -1,12 +1,13 @@
 //! The graph of waits: pending tasks, asynchronous methods, sources, blocked threads.
 
 use super::queues::queued;
+use crate::analysis::AsyncTotals;
 use crate::analysis::task_names::Names;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Count, Missing, len64, plural};
 use crate::bcl::tasks::{AsyncType, Outside, Plan, Running, Tasks, Waiter, flags, status};
-use crate::model::{AsyncTotals, TaskStatus};
+use crate::model::TaskStatus;
 use crate::session::Heap;
 
 /// Index of a node.

@@ -6,11 +6,14 @@ mod part;
 mod paths;
 mod query;
 mod queues;
+mod report;
 mod reporter;
 mod roots;
 mod sums;
 mod through;
 mod tree;
+
+pub use report::*;
 
 use super::ExceptionReader;
 use super::task_names::Names;
@@ -18,7 +21,6 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Answer, Budget, Collector, len64, top_or_all};
 use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
-use crate::model::{AsyncReport, AsyncRoot, AsyncRootKind};
 use crate::session::{Error, Heap};
 use graph::{Graph, NodeIndex};
 pub(super) use part::task_part;

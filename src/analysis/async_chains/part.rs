@@ -3,10 +3,11 @@
 use super::reporter::fault_models;
 use crate::analysis::ExceptionReader;
 use crate::analysis::task_names::Names;
+use crate::analysis::{TaskPart, TaskWaiter};
 use crate::base::{Addr, Collector, Name};
 use crate::bcl::Library;
 use crate::bcl::tasks::{AsyncType, Plan, Tasks, Waiter, flags, status};
-use crate::model::{TaskPart, TaskStatus, TaskWaiter};
+use crate::model::TaskStatus;
 use crate::session::{Namer, Runtime};
 
 /// Describes a continuation of runtime async: the suspended method, if the continuation has one, the awaited object, and the continuation that

@@ -1,7 +1,7 @@
 //! Arguments of `async`.
 
+use crate::analysis::AsyncRootKind;
 use crate::base::Addr;
-use crate::model::AsyncRootKind;
 use crate::session::TypePattern;
 
 /// Arguments of `async`.

@@ -6,10 +6,11 @@ use super::query::AsyncQuery;
 use super::roots::Roots;
 use crate::analysis::ExceptionReader;
 use crate::analysis::task_names::Names;
+use crate::analysis::{AsyncChain, AsyncFrame, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatusCount};
 use crate::base::hash::Map;
 use crate::base::{Addr, Budget, Count, Name, glob, is_framework_method, is_of_framework, len64};
 use crate::bcl::tasks::{TaskExceptions, Tasks, status};
-use crate::model::{AsyncChain, AsyncFrame, AsyncRoot, AsyncRootKind, TaskExceptionModel, TaskModel, TaskStatus, TaskStatusCount};
+use crate::model::TaskStatus;
 use crate::session::TypeFilter;
 
 /// The key by which frames are merged: type, method, state, status.

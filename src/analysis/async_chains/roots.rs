@@ -4,11 +4,11 @@ use super::graph::{Graph, Node, NodeIndex, NodeKind};
 use super::owners::{Owners, owners};
 use crate::analysis::stack_words::holders;
 use crate::analysis::task_names::Names;
+use crate::analysis::{AsyncRoot, AsyncRootKind};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Name};
 use crate::bcl::tasks::{AsyncType, Outside, Tasks, flags};
 use crate::clr::library::{FieldAt, noted};
-use crate::model::{AsyncRoot, AsyncRootKind};
 use crate::session::Runtime;
 
 /// The due time, in milliseconds, of a timer that is not set.

@@ -3,9 +3,9 @@
 use super::graph::NodeIndex;
 use super::paths::Path;
 use super::reporter::Reporter;
+use crate::analysis::{AsyncRoot, AsyncRootKind, AsyncRootSum};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Name, len64};
-use crate::model::{AsyncRoot, AsyncRootKind, AsyncRootSum};
 
 /// Maximum number of roots in the sums.
 const MAX_ROOTS: usize = 100;

@@ -3,11 +3,11 @@
 use super::graph::Graph;
 use super::paths::{Path, paths};
 use super::roots::Roots;
+use crate::analysis::AsyncRoot;
 use crate::analysis::task_names::Names;
 use crate::base::hash::Map;
 use crate::base::{Addr, Budget, Collector, len64};
 use crate::bcl::tasks::Tasks;
-use crate::model::AsyncRoot;
 use crate::session::Heap;
 
 /// Bytes of memory that a frame takes in an answer.

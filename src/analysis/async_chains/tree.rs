@@ -3,9 +3,9 @@
 use super::graph::{NodeIndex, NodeKind};
 use super::paths::Path;
 use super::reporter::{FrameKey, Reporter};
+use crate::analysis::{AsyncRoot, AsyncRow};
 use crate::base::hash::{Map, Set};
 use crate::base::{Collector, Count, NoteKind, len64};
-use crate::model::{AsyncRoot, AsyncRow};
 
 /// Maximum depth of a tree.
 const MAX_DEPTH: u32 = 1000;
@@ -18,7 +18,7 @@ type Level = (u32, Vec<NodeIndex>);
 /// Merges `paths` into one tree for each kind and label of root. Returns the `top` trees with the most chains, in descending order, and the
 /// total number of trees.
 pub(super) fn tree(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], top: usize, notes: &Collector) -> (Vec<AsyncRow>, usize) {
-    let mut groups: Map<(crate::model::AsyncRootKind, crate::base::Name), (u64, Vec<usize>)> = Map::default();
+    let mut groups: Map<(crate::analysis::AsyncRootKind, crate::base::Name), (u64, Vec<usize>)> = Map::default();
     for (i, (_, root)) in paths.iter().enumerate() {
         let group = groups.entry((root.kind, root.label.clone())).or_default();
         group.0.bump();

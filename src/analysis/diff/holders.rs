@@ -10,10 +10,11 @@ use std::collections::BTreeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::key::{Key, UNKNOWN};
+use crate::analysis::{GainedType, GrowingHolder, HolderStep};
 use crate::base::{Collector, Index, IndexVec, Name, change, growth, in_units, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
-use crate::model::{GainedType, GrowingHolder, HolderStep, Stacks, Sum};
+use crate::model::{Stacks, Sum};
 use crate::session::{Error, GraphSource, Namer};
 
 /// Maximum length of the path from a root to a container.

@@ -1,7 +1,7 @@
 //! Keys that identify groups of objects across dumps.
 
+use crate::analysis::TypeStat;
 use crate::base::Name;
-use crate::model::TypeStat;
 
 /// Key of types without a name, and of types whose module is unknown.
 pub(super) const UNKNOWN: &str = "(unknown)";

@@ -5,9 +5,12 @@
 
 mod holders;
 mod key;
+mod report;
 mod rules;
 mod summary;
 mod trend;
+
+pub use report::*;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +24,11 @@ use self::trend::trend;
 use super::select::Selection;
 use super::stat::{StatQuery, namespace, stat};
 use super::track::in_wrong_order;
+use crate::analysis::{StatBy, StatReport, TypeStat};
 use crate::base::missed::tried;
 use crate::base::store::caught;
 use crate::base::{Answer, Collector, Name, NoteKind, Notes, change, cut, growth, len64};
-use crate::model::{
-    ComparedDump, DiffBy, DiffReport, DiffRow, DiffRule, DiffSort, DiffState, GrowingHolder, Order, SortDirection, StatBy, StatReport, Sum,
-    Trend, TypeStat,
-};
+use crate::model::{Order, SortDirection, Sum};
 use crate::session::{Error, GraphSource, TypePattern};
 
 /// By default, holders are searched for only in dumps of at most this many objects, which takes about a second.

@@ -15,8 +15,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::analysis::DiffRule;
 use crate::base::{change, thousands};
-use crate::model::{DiffRule, HandleKind};
+use crate::model::HandleKind;
 
 /// A rule that a comparison of dumps may fail.
 #[derive(Clone, Debug, PartialEq, Eq)]

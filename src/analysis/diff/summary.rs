@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use super::trend::trend;
 use crate::analysis::memory_map::memory_of;
+use crate::analysis::{DiffMeasure, MemoryKind, StatReport};
 use crate::base::{Collector, Count, Missing, change, growth, len64, total};
 use crate::gc::HandleFilter;
-use crate::model::{DiffMeasure, FinalizerState, HandleKind, MemoryKind, OomModel, StatReport};
+use crate::model::{FinalizerState, HandleKind, OomModel};
 use crate::session::{GraphSource, Runtime};
 
 /// The measures by name, and whether their unit is bytes.

@@ -1,6 +1,6 @@
 //! Trend of a measure over several dumps.
 
-use crate::model::Trend;
+use crate::analysis::Trend;
 
 /// Returns the trend of a measure, if it is known in all of more than two dumps.
 pub(super) fn trend(series: &[Option<u64>]) -> Option<Trend> {

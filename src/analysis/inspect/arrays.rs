@@ -2,9 +2,9 @@
 
 use super::sweep::Array;
 use super::{Findings, Inspector, row};
+use crate::analysis::InspectionRow;
 use crate::base::hash::Set;
 use crate::base::{Addr, thousands};
-use crate::model::InspectionRow;
 
 impl Inspector<'_> {
     pub(super) fn equal_arrays(&self) -> Findings<'_> {

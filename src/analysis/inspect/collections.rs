@@ -2,9 +2,9 @@
 
 use super::sweep::Counted;
 use super::{Findings, Inspector, row};
+use crate::analysis::InspectionRow;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Missing, thousands};
-use crate::model::InspectionRow;
 
 /// Smallest capacity of a collection that may be reported as oversized.
 const ROOM: u64 = 100;

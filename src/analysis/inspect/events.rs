@@ -4,12 +4,13 @@ use std::cell::OnceCell;
 
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
+use crate::analysis::InspectionRow;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Missing, Name, len64, thousands, total};
 use crate::bcl::delegates::Delegates;
 use crate::gc::{Object, Visitor};
 use crate::heapgraph::{HeapGraph, ObjectSet, Roots};
-use crate::model::{InspectionRow, Stacks};
+use crate::model::Stacks;
 use crate::session::GraphSource;
 use crate::session::roots::RootOptions;
 

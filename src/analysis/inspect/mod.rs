@@ -4,18 +4,22 @@ mod arrays;
 mod collections;
 mod contexts;
 mod events;
+mod report;
 mod resources;
 mod sweep;
 mod tasks;
 
+pub use report::*;
+
 use super::strings::{StringsQuery, Values, grouped};
+use crate::analysis::{StringModel, StringTotals};
 use crate::base::hash::Map;
 use crate::base::missed::Carried;
 use crate::base::store::caught;
 use crate::base::{Addr, Answer, Collector, Name, cut, len64, total};
 use crate::bcl::Library;
 use crate::gc::SegmentIndex;
-use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow, StringModel, StringTotals, WalkModel};
+use crate::model::WalkModel;
 use crate::session::{Error, Heap, Namer};
 use sweep::{Needs, Swept, sweep};
 

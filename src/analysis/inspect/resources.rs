@@ -4,11 +4,12 @@ use std::collections::HashSet;
 
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
+use crate::analysis::InspectionRow;
 use crate::base::hash::Map;
 use crate::base::{Addr, Count, Missing, NoteKind};
 use crate::clr::header::finalizer_suppressed;
 use crate::clr::library::{fields_of, noted};
-use crate::model::{FinalizerState, InspectionRow};
+use crate::model::FinalizerState;
 
 /// Fewest registrations for a source to be reported.
 const REGISTRATIONS: u64 = 100;

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use crate::analysis::strings::{Texts, Values, hashes};
+use crate::analysis::{InspectionId, StringTotals};
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Count, IndexVec};
 use crate::bcl::Library;
@@ -12,7 +13,7 @@ use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::method_table::Category;
 use crate::clr::type_names::TypeNames;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, TypeIndex, Visitor, note_walks};
-use crate::model::{ContainerKind, Generation, InspectionId, StringTotals, WalkModel};
+use crate::model::{ContainerKind, Generation, WalkModel};
 use crate::session::Heap;
 
 /// Fewest bytes of content of an array that is reported because all of it, or more than half at the end, is zeros.

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ByType, Generations, OnGraph, collected_by, registered};
+use crate::analysis::TypeBytes;
 use crate::base::store::caught;
 use crate::base::{Addr, Answer};
 use crate::gc::ObjectId;
 use crate::heapgraph::{Depends, RootFlags};
-use crate::model::{Generation, RootKind, Stacks, Sum, TypeBytes};
+use crate::model::{Generation, RootKind, Stacks, Sum};
 use crate::session::{Error, Heap};
 
 /// Maximum number of types kept.

@@ -1,6 +1,7 @@
 //! Liveness: garbage, simulated collections, hypothetical roots, and the bridge to another collector.
 
 mod bridge;
+mod by_type;
 mod condense;
 mod dead;
 mod simulate;
@@ -8,6 +9,12 @@ mod simulate;
 mod tests;
 mod unreachable;
 mod whatif;
+
+pub use bridge::{BridgeClass, BridgeClassKind, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
+pub use by_type::*;
+pub use simulate::{CollectGeneration, CollectReport};
+pub use unreachable::{GarbageClass, GarbageObject, GarbageTotal, GarbageType, UnreachableReport};
+pub use whatif::{WhatifComponent, WhatifReport, WhatifWeak};
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -25,7 +32,7 @@ use super::on_graph::OnGraph;
 use crate::base::{Addr, Index, top_or_all};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::HeapGraph;
-use crate::model::{FinalizerState, Generation, ObjectsByType, Sum, TypeBytes};
+use crate::model::{FinalizerState, Generation, Sum};
 use crate::session::{Heap, Namer};
 
 /// Looks up the generation of an object.

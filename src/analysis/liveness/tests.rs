@@ -3,11 +3,11 @@
 use super::condense;
 use super::unreachable::Garbage;
 use super::whatif::cut_edges;
+use crate::analysis::GarbageClass;
 use crate::base::Index;
 use crate::gc::ObjectId;
 use crate::graph::{Csr, reach};
 use crate::heapgraph::Edges;
-use crate::model::GarbageClass;
 
 fn graph(nodes: u32, edges: &[(u32, u32)]) -> Csr {
     Csr::from_edges(nodes, edges).unwrap()

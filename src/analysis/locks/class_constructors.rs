@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 
 use super::wait_target::WaitTarget;
 use super::waits::{Blocked, BlockedFrame, Wait};
+use crate::analysis::{LockKind, WaitEvidence, WaitKind};
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange};
 use crate::clr::method_table::MethodTables;
 use crate::memory::Memory;
-use crate::model::{LockKind, WaitEvidence, WaitKind};
 use crate::session::Namer;
 
 /// Bytes of a `Thread` that are searched for a pointer to a lock entry. The offset of the pointer depends on the runtime.

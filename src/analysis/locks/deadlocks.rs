@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use super::waits::Blocked;
+use crate::analysis::{BlockedStack, DeadlockModel, WaitEdge, WaitEdgeKind};
 use crate::base::{Addr, Name};
 use crate::graph::{Components, Csr, CsrBuilder, GraphError};
-use crate::model::{BlockedStack, DeadlockModel, WaitEdge, WaitEdgeKind};
 
 /// Most frames listed for each thread.
 const MAX_FRAMES: usize = 16;

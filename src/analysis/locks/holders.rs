@@ -6,6 +6,7 @@ use super::class_constructors::ClassConstructors;
 use super::objects::{Found, LockType};
 use super::primitives::Primitives;
 use super::waits::Wait;
+use crate::analysis::{LockKind, WaitKind};
 use crate::base::hash::Map;
 use crate::base::missed::contradiction;
 use crate::base::{Addr, Collector, Missing, NoteKind, be, len64, plural};
@@ -13,7 +14,7 @@ use crate::bcl::Library;
 use crate::clr::header::{Headers, MAX_RECURSION};
 use crate::clr::library::{Classifier, FieldAt};
 use crate::clr::threads::Thread;
-use crate::model::{LockKind, SyncBlockModel, WaitKind};
+use crate::model::SyncBlockModel;
 
 /// Maximum entries of a thread's list of reader-writer locks.
 const MAX_ENTERED: usize = 1 << 12;

@@ -2,6 +2,7 @@
 //!
 //! Source: `docs/internals/locks.md`.
 
+mod answer;
 mod class_constructors;
 mod deadlocks;
 mod holders;
@@ -15,6 +16,8 @@ mod wait_subsystem;
 mod wait_target;
 mod waits;
 
+pub use report::*;
+
 use std::collections::BTreeMap;
 
 use crate::base::{Addr, Answer, Collector, Count, Missing};
@@ -22,14 +25,14 @@ use crate::bcl::Library;
 use crate::clr::blocking::Blocking;
 use crate::clr::library::Classifier;
 use crate::clr::threads::Thread;
-use crate::model::{HeaderModel, LockKind, LocksReport, ThreadWait};
+use crate::model::HeaderModel;
 use crate::session::{Error, Heap, Namer, Runtime};
+use answer::Reporter;
 use class_constructors::ClassConstructors;
 use holders::{Holders, Locks};
 use objects::LockType;
 use primitives::Primitives;
 pub use query::LocksQuery;
-use report::Reporter;
 use waits::{Blocked, Wait, Waits, blocked, note_stacks};
 
 /// Lists locks, waits and deadlocks.

@@ -3,12 +3,13 @@
 use super::objects::{Found, LockType};
 use super::wait_subsystem::{WaitInfos, monitors};
 use super::wait_target::WaitTarget;
+use crate::analysis::{LockKind, WaitKind};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, NoSuchField, fields_of, noted};
 use crate::clr::managed_lock::LockFields;
-use crate::model::{LockKind, SyncBlockModel, WaitKind};
+use crate::model::SyncBlockModel;
 
 /// Maximum waiters of a condition.
 const MAX_WAITERS: usize = 1 << 16;

@@ -1,282 +1,291 @@
-//! Models of locks, waits and deadlocks.
+//! The report of `locks`.
 
-use std::collections::BTreeMap;
+use serde::Serialize;
 
-use super::deadlocks::{Edge, WaitGraph};
-use super::holders::{Held, Locks, Owner};
-use super::query::LocksQuery;
-use super::waits::{Blocked, Wait};
-use crate::analysis::stack_words::holders;
-use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, Name, NoteKind, len64};
-use crate::bcl::Library;
-use crate::clr::threads::Thread;
-use crate::dump::ThreadStacks;
-use crate::model::{
-    LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
-};
-use crate::session::{Error, Namer, Runtime, SourceLines};
+use crate::base::{Addr, Name, named_enum};
 
-/// Maximum number of edges between waiting threads. There may be many, because each writer waits for all readers.
-const MAX_EDGES: usize = 1 << 22;
-/// Steps charged for an owner of a lock, for each thread that waits.
-const STEPS_OF_AN_OWNER: u64 = 4;
-/// Longest chain of waiting threads.
-const MAX_CHAIN: usize = 64;
-
-/// Makes the report.
-pub(super) struct Reporter<'r> {
-    pub(super) runtime: &'r Runtime,
-    pub(super) namer: &'r Namer,
-    pub(super) library: &'r Library,
-    pub(super) threads: &'r [Thread],
-    pub(super) stacks: &'r [(usize, Blocked<'r>)],
-    pub(super) notes: &'r Collector,
-}
-
-impl Reporter<'_> {
-    pub(super) fn report(&self, locks: &Locks, waits: &[Wait], runs: &[Edge], query: &LocksQuery) -> Result<LocksReport, Error> {
-        let graph = WaitGraph::new(u32::try_from(self.threads.len()).unwrap_or(u32::MAX), self.edges(locks, waits, runs))?;
-        let cycles = graph.cycles();
-        let deadlocks =
-            cycles.iter().map(|c| graph.model(c, |t| self.id(t), |object, class| self.type_of(object, class), self.stacks)).collect();
-        let frames: Map<usize, &Blocked<'_>> = self.stacks.iter().map(|(i, t)| (*i, t)).collect();
-        let native = ThreadStacks::new(self.runtime.file());
-        let name = |thread: &Thread| self.namer.thread_name(thread.exposed, thread.os_id.and_then(|id| native.thread(id)));
-        let lines = SourceLines::new(self.runtime, self.namer);
-        let wait = |w: &Wait| {
-            let thread = self.threads.get(w.thread)?;
-            let frame = frames.get(&w.thread).and_then(|t| t.own());
-            let line = frame.and_then(|f| lines.at(&f.method, f.at?));
-            Some(WaitModel {
-                managed_id: thread.id,
-                os_id: thread.os_id,
-                name: name(thread),
-                kind: w.kind,
-                object: w.object.map(|(object, _)| object),
-                type_name: self.type_of_wait(w),
-                others: w.others.clone(),
-                evidence: w.evidence,
-                timeout_ms: w.timeout,
-                method: frame.map(|f| f.name.clone()),
-                display: frame.map(|f| f.name.display()),
-                method_desc: frame.map(|f| f.desc),
-                file: line.as_ref().map(|l| l.file.to_string()),
-                line: line.map(|l| l.line),
-            })
-        };
-        let waiting = waits.iter().filter_map(wait).collect();
-        lines.note(self.notes);
-        Ok(LocksReport {
-            locks: self.locks(locks, waits, query),
-            not_listed: None,
-            waits: waiting,
-            deadlocks,
-            chains: self.chains(locks, waits, (&graph, &graph.first()?), &cycles),
-            framework: false,
-        })
-    }
-
-    /// Returns a summary of a wait, with the owners of the lock.
-    pub(super) fn brief(&self, wait: &Wait, locks: &Locks) -> ThreadWait {
-        let held = wait.object.and_then(|lock| locks.get(&lock));
-        // A reader blocks writers, but not other readers.
-        let writes = matches!(wait.kind, WaitKind::WriteLock | WaitKind::Upgrade);
-        let owner = held.and_then(|h| h.owner.or(h.upgrader.filter(|_| wait.kind != WaitKind::ReadLock)));
-        // Thousands of threads may wait for one lock that thousands hold.
-        let readers = held.filter(|_| writes).map_or(&[][..], |h| h.readers.as_slice());
-        let all = self.library.afford(len64(readers.len()).saturating_mul(STEPS_OF_AN_OWNER));
-        if !all {
-            self.notes.add(NoteKind::LimitHit, None, "some locks that threads wait for have too many readers to list them for each thread");
-        }
-        let owners = owner.iter().chain(readers.iter().filter(|_| all));
-        ThreadWait {
-            kind: wait.kind,
-            object: wait.object.map(|(object, _)| object),
-            type_name: self.type_of_wait(wait),
-            evidence: wait.evidence,
-            timeout_ms: wait.timeout,
-            owners: owners.map(|o| self.owner(*o)).collect(),
-        }
-    }
-
-    /// Returns the edges of the wait graph: waits for owners of locks, joins, and `runs`.
-    fn edges(&self, locks: &Locks, waits: &[Wait], runs: &[Edge]) -> Vec<Edge> {
-        let objects = self.threads.iter().enumerate().filter_map(|(i, t)| Some((t.exposed?, i))).collect();
-        let mut out = edges(locks, waits);
-        if out.len() >= MAX_EDGES {
-            self.notes.add(
-                NoteKind::LimitHit,
-                None,
-                format!("threads wait for each other more than {MAX_EDGES} times: some deadlocks may be missing"),
-            );
-        }
-        out.extend(joins(waits, &objects));
-        out.extend(runs.iter().copied());
-        out
-    }
-
-    /// The managed id of a thread.
-    fn id(&self, thread: u32) -> u32 {
-        usize::try_from(thread).ok().and_then(|i| self.threads.get(i)?.id).unwrap_or(0)
-    }
-
-    /// Returns the type name of `object`. If `class` is set, `object` is itself the method table of the type.
-    fn type_of(&self, object: Addr, class: bool) -> Option<Name> {
-        self.namer.name(if class { object } else { self.library.method_table(object)? })
-    }
-
-    fn type_of_wait(&self, wait: &Wait) -> Option<Name> {
-        self.type_of(wait.object?.0, wait.kind == WaitKind::ClassConstructor)
-    }
-
-    fn owner(&self, owner: Owner) -> LockOwner {
-        let thread = owner.thread.and_then(|i| self.threads.get(i));
-        let managed_id = thread.map_or((!owner.is_os).then_some(owner.id), |t| t.id);
-        let os_id = thread.map_or(owner.is_os.then_some(owner.id.into()), |t| t.os_id);
-        LockOwner { managed_id, os_id, orphaned: owner.orphaned }
-    }
-
-    fn locks(&self, locks: &Locks, waits: &[Wait], query: &LocksQuery) -> Vec<LockModel> {
-        let mut waiters: BTreeMap<(Addr, LockKind), Vec<WaiterModel>> = BTreeMap::new();
-        for w in waits {
-            let waiter = WaiterModel { managed_id: self.threads.get(w.thread).and_then(|t| t.id), evidence: w.evidence };
-            for lock in w.object.into_iter().chain(w.others.iter().filter_map(|o| Some((*o, w.object?.1)))) {
-                waiters.entry(lock).or_default().push(waiter.clone());
-            }
-        }
-        let shown = locks.iter().filter(|(lock, held)| query.all || held.in_use() || waiters.contains_key(lock));
-        let mut all: Vec<((Addr, LockKind), Held)> = shown.map(|(lock, held)| (*lock, held.clone())).collect();
-        all.extend(waiters.keys().filter(|lock| !locks.contains_key(lock)).map(|lock| (*lock, Held::default())));
-        let model = |((object, kind), held): ((Addr, LockKind), Held)| LockModel {
-            object,
-            type_name: self.type_of(object, kind == LockKind::ClassConstructor),
-            kind,
-            owner: held.owner.or(held.upgrader).map(|o| self.owner(o)),
-            recursion: held.recursion,
-            readers: held.readers.iter().map(|o| self.owner(*o)).collect(),
-            waiters: waiters.get(&(object, kind)).cloned().unwrap_or_default(),
-            waiting: held.waiting,
-            count: held.count,
-            sync_block: held.sync_block,
-        };
-        let mut out: Vec<LockModel> = all.into_iter().map(model).collect();
-        out.sort_by_key(|l| (std::cmp::Reverse(len64(l.waiters.len())), l.kind, l.object));
-        out
-    }
-
-    /// Chains of waiting threads outside the cycles: each thread waits for the next one, the last one for an object without an owner.
-    fn chains(&self, locks: &Locks, waits: &[Wait], (all, graph): (&WaitGraph, &WaitGraph), cycles: &[Vec<u32>]) -> Vec<WaitChain> {
-        let by_thread: Map<u32, &Wait> = waits.iter().filter_map(|w| Some((u32::try_from(w.thread).ok()?, w))).collect();
-        let in_cycle = all.with_waiters(cycles.concat());
-        let mut ends: Vec<(Vec<u32>, &Wait)> = Vec::new();
-        for (last, wait) in &by_thread {
-            // Only a thread that others wait for, and that waits for no thread itself, ends a chain.
-            if !graph.owners(*last).is_empty() || in_cycle.contains(last) || graph.waiters(*last).is_empty() {
-                continue;
-            }
-            let mut threads = vec![*last];
-            while let Some(before) = threads.last().and_then(|t| graph.waiters(*t).iter().copied().find(|w| !threads.contains(w)))
-                && threads.len() < MAX_CHAIN
-            {
-                threads.push(before);
-            }
-            ends.push((threads, *wait));
-        }
-        // Threads that may hold a lock without a known owner: the lock is on their stack, and they do not wait for it.
-        let unowned = |lock: &(Addr, LockKind)| locks.get(lock).is_none_or(|held| held.owner.is_none());
-        let wanted: Set<Addr> = ends.iter().filter_map(|(_, wait)| wait.object).filter(unowned).map(|(object, _)| object).collect();
-        let stacks = self.stacks.iter().filter_map(|(_, t)| Some((t.thread.id?, t.stack?)));
-        let holders = holders(self.runtime.memory(), stacks, &wanted);
-        let mut waiters: Map<Addr, Set<u32>> = Map::default();
-        for wait in waits {
-            let id = self.threads.get(wait.thread).and_then(|t| t.id);
-            if let Some(((object, _), id)) = wait.object.zip(id) {
-                waiters.entry(object).or_default().insert(id);
-            }
-        }
-        let chain = |(threads, wait): (Vec<u32>, &Wait)| {
-            let object = wait.object.map(|(object, _)| object);
-            let mut candidates = object.and_then(|o| holders.get(&o)).cloned().unwrap_or_default();
-            candidates.retain(|id| !object.and_then(|o| waiters.get(&o)).is_some_and(|waiting| waiting.contains(id)));
-            WaitChain {
-                threads: threads.into_iter().rev().map(|t| self.id(t)).collect(),
-                kind: wait.kind,
-                object,
-                type_name: self.type_of_wait(wait),
-                candidates,
-            }
-        };
-        let mut out: Vec<WaitChain> = ends.into_iter().map(chain).collect();
-        out.sort_by(|a, b| a.threads.cmp(&b.threads));
-        out
+named_enum! {
+    /// Kinds of locks and other objects that threads wait for.
+    pub enum LockKind {
+        /// Monitor of an object: `lock`, `Monitor.Enter`, `Monitor.Wait`.
+        Monitor = "monitor",
+        /// `System.Threading.Lock`.
+        Lock = "lock",
+        /// `ReaderWriterLockSlim`, `ReaderWriterLock`.
+        ReaderWriter = "rwlock",
+        /// `SemaphoreSlim`.
+        Semaphore = "semaphore-slim",
+        /// `ManualResetEventSlim`.
+        Event = "event-slim",
+        /// `CountdownEvent`.
+        Countdown = "countdown",
+        /// `Barrier`.
+        Barrier = "barrier",
+        /// An event, mutex or semaphore of the operating system.
+        WaitHandle = "wait-handle",
+        /// A task.
+        Task = "task",
+        /// A thread, waited for by `Thread.Join`.
+        Thread = "thread",
+        /// `BlockingCollection`.
+        BlockingCollection = "blocking-collection",
+        /// Class constructor (`.cctor`) that another thread runs.
+        ClassConstructor = "class-constructor",
     }
 }
 
-/// The edges from waiting threads to the threads that they wait for.
-fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
-    let mut out = Vec::new();
-    let mut writers: Map<Addr, Vec<usize>> = Map::default();
-    for w in waits.iter().filter(|w| w.kind == WaitKind::WriteLock) {
-        writers.entry(w.object.map_or(Addr::NULL, |(at, _)| at)).or_default().push(w.thread);
+named_enum! {
+    /// Kinds of waits.
+    pub enum WaitKind {
+        /// Entering a monitor.
+        Monitor = "monitor",
+        /// `Monitor.Wait`: the thread has released the monitor and waits for a pulse.
+        MonitorWait = "monitor-wait",
+        /// Entering a `Lock`.
+        Lock = "lock",
+        /// Waiting in the runtime's own condition variable.
+        Condition = "condition",
+        /// Entering a `ReaderWriterLockSlim` or `ReaderWriterLock` to read.
+        ReadLock = "rwlock-read",
+        /// Entering a `ReaderWriterLockSlim` or `ReaderWriterLock` to write.
+        WriteLock = "rwlock-write",
+        /// Entering a `ReaderWriterLockSlim` upgradeably.
+        UpgradeableLock = "rwlock-upgradeable",
+        /// Upgrading from the upgradeable mode to a write lock.
+        Upgrade = "rwlock-upgrade",
+        /// `SemaphoreSlim.Wait`.
+        Semaphore = "semaphore-slim",
+        /// `ManualResetEventSlim.Wait`.
+        Event = "event-slim",
+        /// `CountdownEvent.Wait`.
+        Countdown = "countdown",
+        /// `Barrier.SignalAndWait`.
+        Barrier = "barrier",
+        /// `Task.Wait`, `Task.Result`, `Task.WaitAll` and the like.
+        Task = "task",
+        /// A wait handle: `WaitOne`.
+        WaitHandle = "wait-handle",
+        /// Several wait handles: `WaitAny`, `WaitAll`.
+        WaitHandles = "wait-handles",
+        /// `Thread.Join`.
+        Join = "join",
+        /// `Thread.Sleep`.
+        Sleep = "sleep",
+        /// `BlockingCollection.Take`, or `Add` to a full collection.
+        BlockingCollection = "blocking-collection",
+        /// Waiting until another thread has run the class constructor of a type.
+        ClassConstructor = "class-constructor",
+        /// Waiting for something that cannot be determined from the dump.
+        Other = "other",
     }
-    for w in waits {
-        if out.len() >= MAX_EDGES {
-            break;
-        }
-        let Some(lock) = w.object else { continue };
-        let object = lock.0;
-        let certain = w.evidence == WaitEvidence::Exact && w.timeout.is_none();
-        let from = w.thread;
-        let kind = if w.kind == WaitKind::ClassConstructor { WaitEdgeKind::ClassConstructor } else { WaitEdgeKind::Holds };
-        let mut add = |to: Option<usize>, certain: bool, later: bool| {
-            let ids = u32::try_from(from).ok().zip(to.and_then(|t| u32::try_from(t).ok()));
-            if let Some((from, to)) = ids.filter(|_| out.len() < MAX_EDGES) {
-                out.push(Edge { from, to, object, certain, kind, later });
-            }
-        };
-        let Some(held) = locks.get(&lock) else { continue };
-        let owner = held.owner.and_then(|o| o.thread);
-        let upgrader = held.upgrader.and_then(|o| o.thread);
-        let readers = held.readers.iter().map(|o| o.thread);
-        // A lock found by its event is as certain as one from a record: no other lock has the event.
-        let of_event = w.timeout.is_none();
-        match w.kind {
-            WaitKind::Monitor | WaitKind::Lock => add(owner, certain || w.kind == WaitKind::Lock && of_event, false),
-            // Mutexes have an owner; events and semaphores do not.
-            WaitKind::WaitHandle => add(owner, certain, false),
-            // The runtime's entry of a running class constructor belongs to only one class.
-            WaitKind::ClassConstructor => add(owner, true, false),
-            WaitKind::WriteLock => {
-                add(owner, of_event, false);
-                add(upgrader, of_event, false);
-                readers.for_each(|reader| add(reader, of_event, false));
-            }
-            // An upgrading thread does not wait for itself.
-            WaitKind::Upgrade => readers.filter(|reader| *reader != Some(from)).for_each(|reader| add(reader, of_event, false)),
-            WaitKind::ReadLock | WaitKind::UpgradeableLock => {
-                add(owner, of_event, false);
-                let upgrader = upgrader.filter(|_| w.kind == WaitKind::UpgradeableLock);
-                add(upgrader, of_event, false);
-                if held.writers_first {
-                    let later = owner.or(upgrader).is_some();
-                    writers.get(&object).into_iter().flatten().for_each(|writer| add(Some(*writer), of_event, later));
-                }
-            }
-            _ => {}
-        }
-    }
-    out
 }
 
-/// The edges from threads in `Thread.Join` to the threads that they join.
-fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
-    let joined = waits.iter().filter(|w| w.kind == WaitKind::Join);
-    let edge = |w: &Wait| {
-        let (object, _) = w.object?;
-        let to = by_object.get(&object)?;
-        let (from, to) = (u32::try_from(w.thread).ok()?, u32::try_from(*to).ok()?);
-        Some(Edge { from, to, object, certain: w.timeout.is_none(), kind: WaitEdgeKind::Joined, later: false })
-    };
-    joined.filter_map(edge).collect()
+named_enum! {
+    /// Evidence for the object that a thread waits for.
+    pub enum WaitEvidence {
+        /// A record that the runtime keeps.
+        Exact = "exact",
+        /// The frames and values on its stack.
+        Stack = "stack",
+    }
+}
+
+/// `locks`: locks that are held or waited for, the waits of threads, and deadlocks.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct LocksReport {
+    /// Locks that are held or waited for, most waiters first.
+    pub locks: Vec<LockModel>,
+    /// With `--top`: number of locks that are not listed, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_listed: Option<u64>,
+    /// The blocked threads, in the order of the runtime's list.
+    pub waits: Vec<WaitModel>,
+    /// Threads that wait for each other.
+    pub deadlocks: Vec<DeadlockModel>,
+    /// Chains of waiting threads that end in an object without a known owner. Deadlocks are not included.
+    pub chains: Vec<WaitChain>,
+    /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
+}
+
+/// A lock that is held or waited for.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct LockModel {
+    /// The lock object. For a class constructor, the method table of the type.
+    pub object: Addr,
+    /// Type name of the object. For a class constructor, the name of the type.
+    #[serde(rename = "type")]
+    pub type_name: Option<Name>,
+    /// Kind.
+    pub kind: LockKind,
+    /// The thread that holds the lock; `null` if none does, or if locks of this kind have no owner.
+    pub owner: Option<LockOwner>,
+    /// Number of times the owner entered the lock again: 0 if it entered once. `null` if no thread holds the lock, or if its kind has no
+    /// such count.
+    pub recursion: Option<u32>,
+    /// The threads that hold the lock for reading.
+    pub readers: Vec<LockOwner>,
+    /// The threads that wait for the lock.
+    pub waiters: Vec<WaiterModel>,
+    /// Number of waiters according to the lock itself.
+    pub waiting: Option<u64>,
+    /// Current count of a semaphore, countdown or barrier.
+    pub count: Option<i64>,
+    /// Index of the sync block of a monitor; `null` for a thin lock.
+    pub sync_block: Option<u32>,
+}
+
+/// A thread that holds a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct LockOwner {
+    /// Managed id.
+    pub managed_id: Option<u32>,
+    /// OS id; `null` if no known thread has the managed id. A `Lock` of .NET 9 and 10 stores only the OS id, so it is known of a thread that has ended.
+    pub os_id: Option<u64>,
+    /// Whether the owner has ended, so that the lock will never be released. `null` if that is unknown: threads may be missing from the
+    /// dump, or the id is invalid.
+    pub orphaned: Option<bool>,
+}
+
+/// A thread that waits for a lock.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WaiterModel {
+    /// Managed id.
+    pub managed_id: Option<u32>,
+    /// Evidence for the wait.
+    pub evidence: WaitEvidence,
+}
+
+/// A blocked thread.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WaitModel {
+    /// Managed id.
+    pub managed_id: Option<u32>,
+    /// OS id.
+    pub os_id: Option<u64>,
+    /// Name of the thread.
+    pub name: Option<Name>,
+    /// Kind of wait.
+    pub kind: WaitKind,
+    /// The object that the thread waits for; for a class constructor, the method table of the type. `null` without an object, or if it is
+    /// unknown.
+    pub object: Option<Addr>,
+    /// Type name of the object.
+    #[serde(rename = "type")]
+    pub type_name: Option<Name>,
+    /// The other objects, if it waits for several.
+    pub others: Vec<Addr>,
+    /// Evidence for the object.
+    pub evidence: WaitEvidence,
+    /// Timeout in milliseconds; `null` if absent, or if it cannot be determined.
+    pub timeout_ms: Option<u32>,
+    /// The innermost method outside `System.Threading`, as the compiler named it.
+    pub method: Option<Name>,
+    /// Form of the method's name for people: `Lab.Program.Main.b__3_0 (lambda)`.
+    pub display: Option<Name>,
+    /// Address of the method's `MethodDesc`.
+    pub method_desc: Option<Addr>,
+    /// Path of the source file at compile time; `null` without a PDB that has the line.
+    pub file: Option<String>,
+    /// Line in that file, from 1.
+    pub line: Option<u32>,
+}
+
+/// The object that a thread waits for, and the threads that hold it.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct ThreadWait {
+    /// Kind of wait.
+    pub kind: WaitKind,
+    /// The object; for a class constructor, the method table of the type. `null` without an object, or if it is unknown.
+    pub object: Option<Addr>,
+    /// Type name of the object.
+    #[serde(rename = "type")]
+    pub type_name: Option<Name>,
+    /// Evidence for the object.
+    pub evidence: WaitEvidence,
+    /// Timeout in milliseconds; `null` if absent, or if it cannot be determined.
+    pub timeout_ms: Option<u32>,
+    /// The threads that hold the object; empty if it is free or has no owner.
+    pub owners: Vec<LockOwner>,
+}
+
+/// Threads that wait for each other.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct DeadlockModel {
+    /// Managed ids.
+    pub threads: Vec<u32>,
+    /// The waits among the threads.
+    pub edges: Vec<WaitEdge>,
+    /// Whether the deadlock is only possible: an edge is uncertain or has a timeout.
+    pub possible: bool,
+    /// Managed ids of other threads that wait for a thread of the deadlock, directly or through further threads.
+    pub victims: Vec<u32>,
+    /// Stacks of the deadlocked threads.
+    pub stacks: Vec<BlockedStack>,
+}
+
+named_enum! {
+    /// Why a thread waits for another.
+    pub enum WaitEdgeKind {
+        /// The other thread holds the lock.
+        Holds = "holds",
+        /// The other thread runs the task, or a method that the task awaits.
+        Runs = "runs",
+        /// The other thread is joined.
+        Joined = "joined",
+        /// The other thread runs the class constructor.
+        ClassConstructor = "class-constructor",
+    }
+}
+
+/// A wait of one thread for another: for a lock that the other holds, for code that it runs, or for its end.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WaitEdge {
+    /// Managed id of the thread that waits.
+    pub from: u32,
+    /// Managed id of the thread that it waits for.
+    pub to: u32,
+    /// The lock, task or thread object, or the method table of the type whose class constructor runs.
+    pub object: Addr,
+    /// Why the thread waits for the other.
+    pub kind: WaitEdgeKind,
+    /// Type name of the object.
+    #[serde(rename = "type")]
+    pub type_name: Option<Name>,
+}
+
+/// The innermost frames of a thread.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct BlockedStack {
+    /// Managed id.
+    pub managed_id: u32,
+    /// Method names for people, innermost first.
+    pub frames: Vec<String>,
+}
+
+/// A chain of threads. Each waits for the next, and the last one for an object without a known owner.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct WaitChain {
+    /// Managed ids of the threads. Each waits for a lock that the next one holds.
+    pub threads: Vec<u32>,
+    /// Kind of wait of the last thread.
+    pub kind: WaitKind,
+    /// The object that the last thread waits for.
+    pub object: Option<Addr>,
+    /// Type name of that object.
+    #[serde(rename = "type")]
+    pub type_name: Option<Name>,
+    /// Managed ids of the threads that have a reference to the object on their stacks, so that they may be the ones to release it.
+    pub candidates: Vec<u32>,
 }

@@ -9,11 +9,11 @@ use std::collections::VecDeque;
 use super::deadlocks::Edge;
 use super::waits::{Blocked, BlockedFrame, Wait};
 use crate::analysis::stack_words::holders;
+use crate::analysis::{WaitEdgeKind, WaitKind};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
 use crate::bcl::Library;
 use crate::bcl::tasks::{Tasks, flags};
-use crate::model::{WaitEdgeKind, WaitKind};
 use crate::session::{Error, Heap, Namer};
 
 /// Maximum number of methods and tasks followed from one task.

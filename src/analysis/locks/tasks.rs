@@ -3,11 +3,11 @@
 use super::objects::LockType;
 use super::waits::Wait;
 use crate::analysis::walk::objects_of;
+use crate::analysis::{LockKind, WaitKind};
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Missing};
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, fields_of};
-use crate::model::{LockKind, WaitKind};
 use crate::session::Heap;
 
 /// Maximum number of continuations read of a task.

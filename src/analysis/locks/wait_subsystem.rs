@@ -4,11 +4,11 @@
 
 use super::objects::{Found, LockType};
 use super::wait_target::WaitTarget;
+use crate::analysis::{LockKind, WaitKind};
 use crate::base::Addr;
 use crate::base::hash::Map;
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, fields_of};
-use crate::model::{LockKind, WaitKind};
 
 /// `ThreadWaitInfo.WaitSignalState.NotWaiting`. Lower values mean that the thread waits.
 const NOT_WAITING: u8 = 2;

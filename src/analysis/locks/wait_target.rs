@@ -1,7 +1,7 @@
 //! The lock that contains the object on which a thread waits.
 
+use crate::analysis::{LockKind, WaitKind};
 use crate::base::Addr;
-use crate::model::{LockKind, WaitKind};
 
 /// The lock that the program uses, such as a `SemaphoreSlim`. A thread that waits for the lock is blocked on an object inside it, such as a monitor.
 #[derive(Clone, Copy, Debug)]

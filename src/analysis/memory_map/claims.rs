@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::process::Process;
 use super::sweep::Span;
+use crate::analysis::MemoryKind;
 use crate::base::missed::{tried, watched};
 use crate::base::reads;
 use crate::base::{Addr, AddrRange, Collector, Missing, PAGE, ranges};
@@ -11,7 +12,7 @@ use crate::clr::loader_heaps::LoaderHeaps;
 use crate::dump::{DumpFile, FileMapping, Module, ThreadStacks};
 use crate::memory::malloc::MallocHeap;
 use crate::memory::{Image, ImageFormat, is_diag_page};
-use crate::model::{Generation, LoaderHeapKind, MemoryKind, RegionListModel, SegmentModel};
+use crate::model::{Generation, LoaderHeapKind, RegionListModel, SegmentModel};
 use crate::session::{Images, Namer, Runtime};
 use crate::stack::code::CodeUse;
 

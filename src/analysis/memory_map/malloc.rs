@@ -3,11 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use crate::analysis::{MallocHeapModel, MallocModel};
 use crate::base::cancel::tick;
 use crate::base::{Addr, AddrRange, Collector, Count, Missing, PAGE, len64};
 use crate::memory::Memory;
 use crate::memory::malloc::{MallocHeap, Sizes, most_common};
-use crate::model::{MallocHeapKind, MallocHeapModel, MallocModel, MallocUse};
+use crate::model::{MallocHeapKind, MallocUse};
 
 /// Maximum number of block sizes listed.
 const SIZES: usize = 10;

@@ -6,7 +6,10 @@
 mod claims;
 mod malloc;
 mod process;
+mod report;
 mod sweep;
+
+pub use report::*;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -20,9 +23,7 @@ use crate::contract::own_program;
 use crate::dump::{Backing, DumpFile, MappedRegion};
 use crate::memory::is_by_createdump;
 use crate::memory::malloc::malloc_heaps;
-use crate::model::{
-    Container, Generation, LoaderHeapKind, MemoryKind, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport, MemoryTotals,
-};
+use crate::model::{Container, Generation, LoaderHeapKind};
 use crate::session::{Dump, Runtime};
 
 /// Arguments of `memory`.

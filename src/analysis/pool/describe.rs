@@ -1,11 +1,11 @@
 //! Describes the work of the thread pool: queued items and callbacks.
 
 use crate::analysis::task_names::Names;
+use crate::analysis::{PoolItem, PoolItemKind};
 use crate::base::hash::Map;
 use crate::base::{Addr, Name};
 use crate::bcl::tasks::{AsyncType, Tasks};
 use crate::clr::library::FieldAt;
-use crate::model::{PoolItem, PoolItemKind};
 
 /// How to find the method that queue items of one type run.
 #[derive(Clone, Copy)]

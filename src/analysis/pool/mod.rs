@@ -3,7 +3,11 @@
 //! Source: `docs/internals/pool.md`.
 
 mod describe;
+mod report;
 mod timers;
+
+pub use report::*;
+pub use timers::{CallbackCount, CancellationModel, RegisteredWait, TimerClock, TimerKind, TimerModel, TimersReport};
 
 pub use timers::timers;
 
@@ -14,15 +18,14 @@ use super::locks::{LocksQuery, locks};
 use super::stacks::{StacksQuery, each_stack};
 use super::task_names::Names;
 use super::walk::objects_of;
+use crate::analysis::{StackFrameModel, ThreadStackModel, WaitModel};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Answer, Collector, Count, Missing, Name, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::Tasks;
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
 use crate::clr::threads::Thread;
-use crate::model::{
-    PoolGroup, PoolItemKind, PoolKind, PoolQueue, PoolReport, PoolWorker, StackFrameKind, StackFrameModel, ThreadStackModel, WaitModel,
-};
+use crate::model::StackFrameKind;
 use crate::session::{Error, Heap};
 use describe::Describer;
 

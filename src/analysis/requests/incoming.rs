@@ -5,6 +5,7 @@
 use super::reader::Reader;
 use crate::analysis::async_chains::{Inner, inner_chains};
 use crate::analysis::stack_words::holders;
+use crate::analysis::{AsyncRootKind, RequestDirection, RequestModel, RequestState};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Missing, be, plural};
 use crate::bcl::Library;
@@ -12,7 +13,6 @@ use crate::bcl::net::EndPoints;
 use crate::clr::fields::{Definition, Types};
 use crate::clr::library::{FieldAt, NoSuchField, fields_of, noted};
 use crate::clr::values::{TICKS_PER_MILLISECOND, utc, utc_ticks};
-use crate::model::{AsyncRootKind, RequestDirection, RequestModel, RequestState};
 
 fields_of! {
     /// Fields of `DefaultHttpContext`.

@@ -4,7 +4,10 @@
 
 mod incoming;
 mod reader;
+mod report;
 mod sockets;
+
+pub use report::*;
 
 use self::incoming::Contexts;
 use self::reader::Reader;
@@ -16,7 +19,6 @@ use crate::base::{Addr, Answer, Collector, Count, Missing, Name, len64};
 use crate::bcl::Library;
 use crate::bcl::tasks::{AsyncType, MachineAt, Tasks, Waiter, flags};
 use crate::clr::library::{Classifier, FieldAt, NoSuchField, fields_of, library_types, noted};
-use crate::model::{ConnectionPool, RequestDirection, RequestFrame, RequestModel, RequestState, RequestsReport};
 use crate::session::{Error, Heap};
 
 library_types! {

@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 
+use crate::analysis::{PeerModel, SocketModel, SocketState};
 use crate::base::{Addr, Collector, Count};
 use crate::bcl::Library;
 use crate::bcl::net::EndPoints;
 use crate::clr::library::{fields_of, noted};
-use crate::model::{PeerModel, SocketModel, SocketState};
 
 fields_of! {
     struct SocketFields {

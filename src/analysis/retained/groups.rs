@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use super::Retained;
 use crate::analysis::stat::namespace;
+use crate::analysis::{RetainedBy, RetainedGroup};
 use crate::base::{Addr, Count, IndexVec, share};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::graph::GroupSum;
-use crate::model::{RetainedBy, RetainedGroup, RootKind, RootModel};
+use crate::model::{RootKind, RootModel};
 use crate::session::Namer;
 
 /// Maximum number of roots of an object that are tried as its key.

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::Retained;
+use crate::analysis::{ElementsModel, HolderType};
 use crate::base::{Addr, Collector, Count, IndexVec, Name, len64, share};
 use crate::bcl::Library;
 use crate::bcl::collections::{Item, Slot};
 use crate::clr::library::{Classifier, library_types};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{ContainerKind, ElementsModel, HolderType};
+use crate::model::ContainerKind;
 use crate::session::{GraphSource, Namer};
 
 library_types! {

@@ -10,10 +10,11 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::Retained;
+use crate::analysis::{Icicle, IcicleBox};
 use crate::base::cancel::check_at;
 use crate::base::{Addr, Count, Index, len64, share};
 use crate::gc::{ObjectId, TypeIndex};
-use crate::model::{Icicle, IcicleBox, RootKind, Sum};
+use crate::model::{RootKind, Sum};
 use crate::session::Namer;
 
 /// The group of objects that several roots keep alive, but only through other objects.

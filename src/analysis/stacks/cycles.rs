@@ -1,8 +1,9 @@
 //! Finds recursion: cycles of frames that are repeated many times.
 
+use crate::analysis::{StackFrameModel, StackRepeat};
 use crate::base::hash::Map;
 use crate::base::{Name, len64};
-use crate::model::{StackFrameKind, StackFrameModel, StackRepeat};
+use crate::model::StackFrameKind;
 
 use super::merge::{Key, key};
 

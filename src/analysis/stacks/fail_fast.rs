@@ -1,7 +1,7 @@
 //! Finds a call of `Environment.FailFast` on the stack of a thread.
 
+use crate::analysis::{StackFrameModel, StackRootModel, ThreadStackModel};
 use crate::base::{Addr, Name};
-use crate::model::{StackFrameModel, StackRootModel, ThreadStackModel};
 
 /// A call of `Environment.FailFast`, which ended the process.
 #[derive(Debug)]

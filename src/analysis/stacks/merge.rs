@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::analysis::{MergedFrame, RepeatTimes, StackFrameModel, StackRepeat, ThreadStackModel};
 use crate::base::hash::Map;
 use crate::base::{Addr, Count, Name, len64, thousands};
-use crate::model::{MergedFrame, RepeatTimes, StackFrameKind, StackFrameModel, StackRepeat, ThreadStackModel};
+use crate::model::StackFrameKind;
 
 /// Maximum depth of the tree: deeper frames of runaway recursion are omitted.
 const MAX_DEPTH: usize = 1 << 10;

@@ -4,6 +4,9 @@ mod cycles;
 mod fail_fast;
 mod merge;
 mod overflow;
+mod report;
+
+pub use report::*;
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -18,9 +21,7 @@ use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, Name, glob, i
 use crate::clr::methods::{GenericContext, MethodName, Methods};
 use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
-use crate::model::{
-    CodeKind, FramePart, StackCoverage, StackFrameKind, StackFrameModel, StackGap, StackRootModel, StacksReport, ThreadStackModel,
-};
+use crate::model::StackFrameKind;
 use crate::session::{ArgumentReader, Error, Heap, Namer, Runtime, SourceLines, ThreadStack, argument_bytes};
 use crate::stack::code::CodeOrigin;
 use crate::stack::frames::ProtectedFrame;

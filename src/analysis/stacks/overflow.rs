@@ -1,9 +1,10 @@
 //! Describes the recursion on a stack that overflowed.
 
 use super::merge::label;
+use crate::analysis::{StackFrameModel, StackRepeat, ThreadStackModel};
 use crate::base::hash::Map;
 use crate::base::{Count, Name, len64, plural, thousands};
-use crate::model::{StackFrameKind, StackFrameModel, StackRepeat, ThreadStackModel};
+use crate::model::StackFrameKind;
 
 /// Maximum number of methods named if no cycle fills the stack.
 const MOST_METHODS: usize = 3;
@@ -57,8 +58,8 @@ fn begun(by: Option<&StackFrameModel>) -> String {
 mod tests {
     use super::super::cycles::cycles;
     use super::*;
+    use crate::analysis::{StackCoverage, StackGap};
     use crate::base::Addr;
-    use crate::model::{StackCoverage, StackGap};
 
     /// Returns the text for a stack of methods with the one-letter `names`, outermost first.
     fn text(names: &str, lost: bool) -> Option<String> {

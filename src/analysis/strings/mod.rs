@@ -1,7 +1,10 @@
 //! Strings by value: duplicates and the memory they waste.
 
 mod hash;
+mod report;
 mod values;
+
+pub use report::*;
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -10,7 +13,7 @@ use super::select::{Picker, Selection};
 use crate::base::{Answer, Collector, Count, Missing, glob, len64, plural};
 use crate::clr::strings::Strings;
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, Walked, coverage, note_walks};
-use crate::model::{Order, SortDirection, StringModel, StringSort, StringTotals, StringsReport, WalkModel};
+use crate::model::{Order, SortDirection, WalkModel};
 use crate::session::{Error, Heap, Namer};
 pub(super) use hash::hashes;
 use values::Group;

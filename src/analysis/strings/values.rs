@@ -7,9 +7,9 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelIterator, IntoParallelRef
 use rustc_hash::FxHashMap;
 
 use super::hash::hashes;
+use crate::analysis::StringTotals;
 use crate::base::{Addr, AddrRange, Count};
 use crate::gc::{Object, Piece};
-use crate::model::StringTotals;
 
 /// Identifies the value of a string. The values themselves are not stored: a 10 GB heap may contain 5 GB of them.
 ///

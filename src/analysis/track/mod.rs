@@ -8,6 +8,7 @@
 //! All rules work on dense arrays by object id, process parts of the heap in parallel, and record their findings in the order of ids. The answer does
 //! not depend on the number of threads.
 
+mod answer;
 mod contents;
 mod fit;
 mod holders;
@@ -24,12 +25,13 @@ mod vetoes;
 mod vote;
 mod witnesses;
 
+pub use report::*;
+
 pub(super) use process::in_wrong_order;
 
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, Collector, Index, IndexVec, Name, cut};
 use crate::gc::ObjectId;
-use crate::model::TrackReport;
 use crate::session::{Error, Heap, Namer};
 use ids::{New, Old};
 use pairs::{Fate, Pairs};
@@ -67,7 +69,7 @@ pub struct TrackQuery {
 pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<TrackReport>, Error> {
     let Matched { old, new, kinds, pairs, nothing_moved, notes, namers } = matched(before, after)?;
     let both = Both { old: &old, new: &new, nothing_moved, notes: &notes.2 };
-    let sums = report::count(&both, &pairs, kinds.len());
+    let sums = answer::count(&both, &pairs, kinds.len());
     let mut report = TrackReport {
         totals: sums.totals(),
         certainty: sums.certainty(),
@@ -85,7 +87,7 @@ pub fn track(before: &Heap, after: &Heap, query: &TrackQuery) -> Result<Answer<T
             report.types = Some(types);
             report.generations = Some(sums.generations());
         }
-        TrackView::Objects => report.matches = Some(report::matches(&both, &pairs, &kinds, query.doubtful)),
+        TrackView::Objects => report.matches = Some(answer::matches(&both, &pairs, &kinds, query.doubtful)),
         TrackView::Ranges => {
             let (moved, surviving) = ranges::ranges(&both, &pairs);
             (report.moved, report.surviving) = (Some(moved), Some(surviving));

@@ -1,8 +1,8 @@
 //! Matches of objects and their certainty.
 
 use super::ids::{New, Old};
+use crate::analysis::Certainty;
 use crate::base::{Index, IndexVec};
-use crate::model::Certainty;
 
 /// State of the knowledge about an object of the first dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

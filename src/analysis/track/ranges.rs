@@ -3,8 +3,8 @@
 use super::ids::{New, Old};
 use super::pairs::{Fate, Pairs};
 use super::vetoes::Both;
+use crate::analysis::{MovedRange, SurvivingRange};
 use crate::base::{Addr, Count};
-use crate::model::{MovedRange, SurvivingRange};
 
 /// A run of adjacent survivors.
 #[derive(Clone, Copy)]

@@ -5,7 +5,10 @@
 
 mod readers;
 mod redact;
+mod report;
 mod sink;
+
+pub use report::*;
 
 use std::io::{self, Write};
 
@@ -13,7 +16,6 @@ use crate::base::ranges::{bytes, intersect, subtract, union};
 use crate::base::{Addr, AddrRange};
 use crate::dump::{Layout, Ranges, ThreadStacks, WriteError, lay_out};
 use crate::memory::Memory;
-use crate::model::{RedactionModel, TrimKind, TrimPart};
 use crate::session::{Dump, Survey};
 use redact::Redaction;
 use sink::Sink;

@@ -12,6 +12,7 @@ use crate::analysis::{
     each_handle, each_root, each_stack, each_static, exceptions, finalizers, heap, info, inspect, locks, memory_map, modules, object, oom,
     pool, requests, segments, threads, timers, verify,
 };
+use crate::analysis::{InspectionId, ThreadStackModel};
 use crate::base::hash::Set;
 use crate::base::{Addr, AddrRange, Collector, IndexVec};
 use crate::bcl::{Library, Texts};
@@ -19,7 +20,6 @@ use crate::clr::header::Headers;
 use crate::clr::values::{ValueLimits, Values};
 use crate::dump::ThreadStacks;
 use crate::gc::{ObjectType, TypeIndex};
-use crate::model::{InspectionId, ThreadStackModel};
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Runtime, SourceLines, StaticsQuery, Survey, loaded_types};
 

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::sink::Sink;
 use super::{Addresses, Reads};
+use crate::analysis::RedactionModel;
 use crate::analysis::walk::objects_of;
 use crate::base::hash::Set;
 use crate::base::ranges::{intersect, subtract, union};
@@ -23,7 +24,7 @@ use crate::dump::{ThreadStacks, has_no_text};
 use crate::gc::{ObjectType, SegmentIndex, TypeIndex};
 use crate::heapgraph::Roots;
 use crate::memory::Memory;
-use crate::model::{GapKind, RedactionModel, WalkModel};
+use crate::model::{GapKind, WalkModel};
 use crate::session::roots::RootOptions;
 use crate::session::{Dump, Heap, Namer, Runtime};
 

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 
 use super::heap_map::{HeapMap, Target, certain};
 use super::sink::{Found, Sink};
+use crate::analysis::{FindingId, VerifyTotals};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, AddrRange, Count, IndexVec};
 use crate::clr::header::{HeaderUse, Headers};
 use crate::gc::{Cards, GcDesc, Object, Piece, SegmentIndex, Sweep, Visitor};
 use crate::memory::Window;
-use crate::model::{FindingId, Generation, SegmentModel, VerifyTotals};
+use crate::model::{Generation, SegmentModel};
 
 /// Maximum number of bad references of the object before a gap that are kept until the gap is classified. Further ones are reported at once.
 const MAX_DOUBTFUL: usize = 64;

@@ -2,10 +2,11 @@
 
 use super::check::{Folded, Tools};
 use super::sink::{Found, Sink};
+use crate::analysis::{FindingId, VerifyTotals};
 use crate::base::{Addr, Answer, Collector, Count};
 use crate::clr::header::HeaderUse;
 use crate::gc::{Gc, HandleFilter, SegmentIndex};
-use crate::model::{FindingId, HandleKind, VerifyTotals};
+use crate::model::HandleKind;
 
 /// Checks table entries.
 pub(super) struct Entries<'h> {

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use super::check::{Before, Folded, Hits, Tools};
 use super::heap_map::certain;
 use super::sink::{Detail, Found, Sink};
+use crate::analysis::FindingId;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, Count, Missing};
 use crate::gc::{SegmentIndex, Walker};
-use crate::model::{FindingId, GapKind, Generation, SegmentModel, WalkGap};
+use crate::model::{GapKind, Generation, SegmentModel, WalkGap};
 
 /// Maximum number of words, in total, that are searched for objects inside other objects.
 const SEARCH: u64 = 1 << 23;

@@ -1,9 +1,9 @@
 //! Messages of findings.
 
 use super::sink::{Detail, Found};
+use crate::analysis::{FindingId, FindingModel};
 use crate::base::{Addr, Name, plural};
 use crate::gc::Walker;
-use crate::model::{FindingId, FindingModel};
 use crate::session::Namer;
 
 /// Converts a finding for the report.

@@ -8,8 +8,11 @@ mod heap_map;
 mod messages;
 #[cfg(test)]
 mod piece_tests;
+mod report;
 mod sink;
 mod structure;
+
+pub use report::*;
 
 use std::collections::BTreeMap;
 
@@ -18,9 +21,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Answer, Collector, Count, Missing, NoteKind, be, plural, thousands, top_or_all, total};
 use crate::clr::header::Headers;
 use crate::gc::{Gc, MAX_GAPS, ObjectStarts, SegmentIndex, Walker, coverage, note_walks};
-use crate::model::{
-    FindingCount, FindingId, GapKind, SegmentModel, Severity, UnavailableCheck, VerifyCheck, VerifyReport, VerifyTotals, WalkModel,
-};
+use crate::model::{GapKind, SegmentModel, WalkModel};
 use crate::session::{Error, Runtime};
 use check::{Absent, Age, Checker, Folded, Tools};
 use entries::Entries;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BinaryHeap};
 
+use crate::analysis::FindingId;
 use crate::base::{Addr, AddrRange, Count};
-use crate::model::FindingId;
 
 /// Maximum number of findings kept per kind if all are requested. They take some MB.
 const MAX_KEPT: usize = 1 << 16;

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use super::check::Age;
 use super::sink::{Found, Sink};
+use crate::analysis::{FindingId, VerifyTotals};
 use crate::base::{Addr, Count};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, ListEnd};
-use crate::model::{ContextOwner, FindingId, Generation, SegmentModel, VerifyTotals};
+use crate::model::{ContextOwner, Generation, SegmentModel};
 
 /// The known segments.
 pub(super) struct Structure {

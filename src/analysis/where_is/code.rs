@@ -2,11 +2,11 @@
 
 use super::super::tiers::Tiers;
 use super::finder::Finder;
+use crate::analysis::{CodeKind, CodePlace, PlaceKind, WhereReport};
 use crate::base::Name;
 use crate::base::missed::tried;
 use crate::base::reads;
 use crate::clr::methods::{MethodName, Methods};
-use crate::model::{CodeKind, CodePlace, PlaceKind, WhereReport};
 use crate::stack::code::CodeOrigin;
 
 /// Maximum number of reads for one address.

@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 
 use super::super::objects::brief;
 use super::finder::{Finder, arrow};
+use crate::analysis::{ObjectBrief, PlaceKind, SegmentPlace, WhereReport};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Collector, Missing, Silent, plural};
 use crate::clr::fields::Storage;
 use crate::clr::method_table::Category;
 use crate::clr::statics::StaticPlace;
 use crate::gc::note_walks;
-use crate::model::{FieldValue, ObjectBrief, PlaceKind, SegmentModel, SegmentPlace, StaticModel, WhereReport};
+use crate::model::{FieldValue, SegmentModel, StaticModel};
 use crate::session::{Heap, Namer, StaticsReader};
 
 /// Maximum size in bytes of the value of a static field.

@@ -1,12 +1,12 @@
 //! Addresses in images: module, section, nearest export; and other mapped memory.
 
 use super::finder::Finder;
+use crate::analysis::{PlaceKind, WhereReport};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Missing};
 use crate::contract::GlobalValue;
 use crate::dump::Module;
 use crate::memory::{Image, ImageFormat};
-use crate::model::{PlaceKind, WhereReport};
 use crate::session::Images;
 
 impl Finder<'_> {

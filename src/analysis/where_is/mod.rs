@@ -4,13 +4,15 @@ mod code;
 mod finder;
 mod heap;
 mod images;
+mod report;
 mod structures;
+
+pub use report::*;
 
 use finder::Finder;
 pub(super) use heap::{containing, heap_place, segment_place};
 
 use crate::base::{Addr, Answer, Name};
-use crate::model::{PlaceKind, WhereReport};
 use crate::session::{Error, Heap};
 
 /// Finds what is at `address`.

@@ -1,11 +1,12 @@
 //! Structures of the GC and of the runtime, and stacks.
 
 use super::finder::{Finder, arrow};
+use crate::analysis::{PlaceKind, WhereReport};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Missing, PAGE};
 use crate::dump::ThreadStacks;
 use crate::gc::{HandleFilter, SideTable};
-use crate::model::{HandleModel, PlaceKind, RegionListModel, RegionModel, WhereReport};
+use crate::model::{HandleModel, RegionListModel, RegionModel};
 
 impl Finder<'_> {
     /// Finds a `heap_segment` of a segment in use or of a free one.

@@ -7,8 +7,8 @@ use super::super::args::{DumpArg, size};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use crate::analysis::{self, AnalyzeQuery, Thresholds};
+use crate::analysis::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 use crate::base::Answer;
-use crate::model::{AnalyzeReport, Problem, ProblemId, ProblemSeverity};
 
 /// Findings about the process: what is wrong, most important first, each with the command that shows more.
 ///

@@ -9,8 +9,8 @@ use super::super::exit::Exit;
 use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
 use super::super::values::address;
 use crate::analysis::{AsyncQuery, async_chains};
+use crate::analysis::{AsyncReport, AsyncRootKind};
 use crate::base::{Addr, Answer};
-use crate::model::{AsyncReport, AsyncRootKind};
 use crate::output::Paging;
 
 /// Asynchronous methods and what they wait for: chains of awaiting methods from what everything hangs on; tasks by status.

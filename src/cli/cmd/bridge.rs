@@ -7,9 +7,9 @@ use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::UsageError;
 use super::super::values::type_pattern;
+use crate::analysis::BridgeReport;
 use crate::analysis::{BridgeQuery, bridge};
 use crate::base::Answer;
-use crate::model::BridgeReport;
 use crate::output::Format;
 use crate::session::TypePattern;
 

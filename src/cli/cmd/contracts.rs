@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
+use crate::analysis::{CheckOutcome, ContractsReport};
 use crate::analysis::{ContractsQuery, contracts};
 use crate::base::Answer;
-use crate::model::{CheckOutcome, ContractsReport};
 
 /// Data contracts of the runtime: contracts, types, fields and globals, with their origins.
 #[derive(Debug, Args)]

@@ -7,9 +7,9 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::open::read_small;
 use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
+use crate::analysis::{DiffBy, DiffReport, DiffRule, DiffSort};
 use crate::analysis::{DiffQuery, Rule, diff};
 use crate::base::Answer;
-use crate::model::{DiffBy, DiffReport, DiffRule, DiffSort};
 use crate::output::Paging;
 
 /// Number of lines around the table: holders and the summary.

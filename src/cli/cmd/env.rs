@@ -6,8 +6,8 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use crate::analysis;
+use crate::analysis::EnvReport;
 use crate::base::Answer;
-use crate::model::EnvReport;
 
 /// Arguments and environment of the process, and properties of the runtime.
 ///

@@ -8,9 +8,10 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{MostArg, SortArg, TypesArg};
 use super::super::values::address;
+use crate::analysis::ExceptionsReport;
 use crate::analysis::{ExceptionsQuery, exceptions};
 use crate::base::{Addr, Answer};
-use crate::model::{ExceptionSort, ExceptionsReport};
+use crate::model::ExceptionSort;
 use crate::output::Paging;
 
 /// Exception objects on the heap: type, message, stack trace, and the thread it is in flight on.

@@ -7,9 +7,10 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
+use crate::analysis::FinalizersReport;
 use crate::analysis::{FinalizersQuery, finalizers};
 use crate::base::Answer;
-use crate::model::{FinalizerSort, FinalizersReport};
+use crate::model::FinalizerSort;
 use crate::output::Paging;
 
 /// The finalization queues: objects registered for finalization and ready for finalization.

@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, FilterArg, SkipArg};
+use crate::analysis::FragmentationReport;
 use crate::analysis::{FragmentationQuery, fragmentation};
 use crate::base::Answer;
-use crate::model::FragmentationReport;
 use crate::output::Paging;
 
 /// Number of rows on a terminal without `--top`.

@@ -7,9 +7,10 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{FilterArg, SortArg, TopArg};
 use super::super::values::type_pattern;
+use crate::analysis::{HandleBy, HandlesReport};
 use crate::analysis::{HandlesQuery, handles};
 use crate::base::Answer;
-use crate::model::{HandleBy, HandleKind, HandleSort, HandlesReport};
+use crate::model::{HandleKind, HandleSort};
 use crate::output::Paging;
 use crate::session::TypePattern;
 

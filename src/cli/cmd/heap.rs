@@ -5,9 +5,10 @@ use clap::Args;
 
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
+use crate::analysis::HeapReport;
 use crate::analysis::{HeapQuery, MapQuery, heap};
 use crate::base::Answer;
-use crate::model::{HeapReport, Stacks};
+use crate::model::Stacks;
 
 /// The heap by generation: segments, allocated, committed and reserved bytes.
 #[derive(Debug, Args)]

@@ -7,9 +7,9 @@ use super::super::advice::advise;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
+use crate::analysis::InfoReport;
 use crate::analysis::{self, InfoQuery};
 use crate::base::Answer;
-use crate::model::InfoReport;
 
 /// Summary of the process and the dump: what died, how it was started, runtime and GC with their settings and limits, and what to run next.
 #[derive(Debug, Args)]

@@ -7,8 +7,8 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use crate::analysis::{InspectQuery, inspect};
+use crate::analysis::{InspectReport, InspectionId};
 use crate::base::Answer;
-use crate::model::{InspectReport, InspectionId};
 use crate::output::Paging;
 
 /// Number of rows on a terminal without `--top`.

@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, MostArg};
+use crate::analysis::LocksReport;
 use crate::analysis::{LocksQuery, locks};
 use crate::base::Answer;
-use crate::model::LocksReport;
 use crate::output::Paging;
 
 /// Locks, what each thread waits for, and deadlocks.

@@ -8,9 +8,9 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{ColumnArg, FilterArg, SkipArg};
+use crate::analysis::MemoryReport;
 use crate::analysis::{MemoryQuery, memory_map};
 use crate::base::Answer;
-use crate::model::MemoryReport;
 use crate::output::Paging;
 
 /// Number of rows on a terminal without `--top`.

@@ -7,9 +7,9 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, FilterArg, TopArg};
 use super::super::values::address;
+use crate::analysis::ModulesReport;
 use crate::analysis::{ModulesQuery, modules};
 use crate::base::{Addr, Answer};
-use crate::model::ModulesReport;
 use crate::output::Paging;
 
 /// Modules: version, identity, load context, which files are needed for precise answers and where they are. With --fetch, downloads them.
@@ -85,13 +85,13 @@ mod fetching {
     use anyhow::Result;
     use clap::Args;
 
+    use crate::analysis::{FetchOutcome, ModulesReport};
     use crate::analysis::{ModulesQuery, modules};
     use crate::base::{Answer, Missing, plural};
     use crate::cli::args::{duration, size};
     use crate::cli::command::At;
     use crate::cli::exit::UsageError;
     use crate::cli::fetch::{Fetcher, Sources, Store, addresses};
-    use crate::model::{FetchOutcome, ModulesReport};
     use crate::session::Dump;
 
     /// Maximum number of rounds. More than one is needed, because some assemblies are listed only after the runtime's file has been downloaded.

@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::object_name::{ObjectName, ObjectNames, object_names};
+use crate::analysis::NearReport;
 use crate::analysis::{NearQuery, near};
 use crate::base::Answer;
-use crate::model::NearReport;
 
 /// The objects before and after a heap address, including gaps.
 #[derive(Debug, Args)]

@@ -9,9 +9,9 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::completion::types;
 use super::super::object_name::{ObjectName, ObjectNames, object_names};
 use super::super::values::type_pattern;
+use crate::analysis::ObjectReport;
 use crate::analysis::{ObjectQuery, object, value};
 use crate::base::Answer;
-use crate::model::ObjectReport;
 use crate::session::TypePattern;
 
 /// One object: type, location, lock, hash code, and fields or elements. Accepts interior addresses.

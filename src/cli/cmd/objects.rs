@@ -9,9 +9,10 @@ use super::super::exit::Exit;
 use super::super::select::{Select, SortArg};
 use super::super::streams::Streams;
 use crate::analysis::{self, ObjectBatch, ObjectsQuery};
+use crate::analysis::{ObjectBrief, ObjectsReport, ObjectsTail};
 use crate::base::missed::Carried;
 use crate::base::{Answer, Collector};
-use crate::model::{ObjectBrief, ObjectSort, ObjectsReport, ObjectsTail};
+use crate::model::ObjectSort;
 use crate::output::{self, objects_list};
 
 /// List of objects, in heap order or the largest first. By what they retain: gcdump retained.

@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::object_name::{ObjectName, ObjectNames, object_names};
+use crate::analysis::ObjSizeReport;
 use crate::analysis::objsize;
 use crate::base::Answer;
-use crate::model::ObjSizeReport;
 
 /// Size of an object's closure, and how much of it the object retains.
 #[derive(Debug, Args)]

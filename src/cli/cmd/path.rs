@@ -10,9 +10,9 @@ use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_and_dump};
 use super::super::select::TypesArg;
 
+use crate::analysis::PathsReport;
 use crate::analysis::{PathsQuery, paths};
 use crate::base::Answer;
-use crate::model::PathsReport;
 
 /// Maximum number of roots with --all-roots.
 const MAX_ROOTS: usize = 10_000;

@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, MostArg};
+use crate::analysis::PoolReport;
 use crate::analysis::pool;
 use crate::base::Answer;
-use crate::model::PoolReport;
 use crate::output::Paging;
 
 /// The thread pool: its threads and what blocks them, its queues and what waits in them.

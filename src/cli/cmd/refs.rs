@@ -12,9 +12,9 @@ use super::super::object_name::{ObjectName, object_and_dump};
 use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
 use super::super::values;
 
+use crate::analysis::{RefBy, RefSort, RefsReport};
 use crate::analysis::{RefsQuery, refs};
 use crate::base::Answer;
-use crate::model::{RefBy, RefSort, RefsReport};
 use crate::output::Paging;
 
 /// References of an object, both ways: which objects point at it through which fields, and at which it points. With --type, of all objects

@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::UsageError;
 use super::super::open::Opening;
+use crate::analysis::PageReport;
 use crate::analysis::{self, AnalyzeQuery, PageQuery, command_line};
 use crate::base::Answer;
-use crate::model::PageReport;
 use crate::output::Format;
 
 /// A page to attach to a ticket: one HTML file with the findings, the heap, what retains what, stacks, locks and more.

@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, MostArg};
+use crate::analysis::{RequestDirection, RequestsReport};
 use crate::analysis::{RequestsQuery, requests};
 use crate::base::Answer;
-use crate::model::{RequestDirection, RequestsReport};
 use crate::output::Paging;
 
 /// HTTP requests in flight, incoming and outgoing, and sockets with both ends.

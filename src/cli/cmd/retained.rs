@@ -8,9 +8,9 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, object_name};
 use super::super::select::{ColumnArg, FilterArg, SkipArg, TypesArg};
+use crate::analysis::{RetainedBy, RetainedReport};
 use crate::analysis::{RetainedQuery, RetainedView, SUSPECT_SHARE, retained};
 use crate::base::Answer;
-use crate::model::{RetainedBy, RetainedReport};
 use crate::output::Paging;
 
 /// Default number of ranked rows, in pipes too: a heap has too many objects to list by default. The answer contains the total number of rows.

@@ -7,9 +7,10 @@ use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::{Exit, UsageError};
 use super::super::select::{FilterArg, SortArg, TopArg, TypesArg};
+use crate::analysis::RootsReport;
 use crate::analysis::{RootsQuery, roots};
 use crate::base::Answer;
-use crate::model::{RootKind, RootSort, RootsReport, Stacks};
+use crate::model::{RootKind, RootSort, Stacks};
 use crate::output::Paging;
 use crate::session::roots::RootOptions;
 

@@ -7,9 +7,10 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{MostArg, SortArg};
 use super::super::values::address;
+use crate::analysis::SegmentsReport;
 use crate::analysis::{SegmentsQuery, segments};
 use crate::base::{Addr, Answer};
-use crate::model::{SegmentSort, SegmentsReport};
+use crate::model::SegmentSort;
 use crate::output::Paging;
 
 /// Segments or regions of the heap.

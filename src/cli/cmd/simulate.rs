@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, FilterArg, TopArg};
+use crate::analysis::CollectReport;
 use crate::analysis::{CollectQuery, collect};
 use crate::base::Answer;
-use crate::model::CollectReport;
 use crate::output::Paging;
 
 /// Effects of a garbage collection now: what it would free, what would survive.

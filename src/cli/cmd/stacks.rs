@@ -6,9 +6,9 @@ use clap::Args;
 use super::super::args::{DumpArg, FrameworkArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, MostArg};
+use crate::analysis::StacksReport;
 use crate::analysis::{StacksQuery, stacks};
 use crate::base::Answer;
-use crate::model::StacksReport;
 use crate::output::Paging;
 
 /// Stacks of managed threads: methods, offsets, frames of the runtime, and what each frame holds.

@@ -7,9 +7,9 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{Select, SortArg, TopArg};
+use crate::analysis::{StatBy, StatReport, StatSort};
 use crate::analysis::{StatQuery, stat};
 use crate::base::Answer;
-use crate::model::{StatBy, StatReport, StatSort};
 use crate::output::Paging;
 
 /// Heap statistics: object count and bytes by type, or by another key.

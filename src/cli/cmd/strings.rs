@@ -7,9 +7,9 @@ use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{Select, SortArg, TopArg};
+use crate::analysis::{StringSort, StringsReport};
 use crate::analysis::{StringsQuery, strings};
 use crate::base::Answer;
-use crate::model::{StringSort, StringsReport};
 use crate::output::Paging;
 
 /// Strings by value: duplicates and the memory they waste.

@@ -6,9 +6,10 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{MostArg, SortArg};
+use crate::analysis::ThreadsReport;
 use crate::analysis::{ThreadsQuery, threads};
 use crate::base::Answer;
-use crate::model::{ThreadSort, ThreadsReport};
+use crate::model::ThreadSort;
 use crate::output::Paging;
 
 /// Managed threads: ids, state, allocation context, exception, and the crashed thread.

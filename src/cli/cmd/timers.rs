@@ -6,9 +6,10 @@ use clap::Args;
 use super::super::args::DumpArg;
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{MostArg, SortArg};
+use crate::analysis::TimersReport;
 use crate::analysis::timers;
 use crate::base::Answer;
-use crate::model::{TimerSort, TimersReport};
+use crate::model::TimerSort;
 use crate::output::Paging;
 
 /// Timers with due time and callback, registered waits, callbacks of cancellation.

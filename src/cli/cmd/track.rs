@@ -5,9 +5,9 @@ use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::select::{ColumnArg, FilterArg, SkipArg};
+use crate::analysis::TrackReport;
 use crate::analysis::{TrackQuery, TrackView, track};
 use crate::base::Answer;
-use crate::model::TrackReport;
 use crate::output::Paging;
 
 /// Objects from one dump of a process to the next: which survived, moved, died, were born.

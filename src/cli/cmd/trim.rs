@@ -7,10 +7,10 @@ use clap::Args;
 
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::write::{check_output, whole_file};
+use crate::analysis::{ModuleNeed, RedactionModel, TrimReport};
 use crate::analysis::{ModulesQuery, Reads, Surveys, Trim as Copying, incomplete_images, modules};
 use crate::base::{Answer, Missing, len64, plural};
 use crate::memory::FileSearch;
-use crate::model::{ModuleNeed, RedactionModel, TrimReport};
 use crate::session::{Dump, OpenOptions};
 
 /// Zstandard compression level.

@@ -8,9 +8,9 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{ColumnArg, MostArg};
 use super::super::values::type_pattern;
+use crate::analysis::TypesReport;
 use crate::analysis::types;
 use crate::base::Answer;
-use crate::model::TypesReport;
 use crate::output::Paging;
 use crate::session::TypePattern;
 

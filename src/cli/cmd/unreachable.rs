@@ -7,9 +7,9 @@ use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::select::{ColumnArg, FilterArg, TopArg, TypesArg};
+use crate::analysis::UnreachableReport;
 use crate::analysis::{UnreachableQuery, unreachable};
 use crate::base::Answer;
-use crate::model::UnreachableReport;
 use crate::output::Paging;
 
 /// Uncollected garbage: objects not reachable from any root, by type, and why they are still there.

@@ -9,10 +9,10 @@ use super::super::exit::Exit;
 use super::super::open::Opening;
 use super::super::select::{ColumnArg, FilterArg, SkipArg};
 use super::super::values::address;
+use crate::analysis::VerifyReport;
 use crate::analysis::{VerifyQuery, verify};
 use crate::base::{Addr, Answer};
 use crate::heapgraph::IndexUse;
-use crate::model::VerifyReport;
 use crate::output::Paging;
 
 /// Number of findings on a terminal without `--top`.

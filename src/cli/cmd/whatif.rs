@@ -7,9 +7,9 @@ use super::super::args::{DumpArg, StacksArg};
 use super::super::command::{At, Command, Example, Group, example};
 use super::super::object_name::{ObjectName, object_name};
 use super::super::select::{ColumnArg, FilterArg, TopArg};
+use crate::analysis::WhatifReport;
 use crate::analysis::{WhatifQuery, whatif};
 use crate::base::Answer;
-use crate::model::WhatifReport;
 use crate::output::Paging;
 
 /// Objects that would survive or be freed if objects were rooted or roots were removed.

@@ -8,8 +8,8 @@ use super::super::command::{At, Command, Example, Group, example};
 use super::super::exit::Exit;
 use super::super::object_name::{ObjectName, ObjectNames, object_names};
 use crate::analysis::where_is;
+use crate::analysis::{PlaceKind, WhereReport};
 use crate::base::Answer;
-use crate::model::{PlaceKind, WhereReport};
 
 /// Contents of an address: object, static field, handle, thread, method, method table, structure of the GC, module and section, stack.
 #[derive(Debug, Args)]

@@ -14,11 +14,11 @@ use std::time::Duration;
 
 use anyhow::Result;
 
+use crate::analysis::{FetchModel, FetchOutcome, ModuleKind, ModuleModel, ModulesReport};
 use crate::base::{Shape, file_name};
 use crate::clr::modules::{mvid_of, pdb_id_of};
 use crate::dump::{Bytes, DumpFacts};
 use crate::memory::{FileId, framework, framework_packages, hex, is_version, plain_name, rids, target};
-use crate::model::{FetchModel, FetchOutcome, ModuleKind, ModuleModel, ModulesReport};
 use crate::session::OpenOptions;
 use http::{Client, Trouble};
 use package::{Package, Packages};

@@ -1,9 +1,10 @@
 //! Options for writing tables, and the state that the tables of a dump share.
 
 use super::block::Value;
+use crate::analysis::StatReport;
 use crate::base::{Addr, Collector, IndexVec, Name};
 use crate::gc::{ObjectStarts, TypeIndex};
-use crate::model::{ExportFormat, ExportTable, Stacks, StatReport};
+use crate::model::{ExportFormat, ExportTable, Stacks};
 use crate::session::{Heap, Namer};
 
 /// Options for writing tables.

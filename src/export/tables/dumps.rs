@@ -5,9 +5,10 @@ use super::context::Context;
 use super::feed::Feed;
 use super::{Sink, columns};
 use crate::analysis::{FinalizersQuery, HandlesQuery, HeapQuery, app, finalizers, handles, head_parts, heap};
+use crate::analysis::{GcKind, GcLayout};
 use crate::base::{Answer, Collector, Missing, total};
 use crate::dump::DumpFacts;
-use crate::model::{ExportTable, GcKind, GcLayout, HandleKind};
+use crate::model::{ExportTable, HandleKind};
 use crate::session::{Dump, Error};
 
 /// A dump with facts about its file.

@@ -7,12 +7,13 @@ use super::block::Value;
 use super::context::Context;
 use super::dumps::or_noted;
 use super::feed::Feed;
+use crate::analysis::ThreadStackModel;
 use crate::analysis::{
     AsyncQuery, ExceptionsQuery, LocksQuery, ModulesQuery, RequestsQuery, StacksQuery, StaticsQuery, ThreadsQuery, async_chains,
     each_stack, exceptions, locks, modules, requests, statics, threads,
 };
 use crate::base::{Addr, len64};
-use crate::model::{ExportTable, ThreadStackModel};
+use crate::model::ExportTable;
 use crate::session::Dump;
 
 /// Writes a table to `feed`. Data missing from the dump adds a note and no row.

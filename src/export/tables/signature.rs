@@ -1,6 +1,6 @@
 //! Signatures that identify the same suspect in several dumps.
 
-use crate::model::Suspect;
+use crate::analysis::Suspect;
 
 /// Returns a hash of a suspect's kind, the kind and label of its first root, its type, and the types of the accumulating container and of its
 /// largest content. Parts that differ between processes are left out, so a leak has the same signature in every dump.

@@ -9,12 +9,13 @@ use super::feed::{Opened, fed};
 use super::fields::Fields;
 use super::objects::Retention;
 use super::{About, answers, columns, dumps, objects, process, sink};
+use crate::analysis::StatReport;
 use crate::analysis::{StatQuery, stat};
 use crate::base::hash::Map;
 use crate::base::{Addr, Answer, IndexVec, Name};
 use crate::gc::TypeIndex;
 use crate::heapgraph::{Depends, Extra, Roots};
-use crate::model::{ExportTable, Stacks, StatReport, Sum};
+use crate::model::{ExportTable, Stacks, Sum};
 use crate::session::roots::RootOptions;
 use crate::session::{Error, Heap, extra_edges};
 

@@ -11,7 +11,7 @@ use comfy_table::{CellAlignment, ColumnConstraint, Width};
 use super::{Out, Whole, Writer};
 use crate::base::Addr;
 use crate::base::hash::Map;
-use crate::model::MapCell;
+use crate::analysis::MapCell;
 use crate::output::distinct::{Names, Shortened};
 use crate::output::fit::Fit;
 use crate::output::layout::{GAP, Layout, Numbers, Placed};
@@ -506,10 +506,7 @@ mod tests {
 
     /// Prints the rows of `texts` to a pipe, each text between columns with its length in characters.
     fn rows(texts: &[&str], endless: bool) -> String {
-        let columns = crate::output::table::columns::<&str>()
-            .count("length", |text| crate::base::len64(text.chars().count()))
-            .text("text", 10, |text| text)
-            .count("again", |text| crate::base::len64(text.len()));
+        let columns = crate::output::table::columns![&str, count("length", |text| crate::base::len64(text.chars().count())), text("text", 10, |text| text), count("again", |text| text.len())];
         let heading = Heading { columns: columns.list(), ..Heading::default() };
         let widest = texts.iter().map(|text| width(text)).max().unwrap_or(0);
         let layout = Layout::measured(&heading, Screen::NONE, None, &[6, widest, 5], &[]);

@@ -2,25 +2,27 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
+use crate::analysis::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
 use crate::base::len64;
-use crate::model::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, count};
 
 fn finding_columns<'r>() -> Columns<'r, Problem> {
-    columns::<Problem>()
-        .text("severity", 8, |f| f.severity.name())
-        .text("id", 21, |f| f.id.name())
-        .count("count", |f| f.count)
-        .bytes("bytes", |f| f.bytes)
-        .made("share", 8, |f| f.share.map(|s| s.to_string()))
-        .address("object", |f| f.object)
-        .names("type", 40, |f| f.type_name.as_ref())
-        .names("method", 40, |f| f.method.as_ref())
-        .text("title", 80, |f| &f.title)
-        .text("command", 60, |f| &f.command)
+    columns![
+        Problem,
+        word(severity, 8),
+        word(id, 21),
+        count(count),
+        bytes(bytes),
+        text("share", 8, |f| f.share.map(|s| s.to_string())),
+        address(object),
+        names(type_name, 40),
+        names(method, 40),
+        text(title, 80),
+        text(command, 60)
+    ]
 }
 
 impl Report for AnalyzeReport {

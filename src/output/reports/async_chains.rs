@@ -3,8 +3,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 use super::folds::{self, Indent, Part};
+use crate::analysis::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
 use crate::base::{Addr, Name};
-use crate::model::{AsyncChain, AsyncFrame, AsyncReport, AsyncRow, TaskModel};
 use crate::output::Paging;
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -44,22 +44,21 @@ fn rows(chains: &[AsyncChain]) -> impl Iterator<Item = Row<'_>> + Clone {
 }
 
 fn row_columns<'r>() -> Columns<'r, Row<'r>> {
-    columns::<Row<'r>>()
-        .id("chain", |r| u64::try_from(r.chain).ok())
-        .count("count", |r| r.count)
-        .text("root_kind", 9, |r| r.root_kind)
-        .whole()
-        .address("root_object", |r| r.root_object)
-        .text("root", 40, |r| r.root)
-        .id("index", |r| u64::try_from(r.index).ok())
-        .address("object", |r| r.frame.object)
-        .made("state", 5, |r| r.frame.state.map(|s| s.to_string()))
-        .whole()
-        .text_or_none("status", 20, |r| r.frame.status.map(|s| s.name()))
-        .whole()
-        .id("thread", |r| r.frame.thread.map(u64::from))
-        .names("method", 60, |r| r.frame.method.as_ref())
-        .names("type", 60, |r| r.frame.type_name.as_ref())
+    columns![
+        Row<'r>,
+        id(chain),
+        count(count),
+        text(root_kind, 9).whole(),
+        address(root_object),
+        text(root, 40),
+        id(index),
+        address(frame.object),
+        word(frame.state, 5),
+        word(frame.status, 20),
+        id(frame.thread),
+        names(frame.method, 60),
+        names(frame.type_name, 60)
+    ]
 }
 
 /// A row of the trees on the screen: a row of the answer, or the first of several folded rows.
@@ -109,30 +108,22 @@ fn row_text(row: &AsyncRow) -> String {
 }
 
 fn tree_columns<'r>() -> Columns<'r, TreeRow<'r>> {
-    columns::<TreeRow<'r>>()
-        .count("count", |r| r.row.count)
-        .keep(9)
-        .address("example", |r| r.row.example.filter(|_| !r.folded))
-        .keep(7)
-        .made("state", 5, |r| r.row.state.filter(|_| !r.folded).map(|s| s.to_string()))
-        .whole()
-        .right()
-        .keep(4)
-        .text_or_none("status", 20, |r| r.row.status.filter(|_| !r.folded).map(|s| s.name()))
-        .whole()
-        .made("root, and what waits for it", 100, |r| r.text.clone())
-        .name()
-        .least(44)
+    columns![
+        TreeRow<'r>,
+        count(row.count).keep(9),
+        address("example", |r| r.row.example.filter(|_| !r.folded)).keep(7),
+        word("state", 5, |r| r.row.state.filter(|_| !r.folded)).right().keep(4),
+        word("status", 20, |r| r.row.status.filter(|_| !r.folded)),
+        text("root, and what waits for it" = text, 100).name().least(44)
+    ]
 }
 
 fn task_columns<'r>() -> Columns<'r, TaskModel> {
-    columns::<TaskModel>()
-        .address("object", |t| t.object)
-        .keep(9)
-        .text("status", 20, |t| t.status.name())
-        .whole()
-        .keep(8)
-        .made("exception", 60, |t| {
+    columns![
+        TaskModel,
+        address(object).keep(9),
+        word(status, 20).keep(8),
+        text("exception", 60, |t| {
             let first = t.exceptions.first()?;
             let name = first.type_name.as_ref().map_or("?", Name::shown);
             let unobserved = if t.unobserved == Some(true) { " (unobserved)" } else { "" };
@@ -140,30 +131,34 @@ fn task_columns<'r>() -> Columns<'r, TaskModel> {
         })
         .lines(2)
         .keep(6)
-        .only(Readers::All)
-        .names("method", 60, |t| t.method.as_ref())
-        .names("type", 60, |t| t.type_name.as_ref())
-        .keep(5)
+        .only(Readers::All),
+        names(method, 60),
+        names(type_name, 60).keep(5)
+    ]
 }
 
 /// Columns by which chains can be sorted.
 fn chain_columns<'r>() -> Columns<'r, AsyncChain> {
-    columns::<AsyncChain>()
-        .count("count", |c| c.count)
-        .text("root_kind", 9, |c| c.root.kind.name())
-        .text("root", 40, |c| &c.root.label)
-        .address("root_object", |c| c.root.object)
-        .count("frames", |c| crate::base::len64(c.frames.len()))
+    columns![
+        AsyncChain,
+        count(count),
+        word("root_kind" = root.kind, 9),
+        text("root" = root.label, 40),
+        address("root_object" = root.object),
+        count("frames", |c| c.frames.len())
+    ]
 }
 
 /// Columns by which trees can be sorted.
 fn whole_tree_columns<'r>() -> Columns<'r, Vec<AsyncRow>> {
-    columns::<Vec<AsyncRow>>()
-        .count("count", |tree| tree.first().map(|row| row.count))
-        .text_or_none("root_kind", 9, |tree| tree.first().and_then(|row| row.root).map(|kind| kind.name()))
-        .names("root", 40, |tree| tree.first().map(|row| &row.label))
-        .address("root_object", |tree| tree.first().and_then(|row| row.example))
-        .count("frames", |tree| crate::base::len64(tree.len()))
+    columns![
+        Vec<AsyncRow>,
+        count("count", |tree| tree.first().map(|row| row.count)),
+        text("root_kind", 9, |tree| tree.first().and_then(|row| row.root).map(|kind| kind.name())),
+        names("root", 40, |tree| tree.first().map(|row| &row.label)),
+        address("root_object", |tree| tree.first().and_then(|row| row.example)),
+        count("frames", |tree| tree.len())
+    ]
 }
 
 /// Describes a frame.

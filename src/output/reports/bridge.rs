@@ -1,66 +1,62 @@
 use super::number;
 use super::retained::root_coverage;
-use crate::model::{BridgeClass, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
+use crate::analysis::{BridgeClass, BridgeHandle, BridgeObject, BridgeReport, BridgeScc, BridgeWeakLink, BridgeXref};
 use crate::output::report::{Cluster, Graph, Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
 
 /// A component, one of its objects, and one of the object's handles.
-type Row<'r> = (&'r BridgeScc, &'r BridgeObject, Option<BridgeHandle>);
+struct Row<'r> {
+    scc: &'r BridgeScc,
+    object: &'r BridgeObject,
+    handle: Option<BridgeHandle>,
+}
 
 fn state(scc: &BridgeScc) -> &'static str {
     if scc.alive { "alive" } else { "dead" }
 }
 
 fn object_columns<'r>() -> Columns<'r, Row<'r>> {
-    columns::<Row<'r>>()
-        .count("scc", |(scc, ..)| u64::from(scc.index))
-        .text("state", 5, |(scc, ..)| state(scc))
-        .whole()
-        .address("address", |(_, o, _)| o.address)
-        .address("method_table", |(_, o, _)| o.method_table)
-        .extra()
-        .names("type", 50, |(_, o, _)| Some(&o.type_name))
-        .address("handle", |(.., h)| h.map(|h| h.handle))
-        .address("context", |(.., h)| h.and_then(|h| h.context))
-        .extra()
-        .text("registered", 10, |(_, o, _)| if o.registered { "true" } else { "false" })
-        .whole()
+    columns![
+        Row<'r>,
+        count("scc" = scc.index),
+        word("state", 5, |r| state(r.scc)),
+        address(object.address),
+        address(object.method_table).extra(),
+        names(object.type_name, 50),
+        address("handle", |r| r.handle.map(|h| h.handle)),
+        address("context", |r| r.handle.and_then(|h| h.context)).extra(),
+        word(object.registered, 10)
+    ]
 }
 
 fn link_columns<'r>() -> Columns<'r, BridgeWeakLink> {
-    columns::<BridgeWeakLink>()
-        .address("handle", |l| l.handle)
-        .text("kind", 21, |l| l.kind.name())
-        .whole()
-        .address("object", |l| l.object)
-        .count("scc", |l| l.scc.map(u64::from))
-        .text("then", 6, |l| if l.nulled { "nulled" } else { "stays" })
-        .whole()
-        .names("type", 50, |l| Some(&l.type_name))
+    columns![
+        BridgeWeakLink,
+        address(handle),
+        word(kind, 21),
+        address(object),
+        count(scc),
+        word("then", 6, |l| if l.nulled { "nulled" } else { "stays" }),
+        names(type_name, 50)
+    ]
 }
 
 fn xref_columns<'r>() -> Columns<'r, BridgeXref> {
-    columns::<BridgeXref>().count("src", |x| u64::from(x.src)).count("dst", |x| u64::from(x.dst))
+    columns![BridgeXref, count(src), count(dst)]
 }
 
 fn class_columns<'r>() -> Columns<'r, BridgeClass> {
-    columns::<BridgeClass>()
-        .text("kind", 18, |c| c.kind.name())
-        .whole()
-        .count("bridged", |c| c.bridged)
-        .address("method_table", |c| c.method_table)
-        .extra()
-        .names("type", 60, |c| Some(&c.type_name))
+    columns![BridgeClass, word(kind, 18), count(bridged), address(method_table).extra(), names(type_name, 60)]
 }
 
 impl Report for BridgeReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.records("scc", &self.sccs);
-        let objects = self.sccs.iter().flat_map(|scc| scc.objects.iter().map(move |o| (scc, o)));
-        let objects = objects.flat_map(|(scc, o)| {
-            let first = o.handle.map(|handle| BridgeHandle { handle, context: o.context });
-            std::iter::once(first).chain(o.further_handles.iter().map(|h| Some(*h))).map(move |handle| (scc, o, handle))
+        let objects = self.sccs.iter().flat_map(|scc| scc.objects.iter().map(move |object| (scc, object)));
+        let objects = objects.flat_map(|(scc, object)| {
+            let first = object.handle.map(|handle| BridgeHandle { handle, context: object.context });
+            std::iter::once(first).chain(object.further_handles.iter().map(|h| Some(*h))).map(move |handle| Row { scc, object, handle })
         });
         to.table(Table::new(objects, object_columns()).csv(true).shown(!self.sccs.is_empty()));
         to.gap_if(!self.sccs.is_empty());

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use crate::model::{ObjectsByType, Sum, TypeBytes};
+use crate::analysis::{ObjectsByType, TypeBytes};
+use crate::model::Sum;
 use crate::output::report::Sections;
 use crate::output::table::{Columns, columns};
 use crate::output::{bytes, plural};
@@ -36,13 +37,5 @@ pub(super) fn cut(to: &mut Sections<'_>, by: &ObjectsByType) {
 }
 
 pub(super) fn type_columns<'r>() -> Columns<'r, TypeBytes> {
-    add_type_columns(columns::<TypeBytes>())
-}
-
-pub(super) fn add_type_columns<'r>(before: Columns<'r, TypeBytes>) -> Columns<'r, TypeBytes> {
-    before.count("count", |t| t.count).bytes("bytes", |t| t.bytes).address("method_table", |t| t.method_table).extra().names(
-        "type",
-        60,
-        |t| Some(&t.type_name),
-    )
+    columns![TypeBytes, count(count), bytes(bytes), address(method_table).extra(), names(type_name, 60)]
 }

@@ -1,5 +1,5 @@
 use super::name_of;
-use crate::model::{ContractModel, ContractsReport, FieldModel, GlobalModel, SupportKind, TypeModel};
+use crate::analysis::{ContractModel, ContractsReport, FieldModel, GlobalModel, SupportKind, TypeModel};
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -20,22 +20,17 @@ fn value(g: &GlobalModel) -> String {
 }
 
 fn contract_columns<'r>() -> Columns<'r, ContractModel> {
-    columns::<ContractModel>()
-        .text("contract", 24, |c| &c.name)
-        .text_or_none("version", 8, |c| c.version.as_deref())
-        .whole()
-        .made("support", 24, |c| name_of(c.support).map(|s| s.replace('-', " ")))
-        .whole()
-        .text_or_none("origin", 30, |c| c.origin.as_deref())
+    columns![
+        ContractModel,
+        text("contract" = name, 24),
+        text(version, 8).whole(),
+        text("support", 24, |c| name_of(c.support).map(|s| s.replace('-', " "))).whole(),
+        text(origin, 30)
+    ]
 }
 
 fn global_columns<'r>() -> Columns<'r, GlobalModel> {
-    columns::<GlobalModel>()
-        .text("global", 34, |g| &g.name)
-        .text_or_none("type", 10, |g| g.type_name.as_deref())
-        .made("value", 40, value)
-        .lines(2)
-        .text("origin", 30, |g| &g.origin)
+    columns![GlobalModel, text("global" = name, 34), text(type_name, 10), text("value", 40, value).lines(2), text(origin, 30)]
 }
 
 /// A CSV row: any item of the report.
@@ -48,38 +43,39 @@ enum Item<'r> {
 }
 
 fn item_columns<'r>() -> Columns<'r, Item<'r>> {
-    columns::<Item<'r>>()
-        .text("kind", 10, |i| match i {
+    columns![
+        Item<'r>,
+        word("kind", 10, |i| match i {
             Item::Contract(_) => "contract",
             Item::Type(_) => "type",
             Item::Field(..) => "field",
             Item::Global(_) => "global",
-        })
-        .whole()
-        .made("name", 40, |i| match i {
+        }),
+        text("name", 40, |i| match i {
             Item::Contract(c) => c.name.clone(),
             Item::Type(t) => t.name.clone(),
             Item::Field(t, f) => format!("{}.{}", t.name, f.name),
             Item::Global(g) => g.name.clone(),
-        })
-        .text_or_none("type", 12, |i| match i {
+        }),
+        text("type", 12, |i| match i {
             Item::Contract(_) | Item::Type(_) => None,
             Item::Field(_, f) => f.type_name.as_deref(),
             Item::Global(g) => g.type_name.as_deref(),
-        })
-        .made("value", 40, |i| match i {
+        }),
+        text("value", 40, |i| match i {
             Item::Contract(c) => c.version.clone(),
             Item::Type(t) => t.size.map(|n| n.to_string()),
             Item::Field(_, f) => Some(f.offset.to_string()),
             Item::Global(g) => Some(value(g)),
         })
-        .lines(2)
-        .text_or_none("origin", 30, |i| match i {
-            Item::Contract(c) => c.origin.as_deref(),
+        .lines(2),
+        text("origin", 30, |i| match i {
+            Item::Contract(c) => c.origin.as_ref(),
             Item::Type(_) => None,
             Item::Field(_, f) => Some(&f.origin),
             Item::Global(g) => Some(&g.origin),
         })
+    ]
 }
 
 fn type_line(t: &TypeModel) -> String {

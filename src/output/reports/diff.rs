@@ -1,5 +1,5 @@
 use super::number;
-use crate::model::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule, Trend};
+use crate::analysis::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule};
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::count;
@@ -10,28 +10,20 @@ use crate::output::table::{Columns, Readers, Table, columns};
 fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {
     let two = dumps <= 2;
     let readers = if two { Readers::All } else { Readers::Machines };
-    let mut all = columns::<DiffRow>()
-        .count("count_before", |r| r.before.count)
-        .keep(4)
-        .only(readers)
-        .count("count_after", |r| r.after.count)
-        .keep(4)
-        .only(readers)
-        .change("count_change", |r| r.count_change)
-        .keep(7)
-        .bytes("bytes_before", |r| r.before.bytes)
-        .keep(4)
-        .only(readers)
-        .bytes("bytes_after", |r| r.after.bytes)
-        .keep(6)
-        .only(readers);
+    let mut all = columns![
+        DiffRow,
+        count("count_before" = before.count).keep(4).only(readers),
+        count("count_after" = after.count).keep(4).only(readers),
+        change(count_change).keep(7),
+        bytes("bytes_before" = before.bytes).keep(4).only(readers),
+        bytes("bytes_after" = after.bytes).keep(6).only(readers)
+    ];
     for i in 0..if two { 0 } else { dumps } {
-        all = all
-            .count("count", move |r| r.series.get(i).map(|s| s.count))
-            .only(Readers::Machines)
-            .numbered(i.saturating_add(1))
-            .bytes("bytes", move |r| r.series.get(i).map(|s| s.bytes))
-            .numbered(i.saturating_add(1));
+        all = all.and(columns![
+            DiffRow,
+            count("count", |r| r.series.get(i).map(|s| s.count)).only(Readers::Machines).numbered(i.saturating_add(1)),
+            bytes("bytes", |r| r.series.get(i).map(|s| s.bytes)).numbered(i.saturating_add(1))
+        ]);
     }
     let name = match by {
         DiffBy::Type => "type",
@@ -40,29 +32,21 @@ fn row_columns<'r>(by: DiffBy, dumps: usize) -> Columns<'r, DiffRow> {
         DiffBy::Generation => "generation",
         DiffBy::Root => "root",
     };
-    all.change("bytes_change", |r| r.bytes_change)
-        .keep(9)
-        .growth("growth", |r| r.growth)
-        .text_or_none("trend", 8, |r| r.trend.map(Trend::name))
-        .whole()
-        .when(!two)
-        .text("state", 6, |r| r.state.name())
-        .whole()
-        .names(name, 60, |r| Some(&r.key))
-        .keep(9)
-        .text_or_none("module", 30, |r| r.module.as_deref())
-        .only(Readers::Machines)
-        .when(by == DiffBy::Type)
-        .bytes("retained_before", |r| r.retained_before)
-        .only(Readers::Machines)
-        .when(by == DiffBy::Type)
-        .bytes("retained_after", |r| r.retained_after)
-        .only(Readers::Machines)
-        .when(by == DiffBy::Type)
+    all.and(columns![
+        DiffRow,
+        change(bytes_change).keep(9),
+        growth(growth),
+        word(trend, 8).when(!two),
+        word(state, 6),
+        names(name, 60, |r| &r.key).keep(9),
+        text(module, 30).only(Readers::Machines).when(by == DiffBy::Type),
+        bytes(retained_before).only(Readers::Machines).when(by == DiffBy::Type),
+        bytes(retained_after).only(Readers::Machines).when(by == DiffBy::Type)
+    ])
 }
 
 fn measure_columns<'r>(dumps: usize) -> Columns<'r, DiffMeasure> {
-    let mut all = columns::<DiffMeasure>().text("measure", 24, |m| &m.name);
+    let mut all = columns![DiffMeasure, text("measure" = name, 24)];
     for i in 0..dumps {
         let value = move |m: &DiffMeasure| m.series.get(i).copied().flatten();
         all = match (dumps, i) {
@@ -71,11 +55,7 @@ fn measure_columns<'r>(dumps: usize) -> Columns<'r, DiffMeasure> {
             _ => all.count("dump", value).numbered(i.saturating_add(1)),
         };
     }
-    all.change("change", |m| m.change)
-        .growth("growth", |m| m.growth)
-        .text_or_none("trend", 8, |m| m.trend.map(Trend::name))
-        .whole()
-        .when(dumps > 2)
+    all.and(columns![DiffMeasure, change(change), growth(growth), word(trend, 8).when(dumps > 2)])
 }
 
 impl Report for DiffReport {

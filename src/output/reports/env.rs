@@ -1,9 +1,9 @@
-use crate::model::{EnvReport, VariableModel};
+use crate::analysis::{EnvReport, VariableModel};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 fn variable_columns<'r>() -> Columns<'r, VariableModel> {
-    columns::<VariableModel>().text("name", 30, |v| v.name.as_str()).keep(9).text("value", 80, |v| v.value.as_str()).keep(8)
+    columns![VariableModel, text(name, 30).keep(9), text(value, 80).keep(8)]
 }
 
 impl Report for EnvReport {

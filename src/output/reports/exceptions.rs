@@ -1,6 +1,6 @@
 use super::number;
+use crate::analysis::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::base::{Name, len64};
-use crate::model::{ExceptionGroup, ExceptionModel, ExceptionsReport, FrameModel, HeapExceptionModel};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -79,40 +79,29 @@ fn frames<'r>(to: &mut Sections<'r>, frames: &'r [FrameModel]) {
 }
 
 fn exception_columns<'r>() -> Columns<'r, HeapExceptionModel> {
-    columns::<HeapExceptionModel>()
-        .address("address", |e| e.address)
-        .keep(8)
-        .names("type", 40, |e| e.type_name.as_ref())
-        .made("hresult", 10, |e| e.hresult.map(hresult))
-        .whole()
-        .keep(4)
-        .count("frames", frame_count)
-        .keep(3)
-        .id("thread", |e| e.thread.map(u64::from))
-        .text_or_none("role", 12, |e| e.thread_role.as_deref())
-        .whole()
-        .keep(6)
-        .address("inner", |e| e.inner)
-        .keep(2)
-        .text_or_none("message", 40, |e| e.message.as_deref())
-        .lines(2)
-        .keep(8)
+    columns![
+        HeapExceptionModel,
+        address(address).keep(8),
+        names(type_name, 40),
+        text("hresult", 10, |e| e.hresult.map(hresult)).whole().keep(4),
+        count("frames", frame_count).keep(3),
+        id(thread),
+        text("role" = thread_role, 12).whole().keep(6),
+        address(inner).keep(2),
+        text(message, 40).lines(2).keep(8)
+    ]
 }
 
 fn group_columns<'r>() -> Columns<'r, ExceptionGroup> {
-    columns::<ExceptionGroup>()
-        .count("count", |g| g.count)
-        .keep(9)
-        .count("thrown", |g| g.thrown)
-        .keep(6)
-        .address("example", |g| g.example)
-        .keep(7)
-        .names("type", 40, |g| g.type_name.as_ref())
-        .names("method", 40, |g| g.display.as_ref())
-        .keep(8)
-        .text_or_none("message", 40, |g| g.message.as_deref())
-        .lines(2)
-        .keep(5)
+    columns![
+        ExceptionGroup,
+        count(count).keep(9),
+        count(thrown).keep(6),
+        address(example).keep(7),
+        names(type_name, 40),
+        names("method" = display, 40).keep(8),
+        text(message, 40).lines(2).keep(5)
+    ]
 }
 
 impl Report for ExceptionsReport {

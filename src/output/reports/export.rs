@@ -4,24 +4,21 @@ use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, count, plural};
 
 fn file_columns<'r>() -> Columns<'r, ExportReport> {
-    columns::<ExportReport>()
-        .text("format", 12, |r| r.format.name())
-        .bytes("file_bytes", |r| r.file_bytes)
-        .count("objects", |r| r.objects.count)
-        .bytes("bytes", |r| r.objects.bytes)
-        .count("references", |r| r.references)
-        .count("nodes", |r| r.nodes)
-        .count("edges", |r| r.edges)
-        .text("output", 40, |r| &r.output)
+    columns![
+        ExportReport,
+        word(format, 12),
+        bytes(file_bytes),
+        count("objects" = objects.count),
+        bytes(objects.bytes),
+        count(references),
+        count(nodes),
+        count(edges),
+        text(output, 40)
+    ]
 }
 
 fn table_columns<'r>() -> Columns<'r, TableFile> {
-    columns::<TableFile>()
-        .text("table", 10, |t| t.table.name())
-        .count("rows", |t| t.rows)
-        .bytes("bytes", |t| t.bytes)
-        .text("file", 40, |t| &t.file)
-        .path()
+    columns![TableFile, word(table, 10), count(rows), bytes(bytes), text(file, 40).path()]
 }
 
 impl Report for ExportReport {

@@ -1,5 +1,6 @@
+use crate::analysis::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport};
 use crate::base::total;
-use crate::model::{FinalizerHeap, FinalizerObject, FinalizerType, FinalizersReport, Generation};
+use crate::model::Generation;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -7,37 +8,26 @@ use crate::output::{count, plural};
 
 fn heap_columns<'r>() -> Columns<'r, FinalizerHeap> {
     let of = |h: &FinalizerHeap, g: Generation| h.generations.iter().find(|n| n.generation == g).map_or(0, |n| n.count);
-    columns::<FinalizerHeap>()
-        .count("heap", |h| h.heap)
-        .count("registered", |h| h.registered)
-        .count("gen0", move |h| of(h, Generation::Gen0))
-        .count("gen1", move |h| of(h, Generation::Gen1))
-        .count("gen2", move |h| of(h, Generation::Gen2))
-        .count("loh", move |h| of(h, Generation::Loh))
-        .count("poh", move |h| of(h, Generation::Poh))
-        .count("ready", |h| h.ready)
-        .count("critical", |h| h.critical)
+    columns![
+        FinalizerHeap,
+        count(heap),
+        count(registered),
+        count("gen0", move |h| of(h, Generation::Gen0)),
+        count("gen1", move |h| of(h, Generation::Gen1)),
+        count("gen2", move |h| of(h, Generation::Gen2)),
+        count("loh", move |h| of(h, Generation::Loh)),
+        count("poh", move |h| of(h, Generation::Poh)),
+        count(ready),
+        count(critical)
+    ]
 }
 
 fn type_columns<'r>() -> Columns<'r, FinalizerType> {
-    columns::<FinalizerType>()
-        .address("method_table", |t| t.method_table)
-        .extra()
-        .count("registered", |t| t.registered)
-        .count("ready", |t| t.ready)
-        .count("critical", |t| t.critical)
-        .names("type", 60, |t| t.type_name.as_ref())
+    columns![FinalizerType, address(method_table).extra(), count(registered), count(ready), count(critical), names(type_name, 60)]
 }
 
 fn object_columns<'r>() -> Columns<'r, FinalizerObject> {
-    columns::<FinalizerObject>()
-        .address("object", |o| o.object)
-        .text("state", 10, |o| o.state.name())
-        .whole()
-        .text_or_none("generation", 10, |o| o.generation.map(|g| g.name()))
-        .whole()
-        .count("heap", |o| o.heap)
-        .names("type", 60, |o| o.type_name.as_ref())
+    columns![FinalizerObject, address(object), word(state, 10), word(generation, 10), count(heap), names(type_name, 60)]
 }
 
 impl Report for FinalizersReport {

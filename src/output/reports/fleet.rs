@@ -4,15 +4,16 @@ use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
 
 fn dump_columns<'r>() -> Columns<'r, FleetDump> {
-    columns::<FleetDump>()
-        .text_or_none("id", 16, |d| d.id.as_deref())
-        .text("state", 8, |d| d.state.name())
-        .text_or_none("runtime", 10, |d| d.runtime.as_deref())
-        .count("objects", |d| d.objects)
-        .bytes("bytes", |d| d.bytes)
-        .text("path", 30, |d| &d.path)
-        .path()
-        .text_or_none("error", 20, |d| d.error.as_deref())
+    columns![
+        FleetDump,
+        text(id, 16),
+        word(state, 8),
+        text(runtime, 10),
+        count(objects),
+        bytes(bytes),
+        text(path, 30).path(),
+        text(error, 20)
+    ]
 }
 
 impl Report for FleetReport {

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use crate::analysis::{AsyncFrame, AsyncRow, MergedFrame, PathNode, PathStep, StackFrameModel};
 use crate::base::{families, is_framework_method, is_intermediate_type, is_of_framework, len64, type_families};
-use crate::model::{AsyncFrame, AsyncRow, MergedFrame, PathNode, PathStep, StackFrameKind, StackFrameModel, TaskStatus};
+use crate::model::{StackFrameKind, TaskStatus};
 use crate::output::plural;
 
 /// Minimum number of frames to fold.
@@ -280,7 +281,7 @@ mod tests {
         let row = |depth: u32, label: &str, count: u64| AsyncRow {
             depth,
             count,
-            root: (depth == 0).then_some(crate::model::AsyncRootKind::Promise),
+            root: (depth == 0).then_some(crate::analysis::AsyncRootKind::Promise),
             label: label.into(),
             state: None,
             status: None,

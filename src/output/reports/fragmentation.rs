@@ -1,28 +1,27 @@
 use super::stat::covered;
-use crate::model::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighborModel, PinnedTypeModel};
+use crate::analysis::{FragmentationReport, FreeBlockModel, FreeSizeModel, FreeSpaceModel, NeighborModel, PinnedTypeModel};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, bytes_exactly, plural};
 
 fn free_columns<'r>() -> Columns<'r, FreeSpaceModel> {
-    columns::<FreeSpaceModel>()
-        .text("generation", 10, |r| r.generation.name())
-        .whole()
-        .count("heap", |r| r.heap)
-        .address("segment", |r| r.segment)
-        .bytes("allocated", |r| r.allocated_bytes)
-        .count("free_count", |r| r.free_count)
-        .bytes("free_bytes", |r| r.free_bytes)
-        .share("share", |r| r.share)
-        .bytes("unused_committed", |r| r.unused_committed_bytes)
-        .extra()
-        .bytes("contexts", |r| r.context_bytes)
-        .extra()
+    columns![
+        FreeSpaceModel,
+        word(generation, 10),
+        count(heap),
+        address(segment),
+        bytes("allocated" = allocated_bytes),
+        count(free_count),
+        bytes(free_bytes),
+        share(share),
+        bytes("unused_committed" = unused_committed_bytes).extra(),
+        bytes("contexts" = context_bytes).extra()
+    ]
 }
 
 fn size_columns<'r>() -> Columns<'r, FreeSizeModel> {
-    columns::<FreeSizeModel>().bytes("size_from", |s| s.size_from).count("count", |s| s.count).bytes("bytes", |s| s.bytes)
+    columns![FreeSizeModel, bytes(size_from), count(count), bytes(bytes)]
 }
 
 /// Formats address and type of a neighboring object.
@@ -31,32 +30,20 @@ fn neighbor(n: Option<&NeighborModel>) -> Option<String> {
 }
 
 fn block_columns<'r>() -> Columns<'r, FreeBlockModel> {
-    columns::<FreeBlockModel>()
-        .address("address", |b| b.address)
-        .keep(8)
-        .bytes("size", |b| b.size)
-        .keep(9)
-        .text("generation", 10, |b| b.generation.name())
-        .whole()
-        .keep(7)
-        .address("segment", |b| b.segment)
-        .keep(3)
-        .address("pinned_by", |b| b.pinned_by)
-        .keep(6)
-        .made("before", 40, |b| neighbor(b.before.as_ref()))
-        .name()
-        .made("after", 40, |b| neighbor(b.after.as_ref()))
-        .name()
+    columns![
+        FreeBlockModel,
+        address(address).keep(8),
+        bytes(size).keep(9),
+        word(generation, 10).keep(7),
+        address(segment).keep(3),
+        address(pinned_by).keep(6),
+        text("before", 40, |b| neighbor(b.before.as_ref())).name(),
+        text("after", 40, |b| neighbor(b.after.as_ref())).name()
+    ]
 }
 
 fn pinned_columns<'r>() -> Columns<'r, PinnedTypeModel> {
-    columns::<PinnedTypeModel>()
-        .count("count", |p| p.count)
-        .bytes("bytes", |p| p.bytes)
-        .bytes("free_bytes_before", |p| p.free_bytes_before)
-        .address("method_table", |p| p.method_table)
-        .extra()
-        .names("type", 60, |p| Some(&p.type_name))
+    columns![PinnedTypeModel, count(count), bytes(bytes), bytes(free_bytes_before), address(method_table).extra(), names(type_name, 60)]
 }
 
 impl Report for FragmentationReport {

@@ -1,5 +1,6 @@
+use crate::analysis::{HandleBy, HandleGroup, HandleStat, HandlesReport};
 use crate::base::in_units;
-use crate::model::{HandleBlocks, HandleBy, HandleGroup, HandleMemory, HandleModel, HandleStat, HandleUse, HandlesReport};
+use crate::model::{HandleBlocks, HandleMemory, HandleModel};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -7,32 +8,24 @@ use crate::output::table::{Columns, Readers, Table, columns};
 
 /// Columns of handles. Tables omit the columns that would be empty.
 fn handle_columns<'r>(with_secondary_type: bool, with_use: bool, with_ref_count: bool) -> Columns<'r, HandleModel> {
-    columns::<HandleModel>()
-        .address("address", |h| h.address)
-        .keep(6)
-        .text("type", 21, |h| h.kind.name())
-        .whole()
-        .keep(9)
-        .address("object", |h| h.object)
-        .keep(8)
-        .address("method_table", |h| h.method_table)
-        .extra()
-        .bytes("object_size", |h| h.object_size)
-        .address("secondary", |h| h.secondary)
-        .extra()
-        .names("object_type", 40, |h| h.object_type.as_ref())
-        .names("secondary_type", 40, |h| h.secondary_type.as_ref())
-        .only(if with_secondary_type { Readers::All } else { Readers::Machines })
-        .text_or_none("strong", 6, |h| h.strong.map(|strong| if strong { "true" } else { "false" }))
-        .only(Readers::Machines)
-        .count("ref_count", |h| h.ref_count)
-        .only(if with_ref_count { Readers::All } else { Readers::Machines })
-        .text_or_none("used_for", 15, |h| h.used_for.map(HandleUse::name))
-        .only(if with_use { Readers::All } else { Readers::Machines })
+    columns![
+        HandleModel,
+        address(address).keep(6),
+        word("type" = kind, 21).keep(9),
+        address(object).keep(8),
+        address(method_table).extra(),
+        bytes(object_size),
+        address(secondary).extra(),
+        names(object_type, 40),
+        names(secondary_type, 40).only(if with_secondary_type { Readers::All } else { Readers::Machines }),
+        word(strong, 6).only(Readers::Machines),
+        count(ref_count).only(if with_ref_count { Readers::All } else { Readers::Machines }),
+        word(used_for, 15).only(if with_use { Readers::All } else { Readers::Machines })
+    ]
 }
 
 fn count_columns<'r>() -> Columns<'r, HandleStat> {
-    columns::<HandleStat>().text("type", 22, |c| c.kind.name()).whole().count("count", |c| c.count)
+    columns![HandleStat, word("type" = kind, 22), count(count)]
 }
 
 fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
@@ -41,23 +34,21 @@ fn group_columns<'r>(by: Option<HandleBy>) -> Columns<'r, HandleGroup> {
         Some(HandleBy::Generation) => "generation",
         Some(HandleBy::Type) | None => "type",
     };
-    columns::<HandleGroup>().text_or_none(name, 60, |g| g.key.as_deref()).name().count("count", |g| g.count).bytes("bytes", |g| g.bytes)
+    columns![HandleGroup, text(name, 60, |g| g.key.as_deref()).name(), count(count), bytes(bytes)]
 }
 
 fn block_columns<'r>() -> Columns<'r, HandleBlocks> {
-    columns::<HandleBlocks>()
-        .text("type", 22, |b| b.kind.name())
-        .whole()
-        .count("blocks", |b| b.blocks)
-        .count("secondary_blocks", |b| b.secondary_blocks)
-        .keep(4)
-        .count("blocks_without_objects", |b| b.blocks_without_objects)
-        .keep(5)
-        .bytes("bytes", |b| b.bytes)
-        .count("slots", |b| b.slots)
-        .keep(6)
-        .count("handles", |b| b.handles)
-        .count("empty_slots", |b| b.empty_slots)
+    columns![
+        HandleBlocks,
+        word("type" = kind, 22),
+        count(blocks),
+        count(secondary_blocks).keep(4),
+        count(blocks_without_objects).keep(5),
+        bytes(bytes),
+        count(slots).keep(6),
+        count(handles),
+        count(empty_slots)
+    ]
 }
 
 fn memory<'r>(memory: &'r HandleMemory, to: &mut Sections<'r>) {

@@ -1,11 +1,9 @@
 use serde::Serialize;
 
 use super::collections::{counts_line, last_line};
+use crate::analysis::{GenerationModel, HeapMapModel, HeapMapRow, HeapModel, HeapReport, MapBytes, MapCell, MapRows};
 use crate::base::{Addr, len64, total};
-use crate::model::{
-    AllocContextModel, ContextOwner, GenerationBudget, GenerationModel, HeapDetail, HeapMapModel, HeapMapRow, HeapModel, HeapReport,
-    MapBytes, MapCell, MapRows, NamedCount, RecordedCollection,
-};
+use crate::model::{AllocContextModel, ContextOwner, GenerationBudget, HeapDetail, NamedCount, RecordedCollection};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes, count, plural};
@@ -28,16 +26,16 @@ struct Detail<'r> {
 }
 
 fn generation_columns<'r>() -> Columns<'r, Row<'r>> {
-    columns::<Row<'r>>()
-        .count("heap", |r| r.heap)
-        .text("generation", 10, |r| r.generation.generation.name())
-        .whole()
-        .count("segments", |r| r.generation.segments)
-        .bytes("allocated", |r| r.generation.allocated)
-        .bytes("committed", |r| r.generation.committed)
-        .bytes("reserved", |r| r.generation.reserved)
-        .extra()
-        .share("share", |r| r.generation.share)
+    columns![
+        Row<'r>,
+        count(heap),
+        word(generation.generation, 10),
+        count(generation.segments),
+        bytes(generation.allocated),
+        bytes(generation.committed),
+        bytes(generation.reserved).extra(),
+        share(generation.share)
+    ]
 }
 
 fn part_lines(h: &HeapModel) -> impl Iterator<Item = String> {
@@ -77,59 +75,38 @@ fn contexts_line(contexts: &[AllocContextModel]) -> String {
 }
 
 fn budget_columns<'r>() -> Columns<'r, GenerationBudget> {
-    columns::<GenerationBudget>()
-        .text("generation", 10, |b| b.generation.name())
-        .whole()
-        .keep(9)
-        .count("collections", |b| b.collections)
-        .keep(7)
-        .count("last_collection", |b| b.last_collection)
-        .keep(4)
-        .count("last_us", |b| b.last_duration_us)
-        .keep(4)
-        .bytes("budget", |b| b.budget)
-        .keep(6)
-        .made("budget_left", 12, |b| format!("{}{}", if b.budget_left < 0 { "-" } else { "" }, count(b.budget_left.unsigned_abs())))
-        .right()
-        .bytes("size_before", |b| b.size_before)
-        .keep(4)
-        .bytes("survived", |b| b.survived)
-        .keep(6)
-        .bytes("pinned_survived", |b| b.pinned_survived)
-        .keep(2)
-        .bytes("promoted", |b| b.promoted)
-        .bytes("size_after", |b| b.size_after)
-        .keep(6)
-        .bytes("fragmentation", |b| b.fragmentation)
-        .keep(6)
+    columns![
+        GenerationBudget,
+        word(generation, 10).keep(9),
+        count(collections).keep(7),
+        count(last_collection).keep(4),
+        count("last_us" = last_duration_us).keep(4),
+        bytes(budget).keep(6),
+        text("budget_left", 12, |b| format!("{}{}", if b.budget_left < 0 { "-" } else { "" }, count(b.budget_left.unsigned_abs()))).right(),
+        bytes(size_before).keep(4),
+        bytes(survived).keep(6),
+        bytes(pinned_survived).keep(2),
+        bytes(promoted),
+        bytes(size_after).keep(6),
+        bytes(fragmentation).keep(6)
+    ]
 }
 
 fn recorded_columns<'r>() -> Columns<'r, RecordedCollection> {
-    columns::<RecordedCollection>()
-        .count("gc", |r| r.index)
-        .keep(9)
-        .text("kind", 14, |r| r.kind.name())
-        .whole()
-        .keep(7)
-        .count("generation", |r| r.generation)
-        .keep(8)
-        .text("mode", 10, |r| if r.compacting { "compacting" } else { "sweeping" })
-        .whole()
-        .keep(4)
-        .made("pauses_us", 12, |r| r.pauses_us.iter().map(u64::to_string).collect::<Vec<_>>().join(" + "))
-        .right()
-        .keep(8)
-        .bytes("promoted", |r| r.promoted_bytes)
-        .keep(6)
-        .count("pinned", |r| r.pinned_objects)
-        .keep(3)
-        .count("finalizable", |r| r.finalization_pending)
-        .keep(3)
-        .bytes("heap", |r| r.heap_bytes)
-        .keep(7)
-        .bytes("fragmented", |r| r.fragmented_bytes)
-        .bytes("committed", |r| r.committed_bytes)
-        .keep(4)
+    columns![
+        RecordedCollection,
+        count("gc" = index).keep(9),
+        word(kind, 14).keep(7),
+        count(generation).keep(8),
+        word("mode", 10, |r| if r.compacting { "compacting" } else { "sweeping" }).keep(4),
+        text("pauses_us", 12, |r| r.pauses_us.iter().map(u64::to_string).collect::<Vec<_>>().join(" + ")).right().keep(8),
+        bytes("promoted" = promoted_bytes).keep(6),
+        count("pinned" = pinned_objects).keep(3),
+        count("finalizable" = finalization_pending).keep(3),
+        bytes("heap" = heap_bytes).keep(7),
+        bytes("fragmented" = fragmented_bytes),
+        bytes("committed" = committed_bytes).keep(4)
+    ]
 }
 
 /// The scale of a map. The rows of the map are separate records.
@@ -143,36 +120,22 @@ struct Scale {
 
 fn map_columns<'r>(map: &HeapMapModel) -> Columns<'r, HeapMapRow> {
     let (merged, several) = (map.by != MapRows::Segments, map.by != MapRows::Generations);
-    columns::<HeapMapRow>()
-        .count("heap", |r| r.heap)
-        .keep(7)
-        .when(several)
-        .text("generation", 10, |r| r.generation.name())
-        .whole()
-        .keep(8)
-        .address("segment", |r| r.segment)
-        .keep(4)
-        .when(!merged)
-        .count("segments", |r| r.segments)
-        .keep(4)
-        .when(merged)
-        .bytes("committed", |r| r.committed)
-        .keep(3)
-        .bytes("objects", |r| r.bytes.objects)
-        .keep(3)
-        .bytes("pinned", |r| r.bytes.pinned)
-        .keep(2)
-        .bytes("garbage", |r| r.bytes.garbage)
-        .when(map.totals.garbage.is_some())
-        .bytes("free", |r| r.bytes.free)
-        .bytes("unused", |r| r.bytes.unused)
-        .keep(2)
-        .bytes("unknown", |r| r.bytes.unknown)
-        .keep(if map.totals.unknown > 0 { 6 } else { 1 })
-        .bytes("reserved", |r| r.bytes.reserved)
-        .keep(1)
-        .map("map", HeapMapRow::letters)
-        .keep(9)
+    columns![
+        HeapMapRow,
+        count(heap).keep(7).when(several),
+        word(generation, 10).keep(8),
+        address(segment).keep(4).when(!merged),
+        count(segments).keep(4).when(merged),
+        bytes(committed).keep(3),
+        bytes(bytes.objects).keep(3),
+        bytes(bytes.pinned).keep(2),
+        bytes(bytes.garbage).when(map.totals.garbage.is_some()),
+        bytes(bytes.free),
+        bytes(bytes.unused).keep(2),
+        bytes(bytes.unknown).keep(if map.totals.unknown > 0 { 6 } else { 1 }),
+        bytes(bytes.reserved).keep(1),
+        map("map", HeapMapRow::letters).keep(9)
+    ]
 }
 
 /// Adds the legend of a map that has rows.
@@ -254,7 +217,7 @@ impl Report for HeapReport {
             }
         }
         let details = self.heaps.iter().filter_map(|h| Some(Detail { heap: h.index, address: h.address, detail: h.detail.as_ref()? }));
-        to.table(Table::records("heap-detail", details, columns::<Detail<'r>>()));
+        to.table(Table::records("heap-detail", details, Columns::<Detail<'r>>::default()));
         to.records("allocation-context", &self.allocation_contexts);
         to.record("totals", &self.totals);
         to.records("collections", &self.collections);

@@ -4,13 +4,15 @@ use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, plural};
 
 fn file_columns<'r>() -> Columns<'r, IndexReport> {
-    columns::<IndexReport>()
-        .bytes("file_bytes", |r| r.file_bytes)
-        .bytes("dump_bytes", |r| r.dump_bytes)
-        .count("objects", |r| r.objects)
-        .count("references", |r| r.references)
-        .text("problem", 20, |r| r.problem.as_deref().unwrap_or_default())
-        .text("path", 40, |r| &r.path)
+    columns![
+        IndexReport,
+        bytes(file_bytes),
+        bytes(dump_bytes),
+        count(objects),
+        count(references),
+        text("problem", 20, |r| r.problem.as_deref().unwrap_or_default()),
+        text(path, 40)
+    ]
 }
 
 impl Report for IndexReport {

@@ -1,9 +1,7 @@
 use super::collections::{counts_line, last_line, recorded_line};
+use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, GcKind, GcLayout, GcModel, InfoReport, MorePrecise, RuntimeKind};
 use crate::clr::values::utc;
-use crate::model::{
-    AnswerBasis, AnswerKind, AnswerModel, CrashReport, DumpKind, FaultModel, GcKind, GcLayout, GcModel, GcPhase, InfoReport, LayoutSource,
-    MorePrecise, NamedCount, RuntimeKind, StandaloneGc,
-};
+use crate::model::{CrashReport, DumpKind, FaultModel, GcPhase, LayoutSource, NamedCount, StandaloneGc};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Table, columns};
 use crate::output::{bytes, count, plural};
@@ -88,7 +86,7 @@ fn duration(seconds: u64) -> String {
 impl Report for InfoReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         to.itself("info", self);
-        let fact_columns = columns::<(&'static str, String)>().text("fact", 20, |f| f.0).text("value", 60, |f| &f.1);
+        let fact_columns = columns![(&'static str, String), text("fact", 20, |f| f.0), text("value", 60, |f| &f.1)];
         to.table(Table::new(self.facts(), fact_columns).csv(true).shown(false));
         if let Some(path) = &self.in_one_line {
             return to.line(format!("{path}: {}", self.in_short()));

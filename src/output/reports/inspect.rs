@@ -1,6 +1,6 @@
 use serde::Serialize;
 
-use crate::model::{InspectReport, InspectionId, InspectionModel, InspectionRow};
+use crate::analysis::{InspectReport, InspectionId, InspectionModel, InspectionRow};
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
@@ -20,25 +20,19 @@ fn rows(inspections: &[InspectionModel]) -> impl Iterator<Item = Row<'_>> + Clon
 }
 
 fn all_columns<'r>() -> Columns<'r, Row<'r>> {
-    columns::<Row<'r>>()
-        .text("id", 22, |r| r.id.name())
-        .whole()
-        .address("object", |r| r.row.object)
-        .count("count", |r| r.row.count)
-        .bytes("bytes", |r| r.row.bytes)
-        .names("type", 50, |r| r.row.type_name.as_ref())
-        .text_or_none("detail", 80, |r| r.row.detail.as_deref())
-        .lines(3)
+    columns![
+        Row<'r>,
+        word(id, 22),
+        address(row.object),
+        count(row.count),
+        bytes(row.bytes),
+        names(row.type_name, 50),
+        text(row.detail, 80).lines(3)
+    ]
 }
 
 fn own_columns<'r>() -> Columns<'r, InspectionRow> {
-    columns::<InspectionRow>()
-        .count("count", |r| r.count)
-        .bytes("bytes", |r| r.bytes)
-        .address("object", |r| r.object)
-        .names("type", 50, |r| r.type_name.as_ref())
-        .text_or_none("detail", 80, |r| r.detail.as_deref())
-        .lines(3)
+    columns![InspectionRow, count(count), bytes(bytes), address(object), names(type_name, 50), text(detail, 80).lines(3)]
 }
 
 impl Report for InspectReport {

@@ -1,6 +1,6 @@
 use super::folds::{self, Part};
+use crate::analysis::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
 use crate::base::{Name, file_name};
-use crate::model::{DeadlockModel, LockModel, LockOwner, LocksReport, WaitChain, WaitEdgeKind, WaitModel};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -23,61 +23,40 @@ fn owner(owner: &LockOwner) -> String {
 }
 
 fn lock_columns<'r>() -> Columns<'r, LockModel> {
-    columns::<LockModel>()
-        .text("kind", 14, |l| l.kind.name())
-        .whole()
-        .keep(9)
-        .address("object", |l| l.object)
-        .keep(9)
-        .made("owner", 24, |l| l.owner.as_ref().map(owner).unwrap_or_default())
-        .keep(8)
-        .id("recursion", |l| l.recursion.map(u64::from))
-        .keep(3)
-        .made("readers", 24, |l| l.readers.iter().map(owner).collect::<Vec<_>>().join(" "))
-        .keep(3)
-        .made("waiters", 40, |l| l.waiters.iter().map(|w| id(w.managed_id)).collect::<Vec<_>>().join(" "))
-        .keep(8)
-        .id("waiting", |l| l.waiting)
-        .keep(6)
-        .made("count", 8, |l| l.count.map(|n| n.to_string()).unwrap_or_default())
-        .keep(3)
-        .id("sync_block", |l| l.sync_block.map(u64::from))
-        .extra()
-        .names("type", 50, |l| l.type_name.as_ref())
+    columns![
+        LockModel,
+        word(kind, 14).keep(9),
+        address(object).keep(9),
+        text("owner", 24, |l| l.owner.as_ref().map(owner).unwrap_or_default()).keep(8),
+        id(recursion).keep(3),
+        text("readers", 24, |l| l.readers.iter().map(owner).collect::<Vec<_>>().join(" ")).keep(3),
+        text("waiters", 40, |l| l.waiters.iter().map(|w| id(w.managed_id)).collect::<Vec<_>>().join(" ")).keep(8),
+        id(waiting).keep(6),
+        text("count", 8, |l| l.count.map(|n| n.to_string()).unwrap_or_default()).keep(3),
+        id(sync_block).extra(),
+        names(type_name, 50)
+    ]
 }
 
 fn wait_columns<'r>(lines: bool) -> Columns<'r, WaitModel> {
-    columns::<WaitModel>()
-        .id("managed_id", |w| w.managed_id.map(u64::from))
-        .keep(9)
-        .id("os_id", |w| w.os_id)
-        .text_or_none("name", 16, |w| w.name.as_deref())
-        .keep(6)
-        .text("kind", 18, |w| w.kind.name())
-        .whole()
-        .keep(8)
-        .address("object", |w| w.object)
-        .keep(8)
-        .names("type", 40, |w| w.type_name.as_ref())
-        .least(18)
-        .keep(9)
-        .text("evidence", 8, |w| w.evidence.name())
-        .whole()
-        .keep(4)
-        .id("timeout_ms", |w| w.timeout_ms.map(u64::from))
-        .keep(4)
-        .names("method", 60, |w| w.method.as_ref())
-        .least(18)
-        .keep(9)
-        .address("method_desc", |w| w.method_desc)
-        .only(Readers::Machines)
-        .made("source", 24, |w| w.file.as_deref().zip(w.line).map(|(file, line)| format!("{}:{line}", file_name(file))))
-        .keep(7)
-        .only(if lines { Readers::People } else { Readers::Links })
-        .text_or_none("file", 40, |w| w.file.as_deref())
-        .only(Readers::Machines)
-        .id("line", |w| w.line.map(u64::from))
-        .only(Readers::Machines)
+    columns![
+        WaitModel,
+        id(managed_id).keep(9),
+        id(os_id),
+        text(name, 16).keep(6),
+        word(kind, 18).keep(8),
+        address(object).keep(8),
+        names(type_name, 40).least(18).keep(9),
+        word(evidence, 8).keep(4),
+        id(timeout_ms).keep(4),
+        names(method, 60).least(18).keep(9),
+        address(method_desc).only(Readers::Machines),
+        text("source", 24, |w| w.file.as_deref().zip(w.line).map(|(file, line)| format!("{}:{line}", file_name(file))))
+            .keep(7)
+            .only(if lines { Readers::People } else { Readers::Links }),
+        text(file, 40).only(Readers::Machines),
+        id(line).only(Readers::Machines)
+    ]
 }
 
 fn deadlock<'r>(to: &mut Sections<'r>, d: &'r DeadlockModel, fold: bool) {

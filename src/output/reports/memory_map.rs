@@ -1,6 +1,7 @@
 use serde::Serialize;
 
-use crate::model::{MallocBlockSize, MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
+use crate::analysis::{MallocHeapModel, MemoryKindModel, MemoryListing, MemoryRangeModel, MemoryReport};
+use crate::model::MallocBlockSize;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -14,96 +15,65 @@ struct Source<'r> {
 }
 
 fn kind_columns<'r>() -> Columns<'r, MemoryKindModel> {
-    columns::<MemoryKindModel>()
-        .text("kind", 14, |k| k.kind.name())
-        .whole()
-        .keep(9)
+    columns![
+        MemoryKindModel,
+        word(kind, 14).keep(9),
         // In tables, generation and loader heap share a column, because no row has both.
-        .text_or_none("generation", 10, |k| k.generation.map(|g| g.name()).or(k.loader_heap.map(|h| h.name())))
-        .whole()
-        .keep(8)
-        .only(Readers::People)
-        .text_or_none("generation", 10, |k| k.generation.map(|g| g.name()))
-        .only(Readers::Machines)
-        .text_or_none("loader_heap", 17, |k| k.loader_heap.map(|h| h.name()))
-        .only(Readers::Machines)
-        .count("ranges", |k| k.ranges)
-        .keep(4)
-        .bytes("bytes", |k| k.bytes)
-        .keep(6)
-        .bytes("accessible", |k| k.accessible_bytes)
-        .keep(8)
-        .share("share", |k| k.share)
-        .keep(7)
-        .bytes("captured", |k| k.captured_bytes)
-        .bytes("zero", |k| k.zero_bytes)
-        .keep(5)
-        .bytes("unlisted", |k| k.unlisted_bytes)
-        .extra()
+        text("generation", 10, |k| k.generation.map(|g| g.name()).or(k.loader_heap.map(|h| h.name())))
+            .whole()
+            .keep(8)
+            .only(Readers::People),
+        word(generation, 10).only(Readers::Machines),
+        word(loader_heap, 17).only(Readers::Machines),
+        count(ranges).keep(4),
+        bytes(bytes).keep(6),
+        bytes("accessible" = accessible_bytes).keep(8),
+        share(share).keep(7),
+        bytes("captured" = captured_bytes),
+        bytes("zero" = zero_bytes).keep(5),
+        bytes("unlisted" = unlisted_bytes).extra()
+    ]
 }
 
 fn malloc_columns<'r>() -> Columns<'r, MallocHeapModel> {
-    columns::<MallocHeapModel>()
-        .text("kind", 6, |h| h.kind.name())
-        .whole()
-        .keep(9)
-        .address("start", |h| h.start)
-        .keep(6)
-        .count("ranges", |h| h.ranges)
-        .keep(5)
-        .bytes("bytes", |h| h.bytes)
-        .keep(8)
-        .bytes("used", |h| h.parts.map(|p| p.used.bytes))
-        .keep(8)
-        .count("blocks", |h| h.parts.map(|p| p.used.count))
-        .keep(7)
-        .bytes("free", |h| h.parts.map(|p| p.free.bytes))
-        .keep(8)
-        .bytes("left", |h| h.parts.map(|p| p.left_bytes))
-        .keep(7)
+    columns![
+        MallocHeapModel,
+        word(kind, 6).keep(9),
+        address(start).keep(6),
+        count(ranges).keep(5),
+        bytes(bytes).keep(8),
+        bytes("used", |h| h.parts.map(|p| p.used.bytes)).keep(8),
+        count("blocks", |h| h.parts.map(|p| p.used.count)).keep(7),
+        bytes("free", |h| h.parts.map(|p| p.free.bytes)).keep(8),
+        bytes("left", |h| h.parts.map(|p| p.left_bytes)).keep(7)
+    ]
 }
 
 fn size_columns<'r>() -> Columns<'r, MallocBlockSize> {
-    columns::<MallocBlockSize>().bytes("size", |s| s.size).count("count", |s| s.count).bytes("bytes", |s| s.bytes)
+    columns![MallocBlockSize, bytes(size), count(count), bytes(bytes)]
 }
 
 /// Columns of ranges. `whole` is true for ranges whose use is known.
 fn range_columns<'r>(whole: bool) -> Columns<'r, MemoryRangeModel> {
-    columns::<MemoryRangeModel>()
-        .address("start", |r| r.start)
-        .keep(9)
-        .address("end", |r| r.end)
-        .keep(6)
-        .bytes("bytes", |r| r.bytes)
-        .keep(8)
-        .text_or_none("permissions", 11, |r| r.permissions.as_deref())
-        .whole()
-        .keep(7)
-        .text("kind", 14, |r| r.kind.name())
-        .whole()
-        .keep(9)
-        .text_or_none("generation", 10, |r| r.generation.map(|g| g.name()).or(r.loader_heap.map(|h| h.name())))
-        .whole()
-        .keep(4)
-        .only(Readers::People)
-        .when(whole)
-        .text_or_none("generation", 10, |r| r.generation.map(|g| g.name()))
-        .only(Readers::Machines)
-        .when(whole)
-        .text_or_none("loader_heap", 17, |r| r.loader_heap.map(|h| h.name()))
-        .only(Readers::Machines)
-        .when(whole)
-        .count("heap", |r| r.heap)
-        .keep(3)
-        .when(whole)
-        .bytes("captured", |r| r.captured_bytes)
-        .id("os_id", |r| r.os_id.map(u64::from))
-        .keep(4)
-        .when(whole)
-        .text_or_none("name", 40, |r| r.name.as_deref())
-        .path()
-        .keep(6)
-        .when(whole)
+    columns![
+        MemoryRangeModel,
+        address(start).keep(9),
+        address(end).keep(6),
+        bytes(bytes).keep(8),
+        text(permissions, 11).whole().keep(7),
+        word(kind, 14).keep(9),
+        text("generation", 10, |r| r.generation.map(|g| g.name()).or(r.loader_heap.map(|h| h.name())))
+            .whole()
+            .keep(4)
+            .only(Readers::People)
+            .when(whole),
+        word(generation, 10).only(Readers::Machines).when(whole),
+        word(loader_heap, 17).only(Readers::Machines).when(whole),
+        count(heap).keep(3).when(whole),
+        bytes("captured" = captured_bytes),
+        id(os_id).keep(4).when(whole),
+        text(name, 40).path().keep(6).when(whole)
+    ]
 }
 
 /// Describes how much of the address space the dump lists.

@@ -1,4 +1,4 @@
-use crate::model::{FetchModel, FetchOutcome, FilePlace, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
+use crate::analysis::{FetchModel, FetchOutcome, ModuleKind, ModuleModel, ModuleNeed, ModulesReport};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -15,40 +15,23 @@ fn need(m: &ModuleModel) -> String {
 }
 
 fn module_columns<'r>() -> Columns<'r, ModuleModel> {
-    columns::<ModuleModel>()
-        .text_or_none("name", 36, |m| m.name.as_deref())
-        .name()
-        .keep(10)
-        .text("kind", 8, |m| m.kind.name())
-        .whole()
-        .text_or_none("version", 12, |m| m.version.as_deref())
-        .whole()
-        .keep(7)
-        .address("base", |m| m.base)
-        .keep(4)
-        .bytes("size", |m| m.size)
-        .keep(6)
-        .made("needed_for", 18, need)
-        .keep(9)
-        .text_or_none("found", 12, |m| m.found.map(FilePlace::name))
-        .whole()
-        .keep(8)
-        .made("identity", 36, identity)
-        .keep(3)
-        .address("load_context", |m| m.load_context)
-        .keep(2)
-        .text_or_none("collectible", 11, |m| m.collectible.map(|c| if c { "yes" } else { "no" }))
-        .keep(2)
-        .address("module", |m| m.module)
-        .keep(3)
-        .count("missing_pages", |m| m.missing_pages)
-        .extra()
-        .text_or_none("path", 40, |m| m.path.as_deref())
-        .path()
-        .keep(1)
-        .text_or_none("file", 40, |m| m.file.as_deref())
-        .path()
-        .keep(1)
+    columns![
+        ModuleModel,
+        text(name, 36).name().keep(10),
+        word(kind, 8),
+        text(version, 12).whole().keep(7),
+        address(base).keep(4),
+        bytes(size).keep(6),
+        text("needed_for", 18, need).keep(9),
+        word(found, 12).keep(8),
+        text("identity", 36, identity).keep(3),
+        address(load_context).keep(2),
+        text("collectible", 11, |m| m.collectible.map(|c| if c { "yes" } else { "no" })).keep(2),
+        address(module).keep(3),
+        count(missing_pages).extra(),
+        text(path, 40).path().keep(1),
+        text(file, 40).path().keep(1)
+    ]
 }
 
 /// Returns the identity of the file: the build ID, the module version id (MVID) of an assembly, or time stamp and size.
@@ -58,19 +41,14 @@ fn identity(m: &ModuleModel) -> String {
 }
 
 fn fetch_columns<'r>() -> Columns<'r, FetchModel> {
-    columns::<FetchModel>()
-        .text("name", 36, |f| &f.name)
-        .name()
-        .keep(10)
-        .text("outcome", 9, |f| f.outcome.name())
-        .whole()
-        .keep(9)
-        .bytes("bytes", |f| f.bytes)
-        .keep(7)
-        .text_or_none("source", 40, |f| f.source.as_deref())
-        .path()
-        .text_or_none("identity", 40, |f| f.identity.as_deref())
-        .keep(2)
+    columns![
+        FetchModel,
+        text(name, 36).name().keep(10),
+        word(outcome, 9).keep(9),
+        bytes(bytes).keep(7),
+        text(source, 40).path(),
+        text(identity, 40).keep(2)
+    ]
 }
 
 impl Report for ModulesReport {

@@ -1,17 +1,16 @@
-use crate::model::{NearReport, NearRow};
+use crate::analysis::{NearReport, NearRow};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 fn near_columns<'r>() -> Columns<'r, NearRow> {
-    columns::<NearRow>()
-        .text("here", 4, |r| if r.here { ">" } else { "" })
-        .whole()
-        .address("address", |r| r.address)
-        .bytes("size", |r| r.size)
-        .address("method_table", |r| r.method_table)
-        .extra()
-        .made("type", 60, |r| r.type_name.as_ref().map_or_else(|| format!("({})", r.kind), ToString::to_string))
-        .name()
+    columns![
+        NearRow,
+        word("here", 4, |r| if r.here { ">" } else { "" }),
+        address(address),
+        bytes(size),
+        address(method_table).extra(),
+        text("type", 60, |r| r.type_name.as_ref().map_or_else(|| format!("({})", r.kind), ToString::to_string)).name()
+    ]
 }
 
 impl Report for NearReport {

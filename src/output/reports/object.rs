@@ -3,10 +3,10 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use super::{name_of, number};
+use crate::analysis::{CutShort, DimensionModel, ObjectReport, SegmentPlace, TaskPart, TaskWaiter};
 use crate::base::{Addr, Name};
 use crate::model::{
-    ContainerKind, ContainerModel, CutShort, DelegateModel, DelegatePart, DimensionModel, FieldValue, HeaderModel, HeaderState, ItemModel,
-    ObjectReport, SegmentPlace, TaskPart, TaskWaiter, ValueKind,
+    ContainerKind, ContainerModel, DelegateModel, DelegatePart, FieldValue, HeaderModel, HeaderState, ItemModel, ValueKind,
 };
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -58,53 +58,43 @@ fn rows<'r>(fields: &'r [FieldValue]) -> Vec<Row<'r>> {
 
 /// Columns of fields. Tables show the value next to the name, and the declaring type only if `inherited`.
 fn row_columns<'r>(inherited: bool) -> Columns<'r, Row<'r>> {
-    columns::<Row<'r>>()
-        .id("offset", |r| r.offset)
-        .text("name", 24, |r| &r.name)
-        .keep(9)
-        .text("value", 60, |r| &r.field.text)
-        .lines(4)
-        .keep(9)
-        .text("type", 32, |r| &r.field.type_name)
-        .name()
-        .names("declared_by", 40, |r| r.field.declaring_type.as_ref().filter(|_| r.depth == 0))
-        .extra()
-        .when(inherited)
-        .address("object", |r| r.field.object)
-        .only(Readers::Links)
+    columns![
+        Row<'r>,
+        id(offset),
+        text(name, 24).keep(9),
+        text("value" = field.text, 60).lines(4).keep(9),
+        text(field.type_name, 32).name(),
+        names("declared_by", 40, |r| r.field.declaring_type.as_ref().filter(|_| r.depth == 0)).extra().when(inherited),
+        address(field.object).only(Readers::Links)
+    ]
 }
 
 /// Columns of CSV.
 fn field_columns<'r>() -> Columns<'r, FieldValue> {
-    columns::<FieldValue>()
-        .id("offset", |f| f.offset)
-        .text("name", 24, |f| &f.name)
-        .text("type", 32, |f| &f.type_name)
-        .address("address", |f| f.address)
-        .made("kind", 12, |f| kind(f.kind))
-        .text("text", 60, |f| f.unquoted())
-        .text_or_none("declaring_type", 32, |f| f.declaring_type.as_deref())
+    columns![
+        FieldValue,
+        id(offset),
+        text(name, 24),
+        text(type_name, 32),
+        address(address),
+        text("kind", 12, |f| kind(f.kind)),
+        text("text", 60, |f| f.unquoted()),
+        text(declaring_type, 32)
+    ]
 }
 
 fn part_columns<'r>() -> Columns<'r, DelegatePart> {
-    columns::<DelegatePart>()
-        .address("part", |p| p.object)
-        .names("method", 60, |p| p.method.as_ref())
-        .address("target", |p| p.target)
-        .names("target_type", 40, |p| p.target_type.as_ref())
+    columns![DelegatePart, address("part" = object), names(method, 60), address(target), names(target_type, 40)]
 }
 
 fn item_columns<'r>(keys: bool) -> Columns<'r, ItemModel> {
-    columns::<ItemModel>()
-        .text_or_none("key", 40, |i| i.key.as_ref().map(|k| k.text.as_str()))
-        .lines(1)
-        .when(keys)
-        .text_or_none("value", 80, |i| i.value.as_ref().map(|v| v.text.as_str()))
-        .lines(4)
-        .address("object", |i| i.value.as_ref().and_then(|v| v.object))
-        .only(Readers::Links)
-        .address("key_object", |i| i.key.as_ref().and_then(|k| k.object))
-        .only(Readers::Links)
+    columns![
+        ItemModel,
+        text("key", 40, |i| i.key.as_ref().map(|k| k.text.as_str())).lines(1).when(keys),
+        text("value", 80, |i| i.value.as_ref().map(|v| v.text.as_str())).lines(4),
+        address("object", |i| i.value.as_ref().and_then(|v| v.object)).only(Readers::Links),
+        address("key_object", |i| i.key.as_ref().and_then(|k| k.object)).only(Readers::Links)
+    ]
 }
 
 /// Describes a header word; `None` if it is empty.

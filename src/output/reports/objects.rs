@@ -1,12 +1,10 @@
 use std::fmt::Write;
 
-use crate::model::{FieldValue, ObjectBrief, ObjectsReport, ObjectsTail};
+use crate::analysis::{ObjectBrief, ObjectsReport, ObjectsTail};
+use crate::model::FieldValue;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{List, count, plural};
-
-/// Width of the field columns, in characters.
-const FIELD_WIDTH: u16 = 24;
 
 /// Formats the references of an object, separated by spaces: `_next=0x7f0012ab`.
 fn references(o: &ObjectBrief) -> Option<String> {
@@ -36,25 +34,22 @@ fn value_of<'o>(o: &'o ObjectBrief, path: &str) -> Option<&'o FieldValue> {
 
 /// Columns of objects, with one column for each of `fields`.
 fn object_columns<'r>(refs: bool, fields: &[String]) -> Columns<'r, ObjectBrief> {
-    let columns = columns::<ObjectBrief>()
-        .address("address", |o| o.address)
-        .address("method_table", |o| o.method_table)
-        .extra()
-        .bytes("size", |o| o.size)
-        .width(11)
-        .text("generation", 10, |o| o.generation.name())
-        .whole()
-        .names("type", 50, |o| Some(&o.type_name))
-        .made("refs", 48, references)
-        .lines(3)
-        .when(refs);
+    let columns = columns![
+        ObjectBrief,
+        address(address),
+        address(method_table).extra(),
+        bytes(size).width(11),
+        word(generation, 10),
+        names(type_name, 50),
+        text("refs", 48, references).lines(3).when(refs)
+    ];
     fields.iter().fold(columns, |columns, path| {
-        let key = path.clone();
-        let shown = columns.made("field", FIELD_WIDTH, move |o| value_of(o, &key).map(|value| value.text.clone()));
-        let shown = shown.of_field(path.clone()).lines(2).only(Readers::People);
-        let key = path.clone();
-        let value = move |o: &ObjectBrief| value_of(o, &key).map(|value| value.unquoted().to_string());
-        shown.made("field", FIELD_WIDTH, value).of_field(path.clone()).only(Readers::Machines)
+        let (shown, exact) = (path.clone(), path.clone());
+        columns.and(columns![
+            ObjectBrief,
+            text("field", 24, |o| value_of(o, &shown).map(|value| &value.text)).of_field(path.clone()).lines(2).only(Readers::People),
+            text("field", 24, |o| value_of(o, &exact).map(FieldValue::unquoted)).of_field(path.clone()).only(Readers::Machines)
+        ])
     })
 }
 

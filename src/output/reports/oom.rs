@@ -3,18 +3,19 @@ use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 fn oom_columns<'r>() -> Columns<'r, OomModel> {
-    columns::<OomModel>()
-        .count("heap", |o| o.heap)
-        .made("reason", 20, |o| o.reason.map(|r| r.to_string()))
-        .bytes("alloc_size", |o| o.alloc_size)
-        .address("reserved", |o| o.reserved)
-        .extra()
-        .address("allocated", |o| o.allocated)
-        .count("gc_index", |o| o.gc_index)
-        .made("fgm", 24, |o| o.fgm.map(|f| f.to_string()))
-        .bytes("size", |o| o.size)
-        .count("available_pagefile_mb", |o| o.available_pagefile_mb)
-        .text_or_none("loh", 4, |o| o.loh.map(|loh| if loh { "true" } else { "false" }))
+    columns![
+        OomModel,
+        count(heap),
+        word(reason, 20),
+        bytes(alloc_size),
+        address(reserved).extra(),
+        address(allocated),
+        count(gc_index),
+        word(fgm, 24),
+        bytes(size),
+        count(available_pagefile_mb),
+        word(loh, 4)
+    ]
 }
 
 impl Report for OomReport {

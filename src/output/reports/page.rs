@@ -1,7 +1,7 @@
 use super::exceptions::trace;
 use super::retained::path_lines;
+use crate::analysis::{PageReport, PageSuspect, PageType, PageTypes, ProblemId, ProblemSeverity};
 use crate::base::{len64, share, total};
-use crate::model::{PageReport, PageSuspect, PageType, PageTypes, ProblemId, ProblemSeverity};
 use crate::output::report::{Chapter, Picture, Report, Sections, Tile};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes, plural};
@@ -32,14 +32,16 @@ const FINALIZERS: Chapter = Chapter { id: "finalizers", title: "Finalizers" };
 const LACKING: Chapter = Chapter { id: "lacking", title: "Not answered" };
 
 fn type_columns<'r>() -> Columns<'r, PageType> {
-    columns::<PageType>()
-        .count("count", |t| t.stat.count)
-        .bytes("bytes", |t| t.stat.bytes)
-        .share("share", |t| t.stat.share)
-        .bytes("retained", |t| t.retained)
-        .address("method_table", |t| t.stat.method_table)
-        .names("type", 60, |t| Some(&t.stat.type_name))
-        .text_or_none("module", 30, |t| t.stat.module.as_deref())
+    columns![
+        PageType,
+        count(stat.count),
+        bytes(stat.bytes),
+        share(stat.share),
+        bytes(retained),
+        address(stat.method_table),
+        names(stat.type_name, 60),
+        text(stat.module, 30)
+    ]
 }
 
 fn types<'r>(to: &mut Sections<'r>, types: &'r PageTypes) {

@@ -1,7 +1,7 @@
 use serde::Serialize;
 
+use crate::analysis::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
 use crate::base::verb;
-use crate::model::{PoolGroup, PoolItem, PoolKind, PoolReport, PoolWorker};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
@@ -17,33 +17,23 @@ struct Row<'r> {
 }
 
 fn row_columns<'r>() -> Columns<'r, Row<'r>> {
-    columns::<Row<'r>>()
-        .text("queue", 24, |r| r.queue)
-        .address("object", |r| r.item.object)
-        .text("kind", 14, |r| r.item.kind.name())
-        .whole()
-        .names("description", 60, |r| Some(&r.item.description))
-        .name_lines(2)
-        .names("type", 60, |r| r.item.type_name.as_ref())
+    columns![
+        Row<'r>,
+        text(queue, 24),
+        address(item.object),
+        word(item.kind, 14),
+        names(item.description, 60).name_lines(2),
+        names(item.type_name, 60)
+    ]
 }
 
 /// Columns by which the items of a queue can be sorted.
 fn item_columns<'r>() -> Columns<'r, PoolItem> {
-    columns::<PoolItem>()
-        .address("object", |i| i.object)
-        .text("kind", 14, |i| i.kind.name())
-        .names("description", 60, |i| Some(&i.description))
-        .names("type", 60, |i| i.type_name.as_ref())
+    columns![PoolItem, address(object), word(kind, 14), names(description, 60), names(type_name, 60)]
 }
 
 fn group_columns<'r>() -> Columns<'r, PoolGroup> {
-    columns::<PoolGroup>()
-        .count("count", |g| g.count)
-        .text("queue", 24, |g| &g.queue)
-        .text("kind", 14, |g| g.kind.name())
-        .whole()
-        .names("description", 80, |g| Some(&g.description))
-        .name_lines(2)
+    columns![PoolGroup, count(count), text(queue, 24), word(kind, 14), names(description, 80).name_lines(2)]
 }
 
 /// Describes the object that a thread waits for. The waiting method is in another column, which is dropped first on a narrow screen.
@@ -54,24 +44,17 @@ fn awaited(w: &PoolWorker) -> Option<String> {
 }
 
 fn worker_columns<'r>() -> Columns<'r, PoolWorker> {
-    columns::<PoolWorker>()
-        .id("managed_id", |w| w.managed_id.map(u64::from))
-        .keep(8)
-        .id("os_id", |w| w.os_id)
-        .text_or_none("blocked_by", 100, |w| w.blocked_by.as_deref())
-        .only(Readers::Machines)
-        .made("blocked_by", 60, awaited)
-        .name()
-        .least(40)
-        .keep(9)
-        .only(Readers::People)
-        .text_or_none("wait", 16, |w| w.wait.map(|kind| kind.name()))
-        .only(Readers::Machines)
-        .address("object", |w| w.object)
-        .only(Readers::Machines)
-        .names("type", 60, |w| w.type_name.as_ref())
-        .only(Readers::Machines)
-        .names("method", 60, |w| w.method.as_ref())
+    columns![
+        PoolWorker,
+        id(managed_id).keep(8),
+        id(os_id),
+        text(blocked_by, 100).only(Readers::Machines),
+        text("blocked_by", 60, awaited).name().least(40).keep(9).only(Readers::People),
+        word(wait, 16).only(Readers::Machines),
+        address(object).only(Readers::Machines),
+        names(type_name, 60).only(Readers::Machines),
+        names(method, 60)
+    ]
 }
 
 impl PoolReport {

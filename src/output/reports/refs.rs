@@ -1,76 +1,80 @@
 use super::retained::{root_coverage, root_line};
+use crate::analysis::{RefList, RefObject, RefRow, RefType, RefsReport};
 use crate::base::in_units;
-use crate::model::{RefList, RefObject, RefRow, RefType, RefsReport};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{bytes, plural};
 
 /// A row and its direction.
-type Directed<'r, T> = (&'static str, &'r T);
+struct Directed<'r, T> {
+    direction: &'static str,
+    row: &'r T,
+}
 
 /// Columns of references for people: the object at the other end.
 fn row_columns<'r>(incoming: bool, deep: bool, retained: bool) -> Columns<'r, RefRow> {
-    let far = columns::<RefRow>().count("depth", |r| u64::from(r.depth)).when(deep).keep(7);
-    let far = if incoming {
-        let far = far.address("from", |r| r.from).keep(8).names("from_type", 40, |r| Some(&r.from_type)).keep(9);
-        field_column(far, |r| r.field.as_deref().or_else(|| r.via.words())).address("to", |r| r.to).when(deep).keep(3)
-    } else {
-        let far = field_column(far.address("from", |r| r.from).when(deep).keep(3), |r| r.field.as_deref().or_else(|| r.via.words()));
-        far.address("to", |r| r.to).keep(8).names("to_type", 40, |r| Some(&r.to_type)).keep(9)
-    };
-    far.bytes("size", |r| r.size).keep(5).bytes("retained", |r| r.retained).when(retained).keep(8)
-}
-
-fn field_column<'r, T: 'r>(before: Columns<'r, T>, field: impl for<'a> Fn(&'a T) -> Option<&'a str> + Send + Sync + 'r) -> Columns<'r, T> {
-    before.text_or_none("field", 28, field).name().keep(9)
+    columns![
+        RefRow,
+        count(depth).keep(7).when(deep),
+        address(from).keep(8).when(incoming),
+        names(from_type, 40).keep(9).when(incoming),
+        address(from).keep(3).when(!incoming && deep),
+        text("field", 28, |r| r.field.as_deref().or_else(|| r.via.words())).name().keep(9),
+        address(to).keep(3).when(incoming && deep),
+        address(to).keep(8).when(!incoming),
+        names(to_type, 40).keep(9).when(!incoming),
+        bytes(size).keep(5),
+        bytes(retained).keep(8).when(retained)
+    ]
 }
 
 /// All columns of a reference, for CSV.
 fn all_of_row<'r>() -> Columns<'r, Directed<'r, RefRow>> {
-    columns::<Directed<'r, RefRow>>()
-        .text("direction", 8, |r| r.0)
-        .count("depth", |r| u64::from(r.1.depth))
-        .address("from", |r| r.1.from)
-        .names("from_type", 40, |r| Some(&r.1.from_type))
-        .text_or_none("field", 24, |r| r.1.field.as_deref())
-        .text("via", 16, |r| r.1.via.name())
-        .address("to", |r| r.1.to)
-        .names("to_type", 40, |r| Some(&r.1.to_type))
-        .bytes("size", |r| r.1.size)
-        .bytes("retained", |r| r.1.retained)
+    columns![
+        Directed<'r, RefRow>,
+        text(direction, 8),
+        count(row.depth),
+        address(row.from),
+        names(row.from_type, 40),
+        text(row.field, 24),
+        word(row.via, 16),
+        address(row.to),
+        names(row.to_type, 40),
+        bytes(row.size),
+        bytes(row.retained)
+    ]
 }
 
 fn type_columns<'r>(retained: bool) -> Columns<'r, RefType> {
-    let types = columns::<RefType>()
-        .count("references", |r| r.references)
-        .keep(8)
-        .count("objects", |r| r.objects)
-        .keep(6)
-        .bytes("bytes", |r| r.bytes)
-        .keep(4)
-        .bytes("retained", |r| r.retained)
-        .when(retained)
-        .keep(8)
-        .names("from_type", 40, |r| Some(&r.from_type))
-        .keep(9);
-    field_column(types, |r| r.field.as_deref().or_else(|| r.via.words())).names("to_type", 40, |r| Some(&r.to_type)).keep(8)
+    columns![
+        RefType,
+        count(references).keep(8),
+        count(objects).keep(6),
+        bytes(bytes).keep(4),
+        bytes(retained).when(retained).keep(8),
+        names(from_type, 40).keep(9),
+        text("field", 28, |r| r.field.as_deref().or_else(|| r.via.words())).name().keep(9),
+        names(to_type, 40).keep(8)
+    ]
 }
 
 /// All columns of a group, for CSV.
 fn all_of_type<'r>() -> Columns<'r, Directed<'r, RefType>> {
-    columns::<Directed<'r, RefType>>()
-        .text("direction", 8, |r| r.0)
-        .count("references", |r| r.1.references)
-        .count("objects", |r| r.1.objects)
-        .bytes("bytes", |r| r.1.bytes)
-        .bytes("retained", |r| r.1.retained)
-        .names("from_type", 40, |r| Some(&r.1.from_type))
-        .text_or_none("field", 24, |r| r.1.field.as_deref())
-        .text("via", 16, |r| r.1.via.name())
-        .names("to_type", 40, |r| Some(&r.1.to_type))
-        .address("from_method_table", |r| r.1.from_method_table)
-        .address("to_method_table", |r| r.1.to_method_table)
+    columns![
+        Directed<'r, RefType>,
+        text(direction, 8),
+        count(row.references),
+        count(row.objects),
+        bytes(row.bytes),
+        bytes(row.retained),
+        names(row.from_type, 40),
+        text(row.field, 24),
+        word(row.via, 16),
+        names(row.to_type, 40),
+        address(row.from_method_table),
+        address(row.to_method_table)
+    ]
 }
 
 fn object_line(object: &RefObject) -> String {
@@ -117,8 +121,8 @@ impl Report for RefsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let lists = || [("incoming", &self.incoming), ("outgoing", &self.outgoing)].into_iter().filter_map(|(d, l)| Some((d, l.as_ref()?)));
         let by_type = lists().any(|(_, list)| list.types.is_some());
-        let rows = move || lists().flat_map(|(d, list)| list.list.iter().flatten().map(move |row| (d, row)));
-        let types = move || lists().flat_map(|(d, list)| list.types.iter().flatten().map(move |row| (d, row)));
+        let rows = move || lists().flat_map(|(direction, list)| list.list.iter().flatten().map(move |row| Directed { direction, row }));
+        let types = move || lists().flat_map(|(direction, list)| list.types.iter().flatten().map(move |row| Directed { direction, row }));
         to.table(Table::new(rows(), all_of_row()).csv(!by_type).shown(false));
         to.table(Table::new(types(), all_of_type()).csv(by_type).shown(false));
         to.records("object", &self.object);

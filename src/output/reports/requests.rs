@@ -1,83 +1,61 @@
+use crate::analysis::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::base::{Name, is_of_framework};
-use crate::model::{ConnectionPool, PeerModel, RequestDirection, RequestModel, RequestsReport, SocketModel};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
-fn yes(b: Option<bool>) -> Option<&'static str> {
-    b.map(|b| if b { "true" } else { "false" })
-}
-
 /// All columns, for CSV.
 fn all_columns<'r>() -> Columns<'r, RequestModel> {
-    columns::<RequestModel>()
-        .text("direction", 9, |r| r.direction.name())
-        .address("object", |r| r.object)
-        .text("state", 10, |r| r.state.name())
-        .text_or_none("method", 8, |r| r.method.as_deref())
-        .text_or_none("uri", 80, |r| r.uri.as_deref())
-        .text_or_none("protocol", 8, |r| r.protocol.as_deref())
-        .text_or_none("start_utc", 24, |r| r.start_utc.as_deref())
-        .count("age_ms", |r| r.age_ms)
-        .text_or_none("connection_id", 13, |r| r.connection_id.as_deref())
-        .text_or_none("remote", 30, |r| r.remote.as_deref())
-        .text_or_none("endpoint", 60, |r| r.endpoint.as_deref())
-        .address("connection", |r| r.connection)
-        .address("pool", |r| r.pool)
-        .address("waiter", |r| r.waiter)
-        .made("waits_for", 80, waits_for)
-        .count("thread", |r| r.thread.map(u64::from))
-        .made("chain", 120, |r| chain(r, true))
+    columns![
+        RequestModel,
+        word(direction, 9),
+        address(object),
+        word(state, 10),
+        text(method, 8),
+        text(uri, 80),
+        text(protocol, 8),
+        text(start_utc, 24),
+        count(age_ms),
+        text(connection_id, 13),
+        text(remote, 30),
+        text(endpoint, 60),
+        address(connection),
+        address(pool),
+        address(waiter),
+        text("waits_for", 80, waits_for),
+        count(thread),
+        text("chain", 120, |r| chain(r, true))
+    ]
 }
 
 fn incoming_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
-    columns::<&RequestModel>()
-        .address("object", |r| r.object)
-        .keep(8)
-        .text("state", 10, |r| r.state.name())
-        .whole()
-        .keep(7)
-        .made("age", 8, |r| r.age_ms.map(age))
-        .keep(8)
-        .text_or_none("method", 8, |r| r.method.as_deref())
-        .whole()
-        .keep(7)
-        .text_or_none("path", 60, |r| r.uri.as_deref())
-        .path()
-        .keep(9)
-        .text_or_none("protocol", 8, |r| r.protocol.as_deref())
-        .keep(4)
-        .text_or_none("connection", 13, |r| r.connection_id.as_deref())
-        .keep(3)
-        .text_or_none("remote", 30, |r| r.remote.as_deref())
-        .made("waits_for", 40, |r| waits_for(r))
-        .keep(8)
-        .made("chain", 120, move |r| chain(r, framework))
-        .lines(3)
-        .keep(6)
+    columns![
+        &RequestModel,
+        address(object).keep(8),
+        word(state, 10).keep(7),
+        text("age", 8, |r| r.age_ms.map(age)).keep(8),
+        text(method, 8).whole().keep(7),
+        text("path" = uri, 60).path().keep(9),
+        text(protocol, 8).keep(4),
+        text("connection" = connection_id, 13).keep(3),
+        text(remote, 30),
+        text("waits_for", 40, |r| waits_for(r)).keep(8),
+        text("chain", 120, move |r| chain(r, framework)).lines(3).keep(6)
+    ]
 }
 
 fn outgoing_columns<'r>(framework: bool) -> Columns<'r, &'r RequestModel> {
-    columns::<&RequestModel>()
-        .address("object", |r| r.object)
-        .keep(8)
-        .text("state", 8, |r| r.state.name())
-        .whole()
-        .keep(9)
-        .text_or_none("method", 8, |r| r.method.as_deref())
-        .whole()
-        .keep(7)
-        .text_or_none("uri", 80, |r| r.uri.as_deref())
-        .path()
-        .keep(9)
-        .address("connection", |r| r.connection)
-        .keep(3)
-        .address("pool", |r| r.pool)
-        .keep(2)
-        .made("chain", 120, move |r| chain(r, framework))
-        .lines(3)
-        .keep(8)
+    columns![
+        &RequestModel,
+        address(object).keep(8),
+        word(state, 8).keep(9),
+        text(method, 8).whole().keep(7),
+        text(uri, 80).path().keep(9),
+        address(connection).keep(3),
+        address(pool).keep(2),
+        text("chain", 120, move |r| chain(r, framework)).lines(3).keep(8)
+    ]
 }
 
 /// Describes the root of a request's chain, or the thread that works on the request.
@@ -108,34 +86,25 @@ fn chain(request: &RequestModel, framework: bool) -> Option<String> {
 }
 
 fn pool_columns<'r>() -> Columns<'r, ConnectionPool> {
-    columns::<ConnectionPool>()
-        .address("object", |p| p.object)
-        .count("connections", |p| p.connections)
-        .count("busy", |p| p.busy)
-        .count("queued", |p| p.queued)
-        .text_or_none("server", 60, |p| p.server.as_deref())
+    columns![ConnectionPool, address(object), count(connections), count(busy), count(queued), text(server, 60)]
 }
 
 fn socket_columns<'r>() -> Columns<'r, SocketModel> {
-    columns::<SocketModel>()
-        .address("object", |s| s.object)
-        .made("handle", 8, |s| s.handle.map(|n| n.to_string()))
-        .text_or_none("local", 30, |s| s.local.as_deref())
-        .text_or_none("remote", 30, |s| s.remote.as_deref())
-        .text_or_none("listening", 9, |s| yes(s.listening))
-        .text_or_none("connected", 9, |s| yes(s.connected))
-        .text_or_none("disposed", 8, |s| yes(s.disposed))
-        .text_or_none("garbage", 7, |s| yes(s.garbage))
+    columns![
+        SocketModel,
+        address(object),
+        text("handle", 8, |s| s.handle.map(|n| n.to_string())),
+        text(local, 30),
+        text(remote, 30),
+        word(listening, 9),
+        word(connected, 9),
+        word(disposed, 8),
+        word(garbage, 7)
+    ]
 }
 
 fn peer_columns<'r>() -> Columns<'r, PeerModel> {
-    columns::<PeerModel>()
-        .count("count", |p| p.count)
-        .text("state", 11, |p| p.state.name())
-        .whole()
-        .text_or_none("peer", 40, |p| p.peer.as_deref())
-        .text_or_none("local", 40, |p| p.local.as_deref())
-        .address("example", |p| p.example)
+    columns![PeerModel, count(count), word(state, 11), text(peer, 40), text(local, 40), address(example)]
 }
 
 impl Report for RequestsReport {

@@ -1,55 +1,42 @@
 use super::folds::{self, Indent, Part};
 use super::number;
-use crate::base::{be, len64, total};
-use crate::model::{
-    CoverageKind, ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport,
-    RetainedType, RootCoverageModel, RootModel, Suspect, TreeRow,
+use crate::analysis::{
+    ObjSizeReport, PathModel, PathNode, PathStep, PathsReport, RetainedDetail, RetainedGroup, RetainedObject, RetainedReport, RetainedType,
+    Suspect, TreeRow,
 };
+use crate::base::{be, len64, total};
+use crate::model::{CoverageKind, RootCoverageModel, RootModel};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Fill, Readers, Table, columns};
 use crate::output::{bytes, count, plural};
 
 fn object_columns<'r>() -> Columns<'r, RetainedObject> {
-    columns::<RetainedObject>()
-        .address("address", |o| o.address)
-        .keep(8)
-        .bytes("size", |o| o.size)
-        .keep(4)
-        .bytes("retained", |o| o.retained)
-        .keep(9)
-        .share("share", |o| o.share)
-        .keep(6)
-        .count("dominated", |o| o.dominated)
-        .keep(3)
-        .names("type", 60, |o| Some(&o.type_name))
+    columns![
+        RetainedObject,
+        address(address).keep(8),
+        bytes(size).keep(4),
+        bytes(retained).keep(9),
+        share(share).keep(6),
+        count(dominated).keep(3),
+        names(type_name, 60)
+    ]
 }
 
 fn type_columns<'r>() -> Columns<'r, RetainedType> {
-    columns::<RetainedType>()
-        .address("method_table", |t| t.method_table)
-        .extra()
-        .count("count", |t| t.count)
-        .keep(6)
-        .bytes("bytes", |t| t.bytes)
-        .bytes("retained", |t| t.retained)
-        .keep(9)
-        .share("share", |t| t.share)
-        .keep(6)
-        .names("type", 60, |t| Some(&t.type_name))
+    columns![
+        RetainedType,
+        address(method_table).extra(),
+        count(count).keep(6),
+        bytes(bytes),
+        bytes(retained).keep(9),
+        share(share).keep(6),
+        names(type_name, 60)
+    ]
 }
 
 fn group_columns<'r>() -> Columns<'r, RetainedGroup> {
-    columns::<RetainedGroup>()
-        .count("count", |g| g.count)
-        .keep(6)
-        .bytes("bytes", |g| g.bytes)
-        .bytes("retained", |g| g.retained)
-        .keep(9)
-        .share("share", |g| g.share)
-        .keep(6)
-        .text("key", 60, |g| &g.key)
-        .keep(9)
+    columns![RetainedGroup, count(count).keep(6), bytes(bytes), bytes(retained).keep(9), share(share).keep(6), text(key, 60).keep(9)]
 }
 
 fn indent(depth: u32) -> String {
@@ -58,19 +45,14 @@ fn indent(depth: u32) -> String {
 
 /// Columns of the tree. The bars form an icicle chart whose full width is all reachable bytes.
 fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
-    columns::<TreeRow>()
-        .count("depth", |r| u64::from(r.depth))
-        .keep(2)
-        .address("address", |r| r.object.address)
-        .keep(8)
-        .bytes("size", |r| r.object.size)
-        .keep(4)
-        .bytes("retained", |r| r.object.retained)
-        .keep(9)
-        .share("share", |r| r.object.share)
-        .blocks(move |r| Fill::block(r.offset, r.object.retained, reachable))
-        .keep(6)
-        .made("type", 80, |r| {
+    columns![
+        TreeRow,
+        count(depth).keep(2),
+        address(object.address).keep(8),
+        bytes(object.size).keep(4),
+        bytes(object.retained).keep(9),
+        share(object.share).blocks(move |r| Fill::block(r.offset, r.object.retained, reachable)).keep(6),
+        text("type", 80, |r| {
             let more = match r.hidden {
                 0 => String::new(),
                 1 => " (+1 child)".into(),
@@ -81,33 +63,26 @@ fn tree_columns<'r>(reachable: u64) -> Columns<'r, TreeRow> {
         .name()
         .least(28)
         .keep(9)
+    ]
 }
 
-/// Adds the columns of the best root. They are for CSV only, because tables print roots as lines.
-fn root_columns<'r, T: 'r>(before: Columns<'r, T>, roots: fn(&T) -> &[RootModel]) -> Columns<'r, T> {
-    before
-        .text_or_none("root_kind", 20, move |row| roots(row).first().map(|r| r.kind.name()))
-        .only(Readers::Machines)
-        .address("root_address", move |row| roots(row).first().and_then(|r| r.address))
-        .only(Readers::Machines)
-        .text_or_none("root", 60, move |row| roots(row).first().map(|r| r.label.as_str()))
-        .only(Readers::Machines)
+/// Returns the columns of the best root. They are for CSV only, because tables print roots as lines.
+fn root_columns<'r, T: 'r>(roots: fn(&T) -> &[RootModel]) -> Columns<'r, T> {
+    columns![
+        T,
+        word("root_kind", 20, |row| roots(row).first().map(|r| r.kind)).only(Readers::Machines),
+        address("root_address", |row| roots(row).first().and_then(|r| r.address)).only(Readers::Machines),
+        text("root", 60, |row| roots(row).first().map(|r| &r.label)).only(Readers::Machines)
+    ]
 }
 
 fn suspect_columns<'r>() -> Columns<'r, Suspect> {
-    let suspects = columns::<Suspect>()
-        .text("kind", 6, |s| s.kind.name())
-        .whole()
-        .address("address", |s| s.address)
-        .count("count", |s| s.count)
-        .bytes("retained", |s| s.retained)
-        .share("share", |s| s.share)
-        .names("type", 60, |s| Some(&s.type_name));
-    root_columns(suspects, |s| &s.roots)
-        .address("accumulation", |s| s.accumulation.as_ref().map(|o| o.address))
-        .only(Readers::Machines)
-        .text_or_none("accumulation_type", 60, |s| s.accumulation.as_ref().map(|o| o.type_name.as_str()))
-        .only(Readers::Machines)
+    let suspects = columns![Suspect, word(kind, 6), address(address), count(count), bytes(retained), share(share), names(type_name, 60)];
+    suspects.and(root_columns(|s| &s.roots)).and(columns![
+        Suspect,
+        address("accumulation", |s| s.accumulation.as_ref().map(|o| o.address)).only(Readers::Machines),
+        text("accumulation_type", 60, |s| s.accumulation.as_ref().map(|o| o.type_name.as_str())).only(Readers::Machines)
+    ])
 }
 
 /// Adds the root coverage: one line for all complete kinds, then a line for each other kind. Stacks and registers with conservative coverage share a
@@ -205,15 +180,16 @@ impl Report for RetainedReport {
 }
 
 fn size_columns<'r>() -> Columns<'r, ObjSizeReport> {
-    columns::<ObjSizeReport>()
-        .address("address", |r| r.object.address)
-        .bytes("size", |r| r.object.size)
-        .bytes("retained", |r| r.object.retained)
-        .bytes("closure_bytes", |r| r.closure_bytes)
-        .count("closure_objects", |r| r.closure_objects)
-        .extra()
-        .bytes("shared_bytes", |r| r.shared_bytes)
-        .names("type", 60, |r| Some(&r.object.type_name))
+    columns![
+        ObjSizeReport,
+        address(object.address),
+        bytes(object.size),
+        bytes(object.retained),
+        bytes(closure_bytes),
+        count(closure_objects).extra(),
+        bytes(shared_bytes),
+        names(object.type_name, 60)
+    ]
 }
 
 impl Report for ObjSizeReport {
@@ -279,22 +255,30 @@ fn node_line(n: &PathNode, depth: u32) -> String {
     format!("{}{objects}{}{chained}  → {}, {}{example}", indent(depth), n.name, plural(n.targets, "object"), bytes(n.bytes))
 }
 
-/// Path index, step index, path, step.
-type Step<'r> = (u64, u64, &'r PathModel, &'r PathStep);
+/// A step of a path, each with its index.
+struct Step<'r> {
+    path: u64,
+    step: u64,
+    of: &'r PathModel,
+    at: &'r PathStep,
+}
 
 fn step_columns<'r>() -> Columns<'r, Step<'r>> {
-    let steps = columns::<Step<'r>>()
-        .count("path", |s| s.0)
-        .count("step", |s| s.1)
-        .address("address", |s| s.3.address)
-        .bytes("size", |s| s.3.size)
-        .text_or_none("field", 30, |s| s.3.field.as_deref())
-        .names("type", 60, |s| Some(&s.3.type_name))
-        .text_or_none("key", 30, |s| s.3.key.as_deref())
-        .lines(1);
-    root_columns(steps, |s| &s.2.roots)
-        .count("repeated", |s| s.3.fold.as_ref().map_or(1, |fold| fold.count))
-        .address("last", |s| s.3.fold.as_ref().map(|fold| fold.last))
+    let steps = columns![
+        Step<'r>,
+        count(path),
+        count(step),
+        address(at.address),
+        bytes(at.size),
+        text(at.field, 30),
+        names(at.type_name, 60),
+        text(at.key, 30).lines(1)
+    ];
+    steps.and(root_columns(|s| &s.of.roots)).and(columns![
+        Step<'r>,
+        count("repeated", |s| s.at.fold.as_ref().map_or(1, |fold| fold.count)),
+        address("last", |s| s.at.fold.as_ref().map(|fold| fold.last))
+    ])
 }
 
 /// Returns lines for the roots of a path's first object, and a line with the number of omitted roots.
@@ -329,7 +313,7 @@ pub(super) fn path_lines(p: &PathModel, fold: bool) -> impl Iterator<Item = Stri
 
 impl Report for PathsReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let steps = |(p, n): (&'r PathModel, u64)| p.steps.iter().zip(0u64..).map(move |(s, i)| (n, i, p, s));
+        let steps = |(of, path): (&'r PathModel, u64)| of.steps.iter().zip(0u64..).map(move |(at, step)| Step { path, step, of, at });
         to.table(Table::new(self.paths.iter().zip(1u64..).flat_map(steps), step_columns()).csv(true).shown(false));
         if (self.targets, self.reachable) == (1, 0) {
             let whole = self.coverage.iter().all(|c| matches!(c.coverage, CoverageKind::Complete | CoverageKind::Conservative));

@@ -1,5 +1,6 @@
 use super::number;
-use crate::model::{RootCoverageModel, RootModel, RootType, RootsReport};
+use crate::analysis::{RootType, RootsReport};
+use crate::model::{RootCoverageModel, RootModel};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -13,59 +14,42 @@ fn is_kind(root: &RootModel, label: &str) -> bool {
 
 /// Columns of roots. Tables omit the last two columns, which follow from other columns. `labels` is whether any label adds to the kind.
 fn root_columns<'r>(labels: bool) -> Columns<'r, RootModel> {
-    columns::<RootModel>()
-        .text("kind", 19, |r| r.kind.name())
-        .whole()
-        .keep(9)
-        .address("address", |r| r.address)
-        .keep(6)
-        .address("object", |r| r.object)
-        .keep(9)
-        .names("type", 40, |r| r.type_name.as_ref())
-        .least(if labels { 18 } else { 26 })
-        .keep(9)
-        .made("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" "))
-        .keep(4)
+    columns![
+        RootModel,
+        word(kind, 19).keep(9),
+        address(address).keep(6),
+        address(object).keep(9),
+        names(type_name, 40).least(if labels { 18 } else { 26 }).keep(9),
+        text("flags", 21, |r| r.flags.iter().map(|f| f.name()).collect::<Vec<_>>().join(" ")).keep(4),
         // For a static root, the label is the field.
-        .text("label", 40, |r| &r.label)
-        .name()
-        .only(Readers::Machines)
+        text(label, 40).name().only(Readers::Machines),
         // A label that only repeats the kind is omitted.
-        .text_or_none("label", 40, |r| Some(r.label.as_str()).filter(|label| !is_kind(r, label)))
-        .name()
-        .least(18)
-        .keep(9)
-        .only(Readers::People)
-        .when(labels)
-        .count("thread", |r| r.thread.map(u64::from))
-        .only(Readers::Machines)
-        .address("method_table", |r| r.method_table)
-        .only(Readers::Machines)
+        text("label", 40, |r| Some(r.label.as_str()).filter(|label| !is_kind(r, label)))
+            .name()
+            .least(18)
+            .keep(9)
+            .only(Readers::People)
+            .when(labels),
+        count(thread).only(Readers::Machines),
+        address(method_table).only(Readers::Machines)
+    ]
 }
 
 fn type_columns<'r>() -> Columns<'r, RootType> {
-    columns::<RootType>()
-        .count("count", |t| t.count)
-        .count("objects", |t| t.objects)
-        .address("method_table", |t| t.method_table)
-        .extra()
-        .names("type", 60, |t| t.type_name.as_ref())
+    columns![RootType, count(count), count(objects), address(method_table).extra(), names(type_name, 60)]
 }
 
 /// Columns of counts and coverage. The coverage shows whether roots may be missing from the dump.
 fn kind_columns(report: &RootsReport) -> Columns<'_, RootCoverageModel> {
     let found = |c: &RootCoverageModel| report.counts.iter().find(|n| n.kind == c.kind);
-    columns::<RootCoverageModel>()
-        .text("kind", 19, |c| c.kind.name())
-        .whole()
-        .keep(9)
-        .count("count", move |c| found(c).map_or(0, |n| n.count))
-        .count("objects", move |c| found(c).map_or(0, |n| n.objects))
-        .text("coverage", 12, |c| c.coverage.name())
-        .whole()
-        .keep(8)
-        .text_or_none("because", 60, |c| c.reason.as_deref())
-        .lines(3)
+    columns![
+        RootCoverageModel,
+        word(kind, 19).keep(9),
+        count("count", move |c| found(c).map_or(0, |n| n.count)),
+        count("objects", move |c| found(c).map_or(0, |n| n.objects)),
+        word(coverage, 12).keep(8),
+        text("because" = reason, 60).lines(3)
+    ]
 }
 
 impl Report for RootsReport {

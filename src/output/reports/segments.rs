@@ -1,111 +1,83 @@
-use crate::model::{RegionModel, SegmentModel, SegmentsReport, WalkModel};
+use crate::analysis::SegmentsReport;
+use crate::model::{RegionModel, SegmentModel, WalkModel};
 use crate::output::Paging;
 use crate::output::bytes;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Fill, Table, columns};
 
 fn segment_columns<'r>() -> Columns<'r, SegmentModel> {
-    columns::<SegmentModel>()
-        .count("heap", |s| s.heap)
-        .keep(8)
-        .text("generation", 10, |s| s.generation.name())
-        .whole()
-        .keep(9)
-        .address("address", |s| s.address)
-        .keep(4)
-        .address("start", |s| s.start)
-        .keep(7)
-        .address("allocated", |s| s.allocated)
-        .keep(6)
-        .address("stored_allocated", |s| s.stored_allocated)
-        .keep(1)
-        .address("committed", |s| s.committed)
-        .keep(3)
-        .address("reserved", |s| s.reserved)
-        .keep(2)
-        .address("next", |s| s.next)
-        .keep(1)
-        .bytes("allocated_bytes", |s| s.allocated_bytes)
-        .keep(8)
-        .bytes("committed_bytes", |s| s.committed_bytes)
-        .bar(|s| Fill::of(s.allocated_bytes, s.committed_bytes, s.reserved_bytes))
-        .made("flags", 20, |s| s.flags.join(" "))
-        .address("used", |s| s.used)
-        .extra()
-        .address("background_allocated", |s| s.background_allocated)
-        .extra()
-        .made("flags_value", 6, |s| format!("{:#x}", s.flags_value))
-        .extra()
+    columns![
+        SegmentModel,
+        count(heap).keep(8),
+        word(generation, 10).keep(9),
+        address(address).keep(4),
+        address(start).keep(7),
+        address(allocated).keep(6),
+        address(stored_allocated).keep(1),
+        address(committed).keep(3),
+        address(reserved).keep(2),
+        address(next).keep(1),
+        bytes(allocated_bytes).keep(8),
+        bytes(committed_bytes).bar(|s| Fill::of(s.allocated_bytes, s.committed_bytes, s.reserved_bytes)),
+        text("flags", 20, |s| s.flags.join(" ")),
+        address(used).extra(),
+        address(background_allocated).extra(),
+        text("flags_value", 6, |s| format!("{:#x}", s.flags_value)).extra()
+    ]
 }
 
 /// Columns of the table for `--detail`, for which the list of segments is too narrow.
 fn detail_columns<'r>() -> Columns<'r, SegmentModel> {
-    columns::<SegmentModel>()
-        .address("start", |s| s.start)
-        .keep(9)
-        .address("used", |s| s.used)
-        .keep(8)
-        .address("background_allocated", |s| s.background_allocated)
-        .keep(8)
-        .address("reserved", |s| s.reserved)
-        .keep(6)
-        .bytes("captured_bytes", |s| s.captured_bytes)
-        .keep(5)
-        .made("flags", 6, |s| format!("{:#x}", s.flags_value))
-        .right()
-        .keep(8)
+    columns![
+        SegmentModel,
+        address(start).keep(9),
+        address(used).keep(8),
+        address(background_allocated).keep(8),
+        address(reserved).keep(6),
+        bytes(captured_bytes).keep(5),
+        text("flags", 6, |s| format!("{:#x}", s.flags_value)).right().keep(8)
+    ]
 }
 
-type Walked<'r> = (&'r SegmentModel, &'r WalkModel);
+/// A segment and what the walk found in it.
+struct Walked<'r> {
+    segment: &'r SegmentModel,
+    walk: &'r WalkModel,
+}
 
 fn walk_columns<'r>() -> Columns<'r, Walked<'r>> {
-    columns::<Walked<'r>>()
-        .count("heap", |(s, _)| s.heap)
-        .text("generation", 10, |(s, _)| s.generation.name())
-        .whole()
-        .address("address", |(s, _)| s.address)
-        .count("objects", |(_, w)| w.objects)
-        .bytes("bytes", |(_, w)| w.bytes)
-        .count("free_objects", |(_, w)| w.free_objects)
-        .bytes("free_bytes", |(_, w)| w.free_bytes)
-        .bytes("context_bytes", |(_, w)| w.context_bytes)
-        .extra()
-        .bytes("in_allocation", |(_, w)| w.in_allocation_bytes)
-        .bytes("not_walked", |(_, w)| w.skipped_bytes.saturating_add(w.absent_bytes))
-        .keep(8)
-        .text("end", 8, |(_, w)| if w.complete { "exact" } else { "PARTIAL" })
-        .whole()
-        .keep(9)
+    columns![
+        Walked<'r>,
+        count(segment.heap),
+        word(segment.generation, 10),
+        address(segment.address),
+        count(walk.objects),
+        bytes(walk.bytes),
+        count(walk.free_objects),
+        bytes(walk.free_bytes),
+        bytes(walk.context_bytes).extra(),
+        bytes("in_allocation" = walk.in_allocation_bytes),
+        bytes("not_walked", |w| w.walk.skipped_bytes.saturating_add(w.walk.absent_bytes)).keep(8),
+        word("end", 8, |w| if w.walk.complete { "exact" } else { "PARTIAL" }).keep(9)
+    ]
 }
 
 fn region_columns<'r>() -> Columns<'r, RegionModel> {
-    columns::<RegionModel>()
-        .text("list", 14, |r| r.list.name())
-        .whole()
-        .keep(9)
-        .count("heap", |r| r.heap)
-        .keep(8)
-        .text_or_none("size_class", 10, |r| r.size_class.map(|c| c.name()))
-        .whole()
-        .keep(3)
-        .address("address", |r| r.address)
-        .keep(4)
-        .address("start", |r| r.range.start)
-        .keep(7)
-        .address("end", |r| r.range.end)
-        .keep(6)
-        .bytes("bytes", |r| r.bytes)
-        .keep(8)
-        .address("allocated", |r| r.segment.as_ref().map(|s| s.allocated))
-        .keep(2)
-        .address("reserved", |r| r.segment.as_ref().map(|s| s.reserved))
-        .keep(1)
-        .address("used", |r| r.segment.as_ref().and_then(|s| s.used))
-        .keep(2)
-        .address("next", |r| r.segment.as_ref().map(|s| s.next))
-        .keep(1)
-        .made("flags", 20, |r| r.segment.as_ref().map(|s| s.flags.join(" ")))
-        .keep(3)
+    columns![
+        RegionModel,
+        word(list, 14).keep(9),
+        count(heap).keep(8),
+        word(size_class, 10).keep(3),
+        address(address).keep(4),
+        address(range.start).keep(7),
+        address(range.end).keep(6),
+        bytes(bytes).keep(8),
+        address("allocated", |r| r.segment.as_ref().map(|s| s.allocated)).keep(2),
+        address("reserved", |r| r.segment.as_ref().map(|s| s.reserved)).keep(1),
+        address("used", |r| r.segment.as_ref().and_then(|s| s.used)).keep(2),
+        address("next", |r| r.segment.as_ref().map(|s| s.next)).keep(1),
+        text("flags", 20, |r| r.segment.as_ref().map(|s| s.flags.join(" "))).keep(3)
+    ]
 }
 
 impl Report for SegmentsReport {
@@ -138,7 +110,7 @@ impl Report for SegmentsReport {
             to.line(format!("{} {word}{listed}, {} allocated, {} committed", self.segments.len(), bytes(allocated), bytes(committed)));
         }
         to.gap_if(walked);
-        let walks = self.segments.iter().filter_map(|s| Some((s, s.walk.as_ref()?)));
+        let walks = self.segments.iter().filter_map(|segment| Some(Walked { segment, walk: segment.walk.as_ref()? }));
         to.table(Table::new(walks, walk_columns()).csv(walked && self.regions.is_none()).shown(walked));
         if let Some(regions) = &self.regions {
             to.gap();

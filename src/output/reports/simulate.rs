@@ -2,23 +2,25 @@ use serde::Serialize;
 
 use super::by_type::{Sums, cut, objects, sum, type_columns};
 use super::retained::root_coverage;
-use crate::model::{CollectGeneration, CollectReport, Sum};
+use crate::analysis::{CollectGeneration, CollectReport};
+use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 fn generation_columns<'r>() -> Columns<'r, CollectGeneration> {
-    columns::<CollectGeneration>()
-        .text("generation", 10, |g| g.generation.name())
-        .whole()
-        .count("objects", |g| g.objects.count)
-        .bytes("bytes", |g| g.objects.bytes)
-        .count("survivors", |g| g.survivors.count)
-        .bytes("survivor_bytes", |g| g.survivors.bytes)
-        .count("resurrected", |g| g.resurrected.count)
-        .bytes("resurrected_bytes", |g| g.resurrected.bytes)
-        .count("freed", |g| g.freed.count)
-        .bytes("freed_bytes", |g| g.freed.bytes)
+    columns![
+        CollectGeneration,
+        word(generation, 10),
+        count("objects" = objects.count),
+        bytes(objects.bytes),
+        count("survivors" = survivors.count),
+        bytes("survivor_bytes" = survivors.bytes),
+        count("resurrected" = resurrected.count),
+        bytes("resurrected_bytes" = resurrected.bytes),
+        count("freed" = freed.count),
+        bytes("freed_bytes" = freed.bytes)
+    ]
 }
 
 #[derive(Clone, Serialize)]

@@ -3,12 +3,10 @@ use serde::Serialize;
 use super::exceptions::trace;
 use super::folds::{self, Indent, Part};
 use super::threads::wait;
+use crate::analysis::{FramePart, MergedFrame, StackFrameModel, StackGap, StackRepeat, StackRootModel, StacksReport, ThreadStackModel};
 use crate::analysis::{folded_stacks, frame_label, repeated_frames};
 use crate::base::{Name, file_name, len64};
-use crate::model::{
-    ArgumentModel, CodeTier, FaultModel, FramePart, MergedFrame, NativeFrameModel, StackFrameKind, StackFrameModel, StackGap, StackRepeat,
-    StackRootModel, StacksReport, ThreadStackModel,
-};
+use crate::model::{ArgumentModel, FaultModel, NativeFrameModel, StackFrameKind};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -38,26 +36,23 @@ fn rows(threads: &[ThreadStackModel]) -> impl Iterator<Item = Row<'_>> + Clone {
 }
 
 fn row_columns<'r>() -> Columns<'r, Row<'r>> {
-    columns::<Row<'r>>()
-        .id("managed_id", |r| r.managed_id.map(u64::from))
-        .id("os_id", |r| r.os_id)
-        .id("index", |r| u64::try_from(r.index).ok())
-        .text("kind", 8, |r| r.frame.kind.name())
-        .whole()
-        .address("sp", |r| r.frame.sp)
-        .address("ip", |r| r.frame.ip)
-        .address("method_desc", |r| r.frame.method_desc)
-        .id("offset", |r| r.frame.offset)
-        .text_or_none("module", 30, |r| r.frame.module.as_deref())
-        .extra()
-        .text_or_none("frame_type", 24, |r| r.frame.frame_type.as_deref())
-        .text_or_none("tier", 18, |r| r.frame.tier.map(CodeTier::name))
-        .whole()
-        .extra()
-        .text_or_none("method", 80, |r| r.frame.method.as_deref())
-        .name()
-        .text_or_none("file", 40, |r| r.frame.file.as_deref())
-        .id("line", |r| r.frame.line.map(u64::from))
+    columns![
+        Row<'r>,
+        id(managed_id),
+        id(os_id),
+        id(index),
+        word(frame.kind, 8),
+        address(frame.sp),
+        address(frame.ip),
+        address(frame.method_desc),
+        id(frame.offset),
+        text(frame.module, 30).extra(),
+        text(frame.frame_type, 24),
+        word(frame.tier, 18).extra(),
+        text(frame.method, 80).name(),
+        text(frame.file, 40),
+        id(frame.line)
+    ]
 }
 
 /// A line of the list of frames.
@@ -142,18 +137,13 @@ fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
 }
 
 fn frame_columns<'r>() -> Columns<'r, Listed<'r>> {
-    columns::<Listed<'r>>()
-        .address("sp", |l| l.frame().map(|f| f.sp))
-        .keep(2)
-        .address("ip", |l| l.frame().and_then(|f| f.ip))
-        .keep(4)
-        .text_or_none("tier", 18, |l| l.single().and_then(|f| f.tier).map(CodeTier::name))
-        .whole()
-        .extra()
-        .made("method", 100, Listed::text)
-        .name()
-        .least(60)
-        .keep(9)
+    columns![
+        Listed<'r>,
+        address("sp", |l| l.frame().map(|f| f.sp)).keep(2),
+        address("ip", |l| l.frame().and_then(|f| f.ip)).keep(4),
+        word("tier", 18, |l| l.single().and_then(|f| f.tier)).extra(),
+        text("method", 100, Listed::text).name().least(60).keep(9)
+    ]
 }
 
 /// Describes a frame.
@@ -231,14 +221,7 @@ fn title(t: &ThreadStackModel) -> String {
 }
 
 fn native_columns<'r>() -> Columns<'r, NativeFrameModel> {
-    columns::<NativeFrameModel>()
-        .address("sp", |f| f.sp)
-        .keep(2)
-        .address("ip", |f| f.ip)
-        .keep(4)
-        .made("native", 100, NativeFrameModel::place)
-        .least(60)
-        .keep(9)
+    columns![NativeFrameModel, address(sp).keep(2), address(ip).keep(4), text("native", 100, NativeFrameModel::place).least(60).keep(9)]
 }
 
 /// Describes where a thread crashed, and its native frames.
@@ -331,11 +314,7 @@ fn thread<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, crash: Option<&'r 
 
 /// Columns by which threads can be sorted.
 fn list_columns<'r>() -> Columns<'r, ThreadStackModel> {
-    columns::<ThreadStackModel>()
-        .id("managed_id", |t| t.managed_id.map(u64::from))
-        .id("os_id", |t| t.os_id)
-        .names("name", 16, |t| t.name.as_ref())
-        .count("frames", |t| crate::base::len64(t.frames.len()))
+    columns![ThreadStackModel, id(managed_id), id(os_id), names(name, 16), count("frames", |t| t.frames.len())]
 }
 
 fn indented(depth: u32, text: &str) -> String {
@@ -379,25 +358,22 @@ fn merged_rows(frames: &[MergedFrame], fold: bool) -> Vec<MergedRow<'_>> {
 }
 
 fn shown_columns<'r>() -> Columns<'r, MergedRow<'r>> {
-    columns::<MergedRow<'r>>()
-        .count("threads", |r| r.threads)
-        .made("frame", 100, |r| r.text.clone())
-        .name()
-        .least(60)
-        .text_or_none("module", 30, |r| r.module.map(|m| &**m))
-        .extra()
+    columns![
+        MergedRow<'r>,
+        count(threads),
+        text("frame" = text, 100).name().least(60),
+        text("module", 30, |r| r.module.map(|m| &**m)).extra()
+    ]
 }
 
 fn merged_columns<'r>() -> Columns<'r, MergedFrame> {
-    columns::<MergedFrame>()
-        .count("threads", |f| f.threads)
-        .made("frame", 100, |f| indented(f.depth, &merged_text(f)))
-        .name()
-        .least(60)
-        .text_or_none("module", 30, |f| f.module.as_deref())
-        .extra()
-        .address("method_desc", |f| f.method_desc)
-        .only(Readers::Machines)
+    columns![
+        MergedFrame,
+        count(threads),
+        text("frame", 100, |f| indented(f.depth, &merged_text(f))).name().least(60),
+        text(module, 30).extra(),
+        address(method_desc).only(Readers::Machines)
+    ]
 }
 
 impl Report for StacksReport {

@@ -1,5 +1,6 @@
+use crate::analysis::{GroupStat, StatBy, StatReport, TypeStat};
 use crate::base::len64;
-use crate::model::{CoverageModel, GroupStat, StatBy, StatReport, TypeStat};
+use crate::model::CoverageModel;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -9,14 +10,7 @@ use crate::output::{bytes, bytes_exactly, count, plural};
 const TYPE: u16 = 40;
 
 fn type_columns<'r>() -> Columns<'r, TypeStat> {
-    columns::<TypeStat>()
-        .address("method_table", |t| t.method_table)
-        .extra()
-        .count("count", |t| t.count)
-        .bytes("bytes", |t| t.bytes)
-        .share("share", |t| t.share)
-        .names("type", 60, |t| Some(&t.type_name))
-        .least(TYPE)
+    columns![TypeStat, address(method_table).extra(), count(count), bytes(bytes), share(share), names(type_name, 60).least(TYPE)]
 }
 
 fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
@@ -31,20 +25,18 @@ fn group_columns<'r>(by: StatBy) -> Columns<'r, GroupStat> {
     };
     // Groups by assembly or namespace have no columns for free blocks, because free blocks belong to no assembly or namespace.
     let of_types = matches!(by, StatBy::Assembly | StatBy::Namespace);
-    let key = columns::<GroupStat>().text(name, 40, |g| &g.key).name().keep(9);
+    let key = columns![GroupStat, text(name, 40, |g| &g.key).name().keep(9)];
     let key = if by == StatBy::Size { key.right() } else { key };
-    key.count("heap", |g| g.heap)
-        .when(by == StatBy::Segment)
-        .text_or_none("generation", 10, |g| g.generation.map(|x| x.name()))
-        .whole()
-        .when(by == StatBy::Segment)
-        .count("count", |g| g.count)
-        .bytes("bytes", |g| g.bytes)
-        .share("share", |g| g.share)
-        .count("free_count", |g| g.free_count)
-        .when(!of_types)
-        .bytes("free_bytes", |g| g.free_bytes)
-        .when(!of_types)
+    key.and(columns![
+        GroupStat,
+        count(heap).when(by == StatBy::Segment),
+        word(generation, 10).when(by == StatBy::Segment),
+        count(count),
+        bytes(bytes),
+        share(share),
+        count(free_count).when(!of_types),
+        bytes(free_bytes).when(!of_types)
+    ])
 }
 
 impl Report for StatReport {

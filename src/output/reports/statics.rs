@@ -6,31 +6,19 @@ use crate::output::{count, plural};
 
 /// Columns of static fields.
 pub(super) fn static_columns<'r>(retained: bool) -> Columns<'r, StaticModel> {
-    columns::<StaticModel>()
-        .bytes("retained", |s| s.retained)
-        .when(retained)
-        .keep(9)
-        .names("declaring_type", 40, |s| s.field.declaring_type.as_ref())
-        .keep(9)
-        .text("name", 24, |s| &s.field.name)
-        .keep(9)
-        .text("type", 24, |s| &s.field.type_name)
-        .name()
-        .text("storage", 14, |s| s.storage.name())
-        .whole()
-        .keep(4)
-        .id("thread", |s| s.thread.and_then(|t| t.managed_id).map(u64::from))
-        .keep(3)
-        .address("address", |s| s.field.address)
-        .made("kind", 12, |s| super::object::kind(s.field.kind))
-        .whole()
-        .keep(3)
-        .text("text", 40, |s| s.field.unquoted())
-        .only(Readers::Machines)
-        .text("text", 40, |s| &s.field.text)
-        .only(Readers::People)
-        .lines(2)
-        .keep(9)
+    columns![
+        StaticModel,
+        bytes(retained).when(retained).keep(9),
+        names(field.declaring_type, 40).keep(9),
+        text(field.name, 24).keep(9),
+        text(field.type_name, 24).name(),
+        word(storage, 14).keep(4),
+        id("thread", |s| s.thread.and_then(|t| t.managed_id).map(u64::from)).keep(3),
+        address(field.address),
+        text("kind", 12, |s| super::object::kind(s.field.kind)).whole().keep(3),
+        text("text", 40, |s| s.field.unquoted()).only(Readers::Machines),
+        text(field.text, 40).only(Readers::People).lines(2).keep(9)
+    ]
 }
 
 impl Report for StaticsReport {

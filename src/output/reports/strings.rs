@@ -1,30 +1,23 @@
 use super::stat::covered;
-use crate::model::{StringModel, StringsReport};
+use crate::analysis::{StringModel, StringsReport};
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{bytes_exactly, count, plural};
 
 fn string_columns<'r>() -> Columns<'r, StringModel> {
-    columns::<StringModel>()
-        .count("count", |s| s.count)
-        .keep(8)
-        .count("length", |s| s.length)
-        .keep(4)
-        .bytes("bytes", |s| s.bytes)
-        .bytes("waste", |s| s.waste)
-        .keep(7)
-        .address("address", |s| s.address)
-        .keep(6)
-        .text("truncated", 5, |s| if s.truncated { "true" } else { "false" })
-        .only(Readers::Machines)
-        .text("value", 60, |s| &s.value)
-        .only(Readers::Machines)
+    columns![
+        StringModel,
+        count(count).keep(8),
+        count(length).keep(4),
+        bytes(bytes),
+        bytes(waste).keep(7),
+        address(address).keep(6),
+        word(truncated, 5).only(Readers::Machines),
+        text(value, 60).only(Readers::Machines),
         // An ellipsis marks a truncated value.
-        .made("value", 60, |s| if s.truncated { format!("{}…", s.value) } else { s.value.clone() })
-        .lines(2)
-        .keep(9)
-        .only(Readers::People)
+        text("value", 60, |s| if s.truncated { format!("{}…", s.value) } else { s.value.clone() }).lines(2).keep(9).only(Readers::People)
+    ]
 }
 
 impl Report for StringsReport {

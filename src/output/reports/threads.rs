@@ -1,7 +1,7 @@
 use super::exceptions::trace;
 use super::number;
+use crate::analysis::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};
 use crate::base::{Name, in_units};
-use crate::model::{ThreadModel, ThreadWait, ThreadsReport, WaitKind};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
@@ -26,43 +26,24 @@ pub(super) fn wait(w: &ThreadWait) -> String {
 /// Columns of threads. Tables omit the columns that only `--waits` fills.
 fn thread_columns<'r>(waits: bool, allocated: bool, heaps: bool) -> Columns<'r, ThreadModel> {
     let readers = |shown| if shown { Readers::All } else { Readers::Machines };
-    columns::<ThreadModel>()
-        .id("managed_id", |t| t.managed_id.map(u64::from))
-        .keep(9)
-        .id("os_id", |t| t.os_id)
-        .keep(8)
-        .text_or_none("name", 16, |t| t.name.as_deref())
-        .keep(7)
-        .address("address", |t| t.address)
-        .keep(3)
-        .text_or_none("gc_mode", 12, |t| t.gc_mode.map(|m| m.name()))
-        .whole()
-        .address("alloc_pointer", |t| t.alloc_pointer)
-        .extra()
-        .address("alloc_limit", |t| t.alloc_limit)
-        .extra()
-        .address("exception", |t| t.exception.as_ref().map(|e| e.address))
-        .keep(6)
-        .names("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_ref()))
-        .bytes("allocated_bytes", |t| t.allocated_bytes)
-        .keep(10)
-        .only(readers(allocated))
-        .bytes("allocated_bytes_uoh", |t| t.allocated_bytes_uoh)
-        .keep(10)
-        .only(readers(allocated))
-        .id("home_heap", |t| t.home_heap)
-        .keep(9)
-        .only(readers(allocated && heaps))
-        .id("locks_held", |t| t.locks_held)
-        .keep(6)
-        .only(readers(waits))
-        .made("waits_for", 60, |t| t.waits_for.as_deref().map(wait).unwrap_or_default())
-        .name_lines(3)
-        .only(readers(waits))
-        .made("state", 40, marks)
-        .lines(3)
-        .least(24)
-        .keep(8)
+    columns![
+        ThreadModel,
+        id(managed_id).keep(9),
+        id(os_id).keep(8),
+        text(name, 16).keep(7),
+        address(address).keep(3),
+        word(gc_mode, 12),
+        address(alloc_pointer).extra(),
+        address(alloc_limit).extra(),
+        address("exception", |t| t.exception.as_ref().map(|e| e.address)).keep(6),
+        names("exception_type", 30, |t| t.exception.as_ref().and_then(|e| e.type_name.as_ref())),
+        bytes(allocated_bytes).keep(10).only(readers(allocated)),
+        bytes(allocated_bytes_uoh).keep(10).only(readers(allocated)),
+        id(home_heap).keep(9).only(readers(allocated && heaps)),
+        id(locks_held).keep(6).only(readers(waits)),
+        text("waits_for", 60, |t| t.waits_for.as_deref().map(wait).unwrap_or_default()).name_lines(3).only(readers(waits)),
+        text("state", 40, marks).lines(3).least(24).keep(8)
+    ]
 }
 
 impl Report for ThreadsReport {

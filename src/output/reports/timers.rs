@@ -1,62 +1,42 @@
-use crate::model::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
+use crate::analysis::{CancellationModel, RegisteredWait, TimerModel, TimersReport};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
 fn timer_columns<'r>() -> Columns<'r, TimerModel> {
-    let yes = |b: Option<bool>| b.map(|b| if b { "true" } else { "false" });
-    columns::<TimerModel>()
-        .address("object", |t| t.object)
-        .keep(8)
-        .id("due_ms", |t| t.due_ms)
-        .keep(2)
-        .text_or_none("due_utc", 24, |t| t.due_utc.as_deref())
-        .whole()
-        .keep(3)
-        .made("due_in_ms", 12, |t| t.due_in_ms.map(|n| n.to_string()))
-        .keep(7)
-        .id("set_ms", |t| t.set_ms)
-        .only(Readers::Machines)
-        .id("period_ms", |t| t.period_ms)
-        .keep(6)
-        .text("kind", 12, |t| t.kind.name())
-        .whole()
-        .names("callback", 80, |t| t.callback.as_ref())
-        .only(Readers::Machines)
-        .names("method", 80, |t| t.callback.as_ref())
-        .only(Readers::People)
-        .address("state", |t| t.state)
-        .keep(3)
-        .names("state_type", 50, |t| t.state_type.as_ref())
-        .keep(6)
-        .text_or_none("canceled", 8, move |t| yes(t.canceled))
-        .only(Readers::Machines)
-        .id("running", |t| t.running.map(u64::from))
-        .only(Readers::Machines)
-        .text_or_none("late", 5, |t| t.late.then_some("late"))
-        .only(Readers::People)
-        .keep(7)
-        .made("late", 5, |t| t.late.to_string())
-        .only(Readers::Machines)
+    columns![
+        TimerModel,
+        address(object).keep(8),
+        id(due_ms).keep(2),
+        text(due_utc, 24).whole().keep(3),
+        text("due_in_ms", 12, |t| t.due_in_ms.map(|n| n.to_string())).keep(7),
+        id(set_ms).only(Readers::Machines),
+        id(period_ms).keep(6),
+        word(kind, 12),
+        names(callback, 80).only(Readers::Machines),
+        names("method" = callback, 80).only(Readers::People),
+        address(state).keep(3),
+        names(state_type, 50).keep(6),
+        word(canceled, 8).only(Readers::Machines),
+        id(running).only(Readers::Machines),
+        text("late", 5, |t| t.late.then_some("late")).only(Readers::People).keep(7),
+        word(late, 5).only(Readers::Machines)
+    ]
 }
 
 fn wait_columns<'r>() -> Columns<'r, RegisteredWait> {
-    columns::<RegisteredWait>()
-        .address("object", |w| w.object)
-        .address("handle", |w| w.handle)
-        .id("timeout_ms", |w| w.timeout_ms)
-        .text_or_none("repeating", 9, |w| w.repeating.map(|b| if b { "true" } else { "false" }))
-        .names("method", 80, |w| w.callback.as_ref())
+    columns![RegisteredWait, address(object), address(handle), id(timeout_ms), word(repeating, 9), names("method" = callback, 80)]
 }
 
 fn cancellation_columns<'r>() -> Columns<'r, CancellationModel> {
-    columns::<CancellationModel>()
-        .address("object", |c| c.object)
-        .count("callbacks", |c| c.count)
-        .made("most", 70, |c| c.callbacks.first().map(|m| format!("{} × {}", m.count, m.callback)))
-        .name_lines(2)
-        .names("type", 60, |c| c.type_name.as_ref())
+    columns![
+        CancellationModel,
+        address(object),
+        count("callbacks" = count),
+        text("most", 70, |c| c.callbacks.first().map(|m| format!("{} × {}", m.count, m.callback))).name_lines(2),
+        names(type_name, 60)
+    ]
 }
 
 impl Report for TimersReport {

@@ -1,73 +1,53 @@
-use crate::model::{CertaintySum, GenerationFlow, MovedRange, Sum, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
+use crate::analysis::{CertaintySum, GenerationFlow, MovedRange, SurvivingRange, TrackMatch, TrackReport, TrackSums, TrackType};
+use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 use crate::output::{bytes, count, plural};
 
 fn type_columns<'r>() -> Columns<'r, TrackType> {
-    columns::<TrackType>()
-        .address("method_table", |t| t.method_table)
-        .only(Readers::Machines)
-        .count("before", |t| t.sums.before.count)
-        .count("after", |t| t.sums.after.count)
-        .count("survived", |t| t.sums.survived.count)
-        .count("moved", |t| t.sums.moved.count)
-        .count("promoted", |t| t.sums.promoted.count)
-        .count("died", |t| t.sums.died.count)
-        .count("born", |t| t.sums.born.count)
-        .count("unknown_before", |t| t.sums.unknown_before.count)
-        .count("unknown_after", |t| t.sums.unknown_after.count)
-        .bytes("bytes_before", |t| t.sums.before.bytes)
-        .only(Readers::Machines)
-        .bytes("bytes_after", |t| t.sums.after.bytes)
-        .only(Readers::Machines)
-        .bytes("survived_bytes", |t| t.sums.survived.bytes)
-        .only(Readers::Machines)
-        .names("type", 60, |t| Some(&t.type_name))
+    columns![
+        TrackType,
+        address(method_table).only(Readers::Machines),
+        count("before" = sums.before.count),
+        count("after" = sums.after.count),
+        count("survived" = sums.survived.count),
+        count("moved" = sums.moved.count),
+        count("promoted" = sums.promoted.count),
+        count("died" = sums.died.count),
+        count("born" = sums.born.count),
+        count("unknown_before" = sums.unknown_before.count),
+        count("unknown_after" = sums.unknown_after.count),
+        bytes("bytes_before" = sums.before.bytes).only(Readers::Machines),
+        bytes("bytes_after" = sums.after.bytes).only(Readers::Machines),
+        bytes("survived_bytes" = sums.survived.bytes).only(Readers::Machines),
+        names(type_name, 60)
+    ]
 }
 
 fn flow_columns<'r>() -> Columns<'r, GenerationFlow> {
-    columns::<GenerationFlow>()
-        .text("from", 9, |f| f.from.name())
-        .whole()
-        .text("to", 9, |f| f.to.name())
-        .whole()
-        .count("count", |f| f.sum.count)
-        .bytes("bytes", |f| f.sum.bytes)
-        .count("moved", |f| f.moved)
+    columns![GenerationFlow, word(from, 9), word(to, 9), count(sum.count), bytes(sum.bytes), count(moved)]
 }
 
 fn match_columns<'r>() -> Columns<'r, TrackMatch> {
-    columns::<TrackMatch>()
-        .address("from", |m| m.from)
-        .address("to", |m| m.to)
-        .text("certainty", 9, |m| m.certainty.name())
-        .whole()
-        .text_or_none("generation_before", 9, |m| m.generation_before.map(|g| g.name()))
-        .whole()
-        .text_or_none("generation_after", 9, |m| m.generation_after.map(|g| g.name()))
-        .whole()
-        .bytes("size", |m| m.size)
-        .names("type", 60, |m| Some(&m.type_name))
+    columns![
+        TrackMatch,
+        address(from),
+        address(to),
+        word(certainty, 9),
+        word(generation_before, 9),
+        word(generation_after, 9),
+        bytes(size),
+        names(type_name, 60)
+    ]
 }
 
 fn moved_columns<'r>() -> Columns<'r, MovedRange> {
-    columns::<MovedRange>()
-        .address("from", |r| r.from)
-        .address("to", |r| r.to)
-        .bytes("length", |r| r.length)
-        .count("objects", |r| r.objects)
-        .text("certainty", 9, |r| surety(r.certain))
-        .whole()
+    columns![MovedRange, address(from), address(to), bytes(length), count(objects), word("certainty", 9, |r| surety(r.certain))]
 }
 
 fn surviving_columns<'r>() -> Columns<'r, SurvivingRange> {
-    columns::<SurvivingRange>()
-        .address("start", |r| r.start)
-        .bytes("length", |r| r.length)
-        .count("objects", |r| r.objects)
-        .text("certainty", 9, |r| surety(r.certain))
-        .whole()
+    columns![SurvivingRange, address(start), bytes(length), count(objects), word("certainty", 9, |r| surety(r.certain))]
 }
 
 fn surety(certain: bool) -> &'static str {

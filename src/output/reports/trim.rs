@@ -1,10 +1,10 @@
-use crate::model::{TrimPart, TrimReport};
+use crate::analysis::{TrimPart, TrimReport};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 use crate::output::{Cell, bytes, plural};
 
 fn part_columns<'r>() -> Columns<'r, TrimPart> {
-    columns::<TrimPart>().text("kind", 10, |p| p.kind.name()).whole().bytes("bytes", |p| p.bytes).bytes("kept_bytes", |p| p.kept_bytes)
+    columns![TrimPart, word(kind, 10), bytes(bytes), bytes(kept_bytes)]
 }
 
 impl Report for TrimReport {

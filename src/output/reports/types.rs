@@ -1,61 +1,40 @@
 use super::object::exact_type;
 use super::statics::static_columns;
+use crate::analysis::{LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 use crate::base::{Addr, len64};
-use crate::model::{CodeTier, Generics, LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
+use crate::model::{CodeTier, Generics};
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 fn type_columns<'r>() -> Columns<'r, TypeBrief> {
-    columns::<TypeBrief>()
-        .address("method_table", |t| t.method_table)
-        .extra()
-        .names("name", 60, |t| Some(&t.name))
-        .keep(9)
-        .text_or_none("module", 30, |t| t.module.as_deref())
-        .extra()
-        .made("token", 10, |t| t.token.map(|t| t.to_string()))
-        .whole()
-        .extra()
+    columns![TypeBrief, address(method_table).extra(), names(name, 60).keep(9), text(module, 30).extra(), word(token, 10).extra()]
 }
 
 fn field_columns<'r>() -> Columns<'r, LayoutField> {
-    columns::<LayoutField>()
-        .id("offset", |f| f.offset)
-        .keep(8)
-        .text("name", 24, |f| &f.name)
-        .keep(9)
-        .text("type", 40, |f| &f.type_name)
-        .name()
-        .address("method_table", |f| f.method_table)
-        .extra()
-        .text("declaring_type", 40, |f| &f.declaring_type)
-        .name()
-        .keep(4)
-        .made("token", 10, |f| f.token.to_string())
-        .whole()
-        .extra()
+    columns![
+        LayoutField,
+        id(offset).keep(8),
+        text(name, 24).keep(9),
+        text(type_name, 40).name(),
+        address(method_table).extra(),
+        text(declaring_type, 40).name().keep(4),
+        word(token, 10).extra()
+    ]
 }
 
 fn method_columns<'r>() -> Columns<'r, MethodModel> {
-    columns::<MethodModel>()
-        .address("entry", |m| m.entry)
-        .keep(6)
-        .address("method_desc", |m| m.method_desc)
-        .keep(7)
-        .text_or_none("code", 12, |m| m.code.map(|c| c.name()))
-        .whole()
-        .keep(8)
-        .text_or_none("tier", 18, |m| m.tier.map(CodeTier::name))
-        .whole()
-        .keep(3)
-        .id("slot", |m| Some(m.slot.into()))
-        .made("token", 10, |m| m.token.map(|t| t.to_string()))
-        .whole()
-        .extra()
-        .names("method", 60, |m| m.name.as_ref())
-        .keep(9)
+    columns![
+        MethodModel,
+        address(entry).keep(6),
+        address(method_desc).keep(7),
+        word(code, 12).keep(8),
+        word(tier, 18).keep(3),
+        id(slot),
+        word(token, 10).extra(),
+        names("method" = name, 60).keep(9)
+    ]
 }
 
 fn facts(l: &TypeLayout) -> Vec<(&'static str, String)> {

@@ -2,35 +2,26 @@ use serde::Serialize;
 
 use super::by_type::{objects, sum};
 use super::retained::root_coverage;
-use crate::model::{GarbageObject, GarbageType, Sum, UnreachableReport};
+use crate::analysis::{GarbageObject, GarbageType, UnreachableReport};
+use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 fn garbage_type_columns<'r>() -> Columns<'r, GarbageType> {
-    columns::<GarbageType>()
-        .count("count", |t| t.count)
-        .bytes("bytes", |t| t.bytes)
-        .address("method_table", |t| t.method_table)
-        .extra()
-        .names("type", 60, |t| Some(&t.type_name))
-        .text("class", 14, |t| t.class.name())
-        .whole()
+    columns![GarbageType, count(count), bytes(bytes), address(method_table).extra(), names(type_name, 60), word(class, 14)]
 }
 
 fn garbage_columns<'r>() -> Columns<'r, GarbageObject> {
-    columns::<GarbageObject>()
-        .address("address", |o| o.address)
-        .keep(8)
-        .address("method_table", |o| o.method_table)
-        .extra()
-        .bytes("bytes", |o| o.bytes)
-        .keep(8)
-        .text("generation", 10, |o| o.generation.name())
-        .whole()
-        .text("class", 14, |o| o.class.name())
-        .whole()
-        .names("type", 50, |o| Some(&o.type_name))
+    columns![
+        GarbageObject,
+        address(address).keep(8),
+        address(method_table).extra(),
+        bytes(bytes).keep(8),
+        word(generation, 10),
+        word(class, 14),
+        names(type_name, 50)
+    ]
 }
 
 #[derive(Clone, Serialize)]

@@ -1,6 +1,6 @@
 use super::number;
 use super::stat::covered;
-use crate::model::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
+use crate::analysis::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
@@ -8,27 +8,21 @@ use crate::output::table::{Columns, Table, columns};
 use crate::output::{count, plural};
 
 fn finding_columns<'r>() -> Columns<'r, FindingModel> {
-    columns::<FindingModel>()
-        .text("severity", 10, |f| f.severity.name())
-        .whole()
-        .text("finding", 24, |f| f.id.name())
-        .whole()
-        .address("address", |f| f.address)
-        .address("object", |f| f.object)
-        .address("related", |f| f.related)
-        .count("also", |f| f.also)
-        .names("type", 30, |f| f.type_name.as_ref())
-        .text("message", 60, |f| &f.message)
-        .lines(2)
+    columns![
+        FindingModel,
+        word(severity, 10),
+        word("finding" = id, 24),
+        address(address),
+        address(object),
+        address(related),
+        count(also),
+        names(type_name, 30),
+        text(message, 60).lines(2)
+    ]
 }
 
 fn count_columns<'r>() -> Columns<'r, FindingCount> {
-    columns::<FindingCount>()
-        .count("count", |s| s.count)
-        .text("severity", 10, |s| s.severity.name())
-        .whole()
-        .text("finding", 24, |s| s.id.name())
-        .whole()
+    columns![FindingCount, count(count), word(severity, 10), word("finding" = id, 24)]
 }
 
 /// Describes what was checked.

@@ -1,35 +1,36 @@
 use serde::Serialize;
 
-use super::by_type::{Sums, add_type_columns, cut, objects, sum};
+use super::by_type::{Sums, cut, objects, sum, type_columns};
 use super::retained::root_coverage;
-use crate::model::{Sum, TypeBytes, WhatifComponent, WhatifReport, WhatifWeak};
+use crate::analysis::{TypeBytes, WhatifComponent, WhatifReport, WhatifWeak};
+use crate::model::Sum;
 use crate::output::Paging;
 use crate::output::count;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Readers, Table, columns};
 
 fn weak_columns<'r>() -> Columns<'r, WhatifWeak> {
-    columns::<WhatifWeak>()
-        .address("address", |w| w.address)
-        .text("kind", 21, |w| w.kind.name())
-        .whole()
-        .address("object", |w| w.object)
-        .text("now", 9, |w| if w.reached_now { "reached" } else { "lost" })
-        .whole()
-        .text("then", 9, |w| if w.survives { "survives" } else { "cleared" })
-        .whole()
-        .names("type", 50, |w| w.type_name.as_ref())
+    columns![
+        WhatifWeak,
+        address(address),
+        word(kind, 21),
+        address(object),
+        word("now", 9, |w| if w.reached_now { "reached" } else { "lost" }),
+        word("then", 9, |w| if w.survives { "survives" } else { "cleared" }),
+        names(type_name, 50)
+    ]
 }
 
 fn component_columns<'r>() -> Columns<'r, WhatifComponent> {
-    columns::<WhatifComponent>()
-        .address("component", |c| c.address)
-        .text("then", 9, |c| if c.survives { "survives" } else { "freed" })
-        .whole()
-        .count("count", |c| c.count)
-        .bytes("bytes", |c| c.bytes)
-        .count("bridged", |c| c.bridged)
-        .names("type", 50, |c| Some(&c.type_name))
+    columns![
+        WhatifComponent,
+        address("component" = address),
+        word("then", 9, |c| if c.survives { "survives" } else { "freed" }),
+        count(count),
+        bytes(bytes),
+        count(bridged),
+        names(type_name, 50)
+    ]
 }
 
 #[derive(Clone, Serialize)]
@@ -43,8 +44,8 @@ struct WhatifTotals<'r> {
 
 impl Report for WhatifReport {
     fn page(&mut self, to: &mut Paging) {
-        to.list("survivors", &mut self.survivors.types, 0, &add_type_columns(columns::<TypeBytes>()));
-        to.list("freed", &mut self.freed.types, 0, &add_type_columns(columns::<TypeBytes>()));
+        to.list("survivors", &mut self.survivors.types, 0, &type_columns());
+        to.list("freed", &mut self.freed.types, 0, &type_columns());
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
@@ -54,7 +55,7 @@ impl Report for WhatifReport {
             if some {
                 to.title(title);
             }
-            let columns = add_type_columns(columns::<TypeBytes>().text("change", 9, move |_| change).only(Readers::Machines));
+            let columns = columns![TypeBytes, word("change", 9, |_| change).only(Readers::Machines)].and(type_columns());
             to.table(Table::records(record, &by.types, columns).csv(true).shown(some));
             if some {
                 cut(to, by);

@@ -1,24 +1,22 @@
-use super::name_of;
-use crate::model::WhereReport;
+use crate::analysis::WhereReport;
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
 
 fn place_columns<'r>() -> Columns<'r, WhereReport> {
-    columns::<WhereReport>()
-        .address("address", |p| p.address)
-        .made("kind", 18, |p| name_of(p.kind))
-        .whole()
-        .address("object", |p| p.object.as_ref().map(|o| o.address))
-        .count("offset", |p| p.offset)
-        .address("segment", |p| p.segment.as_ref().map(|s| s.address))
-        .count("heap", |p| p.segment.as_ref().map(|s| s.heap))
-        .text_or_none("generation", 10, |p| p.segment.as_ref().map(|s| s.generation.name()))
-        .whole()
-        .text("text", 60, |p| &p.text)
-        .lines(2)
-        .text_or_none("name", 60, |p| p.name.as_deref())
-        .address("target", |p| p.target)
-        .names("target_type", 60, |p| p.target_type.as_ref())
+    columns![
+        WhereReport,
+        address(address),
+        word(kind, 18),
+        address("object", |p| p.object.as_ref().map(|o| o.address)),
+        count(offset),
+        address("segment", |p| p.segment.as_ref().map(|s| s.address)),
+        count("heap", |p| p.segment.as_ref().map(|s| s.heap)),
+        word("generation", 10, |p| p.segment.as_ref().map(|s| s.generation)),
+        text(text, 60).lines(2),
+        text(name, 60),
+        address(target),
+        names(target_type, 60)
+    ]
 }
 
 impl Report for WhereReport {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use gcdump::analysis::*;
+use gcdump::analysis::{MemoryRangeModel, StatBy};
 use gcdump::internals::base::{Addr, Answer, Notes};
 use gcdump::internals::session::StaticsQuery;
 use gcdump::internals::session::roots::RootOptions;
-use gcdump::model::{MemoryRangeModel, RootKind, Stacks, StatBy};
+use gcdump::model::{RootKind, Stacks};
 use gcdump::{Dump, Error, Heap, Runtime};
 use serde::Serialize;
 use serde_json::Value;

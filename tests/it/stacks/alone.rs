@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use super::{ask_with, folders, has_heap, plain};
 use crate::common::{ask, cases, each, known_dumps, sample, walker};
+use gcdump::analysis::{StackCoverage, StacksReport};
 use gcdump::analysis::{StacksQuery, stacks, where_is};
 use gcdump::internals::base::{Index, Silent};
 use gcdump::internals::gc::ObjectStarts;
-use gcdump::model::{StackCoverage, StackFrameKind, StacksReport};
+use gcdump::model::StackFrameKind;
 use gcdump::{Addr, Heap, OpenOptions};
 use serde_json::Value;
 

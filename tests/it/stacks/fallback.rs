@@ -9,12 +9,13 @@ use super::{ask_with, folders, list, text};
 use crate::absent_pages::without;
 use crate::common::{self, Known, known_dumps, own_unpacked, run};
 use crate::support::Spec;
+use gcdump::analysis::StackCoverage;
 use gcdump::analysis::{RootsQuery, StacksQuery, roots, stacks};
 use gcdump::cli::Exit;
 use gcdump::internals::dump;
 use gcdump::internals::memory::Memory;
 use gcdump::internals::session::roots::RootOptions;
-use gcdump::model::{StackCoverage, StackFrameKind, Stacks};
+use gcdump::model::{StackFrameKind, Stacks};
 use gcdump::{Addr, AddrRange, Dump};
 use serde_json::Value;
 

@@ -6,10 +6,10 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
 use gcdump::Dump;
+use gcdump::analysis::{FindingId, Severity};
 use gcdump::cli::Exit;
 use gcdump::internals::base::Addr;
 use gcdump::internals::gc::Gc;
-use gcdump::model::{FindingId, Severity};
 use serde_json::Value;
 
 use crate::common::{ask, number, own_dump};

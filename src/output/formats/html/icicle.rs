@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::text::{Escaped, percent, short};
 use crate::base::share;
-use crate::model::{DiffReport, Icicle, IcicleBox};
+use crate::analysis::{DiffReport, Icicle, IcicleBox};
 use crate::output::{bytes, plural};
 
 /// Height of a row in pixels; must match the stylesheet.

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use super::{Out, Whole, Writer};
 use crate::base::NoteKind;
-use crate::model::MapCell;
+use crate::analysis::MapCell;
 use crate::output::count;
 use crate::output::layout::{Layout, title};
 use crate::output::report::{Chapter, Picture, Section};

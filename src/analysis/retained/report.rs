@@ -1,0 +1,350 @@
+//! The report of `retained`.
+
+use serde::Serialize;
+
+use crate::base::{Addr, Name, named_enum};
+use crate::model::{ReachTotals, RootCoverageModel, RootModel, Stacks};
+
+named_enum! {
+    /// Kinds of suspects.
+    pub enum SuspectKind {
+        /// One object.
+        Object = "object",
+        /// All objects of a type.
+        Type = "type",
+    }
+}
+
+named_enum! {
+    /// Grouping keys of `retained --by`.
+    pub enum RetainedBy {
+        /// Namespace of the type; for arrays, of the element type.
+        Namespace = "namespace" | "ns",
+        /// Module of the type; for arrays, of the element type.
+        Assembly = "assembly" | "module",
+        /// Static field, thread statics included, for the objects it refers to.
+        Static = "static",
+        /// Thread, for the objects that its stack, registers and statics refer to.
+        Thread = "thread",
+        /// Root of any kind, for the objects it refers to.
+        Root = "root",
+    }
+}
+
+/// A group of objects with the size that they retain together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RetainedGroup {
+    /// Name of the group: a namespace, a file, the description of a root, `thread 1`.
+    pub key: String,
+    /// Number of reachable objects of these types. If grouped by roots: number of objects that the roots refer to and that no object
+    /// dominates.
+    pub count: u64,
+    /// Own size of these objects in bytes.
+    pub bytes: u64,
+    /// Bytes that these objects retain together. Objects that dominate each other are not counted twice.
+    pub retained: u64,
+    /// Share of the reachable bytes, 0 to 1.
+    pub share: f64,
+}
+
+/// An object with its retained size.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RetainedObject {
+    /// The object.
+    pub address: Addr,
+    /// Type name of the object.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Method table.
+    pub method_table: Addr,
+    /// Own size in bytes.
+    pub size: u64,
+    /// Retained size in bytes: the size of everything that the object dominates, including itself.
+    pub retained: u64,
+    /// Retained share of the reachable bytes, 0 to 1.
+    pub share: f64,
+    /// Number of objects that it dominates, including itself.
+    pub dominated: u64,
+    /// Immediate dominator; `null` if the object is held by roots, or by several objects without a common dominator.
+    pub dominator: Option<Addr>,
+}
+
+/// Objects of one type with the size that they retain together.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RetainedType {
+    /// Name of the type.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Method table.
+    pub method_table: Addr,
+    /// Number of reachable objects.
+    pub count: u64,
+    /// Own size of these objects in bytes.
+    pub bytes: u64,
+    /// Bytes that these objects retain together. Objects that dominate each other are not counted twice.
+    pub retained: u64,
+    /// Share of the reachable bytes, 0 to 1.
+    pub share: f64,
+}
+
+/// A node of the dominator tree.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct TreeRow {
+    /// Depth, from 0.
+    pub depth: u32,
+    /// The object.
+    #[serde(flatten)]
+    pub object: RetainedObject,
+    /// Number of children that are not listed.
+    pub hidden: u64,
+    /// Position of the row in an icicle diagram, in bytes: the offset of the parent row plus the retained sizes of the siblings that are
+    /// listed before.
+    pub offset: u64,
+}
+
+/// A leak suspect: an object or a type with a large retained size.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct Suspect {
+    /// Object or type.
+    pub kind: SuspectKind,
+    /// The object; `null` for a type.
+    pub address: Option<Addr>,
+    /// Name of the type.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Method table.
+    pub method_table: Addr,
+    /// Number of objects: 1, or all of the type.
+    pub count: u64,
+    /// Retained bytes.
+    pub retained: u64,
+    /// Share of the reachable bytes, 0 to 1.
+    pub share: f64,
+    /// Roots that hold the object, exact ones first, at most 8.
+    pub roots: Vec<RootModel>,
+    /// The accumulation point: the deepest dominated object that still retains most of the bytes.
+    pub accumulation: Option<RetainedObject>,
+    /// Children of the accumulation point by type, largest groups first. For a type: the types of which most objects are inside objects of
+    /// this type.
+    pub below: Vec<BelowType>,
+    /// The elements of the container in which the bytes accumulate; `null` if they do not accumulate in a container.
+    pub elements: Option<ElementsModel>,
+    /// If several objects hold the object: their types, at most 4.
+    pub holders: Vec<HolderType>,
+    /// Description of the suspect.
+    pub text: String,
+}
+
+/// The elements of a container, shown instead of its nodes and buckets.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct ElementsModel {
+    /// The container.
+    pub address: Addr,
+    /// Type name of the container.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Number of elements according to the container.
+    pub count: u64,
+    /// Type of the keys: the most frequent type among the first elements, or else the declared one; `null` if the container has no keys.
+    pub key: Option<Name>,
+    /// Type of the values or elements, determined like `key`. For a `MemoryCache`, the type of the cached values.
+    pub value: Option<Name>,
+}
+
+impl ElementsModel {
+    /// Text such as `4,000 entries Web.ReportKey → Web.Report`, `11 elements of System.Byte[]`.
+    pub(crate) fn words(&self) -> String {
+        let types: Vec<&str> = [&self.key, &self.value].into_iter().flatten().map(|name| &**name).collect();
+        let what = if self.key.is_some() { "entries" } else { "elements of" };
+        format!("{} {what} {}", crate::base::thousands(self.count), types.join(" → "))
+    }
+}
+
+/// A type of the objects that refer to an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct HolderType {
+    /// Name of the type.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Number of references.
+    pub count: u64,
+}
+
+/// Children of one type in the dominator tree.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct BelowType {
+    /// Name of the type.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Objects.
+    pub count: u64,
+    /// Bytes that these objects retain.
+    pub retained: u64,
+}
+
+/// `retained --object`: one object in the dominator tree.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RetainedDetail {
+    /// The object.
+    #[serde(flatten)]
+    pub object: RetainedObject,
+    /// Whether the object is reachable from a root.
+    pub reachable: bool,
+    /// Dominators, nearest first.
+    pub chain: Vec<RetainedObject>,
+    /// Children in the dominator tree by type, largest first.
+    pub below: Vec<BelowType>,
+    /// Largest children in the dominator tree.
+    pub children: Vec<RetainedObject>,
+}
+
+/// `retained`: retained sizes.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct RetainedReport {
+    /// Objects with the largest retained size; `null` if another view was requested.
+    pub objects: Option<Vec<RetainedObject>>,
+    /// Number of reachable objects that `objects` was chosen from; `null` if another view was requested.
+    pub object_count: Option<u64>,
+    /// Types with the largest retained size; `null` if another view was requested.
+    pub types: Option<Vec<RetainedType>>,
+    /// Number of types that `types` was chosen from; `null` if another view was requested.
+    pub type_count: Option<u64>,
+    /// With `--by`: the groups, largest retained size first.
+    pub groups: Option<Vec<RetainedGroup>>,
+    /// Number of groups that `groups` was chosen from; `null` if another view was requested.
+    pub group_count: Option<u64>,
+    /// With `--object`: the object.
+    pub object: Option<RetainedDetail>,
+    /// With `--tree`: the nodes of the dominator tree.
+    pub tree: Option<Vec<TreeRow>>,
+    /// With `--suspects`: the suspects.
+    pub suspects: Option<Vec<Suspect>>,
+    /// Totals of the heap.
+    pub totals: ReachTotals,
+    /// Coverage of each kind of root.
+    pub coverage: Vec<RootCoverageModel>,
+    /// Stack and register values that are treated as roots.
+    pub stacks: Stacks,
+}
+
+/// `objsize`: closure and retained size of an object.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct ObjSizeReport {
+    /// The object.
+    pub object: RetainedObject,
+    /// Number of objects that are reachable from the object, including itself.
+    pub closure_objects: u64,
+    /// Size of these objects in bytes, as reported by SOS `objsize`. Other objects may also hold many of them.
+    pub closure_bytes: u64,
+    /// Bytes of the closure that other roots or objects hold as well: `closure_bytes` minus the retained size.
+    pub shared_bytes: u64,
+    /// Whether the object is reachable from a root.
+    pub reachable: bool,
+    /// Coverage of each kind of root.
+    pub coverage: Vec<RootCoverageModel>,
+    /// Stack and register values that are treated as roots.
+    pub stacks: Stacks,
+}
+
+/// A step of a path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PathStep {
+    /// The object.
+    pub address: Addr,
+    /// Type name of the object.
+    #[serde(rename = "type")]
+    pub type_name: Name,
+    /// Size in bytes.
+    pub size: u64,
+    /// Field of the previous object that refers to this one; `null` for the first step, and for edges that are not
+    /// fields (dependent handles, loader allocators).
+    pub field: Option<String>,
+    /// Key of the dictionary entry whose value refers to this object: text in quotes, a number, or the name of the key's type. `null` for other
+    /// fields.
+    pub key: Option<String>,
+    /// The objects that the step represents, if there are several.
+    pub fold: Option<PathFold>,
+}
+
+/// Steps of a long chain that are shown as one: objects of the same type, each referred to by the same field of the previous one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PathFold {
+    /// Number of objects, including the object of the step itself.
+    pub count: u64,
+    /// The last of these objects.
+    pub last: Addr,
+    /// Size of these objects in bytes.
+    pub bytes: u64,
+    /// Number of steps in the repeating sequence: 1 if each object refers directly to the next one.
+    pub period: u32,
+}
+
+/// A path from a root to an object.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PathModel {
+    /// The roots that hold the first object, at most 16: handles, static fields and queues before stacks.
+    pub roots: Vec<RootModel>,
+    /// Number of roots that hold the first object.
+    pub root_count: u64,
+    /// The objects, from the root to the target.
+    pub steps: Vec<PathStep>,
+}
+
+/// A node of the merged path tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PathNode {
+    /// Depth; 0 for the root.
+    pub depth: u32,
+    /// Label of the root, or type name.
+    pub name: Name,
+    /// Whether the node represents several objects of a path: objects of the type that refer to each other.
+    pub fold: bool,
+    /// Number of target objects reached through this node.
+    pub targets: u64,
+    /// Size of these target objects in bytes.
+    pub bytes: u64,
+    /// Number of distinct objects at this node; 0 for a root.
+    pub objects: u64,
+    /// One of these objects.
+    pub example: Option<Addr>,
+}
+
+/// `path`: what keeps objects alive.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+pub struct PathsReport {
+    /// Number of target objects.
+    pub targets: u64,
+    /// Number of reachable target objects.
+    pub reachable: u64,
+    /// Number of roots from which the object of `paths` is reachable, shown or not. For a static field, the field is the root, not the
+    /// handle of the array that contains it.
+    pub roots: u64,
+    /// Shortest paths, up to the requested number for each object. Their order is by the root: handles, static fields and queues, then
+    /// frames, then possibly stale words of stacks, then weak handles.
+    pub paths: Vec<PathModel>,
+    /// Whether screens show the objects of the framework, which are folded otherwise (`--framework`).
+    #[serde(skip)]
+    pub framework: bool,
+    /// With `--type`: the shortest paths merged by type. `paths` then has only paths to the first object.
+    pub tree: Option<Vec<PathNode>>,
+    /// Coverage of each kind of root.
+    pub coverage: Vec<RootCoverageModel>,
+    /// Stack and register values that are treated as roots.
+    pub stacks: Stacks,
+}
