@@ -2,7 +2,7 @@ use super::object::exact_type;
 use super::statics::static_columns;
 use crate::analysis::{LayoutField, MethodModel, TypeBrief, TypeCategory, TypeLayout, TypeRef, TypesReport};
 use crate::base::{Addr, len64};
-use crate::model::{CodeTier, Generics};
+use crate::model::Generics;
 use crate::output::Paging;
 use crate::output::plural;
 use crate::output::report::{Report, Sections};
