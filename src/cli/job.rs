@@ -180,8 +180,8 @@ pub(super) fn run(
         }
         match (worker.join(), failed) {
             (Ok(_), Some(e)) => Err(e),
-            (Ok(Ok(exit)), None) => Ok(Ended::Done(exit)),
-            (Ok(Err(_)), None) => Ok(why.unwrap_or(Ended::Interrupted)),
+            // Output that arrived after the limit was discarded, even if the command ended by itself.
+            (Ok(ended), None) => Ok(why.unwrap_or(ended.map_or(Ended::Interrupted, Ended::Done))),
             // The panic has already printed its message. The result is discarded.
             (Err(_), _) => Ok(Ended::Done(Exit::BadDump)),
         }

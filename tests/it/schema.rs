@@ -677,7 +677,8 @@ fn other_formats(path: &Path, asked: &[&str]) {
         _ => return,
     };
     // Parts of the ephemeral segment are listed between the table and the empty line.
-    let parts = ran.out.lines().filter(|l| asked[0] == "segments" && asked.last() != Some(&"--free") && l.contains(" inside 0x")).count();
+    let parts =
+        ran.out.lines().filter(|l| asked[0] == "segments" && asked.last() != Some(&"--free") && l.contains(" inside segment 0x")).count();
     let expected = expected.filter(|n| *n > 0).map_or(0, |n| n + extra + parts);
     assert_eq!(table_rows(&ran.out, heading), expected, "{what}: {}", ran.out);
 }

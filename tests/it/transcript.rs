@@ -158,7 +158,7 @@ const LINES: &[(&str, Exit, &str)] = &[
     (
         "dumpheap -foo",
         Exit::Usage,
-        "gcdump: dumpheap -foo: unknown flag; it knows -stat -type -mt -min -max -gen -heap -segment -short -strings -dead -live -thinlock -ignoregcstate -noprogress -startatlowerbound (gcdump dumpheap --help)",
+        "gcdump: dumpheap -foo: unknown flag; it accepts -stat -type -mt -min -max -gen -heap -segment -short -strings -dead -live -thinlock -ignoregcstate -noprogress -startatlowerbound (gcdump dumpheap --help)",
     ),
     ("dumpheep", Exit::Usage, "gcdump: there is no command 'dumpheep'; did you mean dumpheap? (gcdump --help lists all)"),
 ];

@@ -399,7 +399,7 @@ fn verbs_agree_with_their_counts() {
         });
         found[0].title.split(':').next().unwrap().to_string()
     };
-    assert_eq!([waste(1), waste(2)], ["1 array contains zeros only", "2 arrays contain zeros only"]);
+    assert_eq!([waste(1), waste(2)], ["1 array contains only zeros", "2 arrays contain only zeros"]);
 }
 
 fn inspected(id: InspectionId, wasted: Option<u64>, row: InspectionRow) -> InspectReport {

@@ -313,7 +313,7 @@ mod tests {
     fn flags_without_a_counterpart_are_refused() {
         assert!(translated("maddress -orderBySize x.dmp").unwrap_err().starts_with("maddress -orderBySize: "));
         assert!(translated("dumpil 10").unwrap_err().starts_with("dumpil: "));
-        assert!(translated("dumpheap -foo").unwrap_err().contains("unknown flag; it knows -stat"));
+        assert!(translated("dumpheap -foo").unwrap_err().contains("unknown flag; it accepts -stat"));
         assert!(translated("dumpheap -type").unwrap_err().contains("its value is missing"));
     }
 
