@@ -29,7 +29,7 @@ fn of_error(e: &Error) -> Option<String> {
     match e {
         Error::Dump(e) => of_dump(e),
         Error::Runtime(e) => of_runtime(e),
-        Error::Memory(_) => Some("--max-memory allows more".into()),
+        Error::Memory(limit) => Some(format!("--max-memory {}M allows that", limit.needed.div_ceil(1 << 20))),
         Error::Room(_) => Some("set TMPDIR to a folder with room for it, or allow more memory with --max-memory".into()),
         Error::NoObject(at) | Error::NotIn(at, _) => Some(format!("`gcdump where {at}` says what is there")),
         Error::NoRoot(at) => Some(format!("`gcdump path {at}` lists the roots that hold it")),

@@ -344,7 +344,7 @@ fn packages_that_no_tool_makes_are_refused() {
     lying[middle] ^= 0xff;
     let evil = package(&[("../../../../tmp/evil", b"evil"), (path, &good)]);
     for (name, bytes, why) in [
-        ("names that lead out", evil, "leads out of it"),
+        ("names that lead out", evil, "leads out of the package"),
         ("a bomb", package(&[(path, &zeros)]), "no assembly compresses that well"),
         ("another file", package(&[(path, b"\x7fELF")]), "not a readable ELF image"),
         ("a corrupt one", lying, "refused"),

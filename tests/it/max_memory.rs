@@ -14,7 +14,14 @@ fn least(dump: &Path) -> String {
     assert_eq!(refused.exit, Exit::Usage, "{}", refused.err);
     let words: Vec<&str> = refused.err.split(' ').collect();
     let at = words.iter().position(|word| *word == "about").unwrap_or_else(|| panic!("{}", refused.err));
-    words[at + 1].to_string()
+    let number: f64 = words[at + 1].parse().unwrap();
+    let unit: u64 = match words[at + 2] {
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        unit => panic!("{unit}: {}", refused.err),
+    };
+    // The message rounds to tenths.
+    ((number + 0.1) * unit as f64).ceil().to_string()
 }
 
 /// Returns the answer of a command with little memory and with unlimited memory.
