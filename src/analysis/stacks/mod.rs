@@ -318,8 +318,10 @@ impl<'r> Reporter<'r> {
 
     fn frames(&mut self, stack: &ThreadStack<'_>) -> Vec<StackFrameModel> {
         let mut out = Vec::with_capacity(stack.walk.frames.len());
-        let mut protected =
-            stack.walk.protected.iter().filter_map(|frame| self.protected(frame)).collect::<Vec<_>>().into_iter().peekable();
+        // These frames are about references only.
+        let protected = if self.roots { stack.walk.protected.as_slice() } else { &[] };
+        let protected: Vec<StackFrameModel> = protected.iter().filter_map(|frame| self.protected(frame)).collect();
+        let mut protected = protected.into_iter().peekable();
         let mut frames = stack.walk.frames.iter().peekable();
         loop {
             let at = frames.peek().map(|frame| match frame {
