@@ -8,11 +8,8 @@ use std::collections::BTreeSet;
 use super::descriptor::Descriptor;
 use super::thread_list::ThreadLinks;
 use crate::base::{Addr, Limits, PAGE, len64, plural};
-use crate::data::{EEClass, MethodTable, Thread, ThreadStore, bind};
+use crate::data::{EEClass, MethodTable, Thread, ThreadStore, bind, component_size};
 use crate::memory::Memory;
-
-/// Bit of `MethodTable` flags: instances have a component size (RuntimeTypeSystem contract).
-const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 
 /// Minimum size of the address range that the GC reserves, in bytes.
 const LEAST_RESERVED: u64 = 1 << 16;
@@ -98,7 +95,7 @@ fn method_table(
         let (Ok(flags), Ok(base)) = (memory.u32(mt.plus(flags_at)), memory.u32(mt.plus(base_at))) else {
             return Err(format!("{global} points to {mt}, which is not in the dump"));
         };
-        let has = (flags & HAS_COMPONENT_SIZE != 0).then_some(flags & 0xffff);
+        let has = component_size(flags);
         let facts = format!("{mt}: base size {base}, component size {}", has.unwrap_or(0));
         Ok(judge(u64::from(base) == base_size && has == component, facts))
     };

@@ -12,7 +12,7 @@ use super::descriptor::Descriptor;
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, len64, plural};
-use crate::data::{Assembly, Bound, EEClass, MethodTable, Module, bind};
+use crate::data::{Assembly, Bound, EEClass, MethodTable, Module, bind, component_size};
 use crate::memory::Memory;
 
 /// Number of method tables after which the search stops.
@@ -23,8 +23,6 @@ const LEAST: usize = 16;
 const MOST_KNOWN: usize = 1 << 18;
 /// Maximum number of words to examine.
 const MOST_EXAMINED: usize = 1 << 18;
-/// Flag of a method table: the lower half of the flags is the component size.
-const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 /// Maximum number of base types of a type.
 const DEEPEST: usize = 64;
 
@@ -155,7 +153,7 @@ impl Tables {
     fn examine(&self, memory: &Memory, mt: Addr) -> Option<Sizes> {
         let base = self.table.read(memory, mt, MethodTable::BaseSize).ok()?;
         let flags = self.table.read(memory, mt, MethodTable::MTFlags).ok()?;
-        let component = if flags & HAS_COMPONENT_SIZE == 0 { 0 } else { flags & 0xffff };
+        let component = component_size(flags).unwrap_or(0);
         let smallest = memory.ptr_bytes().saturating_mul(3);
         let links = [MethodTable::EEClassOrCanonMT, MethodTable::ParentMethodTable].map(|link| self.table.read(memory, mt, link).ok());
         if component == 1 && u64::from(base) == smallest && links == [Some(Addr::NULL); 2] {

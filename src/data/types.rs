@@ -3,6 +3,14 @@
 use super::{Inline, data};
 use crate::base::Addr;
 
+/// Flag of a method table, in `MTFlags` or in `Flags` of NativeAOT: the lower half of the flags is the component size (`enum_flag_HasComponentSize`).
+pub(crate) const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
+
+/// The component size in the flags of a method table, in bytes; `None` if all objects of the type have the base size.
+pub(crate) const fn component_size(flags: u32) -> Option<u32> {
+    if flags & HAS_COMPONENT_SIZE == 0 { None } else { Some(flags & 0xffff) }
+}
+
 data! {
     /// `EEClass` (class.h).
     EEClass {

@@ -4,7 +4,7 @@ use super::edges::ObjectSet;
 use super::graph::{Doubts, HeapGraph};
 use super::roots::{RawRoot, RootFlags};
 use crate::base::cancel::check_at;
-use crate::base::{Collector, Count, Index, plural};
+use crate::base::{Collector, Count, Index, be, plural};
 use crate::gc::ObjectId;
 use crate::model::{Stacks, Sum};
 
@@ -28,7 +28,7 @@ impl HeapGraph {
         let Doubts { only, dominators } = *self.doubts(stacks);
         let what = if only.count > 0 {
             let objects = format!("{} of {}", plural(only.count, "object"), plural(only.bytes, "byte"));
-            format!("{objects} {} held only by stack words that may be stale", if only.count == 1 { "is" } else { "are" })
+            format!("{objects} {} held only by stack words that may be stale", be(only.count))
         } else {
             match depends {
                 Depends::Live => return,

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::answers::Answers;
 use crate::analysis::{Problem, ProblemId, ProblemSeverity};
+use crate::base::verb;
 pub(super) use crate::base::{in_units, plural as counted};
 
 /// Most characters of a message in a title.
@@ -77,7 +78,7 @@ pub(super) fn one_line(text: &str) -> String {
 
 /// Counts things that wait: `1 thread waits`, `2 threads wait`.
 pub(super) fn how_many_wait(n: u64, what: &str) -> String {
-    format!("{} wait{}", counted(n, what), if n == 1 { "s" } else { "" })
+    format!("{} {}", counted(n, what), verb(n, "wait"))
 }
 
 /// Counts things: `3 dogs`, or `none` for 0.

@@ -14,7 +14,7 @@ use super::line::{counted, listed};
 use crate::analysis::async_chains::is_library;
 use crate::analysis::{Problem, ProblemId, ProblemSeverity, RequestModel, RequestState, WaitKind};
 use crate::base::hash::Map;
-use crate::base::{Addr, Count, Name, be, len64, thousands};
+use crate::base::{Addr, Count, Name, be, len64, thousands, verb};
 
 /// Milliseconds after which people give up on a request.
 const LONG_MS: u64 = 10_000;
@@ -71,7 +71,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         let of = if *requests == count { "all".into() } else { thousands(*requests) };
         let within = name.as_ref().map(|name| format!(" in {}", name.shown())).unwrap_or_default();
         waits.push_str(&match waits.is_empty() {
-            true => format!("; {of} {}{within} for {what}", if *requests == 1 { "waits" } else { "wait" }),
+            true => format!("; {of} {}{within} for {what}", verb(*requests, "wait")),
             false => format!(", {of}{within} for {what}"),
         });
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
 use super::async_waits::roots_of_threads;
-use super::line::counted;
+use super::line::{counted, how_many_wait};
 use super::requests::served;
 use crate::analysis::{Problem, ProblemId, ProblemSeverity, WaitKind};
 use crate::base::{Count, Name, be, len64};
@@ -44,7 +44,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let threads: Vec<u32> = pool.workers.iter().filter_map(|w| w.managed_id).collect();
     let title = format!(
         "The thread pool is starved: {} for {}{max}, {blocked} of them blocked{}{}{}",
-        if pool.pending == 1 { "1 item waits".into() } else { format!("{} wait", counted(pool.pending, "item")) },
+        how_many_wait(pool.pending, "item"),
         counted(all, "thread"),
         at.unwrap_or_default(),
         served(answers, &threads),

@@ -2,12 +2,12 @@
 //!
 //! Source: contract `RuntimeTypeSystem` 1.
 
-use super::info::{Category, HAS_COMPONENT_SIZE, MethodTableInfo, WellKnown};
+use super::info::{Category, MethodTableInfo, WellKnown};
 use super::net8::Net8;
 use super::net9::Net9;
 use crate::base::{Addr, CorElementType};
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, EEClass, MethodTable, bind};
+use crate::data::{Bound, EEClass, HAS_COMPONENT_SIZE, MethodTable, bind, component_size};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 
@@ -87,7 +87,7 @@ impl CoreClr {
     pub(super) fn read(&self, memory: &Memory, known: &WellKnown, mt: Addr) -> Result<MethodTableInfo, ReadError> {
         let table = &self.table;
         let flags = table.read(memory, mt, MethodTable::MTFlags)?;
-        let component_size = if flags & HAS_COMPONENT_SIZE != 0 { flags & 0xffff } else { 0 };
+        let component_size = component_size(flags).unwrap_or(0);
         let category = category(flags);
         let is_array = matches!(category, Category::Array | Category::SzArray);
         let is_free = known.free == Some(mt);

@@ -1,10 +1,10 @@
 //! Types whose method tables are lost.
 
-use super::info::HAS_COMPONENT_SIZE;
 use super::{Category, Generics, MethodTableInfo, MethodTables};
 use crate::base::Addr;
 use crate::clr::gcdesc::{GcDesc, Series, ValueSeries};
 use crate::contract::InferredType;
+use crate::data::HAS_COMPONENT_SIZE;
 
 impl MethodTables {
     fn inferred_type(&self, mt: Addr) -> Option<&InferredType> {

@@ -3,9 +3,6 @@
 use crate::base::Addr;
 use crate::model::Generics;
 
-/// Flag of CoreCLR: the lower half of the flags is the component size.
-pub(super) const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
-
 /// Category of a type (`enum_flag_Category_…`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Category {

@@ -7,7 +7,7 @@ use crate::base::missed::tried;
 use crate::base::{Addr, CorElementType};
 use crate::clr::aot::has_pointers;
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, MethodTable, bind};
+use crate::data::{Bound, HAS_COMPONENT_SIZE, MethodTable, bind, component_size};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 
@@ -23,7 +23,6 @@ const OPTIONAL_FIELDS: u32 = 0x0100_0000;
 const GENERIC: u32 = 0x0200_0000;
 const ELEMENT_SHIFT: u32 = 26;
 const ELEMENT_MASK: u32 = 0x1f;
-const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 
 // Element types (`EETypeElementType`). The values up to 0x0b are those of metadata; 0x0c to 0x0f are `IntPtr`, `UIntPtr`, `Single` and
 // `Double`.
@@ -61,7 +60,7 @@ impl NativeAot {
         let flags = self.table.read(memory, mt, MethodTable::Flags)?;
         let kind = flags & KIND;
         let is_free = known.free == Some(mt);
-        let component_size = if flags & HAS_COMPONENT_SIZE != 0 { flags & 0xffff } else { 0 };
+        let component_size = component_size(flags).unwrap_or(0);
         let category = match element(flags) {
             // A free object is an array of bytes without an element type.
             _ if is_free => Category::Class,

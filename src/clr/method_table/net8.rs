@@ -2,10 +2,10 @@
 //!
 //! Source: `methodtable.h` of .NET 8; `docs/internals/types.md#net-8-method-tables`.
 
-use super::info::{HAS_COMPONENT_SIZE, MethodTableInfo};
+use super::info::MethodTableInfo;
 use crate::base::Addr;
 use crate::contract::{ContractError, Descriptor};
-use crate::data::{Bound, MethodTable, Structure, bind};
+use crate::data::{Bound, HAS_COMPONENT_SIZE, MethodTable, Structure, bind};
 use crate::memory::{Memory, ReadError};
 use crate::model::Generics;
 

@@ -25,9 +25,11 @@ const ROUNDS: usize = 4;
 
 /// The types of the process in `dump`, for memory whose method tables are lost. `tables` reads those that are not lost.
 pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<Tables>) -> Option<InferredTypes> {
-    let lost = lost(dump, memory);
+    let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
+    let (writable, files) = (writable(dump), ranges::union(files(dump).collect(), 0));
+    let searched = ranges::subtract(&ranges::intersect(&captured, &writable), &files);
+    let lost = lost(dump, &writable, [captured, files].concat());
     let lost_bytes = total(lost.iter().map(AddrRange::len));
-    let searched = searched(dump, memory);
     let tables = tables.map(|tables| tables.beside(lost.clone()));
     let all = Places::of(memory, &searched, lost, tables.as_ref())?;
     let mut candidates = all.candidates()?;
@@ -53,21 +55,11 @@ pub(super) fn infer(dump: &DumpFile, memory: &Memory, tables: Option<Tables>) ->
     Some(InferredTypes { types, string, seen_types, objects, lost_bytes })
 }
 
-/// Memory that the process could write and that is not in the dump, without stacks and files.
-fn lost(dump: &DumpFile, memory: &Memory) -> Vec<AddrRange> {
-    let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
+/// Memory that the process could write, without stacks and what is `taken`: what the dump has, and files.
+fn lost(dump: &DumpFile, writable: &[AddrRange], mut taken: Vec<AddrRange>) -> Vec<AddrRange> {
     let stacks = ThreadStacks::new(dump);
-    let mut taken = captured;
-    taken.extend(files(dump));
     taken.extend(dump.threads.iter().filter_map(|thread| stacks.whole(thread, None)));
-    ranges::subtract(&writable(dump), &ranges::union(taken, 0))
-}
-
-/// Captured memory that the process could write, and that is of no file.
-fn searched(dump: &DumpFile, memory: &Memory) -> Vec<AddrRange> {
-    let captured = ranges::union(memory.in_dump(AddrRange::new(Addr::NULL, Addr(u64::MAX))).collect(), 0);
-    let taken = ranges::union(files(dump).collect(), 0);
-    ranges::subtract(&ranges::intersect(&captured, &writable(dump)), &taken)
+    ranges::subtract(writable, &ranges::union(taken, 0))
 }
 
 fn writable(dump: &DumpFile) -> Vec<AddrRange> {

@@ -6,12 +6,10 @@ use crate::base::{Addr, Missing, len64};
 use crate::contract::checks::{self, Check};
 use crate::contract::descriptor::Descriptor;
 use crate::contract::overlay;
-use crate::data::{Bound, EEClass, MethodTable, bind};
+use crate::data::{Bound, EEClass, MethodTable, bind, component_size};
 use crate::memory::Memory;
 use crate::model::LayoutSource;
 
-/// Flag of a method table that marks the lower half of the flags as the component size.
-const HAS_COMPONENT_SIZE: u32 = 0x8000_0000;
 /// Number of checks that must pass: three method tables and the round trip through the `EEClass`.
 const LEAST_PASSED: usize = 4;
 
@@ -95,7 +93,7 @@ impl<'m> Wanted<'m> {
     fn kind(&self, table: Addr) -> Option<Kind> {
         let (memory, word) = (self.memory, self.memory.ptr_bytes());
         let flags = self.table.get(memory, table, MethodTable::MTFlags)?;
-        let component = if flags & HAS_COMPONENT_SIZE != 0 { flags & 0xffff } else { 0 };
+        let component = component_size(flags).unwrap_or(0);
         let base = u64::from(self.table.get(memory, table, MethodTable::BaseSize)?);
         let class = self.table.get(memory, table, MethodTable::EEClassOrCanonMT)?;
         let parent = self.table.get(memory, table, MethodTable::ParentMethodTable)?;

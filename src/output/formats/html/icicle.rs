@@ -6,8 +6,8 @@ use std::io::{self, Write};
 use rustc_hash::FxHashMap;
 
 use super::text::{Escaped, percent, short};
-use crate::base::share;
 use crate::analysis::{DiffReport, Icicle, IcicleBox};
+use crate::base::{share, verb};
 use crate::output::{bytes, plural};
 
 /// Height of a row in pixels; must match the stylesheet.
@@ -78,7 +78,7 @@ pub(super) fn draw(icicle: &Icicle, diff: Option<&DiffReport>, to: &mut Vec<u8>)
         let about = format!(
             "{name}: {objects}{} {} {} ({}){}",
             plural(of.count, "object"),
-            if of.count == 1 { "retains" } else { "retain" },
+            verb(of.count, "retain"),
             bytes(of.retained),
             percent(part(of.retained)),
             example.unwrap_or_default()
