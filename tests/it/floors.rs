@@ -225,13 +225,13 @@ fn per_thread_state_is_in_the_ledger() {
     // The others propagate the panic of a thread that they have joined.
     assert_eq!(
         users(&["catch_unwind(", "resume_unwind("]),
-        ["analysis/page/mod.rs", "base/ledger/cancel.rs", "cli/cmd/fleet.rs", "export/tables/feed.rs", "main.rs"]
+        ["analysis/tools/page/mod.rs", "base/ledger/cancel.rs", "cli/cmd/fleet.rs", "export/tables/feed.rs", "main.rs"]
     );
     // These do not read the dump on other threads, or do so only for users of the library (`managed`).
     let alone = [
-        "analysis/strings/values.rs",
-        "analysis/track/answer.rs",
-        "analysis/track/holders.rs",
+        "analysis/objects/strings/values.rs",
+        "analysis/compare/track/answer.rs",
+        "analysis/compare/track/holders.rs",
         "graph/dominators/mod.rs",
         "graph/offsets.rs",
         "managed/objects.rs",
@@ -249,4 +249,32 @@ fn files_stay_readable() {
     rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
     let long = files.iter().map(|f| (std::fs::read_to_string(f).unwrap().lines().count(), f)).filter(|(n, _)| *n > 620);
     assert_eq!(long.collect::<Vec<_>>(), []);
+}
+
+/// Analyses in a folder whose group already has the name of the command.
+const RENAMED: [(&str, &str); 3] = [("heap", "summary"), ("objects", "list"), ("threads", "list")];
+
+#[test]
+fn analyses_are_grouped_as_help_groups_their_commands() {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let analysis = src.join("analysis");
+    let mut commands = Vec::new();
+    rust_files(&src.join("cli/cmd"), &mut commands);
+    let mut found = 0;
+    for file in commands {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let Some((_, group)) = text.split_once("Group::").filter(|_| !file.ends_with("mod.rs")) else { continue };
+        let group = group.split(|c: char| !c.is_alphanumeric()).next().unwrap().to_lowercase();
+        let command = file.file_stem().unwrap().to_str().unwrap();
+        let name = RENAMED.iter().find(|r| r.0 == command).map_or(command, |r| r.1);
+        for folder in std::fs::read_dir(&analysis).unwrap().map(|e| e.unwrap().path()) {
+            let is_there = folder.join(name).is_dir() || folder.join(format!("{name}.rs")).is_file();
+            // Two commands have a `list`.
+            if is_there && (name == command || folder.ends_with(command)) {
+                assert!(folder.ends_with(&group), "{command}: {group}, but its analysis is in {folder:?}");
+                found += 1;
+            }
+        }
+    }
+    assert!(found >= 30, "only {found} commands have an analysis of their name");
 }

@@ -12,19 +12,20 @@ use crate::base::Answer;
 
 /// Findings about the process: what is wrong, most important first, each with the command that shows more.
 ///
-/// Crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, threads blocked until tasks are
-/// complete, requests without an answer, asynchronous methods that wait for one thing, threads at one place, exceptions, fragmentation, garbage, free regions, native memory, suspects, event leaks, timers, load contexts, dynamic assemblies,
-/// handles, wasted memory, damage, and parts that are not in the dump. A sound process has none. Absolute thresholds hold together with
-/// relative ones: something small does not matter, whatever its share. The last three lines say for a crash, a hang and memory what was
-/// found, or which command to ask next.
+/// gcdump looks for crashes, failed allocations, deadlocks, queues at locks, a stuck finalizer, a starved thread pool, threads that
+/// block until tasks complete, unanswered requests, asynchronous methods that wait for the same object, threads in the same place,
+/// exceptions, fragmentation, garbage, free regions, native memory, suspects, event leaks, timers, load contexts, dynamic assemblies,
+/// handles, wasted memory, damage, and parts that are missing from the dump. A healthy process has no findings: a problem must be large
+/// in absolute terms as well as in relation to the heap. The last three lines summarize the state of the process as a crash, as a hang
+/// and as a memory problem, or name the command to run next.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Analyze {
-    /// An earlier dump of the process, or a .gcdump file: what holds more since then is a finding. With several, in the order of time
-    /// (repeatable), steady growth is distinguished from what rises and falls.
+    /// An earlier dump of the process, or a .gcdump file. Containers that hold more since then are findings. Give several, oldest first, to
+    /// distinguish steady growth from sizes that rise and fall.
     #[arg(long, value_name = "BEFORE")]
     since: Vec<PathBuf>,
 
-    /// Only look for this (repeatable).
+    /// Look only for this problem (repeatable).
     #[arg(long, value_enum, ignore_case = true, value_name = "ID")]
     only: Vec<ProblemId>,
 
@@ -33,7 +34,7 @@ pub(in crate::cli) struct Analyze {
     #[arg(long, value_parser = FailOn::parse, value_name = "SEVERITY|ID")]
     fail_on: Vec<FailOn>,
 
-    /// Do not build the graph of the heap: no suspects, and no garbage beside failed allocations.
+    /// Do not build the graph of the heap. Suspects are not looked for, nor is garbage after a failed allocation.
     #[arg(long)]
     no_graph: bool,
 

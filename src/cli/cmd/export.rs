@@ -25,15 +25,17 @@ const DEVTOOLS_BYTES: u64 = 120;
 
 /// A file for other tools: Chrome's DevTools, PerfView, Visual Studio; or tables for DuckDB, Spark, Polars, pandas.
 ///
-/// A heapsnapshot and a gcdump have the objects that roots reach, with the roots of `retained`: all tools show the same retained sizes. With
-/// --under or --min-retained they have a part of them, and nodes that sum up what is left out, so that retained sizes stay true.
+/// The formats heapsnapshot and gcdump contain the objects that roots reach. They have the same roots as `retained`, so other tools
+/// show the same retained sizes. --under and --min-retained select some of the objects; a few extra nodes stand for the others, so that
+/// retained sizes stay correct.
 ///
-/// Tables (parquet, csv, ndjson) have all objects and go to a folder with a file for each table. An object is a row of `objects`, with a
-/// number from 0 to which the other tables refer; `refs` has its references. Nothing is in memory as a whole, unless --retained or the
-/// table `suspects` asks for the graph.
+/// The tables (parquet, csv, ndjson) contain all objects. They are written to a folder, one file per table. The table `objects` numbers
+/// its rows from 0, and other tables refer to objects by this number: `refs`, for example, lists the references between objects. Tables
+/// are written row by row, so that a heap larger than the memory of this machine can be exported, too. Only --retained and the table
+/// `suspects` build the graph of the heap.
 ///
-/// Contents are left out: texts of strings, characters, elements of arrays of numbers, names of threads, the command line. --contents adds
-/// them.
+/// What the process stored is not exported: texts of strings, elements of arrays of numbers, names of threads, the command line.
+/// --contents includes it.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Export {
     /// The format.
@@ -48,25 +50,25 @@ pub(in crate::cli) struct Export {
     #[arg(value_name = "OUT")]
     out: Option<PathBuf>,
 
-    /// Give objects that were in this earlier dump of the process the ids that they have in its heapsnapshot: DevTools' Comparison view
-    /// then shows what became of them, if `track` can determine it.
+    /// An earlier dump of the process. Objects that `track` recognizes get the ids that they have in the heapsnapshot of that dump, so that
+    /// DevTools' Comparison view shows what became of them.
     #[arg(long, value_name = "BEFORE")]
     since: Option<PathBuf>,
 
-    /// heapsnapshot, gcdump: also objects that no root reaches.
+    /// heapsnapshot, gcdump: include objects that no root reaches.
     #[arg(long, conflicts_with_all = ["under", "min_retained"])]
     unreachable: bool,
 
-    /// Only the object at or around this address, what it dominates, and its own dominators.
+    /// Export only the object that contains this address, the objects that it dominates, and its dominators.
     #[arg(long, value_name = "ADDR", value_parser = address)]
     under: Option<Addr>,
 
-    /// Only objects that retain at least this much (suffixes K, M, G).
+    /// Export only objects with at least this retained size (suffixes K, M, G).
     #[arg(long, value_name = "BYTES", value_parser = size, default_value = "0", hide_default_value = true)]
     min_retained: u64,
 
-    /// Also contents: texts of strings, in a heapsnapshot up to 1,000 characters each, else in the table `strings` and in the columns of
-    /// --fields; names of threads.
+    /// Include contents: names of threads and texts of strings. A heapsnapshot has up to 1,000 characters of each string; tables have the
+    /// texts in `strings` and in the columns of --fields.
     #[arg(long)]
     contents: bool,
 
@@ -74,20 +76,20 @@ pub(in crate::cli) struct Export {
     #[arg(long, value_enum, ignore_case = true, value_name = "TABLE,…", value_delimiter = ',')]
     tables: Vec<ExportTable>,
 
-    /// Tables: these fields as columns of `objects`, separated by commas (repeatable): names, or paths through references and structures
-    /// (_owner._name), as `objects --fields`.
+    /// Tables: add these fields as columns of `objects`. Give names or paths through references and structures (_owner._name), separated by
+    /// commas, as for `objects --fields` (repeatable).
     #[arg(long, value_name = "PATH", value_delimiter = ',')]
     fields: Vec<String>,
 
-    /// Tables: add the dump to the folder as a Hive partition, TABLE/dump=ID/part-0.parquet. The id is of the dump's contents.
+    /// Tables: add the dump to the folder as a Hive partition, TABLE/dump=ID/part-0.parquet. The id is computed from the dump's contents.
     #[arg(long)]
     partition: bool,
 
-    /// Tables: also retained sizes, dominators and distances from roots, which take the graph of the heap.
+    /// Tables: include retained sizes, dominators and distances from roots. This builds the graph of the heap.
     #[arg(long)]
     retained: bool,
 
-    /// gcdump: also the bounds of the generations, for PerfView's view by generation. Readers from before July 2022 refuse such files.
+    /// gcdump: include the bounds of the generations, for PerfView's view by generation. Readers older than July 2022 refuse such files.
     #[arg(long)]
     generations: bool,
 

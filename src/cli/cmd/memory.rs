@@ -18,17 +18,19 @@ const FEW: usize = 10;
 
 /// The memory of the process by what it is for: heap, GC, code, images, stacks, files, and what nothing explains.
 ///
-/// Each byte of the address space counts once. Where several say what it is for, the first of these wins: segments of the GC, its free
-/// regions, handle tables, bookkeeping (card tables, mark array), stacks, images, loader heaps, code heaps and stubs, mapped files, gaps and
-/// `.bss` of images, reserves of the GC. Shares are of the memory that the process could access.
+/// Each byte of the address space is counted once. If a range has several uses, it is counted for the first of these: segments of the
+/// GC, its free regions, handle tables, bookkeeping of the GC (card tables, mark array), stacks, images, loader heaps, code heaps and
+/// stubs, mapped files, gaps and `.bss` of images, reserves of the GC. Shares are relative to the memory that the process could access.
 ///
-/// The purpose of a heap follows `loader-heap` and `stub-heap`: method tables and descriptors (`high-frequency`, `low-frequency`),
-/// statics, precodes and other stubs. Heaps of glibc's malloc are listed with what is in use and free in them, and the most common sizes of blocks.
-/// Anonymous memory includes heaps of other allocators. ZERO is the size of pages of zeros: mostly never written. UNLISTED is memory that the runtime names and the dump does
-/// not list, such as address space reserved by the GC in dumps of createdump.
+/// `loader-heap` and `stub-heap` are followed by the purpose of the heap: method tables and descriptors (`high-frequency`,
+/// `low-frequency`), statics, precodes and other stubs. For each heap of glibc's malloc, the answer has the bytes in use, the free
+/// bytes, and the most common block sizes. Heaps of other allocators are part of the anonymous memory.
 ///
-/// Cores of the kernel and minidumps with a memory info list have every mapping; full dumps, all that was accessible. Others list only a
-/// part of the process: the answer is partial then.
+/// ZERO is the size of pages that contain only zeros; most of them were never written. UNLISTED is memory that the runtime refers to
+/// and the dump does not list, such as address space that the GC reserved, in dumps of createdump.
+///
+/// Kernel cores and minidumps with a memory info list describe every mapping of the process, and full dumps describe all that it could
+/// access. Other dumps describe only a part of the process, and the answer is partial.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Memory {
     /// List every range, by address.

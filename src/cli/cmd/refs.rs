@@ -48,8 +48,9 @@ pub(in crate::cli) struct Refs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
     depth: u32,
 
-    /// Only references of older objects to younger ones: what a collection of the young generations has to look for, and what keeps young objects
-    /// alive in it. Without an address or --type, those to all young objects, by type, and how many cards are set.
+    /// List only references from older objects to younger ones. They keep young objects alive in a collection of the young generations, which
+    /// finds them through the card table. Without an address or --type, sum up the references to all young objects by type, and count the
+    /// cards that are set.
     #[arg(long, conflicts_with_all = ["outgoing", "depth"])]
     young: bool,
 

@@ -11,14 +11,14 @@ use crate::analysis::{self, AnalyzeQuery, PageQuery, command_line};
 use crate::base::Answer;
 use crate::output::Format;
 
-/// A page to attach to a ticket: one HTML file with the findings, the heap, what retains what, stacks, locks and more.
+/// One HTML page to attach to a ticket: findings, the heap, retained sizes, stacks, locks and more.
 ///
-/// Write it with -o crash.html. It needs no network, is readable without script, and takes less than 1.5 MB: long tables are cut, and say so. Of two dumps it is
-/// about the later one, with what changed. What the process stored is left out (texts of strings, elements of arrays, messages, its command
-/// line), so that the page may be sent to others; --contents shows it.
+/// Write it with -o crash.html. The page needs no network, can be read without JavaScript, and is smaller than 1.5 MB: long tables are
+/// shortened, with a note. With two dumps, the page describes the later one and what changed. It omits what the process stored (texts
+/// of strings, elements of arrays, messages, its command line), so that you can send it to others; --contents includes that, too.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Report {
-    /// Show contents as well: strings, elements of arrays of numbers, messages of exceptions, names of threads, the command line.
+    /// Include contents: strings, elements of arrays of numbers, messages of exceptions, names of threads, the command line.
     #[arg(long)]
     contents: bool,
 
@@ -26,7 +26,7 @@ pub(in crate::cli) struct Report {
     #[arg(long, hide = true, conflicts_with = "contents")]
     share: bool,
 
-    /// Do not build the graph of the heap: no retained sizes, no suspects.
+    /// Do not build the graph of the heap. The page has no retained sizes and no suspects.
     #[arg(long)]
     no_graph: bool,
 

@@ -1,0 +1,334 @@
+//! Compares dumps of one process or of several runs. The answer has the changes in total and by type or another key, and the containers that hold
+//! the growth.
+//!
+//! Types are identified by name and module, because method tables differ between runs.
+
+mod holders;
+mod key;
+mod report;
+mod rules;
+mod summary;
+mod trend;
+
+pub use report::*;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use self::holders::Side;
+use self::key::{Key, UNKNOWN, is_named, type_key};
+use self::rules::{Field, Subject};
+pub use self::rules::{Rule, RuleError};
+use self::summary::Measures;
+use self::trend::trend;
+use crate::analysis::compare::track::in_wrong_order;
+use crate::analysis::objects::stat::{StatQuery, namespace, stat};
+use crate::analysis::select::Selection;
+use crate::analysis::{StatBy, StatReport, TypeStat};
+use crate::base::missed::tried;
+use crate::base::store::caught;
+use crate::base::{Answer, Collector, Name, NoteKind, Notes, change, cut, growth, len64};
+use crate::model::{Order, SortDirection, Sum};
+use crate::session::{Error, GraphSource, TypePattern};
+
+/// By default, holders are searched for only in dumps of at most this many objects, which takes about a second.
+const CHEAP_OBJECTS: u64 = 2_000_000;
+/// Number of holders listed by default.
+const FEW_HOLDERS: usize = 3;
+
+/// Arguments of [`diff`].
+#[derive(Clone, Debug, Default)]
+pub struct DiffQuery {
+    /// Key by which objects are grouped into rows.
+    pub by: DiffBy,
+    /// The types that the rows cover; empty for all. Totals and rules cover all objects.
+    pub types: Vec<TypePattern>,
+    /// Order of the rows.
+    pub sort: Order<DiffSort>,
+    /// Rows to list, 0 for all.
+    pub top: usize,
+    /// Whether rows without a change are listed too.
+    pub all: bool,
+    /// Whether all holders are listed, for heaps of any size. Otherwise only the largest few are listed, and only if the search for them is
+    /// cheap.
+    pub holders: bool,
+    /// Rules to check, such as `bytes>10%`.
+    pub rules: Vec<Rule>,
+}
+
+/// The types and measures of one dump.
+struct DumpTypes<'h> {
+    heap: &'h dyn GraphSource,
+    /// Path of the dump, for notes.
+    path: String,
+    notes: Collector,
+    types: StatReport,
+    /// The objects that the rows cover.
+    selection: Selection,
+    /// The objects of `selection` by type; `None` if it covers all objects.
+    selected: Option<StatReport>,
+    measures: Measures,
+}
+
+impl<'h> DumpTypes<'h> {
+    fn read(heap: &'h dyn GraphSource, query: &DiffQuery) -> Result<DumpTypes<'h>, Error> {
+        let notes = Collector::new();
+        let types = notes.take(stat(heap, &StatQuery::default())?);
+        let measures = Measures::read(heap, &types, &notes);
+        let selection = Selection { types: query.types.clone(), ..Selection::default() };
+        let read_selected = || Ok::<_, Error>(notes.take(stat(heap, &StatQuery { selection: selection.clone(), ..StatQuery::default() })?));
+        let selected = if query.types.is_empty() { None } else { Some(read_selected()?) };
+        Ok(DumpTypes { heap, path: heap.facts().path.display().to_string(), notes, types, selection, selected, measures })
+    }
+
+    fn model(&self) -> ComparedDump {
+        let facts = self.heap.facts();
+        let runtime = self.heap.heap().and_then(|heap| heap.runtime().description().version.clone());
+        ComparedDump { path: self.path.clone(), process_id: facts.pid, runtime, time: facts.time }
+    }
+
+    fn object_count(&self) -> u64 {
+        self.types.totals.count
+    }
+
+    /// Returns the objects by group.
+    fn groups(&self, by: DiffBy) -> Result<BTreeMap<Key, Sum>, Error> {
+        let mut groups: BTreeMap<Key, Sum> = BTreeMap::new();
+        let mut of_types = |key: fn(&TypeStat) -> Key| {
+            for t in self.selected.as_ref().unwrap_or(&self.types).types.iter().flatten() {
+                groups.entry(key(t)).or_default().merge(Sum { count: t.count, bytes: t.bytes });
+            }
+        };
+        match by {
+            DiffBy::Type => of_types(type_key),
+            DiffBy::Namespace => of_types(|t| (if is_named(t) { namespace(&t.type_name).into() } else { UNKNOWN.into() }, None)),
+            DiffBy::Assembly => of_types(|t| (t.module.as_deref().unwrap_or(UNKNOWN).into(), None)),
+            DiffBy::Root if self.selected.is_some() => {
+                return Err(Error::Query("growth by root covers objects of all types and cannot be restricted to some".into()));
+            }
+            DiffBy::Root => {
+                let side = Side::open(self.heap, &self.notes)?;
+                groups.extend(side.by_root().into_iter().map(|(label, sum)| ((label.into(), None), sum)));
+            }
+            DiffBy::Generation => {
+                let query = StatQuery { by: StatBy::Generation, selection: self.selection.clone(), ..StatQuery::default() };
+                for g in self.notes.take(stat(self.heap, &query)?).groups.into_iter().flatten() {
+                    if g.count > 0 {
+                        groups.entry((g.key.into(), None)).or_default().merge(Sum { count: g.count, bytes: g.bytes });
+                    }
+                }
+            }
+        }
+        Ok(groups)
+    }
+
+    fn types(&self) -> impl Iterator<Item = &TypeStat> {
+        self.types.types.iter().flatten()
+    }
+
+    /// Returns the value of this dump that `rule` compares; `None` if it is unknown.
+    fn subject(&self, rule: &Rule) -> Result<Option<u64>, Error> {
+        Ok(match &rule.subject {
+            Subject::Measure(name) => self.measures.get(name),
+            Subject::Handles(kind) => self.measures.handles(*kind),
+            Subject::Types(pattern, Field::Retained) => Some(Side::open(self.heap, &self.notes)?.retained_by(pattern)),
+            Subject::Types(pattern, field) => {
+                let wanted = self.types().filter(|t| t.type_name.matches(pattern));
+                let sum = Sum::of(wanted.map(|t| Sum { count: t.count, bytes: t.bytes }));
+                let known = self.measures.get("objects").is_some();
+                known.then_some(if *field == Field::Count { sum.count } else { sum.bytes })
+            }
+        })
+    }
+}
+
+/// Compares the heaps of at least two dumps, in chronological order.
+///
+/// # Errors
+/// [`Error::Query`] for fewer than two dumps, and for growth by root that is restricted to some types. If retained sizes are needed, also
+/// the errors of [`retained`](crate::analysis::retained).
+pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
+    caught(|| diff_of(heaps, query))?
+}
+
+fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
+    let parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
+    let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
+        return Err(Error::Query("two dumps are needed to compare".into()));
+    };
+    let groups = parts.iter().map(|p| p.groups(query.by)).collect::<Result<Vec<_>, Error>>()?;
+    let mut rows = rows(groups);
+    let held = if wants_holders(&parts, query) { holders(first, last, query, &mut rows)? } else { None };
+    let rules = query.rules.iter().map(|rule| Ok(rule.check(first.subject(rule)?, last.subject(rule)?)));
+    let rules = rules.collect::<Result<Vec<DiffRule>, Error>>()?;
+    let everything = rows.len();
+    if !query.all {
+        rows.retain(|r| r.state != DiffState::Same || r.trend == Some(Trend::Varies));
+    }
+    let unchanged = len64(everything.saturating_sub(rows.len()));
+    sort(&mut rows, query.sort);
+    let shown = cut(&mut rows, query.top);
+    let report = DiffReport {
+        by: query.by,
+        dumps: parts.iter().map(DumpTypes::model).collect(),
+        summary: summary::summary(parts.iter().map(|p| &p.measures)),
+        holders: held,
+        rows,
+        unchanged,
+        shown,
+        rules,
+    };
+    let mut notes = Notes::new();
+    if let Some(what) = first.heap.heap().zip(last.heap.heap()).and_then(|(before, after)| tried(|| in_wrong_order(before, after))) {
+        notes.add(NoteKind::Order, None, format!("{what}: the first dump was taken last; name it second"));
+    }
+    for rule in &query.rules {
+        // A rule with a misspelt type name would never fail.
+        let Subject::Types(pattern, _) = &rule.subject else { continue };
+        if !parts.iter().any(|part| part.types().any(|t| t.type_name.matches(pattern))) {
+            let what = format!("{rule}: no dump has an object of this type; check the name if one is expected");
+            notes.add(NoteKind::NoMatch, None, what);
+        }
+    }
+    for part in parts {
+        notes.extend(&part.notes.into_notes().about(&part.path));
+    }
+    Ok(Answer::new(report, notes))
+}
+
+fn wants_holders(parts: &[DumpTypes<'_>], query: &DiffQuery) -> bool {
+    let retained = query.by == DiffBy::Root || query.rules.iter().any(Rule::needs_retained);
+    query.holders || retained || parts.iter().all(|p| p.object_count() <= CHEAP_OBJECTS)
+}
+
+/// Returns the growing holders, and adds retained sizes to rows of types. `None` if the graph cannot be built and holders were not
+/// requested.
+fn holders(
+    first: &DumpTypes<'_>,
+    last: &DumpTypes<'_>,
+    query: &DiffQuery,
+    rows: &mut [DiffRow],
+) -> Result<Option<Vec<GrowingHolder>>, Error> {
+    let sides = Side::open(first.heap, &first.notes).and_then(|a| Ok((a, Side::open(last.heap, &last.notes)?)));
+    let (before, after) = match sides {
+        Ok(sides) => sides,
+        Err(Error::Memory(_) | Error::Graph(_)) if !query.holders => return Ok(None),
+        Err(e) => return Err(e),
+    };
+    if query.by == DiffBy::Type {
+        let (from, to) = (before.retained_by_type(), after.retained_by_type());
+        for row in rows {
+            row.retained_before = Some(from.get(&row.key, row.module.as_deref()));
+            row.retained_after = Some(to.get(&row.key, row.module.as_deref()));
+        }
+    }
+    let mut found = holders::growing(&before, &after);
+    if !query.holders {
+        found.truncate(FEW_HOLDERS);
+    }
+    Ok(Some(found))
+}
+
+/// Joins the groups of all dumps into rows, one for each key.
+fn rows(groups: Vec<BTreeMap<Key, Sum>>) -> Vec<DiffRow> {
+    let ambiguous: BTreeSet<Name> = groups.iter().flat_map(ambiguous_names).collect();
+    let dumps = groups.len();
+    let mut joined: BTreeMap<Key, Vec<Sum>> = BTreeMap::new();
+    let mut modules: BTreeMap<Name, Option<String>> = BTreeMap::new();
+    for (i, groups) in groups.into_iter().enumerate() {
+        for ((name, module), sum) in groups {
+            // A name that occurs at most once in each dump is one type, even if its assembly was renamed or is unknown.
+            let key = if ambiguous.contains(&name) {
+                (name, module)
+            } else {
+                let known = modules.entry(name.clone()).or_default();
+                *known = module.or(known.take());
+                (name, None)
+            };
+            if let Some(slot) = joined.entry(key).or_insert_with(|| vec![Sum::default(); dumps]).get_mut(i) {
+                slot.merge(sum);
+            }
+        }
+    }
+    let module = |name: &Name, own: Option<String>| own.or_else(|| modules.get(name).cloned().flatten());
+    joined.into_iter().map(|((name, own), series)| row(module(&name, own), name, series)).collect()
+}
+
+/// Returns the names that occur in several keys, because types in different modules have the same name.
+fn ambiguous_names(groups: &BTreeMap<Key, Sum>) -> Vec<Name> {
+    // Keys are sorted by name.
+    let pairs = groups.keys().zip(groups.keys().skip(1));
+    pairs.filter(|(a, b)| a.0 == b.0).map(|(a, _)| a.0.clone()).collect()
+}
+
+fn row(module: Option<String>, key: Name, series: Vec<Sum>) -> DiffRow {
+    let before = series.first().copied().unwrap_or_default();
+    let after = series.last().copied().unwrap_or_default();
+    let state = match (before.count, after.count) {
+        (0, n) if n > 0 => DiffState::New,
+        (n, 0) if n > 0 => DiffState::Gone,
+        _ => match (after.bytes, after.count).cmp(&(before.bytes, before.count)) {
+            std::cmp::Ordering::Greater => DiffState::Grown,
+            std::cmp::Ordering::Less => DiffState::Shrunk,
+            std::cmp::Ordering::Equal => DiffState::Same,
+        },
+    };
+    DiffRow {
+        key,
+        module,
+        state,
+        before,
+        after,
+        count_change: change(before.count, after.count),
+        bytes_change: change(before.bytes, after.bytes),
+        growth: growth(before.bytes, after.bytes),
+        retained_before: None,
+        retained_after: None,
+        trend: trend(&series.iter().map(|s| Some(s.bytes)).collect::<Vec<_>>()),
+        series,
+    }
+}
+
+fn sort(rows: &mut [DiffRow], order: Order<DiffSort>) {
+    // Rows are already sorted by key, and the sort is stable.
+    match order.by {
+        DiffSort::Bytes => rows.sort_by_key(|r| Reverse((r.bytes_change, r.count_change))),
+        DiffSort::Count => rows.sort_by_key(|r| Reverse((r.count_change, r.bytes_change))),
+        DiffSort::Name => {}
+    }
+    let usual = if order.by == DiffSort::Name { SortDirection::Ascending } else { SortDirection::Descending };
+    if order.reverses(usual) {
+        rows.reverse();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(name: &str, module: &str) -> Key {
+        (name.into(), Some(module.into()))
+    }
+
+    fn sum(count: u64) -> Sum {
+        Sum { count, bytes: count.saturating_mul(10) }
+    }
+
+    #[test]
+    fn types_are_matched_by_name_and_module_or_by_a_unique_name() {
+        let before = BTreeMap::from([(key("A", "old"), sum(3)), (key("B", "x"), sum(1)), (key("B", "y"), sum(2)), (key("C", "x"), sum(1))]);
+        let after = BTreeMap::from([(key("A", "new"), sum(5)), (key("B", "x"), sum(1)), (key("D", "x"), sum(9))]);
+        let rows = rows(vec![before, after]);
+        let actual: Vec<_> = rows.iter().map(|r| (r.key.as_str(), r.module.as_deref(), r.state, r.count_change)).collect();
+        assert_eq!(
+            actual,
+            [
+                ("A", Some("new"), DiffState::Grown, 2),
+                ("B", Some("x"), DiffState::Same, 0),
+                ("B", Some("y"), DiffState::Gone, -2),
+                ("C", Some("x"), DiffState::Gone, -1),
+                ("D", Some("x"), DiffState::New, 9),
+            ]
+        );
+    }
+}

@@ -1,0 +1,159 @@
+//! Measures of the whole process.
+
+use std::collections::BTreeMap;
+
+use super::trend::trend;
+use crate::analysis::dump::memory_map::memory_of;
+use crate::analysis::{DiffMeasure, MemoryKind, StatReport};
+use crate::base::{Collector, Count, Missing, change, growth, len64, total};
+use crate::gc::HandleFilter;
+use crate::model::{FinalizerState, HandleKind, OomModel};
+use crate::session::{GraphSource, Runtime};
+
+/// The measures by name, and whether their unit is bytes.
+const NAMES: [(&str, bool); 11] = [
+    ("bytes", true),
+    ("objects", false),
+    ("fragmented", true),
+    ("committed", true),
+    ("handles", false),
+    ("finalizable", false),
+    ("ready", false),
+    ("threads", false),
+    ("oom", false),
+    ("native", true),
+    ("tasks", false),
+];
+
+/// Name prefixes of tasks and of the boxes of asynchronous methods, which are tasks as well.
+const TASKS: [&str; 2] = ["System.Threading.Tasks.Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
+
+/// The measures of one dump. A measure that cannot be determined is `None`.
+pub(super) struct Measures {
+    list: Vec<(&'static str, bool, Option<u64>)>,
+    /// Number of handles by kind; `None` if handles could not be read.
+    handles: Option<BTreeMap<HandleKind, u64>>,
+}
+
+impl Measures {
+    /// Reads the measures. `types` has the objects of the heap by type.
+    pub(super) fn read(source: &dyn GraphSource, types: &StatReport, notes: &Collector) -> Measures {
+        let totals = &types.totals;
+        let Some(heap) = source.heap() else {
+            let list = NAMES.map(|(name, bytes)| {
+                let known = match name {
+                    "bytes" => Some(totals.bytes),
+                    "objects" => Some(totals.count),
+                    _ => None,
+                };
+                (name, bytes, known)
+            });
+            return Measures { list: list.to_vec(), handles: None };
+        };
+        // If nothing was walked, the numbers are unknown, not zero.
+        let walked = totals.count > 0 || totals.free_count > 0 || types.coverage.segments > 0 && types.coverage.complete;
+        let of_walk = |n: u64| walked.then_some(n);
+        let gc = heap.gc();
+
+        let mut kinds: BTreeMap<HandleKind, u64> = BTreeMap::new();
+        let read = gc.walk_handles(&HandleFilter::default(), |h| kinds.entry(h.kind).or_default().bump());
+        let handles = (read.complete() || !kinds.is_empty()).then_some(kinds);
+        notes.take(read);
+
+        let queues = gc.finalizer_queues();
+        let (mut registered, mut ready) = (0u64, 0u64);
+        for entry in queues.iter().flat_map(|q| &q.entries) {
+            if entry.state == FinalizerState::Registered { &mut registered } else { &mut ready }.bump();
+        }
+        let queued = queues.complete() && !queues.is_empty() || registered.max(ready) > 0;
+        notes.take(queues);
+
+        let threads = match heap.runtime().thread_list() {
+            Ok(list) => {
+                let list = notes.with(list);
+                (!list.is_empty()).then(|| len64(list.len()))
+            }
+            Err(e) => {
+                notes.add(Missing::Threads, None, format!("threads cannot be read: {e}"));
+                None
+            }
+        };
+
+        let oom = notes.take(gc.oom());
+        let failed: Option<Vec<bool>> = oom.iter().map(OomModel::failed).collect();
+        let failed = failed.filter(|all| !all.is_empty()).map(|all| len64(all.iter().filter(|failed| **failed).count()));
+        let segments = heap.segments();
+        let committed = (!segments.is_empty()).then(|| total(segments.iter().map(|s| s.committed_bytes)));
+        let values = [
+            of_walk(totals.bytes),
+            of_walk(totals.count),
+            of_walk(totals.free_bytes),
+            committed,
+            handles.as_ref().map(|h| total(h.values().copied())),
+            queued.then_some(registered),
+            queued.then_some(ready),
+            threads,
+            failed,
+            native(heap.runtime(), notes),
+            of_walk(tasks(types)),
+        ];
+        let list = NAMES.into_iter().zip(values).map(|((name, bytes), value)| (name, bytes, value)).collect();
+        Measures { list, handles }
+    }
+
+    /// Returns a measure by its name in rules.
+    pub(super) fn get(&self, name: &str) -> Option<u64> {
+        self.list.iter().find(|(n, ..)| *n == name).and_then(|m| m.2)
+    }
+
+    /// Returns the number of handles of a kind.
+    pub(super) fn handles(&self, kind: HandleKind) -> Option<u64> {
+        self.handles.as_ref().map(|h| h.get(&kind).copied().unwrap_or(0))
+    }
+}
+
+/// Returns the size of native memory in bytes; `None` if the dump lists no such memory. Some dumps list only the memory that they capture.
+fn native(runtime: &Runtime, notes: &Collector) -> Option<u64> {
+    let report = notes.take(memory_of(runtime, false));
+    let kinds = report.kinds.iter().filter(|k| matches!(k.kind, MemoryKind::Malloc | MemoryKind::Anonymous | MemoryKind::Unknown));
+    let bytes = total(kinds.map(|k| k.accessible_bytes));
+    (bytes > 0).then_some(bytes)
+}
+
+/// Returns the number of tasks among the objects.
+fn tasks(types: &StatReport) -> u64 {
+    let is_task = |name: &str| {
+        let plain = name.strip_prefix(TASKS[0]).is_some_and(|rest| rest.is_empty() || rest.starts_with('<') && !rest.contains('+'));
+        plain || name.starts_with(TASKS[1]) && name.contains("StateMachineBox<")
+    };
+    total(types.types.iter().flatten().filter(|t| is_task(&t.type_name)).map(|t| t.count))
+}
+
+/// Returns the measures of all dumps side by side. Kinds of handles that occur in no dump are omitted.
+pub(super) fn summary<'m>(dumps: impl Iterator<Item = &'m Measures> + Clone) -> Vec<DiffMeasure> {
+    let names = dumps.clone().take(1).flat_map(|m| &m.list);
+    let mut out: Vec<DiffMeasure> =
+        names.map(|(name, bytes, _)| measure((*name).into(), *bytes, dumps.clone().map(|m| m.get(name)))).collect();
+    let kinds = HandleKind::ALL.into_iter().filter(|kind| dumps.clone().any(|m| m.handles(*kind).is_some_and(|n| n > 0)));
+    let kinds: Vec<DiffMeasure> =
+        kinds.map(|kind| measure(format!("handles:{kind}"), false, dumps.clone().map(|m| m.handles(kind)))).collect();
+    let place = out.iter().position(|m| m.name == "handles").map_or(out.len(), |i| i.saturating_add(1));
+    out.splice(place..place, kinds);
+    out
+}
+
+fn measure(name: String, is_bytes: bool, series: impl Iterator<Item = Option<u64>>) -> DiffMeasure {
+    let series: Vec<Option<u64>> = series.collect();
+    let (before, after) = (series.first().copied().flatten(), series.last().copied().flatten());
+    let both = before.zip(after);
+    DiffMeasure {
+        name,
+        is_bytes,
+        before,
+        after,
+        change: both.map(|(from, to)| change(from, to)),
+        growth: both.and_then(|(from, to)| growth(from, to)),
+        trend: trend(&series),
+        series,
+    }
+}

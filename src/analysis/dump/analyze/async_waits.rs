@@ -1,0 +1,215 @@
+//! Asynchronous methods that wait for the same object.
+//!
+//! Rule: at least `waits` chains of methods wait for the same `TaskCompletionSource`, semaphore or custom awaitable, or methods wait for each other.
+//! Timers, sockets and channels are left out because idle servers wait for them. Garbage is left out as well.
+//!
+//! Source: the chains that `async` shows.
+
+use std::collections::BTreeMap;
+
+use super::answers::{Answers, Skip};
+use super::line::counted;
+use super::requests::unanswered;
+use crate::analysis::threads::async_chains::is_library;
+use crate::analysis::{AsyncRootKind, AsyncRootSum, AsyncRow, Problem, ProblemId, ProblemSeverity};
+use crate::analysis::{PathsQuery, paths};
+use crate::base::{Addr, Count, Name, thousands};
+use crate::model::{RootKind, Stacks};
+
+/// Most findings.
+const MAX_FOUND: usize = 3;
+
+/// Objects with equal labels that chains with the same innermost method wait for.
+struct Crowd<'c> {
+    /// The object with the most chains.
+    first: &'c AsyncRootSum,
+    objects: u64,
+    chains: u64,
+    methods: u64,
+    longest: u64,
+}
+
+pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
+    let least = answers.thresholds().waits;
+    let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Crowd<'_>> = BTreeMap::new();
+    for sum in answers.chains()?.roots.iter().filter(|sum| sum.methods > 0) {
+        if is_shared(sum.root.kind) && sum.chains >= least || sum.root.kind == AsyncRootKind::Cycle {
+            let key = (sum.root.kind, &sum.root.label, sum.innermost.as_ref());
+            let crowd = crowds.entry(key).or_insert(Crowd { first: sum, objects: 0, chains: 0, methods: 0, longest: 0 });
+            crowd.objects.bump();
+            crowd.chains.grow(sum.chains);
+            crowd.methods.grow(sum.methods);
+            crowd.longest = crowd.longest.max(sum.longest);
+        }
+    }
+    let mut crowds: Vec<Crowd<'_>> = crowds.into_values().collect();
+    crowds.sort_by_key(|c| (std::cmp::Reverse(c.methods), c.first.root.object));
+    Ok(crowds.iter().filter_map(|crowd| finding(answers, crowd)).take(MAX_FOUND).collect())
+}
+
+fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
+    let root = &crowd.first.root;
+    let cycle = root.kind == AsyncRootKind::Cycle;
+    let by = match root.object.map(|at| held(answers, at)) {
+        Some(Held::Garbage) => return None,
+        Some(Held::By(label)) if crowd.objects == 1 && !cycle => format!(" in {label}"),
+        _ => String::new(),
+    };
+    let what = awaited(root.kind).unwrap_or("awaitable");
+    let on = match (cycle, crowd.objects) {
+        (true, _) => "each other".into(),
+        (false, 1) => format!("one {what}{by}"),
+        (false, n) => counted(n, what),
+    };
+    let holder = likely_holder(answers, crowd).map(|holder| format!("; {holder}")).unwrap_or_default();
+    let from = crowd.first.innermost.as_ref().map(|m| format!(", innermost {m}")).unwrap_or_default();
+    let object = root.object.map(|at| format!(" {at}")).unwrap_or_default();
+    let object = root.type_name.as_ref().map(|name| format!("; {name}{object}")).unwrap_or_default();
+    let title = format!(
+        "{} for {on}: {} of up to {}{from}{holder}{object}",
+        if crowd.methods == 1 {
+            "1 asynchronous method waits".into()
+        } else {
+            format!("{} asynchronous methods wait", thousands(crowd.methods))
+        },
+        counted(crowd.chains, "chain"),
+        counted(crowd.longest, "method"),
+    );
+    let stuck = || {
+        let unanswered = || unanswered(answers).is_ok_and(|requests| !requests.is_empty());
+        answers.locks().is_ok_and(|l| !l.deadlocks.is_empty()) || answers.pool().is_ok_and(|p| p.starved) || unanswered()
+    };
+    let severity = if cycle || stuck() { ProblemSeverity::Warning } else { ProblemSeverity::Info };
+    let at = root.object.map(|at| at.to_string());
+    let command: Vec<&str> = match &at {
+        Some(at) => vec!["async", "--object", at],
+        None => vec!["async"],
+    };
+    Some(Problem {
+        count: Some(crowd.methods),
+        object: root.object,
+        type_name: root.type_name.clone(),
+        method: crowd.first.innermost.clone(),
+        ..answers.finding(ProblemId::AsyncWaits, severity, title, &command)
+    })
+}
+
+/// Returns the root of a chain for each thread that runs a part of the chain or waits for it, by managed id.
+pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> BTreeMap<u32, Root<'a>> {
+    let mut roots = BTreeMap::new();
+    for (root, row) in rows(answers).filter(|(_, row)| row.root.is_none()) {
+        for id in &row.threads {
+            roots.entry(*id).or_insert(root);
+        }
+    }
+    roots
+}
+
+/// The root of a chain: the object that its innermost method waits for.
+#[derive(Clone, Copy)]
+pub(super) struct Root<'a> {
+    kind: AsyncRootKind,
+    object: Option<Addr>,
+    pub(super) label: &'a Name,
+}
+
+/// Returns the rows of the merged chains, each with the root of its tree.
+fn rows<'a>(answers: &'a Answers<'_>) -> impl Iterator<Item = (Root<'a>, &'a AsyncRow)> {
+    let tree = answers.chains().ok().and_then(|chains| chains.tree.as_deref()).unwrap_or_default();
+    let mut root = None;
+    tree.iter().filter_map(move |row| {
+        root = row.root.map(|kind| Root { kind, object: row.example, label: &row.label }).or(root);
+        Some((root?, row))
+    })
+}
+
+/// Describes the likely holder of a semaphore. Another call of the method that waits for the semaphore may hold it, if this call waits for a
+/// different object. This is a guess, because a semaphore does not record its owner.
+fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
+    let method = crowd.first.innermost.as_ref().filter(|_| crowd.first.root.kind == AsyncRootKind::Semaphore)?;
+    let past = |(root, row): &(Root<'_>, &AsyncRow)| {
+        row.root.is_none() && row.label.shown() == method.shown() && (root.kind != AsyncRootKind::Semaphore)
+    };
+    let (root, _) = rows(answers).find(past)?;
+    Some(format!("likely taken by another call of {method}, which {}", root.clause(answers)))
+}
+
+impl Root<'_> {
+    /// Returns a clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
+    pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
+        let Some(what) = awaited(self.kind) else {
+            return match self.kind {
+                AsyncRootKind::Queue => "is ready and waits for a thread of the thread pool".into(),
+                AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
+                AsyncRootKind::Abandoned => "nothing can complete".into(),
+                _ => format!("waits for {}", self.label),
+            };
+        };
+        match self.object.and_then(|at| held_by(answers, at)) {
+            Some(place) => format!("waits for the {what} in {place}"),
+            None => format!("waits for {} ({})", with_article(what), self.label),
+        }
+    }
+}
+
+/// Whether many chains that wait for one object of this kind are suspicious. Idle servers wait for timers, sockets and channels.
+pub(super) fn is_shared(kind: AsyncRootKind) -> bool {
+    matches!(kind, AsyncRootKind::Promise | AsyncRootKind::Semaphore | AsyncRootKind::Source)
+}
+
+/// Adds the article: `a semaphore`, `an awaitable`.
+pub(super) fn with_article(what: &str) -> String {
+    format!("{} {what}", if what.starts_with('a') { "an" } else { "a" })
+}
+
+/// The noun for an awaited object; `None` for other kinds of roots.
+pub(super) fn awaited(kind: AsyncRootKind) -> Option<&'static str> {
+    Some(match kind {
+        AsyncRootKind::Promise => "TaskCompletionSource",
+        AsyncRootKind::Timer => "timer",
+        AsyncRootKind::Semaphore => "semaphore",
+        AsyncRootKind::Channel => "channel",
+        AsyncRootKind::Socket => "socket",
+        AsyncRootKind::Source => "awaitable",
+        _ => return None,
+    })
+}
+
+/// The holder of an object.
+enum Held {
+    By(String),
+    Garbage,
+    Unknown,
+}
+
+/// The name of the holder of an object, if it can be determined.
+pub(super) fn held_by(answers: &Answers<'_>, at: Addr) -> Option<String> {
+    match held(answers, at) {
+        Held::By(label) => Some(label),
+        Held::Garbage | Held::Unknown => None,
+    }
+}
+
+fn held(answers: &Answers<'_>, at: Addr) -> Held {
+    let Some(heap) = answers.heap().ok().filter(|_| answers.query.graph) else { return Held::Unknown };
+    let stacks = Stacks::default();
+    let query = PathsQuery { object: Some(at), types: Vec::new(), paths: 1, weak: false, stacks, depth: 1, lines: 1, full: false };
+    // Without paths, the finding does not name a holder.
+    let Ok(answer) = paths(heap, &query) else { return Held::Unknown };
+    let Some(path) = answer.data.paths.first() else {
+        return if answer.data.reachable == 0 && answer.notes.complete() { Held::Garbage } else { Held::Unknown };
+    };
+    // The field nearest to the object whose type belongs to the program, or else the static field.
+    let own = path.steps.iter().zip(path.steps.iter().skip(1)).rev().find_map(|(holder, step)| {
+        let name = holder.type_name.shown();
+        let field = step.field.as_deref().filter(|field| is_word(field))?;
+        (!is_library(name)).then(|| format!("{name}.{field}"))
+    });
+    let fixed = || path.roots.iter().find(|r| r.kind == RootKind::Static && r.label.contains('.')).map(|r| r.label.clone());
+    own.or_else(fixed).map_or(Held::Unknown, Held::By)
+}
+
+/// Whether a field has a name, not an index.
+fn is_word(field: &str) -> bool {
+    field.starts_with(|c: char| c.is_alphabetic() || "_<".contains(c))
+}

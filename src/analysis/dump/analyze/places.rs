@@ -1,0 +1,157 @@
+//! The places in the code where threads are.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::answers::{Answers, Skip};
+use crate::analysis::threads::async_chains::is_library;
+use crate::analysis::{ExceptionModel, StackFrameModel, ThreadStackModel};
+use crate::analysis::{ExceptionReader, FailFast, Recursion, StacksQuery, each_stack, fail_fast, recursion};
+use crate::base::missed::tried;
+use crate::base::{Addr, Collector, Name};
+use crate::model::StackFrameKind;
+
+/// A summary of the stacks of the threads.
+#[derive(Default)]
+pub(super) struct Places {
+    /// The place of each thread.
+    pub(super) threads: Vec<ThreadPlace>,
+    /// The stack of the crashed thread, if it is managed.
+    pub(super) crashed: Option<CrashedStack>,
+}
+
+impl Places {
+    /// The place of the thread with a managed id.
+    pub(super) fn of(&self, managed_id: u32) -> Option<&ThreadPlace> {
+        self.threads.iter().find(|t| t.managed_id == Some(managed_id))
+    }
+}
+
+/// The place of a thread.
+pub(super) struct ThreadPlace {
+    pub(super) managed_id: Option<u32>,
+    pub(super) name: Option<Name>,
+    /// The innermost method on the stack.
+    pub(super) innermost: Option<Name>,
+    /// The innermost method that belongs to the program, not to a library.
+    pub(super) own: Option<Name>,
+    /// A hash that is equal for threads with the same frames from `own` outwards.
+    pub(super) place: Option<u64>,
+    /// Whether the innermost frame is a method, neither in the runtime nor in native code.
+    pub(super) in_method: bool,
+}
+
+/// The stack of the crashed thread.
+pub(super) struct CrashedStack {
+    /// The innermost method.
+    pub(super) innermost: Option<Name>,
+    /// The innermost method that belongs to the program, not to a library.
+    pub(super) own: Option<Name>,
+    /// The cycle of methods that takes most of the stack, for stack overflows.
+    pub(super) recursion: Option<Recursion>,
+    /// Whether the thread is in `Environment.FailFast`.
+    pub(super) fails_fast: bool,
+}
+
+/// The message, exception and caller of a process that ended itself.
+pub(super) struct LastWords {
+    pub(super) message: Option<(Addr, String)>,
+    pub(super) exception: Option<ExceptionModel>,
+    pub(super) caller: Option<Name>,
+}
+
+impl Answers<'_> {
+    /// The places of the threads.
+    pub(super) fn places(&self) -> Result<&Places, Skip> {
+        // NativeAOT programs do not have the runtime's code tables.
+        if self.runtime.descriptor().is_native_aot() {
+            return Err(Skip("stacks of NativeAOT programs are not walked".into()));
+        }
+        self.asked("stacks are not inspected", &self.places, || {
+            let mut places = Places::default();
+            let mut add = |stack: ThreadStackModel| {
+                if stack.crashed {
+                    places.crashed = Some(CrashedStack {
+                        innermost: methods(&stack).next().and_then(named),
+                        own: own(&stack).and_then(|(_, frame)| named(frame)),
+                        recursion: recursion(&stack),
+                        fails_fast: fail_fast(&stack, is_own).is_some(),
+                    });
+                }
+                places.threads.push(place(&stack));
+            };
+            let answer = each_stack(self.runtime, &StacksQuery::default(), &mut add)?;
+            Ok(answer.map(|_| places))
+        })
+    }
+
+    /// The stack of the crashed thread; `None` if it is not managed.
+    pub(super) fn crashed_stack(&self) -> Result<Option<&CrashedStack>, Skip> {
+        Ok(self.places()?.crashed.as_ref())
+    }
+
+    /// The arguments and caller of `Environment.FailFast` on the crashed thread. Parts that are missing from the dump are `None`.
+    pub(super) fn last_words(&self) -> Option<LastWords> {
+        tried(|| self.words())
+    }
+
+    fn words(&self) -> Option<LastWords> {
+        let os_id = self.runtime.file().crash.as_ref()?.thread?;
+        let mut found = None;
+        let mut add = |stack: ThreadStackModel| {
+            if stack.crashed {
+                found = fail_fast(&stack, is_own);
+            }
+        };
+        let query = StacksQuery { threads: vec![os_id.into()], roots: true, ..StacksQuery::default() };
+        each_stack(self.runtime, &query, &mut add).ok().map(drop)?;
+        let found: FailFast = found?;
+        let (namer, scratch) = (self.runtime.namer(), Collector::new());
+        let reader = ExceptionReader::new(self.runtime, &namer, &scratch);
+        let exceptions = found.others().map(|at| reader.of_thread(at, false));
+        let exception = exceptions.into_iter().find(|e| e.method_table.is_some_and(|mt| reader.is_exception(mt)));
+        let text = |at: Addr| Some((at, self.heap().ok()?.object(at).ok()?.string().ok()?));
+        Some(LastWords {
+            message: found.message().and_then(text),
+            exception: exception.map(|e| ExceptionModel::clone(&e)),
+            caller: found.caller,
+        })
+    }
+}
+
+fn is_own(method: &str) -> bool {
+    // Prefixes of the names of stubs, of methods generated at run time, and of P/Invokes of the framework.
+    const OTHERS: [&str; 5] = ["ILStubClass.", "DynamicClass.", "Interop+", "Interop.", "Internal."];
+    !is_library(method) && !OTHERS.iter().any(|prefix| method.starts_with(prefix))
+}
+
+fn methods(stack: &ThreadStackModel) -> impl Iterator<Item = &StackFrameModel> {
+    stack.frames.iter().filter(|f| f.kind == StackFrameKind::Managed)
+}
+
+/// Returns the innermost frame whose method belongs to the program, and its index.
+fn own(stack: &ThreadStackModel) -> Option<(usize, &StackFrameModel)> {
+    let is_it = |(_, f): &(usize, &StackFrameModel)| f.kind == StackFrameKind::Managed && f.method.as_deref().is_some_and(is_own);
+    stack.frames.iter().enumerate().find(is_it)
+}
+
+fn named(frame: &StackFrameModel) -> Option<Name> {
+    Some(Name::shown_as(frame.method.as_deref()?, frame.display.as_deref().map(String::from)))
+}
+
+fn place(stack: &ThreadStackModel) -> ThreadPlace {
+    let own = own(stack);
+    let place = own.map(|(at, _)| {
+        let mut hasher = DefaultHasher::new();
+        let frames = stack.frames.iter().skip(at).filter(|f| f.kind == StackFrameKind::Managed);
+        frames.for_each(|f| (f.method_desc, f.offset).hash(&mut hasher));
+        hasher.finish()
+    });
+    ThreadPlace {
+        managed_id: stack.managed_id,
+        name: stack.name.clone(),
+        innermost: methods(stack).next().and_then(named),
+        own: own.and_then(|(_, frame)| named(frame)),
+        place,
+        in_method: stack.frames.first().is_some_and(|f| f.kind == StackFrameKind::Managed),
+    }
+}

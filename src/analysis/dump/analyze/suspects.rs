@@ -1,0 +1,118 @@
+//! Objects and types that retain much of the heap.
+//!
+//! Rule: an object without a dominator, or all objects of a type together, retain at least `bytes` and at least the share `share` of the reachable
+//! bytes. A cache that is meant to be large looks the same, so the finding names its holder. Findings about types are informational, because the
+//! objects of a type may be unrelated.
+//!
+//! Source: the dominator tree, as `retained --suspects` reads it.
+
+use indexmap::IndexMap;
+
+use super::Thresholds;
+use super::answers::{Answers, Skip};
+use super::line::{in_units, percent};
+use crate::analysis::holders::retained::held_by;
+use crate::analysis::{Problem, ProblemId, ProblemSeverity, Suspect, SuspectKind};
+use crate::base::{len64, thousands, total};
+use crate::model::{RootKind, RootModel};
+
+pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
+    let report = if least.share < answers.thresholds().share { answers.retained_listed()? } else { answers.retained()? };
+    let mut alike: IndexMap<Alike<'_>, Vec<&Suspect>> = IndexMap::new();
+    for (n, suspect) in report.suspects.iter().flatten().filter(|s| s.retained >= least.bytes).enumerate() {
+        alike.entry(Alike::of(suspect, n)).or_default().push(suspect);
+    }
+    let found = alike.values().filter_map(|suspects| match suspects.as_slice() {
+        [] => None,
+        [suspect] => Some(finding(answers, suspect)),
+        [first, ..] => Some(merged(answers, first, suspects)),
+    });
+    Ok(found.collect())
+}
+
+/// The key by which suspects are merged into one finding. Objects of one type that frames of one method hold, as in threads that do the same work,
+/// have equal keys.
+#[derive(PartialEq, Eq, Hash)]
+enum Alike<'s> {
+    /// Type and method.
+    OnStacks(&'s str, &'s str),
+    /// A suspect that is not merged, by its number.
+    Single(usize),
+}
+
+impl<'s> Alike<'s> {
+    fn of(suspect: &'s Suspect, number: usize) -> Alike<'s> {
+        match (suspect.kind, suspect.roots.first().and_then(RootModel::method)) {
+            (SuspectKind::Object, Some(method)) => Alike::OnStacks(&suspect.type_name, method),
+            _ => Alike::Single(number),
+        }
+    }
+}
+
+/// Maximum number of objects in the title of a merged finding.
+const OBJECTS: usize = 3;
+
+/// Returns the finding about suspects that are alike.
+fn merged(answers: &Answers<'_>, first: &Suspect, all: &[&Suspect]) -> Problem {
+    // None of them dominates another, so nothing is counted twice.
+    let retained = total(all.iter().map(|s| s.retained));
+    let share = all.iter().map(|s| s.share).sum::<f64>();
+    let method = first.roots.first().and_then(RootModel::method).unwrap_or("a method");
+    let objects: Vec<String> = all.iter().filter_map(|s| s.address).take(OBJECTS).map(|object| object.to_string()).collect();
+    let more = if all.len() > objects.len() { ", …" } else { "" };
+    let below = first.below.first().map(|b| format!(", the first holds {} × {}", thousands(b.count), b.type_name)).unwrap_or_default();
+    let title = format!(
+        "{} objects of {}, each held by a frame of {method} ({}{more}), retain {} ({} of the reachable heap){below}",
+        thousands(len64(all.len())),
+        first.type_name,
+        objects.join(", "),
+        in_units(retained),
+        percent(share)
+    );
+    let found = answers.finding(ProblemId::Suspects, ProblemSeverity::Warning, title, &["retained", "--suspects"]);
+    let type_name = Some(first.type_name.clone());
+    Problem { count: Some(len64(all.len())), bytes: Some(retained), share: Some(share), type_name, ..found }
+}
+
+/// A framework's cache with fewer bytes than this multiple of `bytes` is informational. Caches of fixed size, as in Roslyn and Entity Framework, are
+/// smaller.
+const OF_FRAMEWORK: u64 = 8;
+/// Prefixes of the names of types that frameworks define.
+const FRAMEWORKS: [&str; 2] = ["System.", "Microsoft."];
+
+/// Lowers the severity of small caches that a static field of a framework holds.
+fn severity(answers: &Answers<'_>, s: &Suspect) -> ProblemSeverity {
+    let of_framework = |name: &str| FRAMEWORKS.iter().any(|begin| name.starts_with(begin));
+    let held = s.roots.first().is_some_and(|root| root.kind == RootKind::Static && of_framework(&root.label));
+    let small = s.retained < answers.thresholds().bytes.saturating_mul(OF_FRAMEWORK);
+    if held && small && of_framework(&s.type_name) { ProblemSeverity::Info } else { ProblemSeverity::Warning }
+}
+
+fn finding(answers: &Answers<'_>, s: &Suspect) -> Problem {
+    let retained = format!("{} ({} of the reachable heap)", in_units(s.retained), percent(s.share));
+    let nodes = || s.below.first().map(|b| format!(": {} × {}", thousands(b.count), b.type_name));
+    let below = s.elements.as_ref().map(|e| format!(": {}", e.words())).or_else(nodes).unwrap_or_default();
+    let found = match (s.kind, s.address) {
+        (SuspectKind::Object, Some(object)) => {
+            let by = s.roots.first().map_or_else(|| held_by(&s.type_name, &s.holders), |r| r.label.clone());
+            let title = format!("{} {object}, held by {by}, retains {retained}{below}", s.type_name);
+            let command = ["retained", "--object", &object.to_string()];
+            answers.finding(ProblemId::Suspects, severity(answers, s), title, &command)
+        }
+        _ => {
+            let within: Vec<String> = s.below.iter().map(|b| format!("{} × {}", thousands(b.count), b.type_name)).collect();
+            let within = if within.is_empty() { String::new() } else { format!("; they hold {}", within.join(", ")) };
+            let title = format!("{} objects of {} retain {retained} together{within}", thousands(s.count), s.type_name);
+            let command = ["path", "--type", &s.method_table.to_string()];
+            answers.finding(ProblemId::Suspects, ProblemSeverity::Info, title, &command)
+        }
+    };
+    Problem {
+        count: Some(s.count),
+        bytes: Some(s.retained),
+        share: Some(s.share),
+        object: s.address,
+        type_name: Some(s.type_name.clone()),
+        ..found
+    }
+}

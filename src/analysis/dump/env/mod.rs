@@ -1,0 +1,106 @@
+//! Arguments and environment of the process, and settings of the runtime.
+
+mod report;
+
+pub use report::*;
+
+use crate::analysis::dump::analyze::shell_line;
+use crate::base::missed::tried;
+use crate::base::{Answer, Collector, Missing};
+use crate::bcl::Library;
+use crate::clr::library::{Classifier, library_types};
+use crate::memory::Memory;
+use crate::session::{Dump, Error, Runtime, Startup};
+
+library_types! {
+    /// The library type of runtime properties.
+    enum PropertyType {
+        in "System.Private.CoreLib" {
+            AppContext = "System.AppContext",
+        }
+    }
+}
+
+/// Most properties that are read. Hosts pass a few dozen.
+const MOST: u64 = 10_000;
+/// Prefixes of environment variables that the runtime reads, and of properties that configure the GC.
+const READ_BY_RUNTIME: [&str; 2] = ["DOTNET_", "COMPlus_"];
+const OF_GC: &str = "System.GC.";
+
+/// Returns arguments, environment and properties of the process of `dump`. Does not require a readable runtime.
+pub fn env(dump: &Dump, runtime: usize) -> Answer<EnvReport> {
+    let notes = Collector::new();
+    notes.extend(dump.notes());
+    let runtime = dump.runtime_at(runtime).ok();
+    let startup = startup(dump);
+    let properties = runtime.as_ref().and_then(properties);
+    if startup.is_none() {
+        notes.add(Missing::Process, None, "the arguments and the environment of the process are not in the dump");
+    }
+    if properties.is_none() {
+        notes.add(Missing::Process, None, "the properties of the runtime are not in the dump");
+    }
+    let of = |(name, value)| VariableModel { name, value };
+    let list = |list: Vec<(String, String)>| list.into_iter().map(of).collect();
+    let command_line = startup.as_ref().and_then(command_line);
+    let (source, arguments, environment) = match startup {
+        Some(startup) => (Some(startup.source), startup.arguments, Some(list(startup.environment))),
+        None => (None, None, None),
+    };
+    notes.finish(EnvReport { source, arguments, command_line, environment, properties: properties.map(list) })
+}
+
+/// Returns arguments and environment of the process. If contents are hidden, the arguments are replaced and the environment is empty.
+pub(in crate::analysis) fn startup(dump: &Dump) -> Option<Startup> {
+    // Other commands also call this function and do not depend on it, so nothing is noted as missing.
+    let startup = tried(|| Startup::of(dump.file(), dump.memory()))?;
+    if !dump.memory().hides_contents() {
+        return Some(startup);
+    }
+    let hidden = |_: String| Memory::HIDDEN.to_owned();
+    Some(Startup {
+        source: startup.source,
+        arguments: startup.arguments.map(|list| list.into_iter().map(hidden).collect()),
+        line: startup.line.map(hidden),
+        // Names of variables may be as confidential as their values.
+        environment: Vec::new(),
+    })
+}
+
+/// Returns the command line, quoted so that a shell takes each argument as one word.
+pub(in crate::analysis) fn command_line(startup: &Startup) -> Option<String> {
+    let of_arguments = || startup.arguments.as_deref().map(|list| shell_line(list.iter().map(String::as_str)));
+    startup.line.clone().or_else(of_arguments)
+}
+
+/// Returns the settings from the environment and `runtimeconfig.json`: all variables that the runtime reads, and the properties of the GC.
+pub(in crate::analysis) fn settings(startup: Option<&Startup>, runtime: Option<&Runtime>) -> Vec<SettingModel> {
+    let environment = startup.iter().flat_map(|s| &s.environment);
+    let environment = environment.filter(|(name, _)| READ_BY_RUNTIME.iter().any(|begin| name.starts_with(begin)));
+    let of = |source: SettingSource| move |(name, value): (String, String)| SettingModel { name, value, source };
+    let properties = runtime.and_then(properties).unwrap_or_default().into_iter().filter(|(name, _)| name.starts_with(OF_GC));
+    let environment = environment.cloned().map(of(SettingSource::Environment));
+    environment.chain(properties.map(of(SettingSource::RuntimeConfig))).collect()
+}
+
+/// Returns the properties of the runtime by name.
+fn properties(runtime: &Runtime) -> Option<Vec<(String, String)>> {
+    let mut out = tried(|| read_properties(runtime).ok().flatten())?;
+    out.sort();
+    Some(out)
+}
+
+fn read_properties(runtime: &Runtime) -> Result<Option<Vec<(String, String)>>, Error> {
+    let notes = Collector::new();
+    let types = runtime.types()?;
+    let Some(table) = Classifier::<PropertyType>::bind(types).table(PropertyType::AppContext) else { return Ok(None) };
+    let library = Library::of(runtime, types, &notes);
+    let Some(store) = library.static_object(table, "s_dataStore").ok().flatten() else { return Ok(None) };
+    let heap = runtime.heap()?;
+    let entries = heap.object(store)?.entries()?;
+    let text = |value: &crate::managed::Value| value.object().and_then(|object| object.string());
+    let limit = usize::try_from(MOST).unwrap_or(usize::MAX);
+    // Programs may set properties that are not strings.
+    let texts = entries.take(limit).filter_map(|(name, value)| Some((text(&name).ok()?, text(&value).ok()?)));
+    Ok(Some(texts.collect()))
+}

@@ -1,0 +1,334 @@
+//! The modules of the process: the identity of their files, which files are needed, and their addresses.
+
+mod report;
+
+pub use report::*;
+
+use std::sync::Arc;
+
+use crate::analysis::StacksQuery;
+use crate::analysis::each_stack;
+use crate::base::hash::{Map, Set};
+use crate::base::missed::{Missed, tried, watched};
+use crate::base::{Addr, AddrRange, Answer, Collector, Missing, PAGE, cut, glob, len64, plural};
+use crate::clr::loader::Loader;
+use crate::clr::modules::{MetadataOrigin, Modules};
+use crate::clr::type_names::TypeNames;
+use crate::contract::{RuntimeError, Site, is_runtime_name, own_program};
+use crate::dump::{Bytes, Module as Listed};
+use crate::memory::{FileId, Image, Memory, hex, module_id};
+use crate::session::{Dump, Error, Images, Runtime};
+
+/// Maximum number of ranges of missing pages listed for a module.
+const MAX_RANGES: usize = 256;
+
+/// Arguments of `modules`.
+#[derive(Clone, Debug, Default)]
+pub struct ModulesQuery {
+    /// Index of the runtime.
+    pub runtime: usize,
+    /// Globs for names or paths, ignoring case; all modules if empty.
+    pub names: Vec<String>,
+    /// Only the module whose image contains this address, or whose `Module` or `Assembly` structure is at this address.
+    pub at: Option<Addr>,
+    /// Whether to list only modules whose files are needed.
+    pub needed: bool,
+    /// Maximum rows, 0 for all.
+    pub top: usize,
+}
+
+impl ModulesQuery {
+    fn wants(&self, module: &ModuleModel) -> bool {
+        let texts = [&module.name, &module.path].into_iter().flatten().map(|text| text.to_lowercase());
+        let is_named = || texts.clone().any(|text| self.names.iter().any(|pattern| glob(&pattern.to_lowercase(), &text)));
+        let within = |at: Addr| module.base.zip(module.size).is_some_and(|(base, size)| AddrRange::new(base, base.plus(size)).contains(at));
+        let is_at = |at: Addr| [module.module, module.assembly].contains(&Some(at)) || within(at);
+        (!self.needed || module.needed) && self.at.is_none_or(is_at) && (self.names.is_empty() || is_named())
+    }
+}
+
+/// Lists the modules of the process. If the runtime cannot be read, lists only the modules that the container records.
+///
+/// # Errors [`Error::Runtime`] if the process does not have this runtime, or the file is a heap snapshot; [`Error::Nothing`] if no module has the
+/// requested name or address; [`Error::Contract`] if the runtime's list of modules cannot be read.
+pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport>, Error> {
+    let runtime = match dump.runtime_at(query.runtime) {
+        Err(e @ (RuntimeError::Snapshot | RuntimeError::NoSuchRuntime { .. })) => return Err(e.into()),
+        runtime => runtime,
+    };
+    let notes = match &runtime {
+        Ok(runtime) => runtime.begin(),
+        Err(why) => {
+            let notes = Collector::new();
+            notes.extend(dump.notes());
+            notes.add(Missing::Modules, None, format!("the runtime's list of modules cannot be read: {why}"));
+            notes
+        }
+    };
+    // If the process has no runtime library, the runtime is linked into the program.
+    let file = dump.file();
+    let unread = match &runtime {
+        Ok(_) | Err(RuntimeError::NoRuntime { .. }) => None,
+        Err(_) => file.modules.iter().find(|m| is_runtime_name(m)).or_else(|| own_program(file)).map(|m| m.base),
+    };
+    let runtime = runtime.ok();
+    let mut list: Vec<ModuleModel> = Vec::new();
+    let mut unidentified: Set<Addr> = Set::default();
+    if let Some(runtime) = &runtime {
+        for (module, missed) in managed(runtime, &notes, |_, _| true)? {
+            // Dump writers omit the headers and metadata of many images, so they are reported as missing only if the dump is truncated.
+            if dump.memory().is_cut() && (module.timestamp.is_none() || !missed.is_empty()) && module.kind == ModuleKind::Assembly {
+                unidentified.extend(module.base);
+            }
+            list.push(module);
+        }
+    }
+    let known: Set<Addr> = list.iter().filter_map(|m| m.base).collect();
+    let mut native: Vec<&Listed> = Images::of(dump.file(), dump.memory(), runtime.as_ref()).modules;
+    // An assembly may be mapped twice: for reading and for execution.
+    let paths: Set<&str> = list.iter().filter_map(|m| m.path.as_deref()).collect();
+    native.retain(|m| !known.contains(&m.base) && !paths.contains(m.path.as_str()));
+    native.sort_by_key(|m| m.base);
+    for module in native {
+        let (model, missed) = watched(|| native_model(dump, runtime.as_ref(), unread, module));
+        if model.build_id.is_none() && model.timestamp.is_none() && !missed.is_empty() {
+            unidentified.insert(module.base);
+        }
+        list.push(model);
+    }
+    if let Some(runtime) = &runtime {
+        missing_pages(runtime, &mut list);
+    }
+    list.iter_mut().for_each(|m| m.needed = !m.needed_for.is_empty());
+    list.retain(|m| query.wants(m));
+    if list.is_empty() && (query.at.is_some() || !query.names.is_empty()) {
+        let what = query.at.map_or_else(|| query.names.join(", "), |at| at.to_string());
+        return Err(Error::Nothing(format!("no module matches {what}")).given(&notes.into_notes()));
+    }
+    let mut unidentified = list.iter().filter_map(|m| m.base).filter(|base| unidentified.contains(base));
+    if let Some(first) = unidentified.next() {
+        let images = plural(len64(unidentified.count()).saturating_add(1), "image");
+        notes.add(Missing::Modules, first, format!("{images} cannot be identified: headers are not in the dump"));
+    }
+    let count = |of: &dyn Fn(&ModuleModel) -> bool| len64(list.iter().filter(|m| of(m)).count());
+    let (needed, needed_not_found) = (count(&|m| m.needed), count(&|m| m.needed && m.file.is_none()));
+    let total = len64(list.len());
+    let shown = cut(&mut list, query.top);
+    Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
+}
+
+/// Returns the modules on the runtime's list that `wants` accepts, each with its failed reads; an empty list if the runtime does not describe
+/// modules.
+fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<(ModuleModel, Missed)>, Error> {
+    let Ok(names) = runtime.type_names() else { return Ok(Vec::new()) };
+    let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
+    let listed = loader.listed();
+    notes.extend(&loader.faults());
+    let managed = Managed::new(runtime, names, &loader, &listed.modules);
+    let wanted = listed.modules.iter().filter(|module| tried(|| wants(&managed, **module)));
+    Ok(wanted.map(|module| watched(|| managed.model(*module))).collect())
+}
+
+/// Returns the dynamic assemblies, which have no file. A NativeAOT program has none.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe its list of modules.
+pub(in crate::analysis) fn dynamic_modules(runtime: &Runtime) -> Result<Answer<Vec<ModuleModel>>, Error> {
+    let notes = runtime.begin();
+    let list =
+        if runtime.descriptor().is_native_aot() { Vec::new() } else { managed(runtime, &notes, |list, module| list.is_dynamic(module))? };
+    Ok(notes.finish(list.into_iter().map(|(module, _)| module).collect()))
+}
+
+/// Returns the images that are only partly in the dump, with the contents of their files. A file that does not match the dump is ignored.
+pub(crate) fn incomplete_images(dump: &Dump) -> Vec<(Listed, Arc<Bytes>)> {
+    let mut out: Vec<(Listed, Arc<Bytes>)> = Vec::new();
+    for runtime in dump.runtimes().into_iter().flatten() {
+        let Ok(names) = runtime.type_names() else { continue };
+        let Ok(loader) = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits()) else { continue };
+        let modules = names.modules();
+        for module in tried(|| loader.modules()) {
+            let image = || {
+                let (base, id) = (modules.image_base(module)?, modules.file_id(module)?);
+                let FileId::Stamp { timestamp, size } = id else { return None };
+                let range = AddrRange::new(base, base.plus(u64::from(size)));
+                // Flat mappings are not needed: their code is not executed, and the dump has everything that is read from them.
+                let is_laid_out = modules.extent(module).is_some_and(|e| e.len() == range.len());
+                (is_laid_out && dump.memory().captured(range) < range.len() && out.iter().all(|(m, _)| m.base != base)).then_some(())?;
+                let bytes = modules.file(module)?.open().ok()?;
+                id.check(&bytes, dump.memory().shape()).ok()?;
+                let path = modules.path(module).unwrap_or_default();
+                let (timestamp, size) = (Some(timestamp), u64::from(size));
+                Some((Listed { path, base, size, timestamp, version: None, build_id: None }, bytes))
+            };
+            out.extend(tried(image));
+        }
+    }
+    out
+}
+
+/// Describes the modules on the runtime's list.
+struct Managed<'r> {
+    modules: &'r Modules,
+    loader: &'r Loader,
+    /// Images as the container lists them, by base.
+    listed: Map<Addr, &'r Listed>,
+    /// The load context of System.Private.CoreLib.
+    framework: Option<Addr>,
+}
+
+impl<'r> Managed<'r> {
+    fn new(runtime: &'r Runtime, names: &'r TypeNames, loader: &'r Loader, all: &[Addr]) -> Managed<'r> {
+        let modules = names.modules();
+        let core = tried(|| all.iter().find(|m| modules.is_named(**m, crate::clr::fields::CORE)).copied());
+        let framework = tried(|| loader.load_context(core?));
+        Managed { modules, loader, listed: runtime.file().modules.iter().map(|m| (m.base, m)).collect(), framework }
+    }
+
+    /// Whether a module has no file.
+    fn is_dynamic(&self, address: Addr) -> bool {
+        self.modules.image_base(address).is_none() || self.modules.get(address).origin == MetadataOrigin::Dynamic
+    }
+
+    fn model(&self, address: Addr) -> ModuleModel {
+        let module = self.modules.get(address);
+        let extent = self.modules.extent(address);
+        let base = self.modules.image_base(address);
+        let listed = base.and_then(|base| self.listed.get(&base));
+        let dynamic = self.is_dynamic(address);
+        let file = if dynamic { None } else { self.modules.file(address) };
+        let in_dump = matches!(module.origin, MetadataOrigin::Image | MetadataOrigin::Dynamic);
+        let assembly = module.metadata.as_ref().and_then(|m| m.assembly());
+        let version = assembly.map(|a| dotted(a.version)).or_else(|| listed?.version.map(dotted));
+        let pdb = self.modules.pdb_named(address);
+        let context = self.loader.load_context(address);
+        let id = self.modules.file_id(address);
+        ModuleModel {
+            name: module.name.clone(),
+            kind: if dynamic { ModuleKind::Dynamic } else { ModuleKind::Assembly },
+            path: module.path.clone(),
+            version,
+            base,
+            size: extent.map(|e| e.len()).or_else(|| listed.map(|m| m.size)),
+            module: Some(address),
+            assembly: self.loader.assembly(address),
+            image_size: image_size(id.as_ref()),
+            mvid: module.metadata.as_ref().and_then(|m| m.mvid()).map(|id| guid(&id)),
+            build_id: None,
+            timestamp: stamp(id.as_ref()),
+            pdb: pdb.as_ref().map(|(_, name)| name.clone()),
+            pdb_id: pdb.and_then(|(id, _)| if let FileId::Pdb(id) = id { Some(hex(&id)) } else { None }),
+            load_context: context,
+            default_context: context.zip(self.framework).map(|(own, framework)| own == framework),
+            collectible: self.loader.is_collectible(address),
+            needed: false,
+            needed_for: if in_dump || dynamic { Vec::new() } else { vec![ModuleNeed::Names] },
+            missing: Vec::new(),
+            missing_pages: 0,
+            file: file.as_ref().map(|f| f.path().display().to_string()),
+            found: file.map(|f| f.place()),
+        }
+    }
+}
+
+/// Describes an image that is not on the runtime's list. `unread`: base of the runtime's image if the runtime could not be read.
+fn native_model(dump: &Dump, runtime: Option<&Runtime>, unread: Option<Addr>, module: &Listed) -> ModuleModel {
+    let image = Image::at(dump.memory(), module.base);
+    let site = runtime.map(|r| &r.description().site);
+    let is_site = site.is_some_and(|s| s.module.as_ref().is_some_and(|m| m.base == module.base));
+    let is_unread = unread == Some(module.base);
+    let id = module_id(module, image.as_ref());
+    let needed = is_unread || site.is_some_and(|site| is_site && rests_on_file(site, dump.memory()));
+    let found = dump.file_of(module, id.as_ref());
+    let version = runtime.filter(|_| is_site).and_then(|r| r.description().version.clone());
+    ModuleModel {
+        name: Some(module.file_name().into()).filter(|name: &String| !name.is_empty()),
+        kind: if is_site || is_unread { ModuleKind::Runtime } else { ModuleKind::Native },
+        path: Some(module.path.clone()),
+        version: version.or_else(|| module.version.map(dotted)),
+        base: Some(module.base),
+        size: Some(image.as_ref().map_or(module.size, |i| i.range.len())),
+        module: None,
+        assembly: None,
+        image_size: image_size(id.as_ref()),
+        mvid: None,
+        build_id: match &id {
+            Some(FileId::BuildId(id)) => Some(hex(id)),
+            _ => None,
+        },
+        timestamp: stamp(id.as_ref()),
+        pdb: None,
+        pdb_id: None,
+        load_context: None,
+        default_context: None,
+        collectible: None,
+        needed: false,
+        needed_for: if needed { vec![ModuleNeed::Runtime] } else { Vec::new() },
+        missing: Vec::new(),
+        missing_pages: 0,
+        file: found.as_ref().map(|f| f.path().display().to_string()),
+        found: found.map(|f| f.place()),
+    }
+}
+
+/// Whether the runtime could be found only with pages from its file, because the dump does not have them.
+fn rests_on_file(site: &Site, memory: &Memory) -> bool {
+    // The types of a NativeAOT program are in its image, so any page from the file may be needed.
+    let in_image = site.debug_header.is_some() && site.filled.bytes > 0;
+    let places = [site.image.as_ref().map(|i| i.base), site.descriptor, site.dac_table.map(|t| t.address)];
+    in_image || places.into_iter().flatten().any(|at| memory.has(at) && !memory.is_from_dump(at))
+}
+
+/// Adds the pages that stack walks need and that are missing from the dump.
+fn missing_pages(runtime: &Runtime, list: &mut [ModuleModel]) {
+    // A new handle of the runtime is used, so that pages missed by other answers are not included.
+    let runtime = &runtime.unread();
+    let walked = tried(|| {
+        let query = StacksQuery { roots: true, ..StacksQuery::default() };
+        let _ = each_stack(runtime, &query, &mut drop);
+        runtime.stack_walker().map(|walker| walker.code().bytes().absent_pages())
+    });
+    let Ok(absent) = walked else { return };
+    for module in list {
+        let Some((base, size)) = module.base.zip(module.size) else { continue };
+        let range = AddrRange::new(base, base.plus(size));
+        let from = absent.partition_point(|page| page.plus(PAGE - 1) < range.start);
+        let inside = absent.iter().skip(from).take_while(|page| **page < range.end);
+        for page in inside {
+            module.missing_pages = module.missing_pages.saturating_add(1);
+            let more = module.missing.len() < MAX_RANGES;
+            match module.missing.last_mut() {
+                Some(last) if last.end == *page => last.end = page.plus(PAGE),
+                _ if more => module.missing.push(AddrRange::new(*page, page.plus(PAGE))),
+                _ => {}
+            }
+        }
+        if module.missing_pages > 0 {
+            module.needed_for.push(ModuleNeed::Stacks);
+        }
+    }
+}
+
+fn stamp(id: Option<&FileId>) -> Option<u32> {
+    match id {
+        Some(FileId::Stamp { timestamp, .. }) => Some(*timestamp),
+        _ => None,
+    }
+}
+
+fn image_size(id: Option<&FileId>) -> Option<u64> {
+    match id {
+        Some(FileId::Stamp { size, .. }) => Some(u64::from(*size)),
+        _ => None,
+    }
+}
+
+fn dotted(version: [u16; 4]) -> String {
+    version.map(|part| part.to_string()).join(".")
+}
+
+/// Formats a GUID like .NET: the first three parts are little-endian numbers.
+pub(crate) fn guid(id: &[u8; 16]) -> String {
+    let [a, b, c, d, e, f, g, h, i, j, rest @ ..] = id;
+    format!("{}-{}-{}-{}-{}", hex(&[*d, *c, *b, *a]), hex(&[*f, *e]), hex(&[*h, *g]), hex(&[*i, *j]), hex(rest))
+}

@@ -1,0 +1,192 @@
+//! The roots of chains: the objects that the innermost methods wait for.
+
+use super::graph::{Graph, Node, NodeIndex, NodeKind};
+use super::owners::{Owners, owners};
+use crate::analysis::threads::stack_words::holders;
+use crate::analysis::threads::task_names::Names;
+use crate::analysis::{AsyncRoot, AsyncRootKind};
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Collector, Name};
+use crate::bcl::tasks::{AsyncType, Outside, Tasks, flags};
+use crate::clr::library::{FieldAt, noted};
+use crate::session::Runtime;
+
+/// The due time, in milliseconds, of a timer that is not set.
+const NEVER: u32 = u32::MAX;
+
+/// Classifies the roots of a graph.
+pub(super) struct Roots<'g> {
+    tasks: &'g Tasks,
+    graph: &'g Graph,
+    owners: Owners,
+    /// Managed ids of threads, by an object on their stacks.
+    pub(super) threads: Map<Addr, Vec<u32>>,
+    /// Threads that are blocked in a wait for a task.
+    blocked: Set<u32>,
+    /// The field `_timer` of the task of `Task.Delay`, and `_dueTime` of the timer.
+    delay: Option<(FieldAt, FieldAt)>,
+    /// The field `_owner` of `PeriodicTimer+State`.
+    periodic: Option<FieldAt>,
+    /// By type: the field `_currentSocket` of a socket operation, or `_source` of a `ValueTask` adapter.
+    fields: Map<Addr, Option<FieldAt>>,
+}
+
+impl<'g> Roots<'g> {
+    pub(super) fn new(runtime: &Runtime, tasks: &'g Tasks, graph: &'g Graph, notes: &Collector) -> Roots<'g> {
+        let root = |i: usize| graph.incoming.get(i) == Some(&0);
+        let sources: Set<Addr> = graph.nodes.iter().filter(|n| n.kind == NodeKind::Source).map(|n| n.address).collect();
+        let waits = |n: &Node| n.kind == NodeKind::Task && tasks.kinds(n.method_table).is(AsyncType::SemaphoreWaiter);
+        let entered = graph.nodes.iter().any(waits);
+        let needed = |mt: Addr| if tasks.kinds(mt).is(AsyncType::Semaphore) { entered } else { !sources.is_empty() };
+        let listed: Vec<(Addr, Addr)> = graph.owners.iter().copied().filter(|(_, mt)| needed(*mt)).collect();
+        let owners = owners(tasks, &listed, |at| sources.contains(&at), notes);
+        let on_stacks = graph.nodes.iter().enumerate().filter(|(i, n)| {
+            n.kind == NodeKind::Thread
+                || root(*i) && n.kind == NodeKind::Method && (!n.awaits || n.state.is_some_and(|s| s < 0))
+                || root(*i) && n.kind == NodeKind::Task && n.flags.is_some_and(|f| f & flags::DELEGATE != 0)
+        });
+        let wanted = on_stacks.map(|(_, n)| n.address).collect();
+        let stacks = runtime.stacks_in_use(runtime.threads_if_any(notes), notes);
+        let threads = holders(runtime.memory(), stacks.into_iter().filter_map(|(_, t, range)| Some((t.id?, range?))), &wanted);
+        let events = graph.nodes.iter().filter(|n| n.kind == NodeKind::Thread);
+        let blocked = events.filter_map(|n| threads.get(&n.address)).flatten().copied().collect();
+        let types = tasks.library().types();
+        let bind = |kind: AsyncType, field: &'static str| noted(types.field_at(tasks.table(kind)?, field), "task timers", notes);
+        let timer = || bind(AsyncType::DelayPromise, "_timer").zip(bind(AsyncType::Timer, "_dueTime"));
+        let periodic = || bind(AsyncType::PeriodicTimer, "_owner");
+        Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default() }
+    }
+
+    /// Returns the root for the node at `index`. No edge leads to this node, unless it was chosen from a cycle, as `cycle` indicates.
+    pub(super) fn classify(&mut self, index: NodeIndex, cycle: bool, names: &mut Names<'_>) -> Option<AsyncRoot> {
+        let node = *self.graph.node(index)?;
+        let (kind, object, label) = match node.kind {
+            _ if cycle => (AsyncRootKind::Cycle, node.address, "methods and tasks that wait for each other".into()),
+            NodeKind::Method => self.method(&node),
+            NodeKind::Task => self.task(&node, names),
+            NodeKind::Frame => self.suspended(&node),
+            NodeKind::Running => self.running(&node),
+            _ => self.source(node.address, node.method_table, names),
+        };
+        Some(AsyncRoot { kind, object: Some(object), node: Some(node.address), type_name: names.type_of(object), label })
+    }
+
+    fn method(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
+        let threads = self.threads.get(&node.address);
+        let blocked = threads.is_some_and(|ids| ids.iter().any(|id| self.blocked.contains(id)));
+        let (kind, label) = match (self.graph.queued.contains(&node.address), node.state) {
+            (true, _) => (AsyncRootKind::Queue, "ready, in a thread pool queue"),
+            _ if blocked => (AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result"),
+            _ if threads.is_some() => (AsyncRootKind::Running, "runs on a thread"),
+            _ if node.awaits => (AsyncRootKind::Unknown, "awaits a task that has completed"),
+            (_, Some(0..)) => (AsyncRootKind::Abandoned, "nothing can complete it"),
+            (_, Some(_)) => (AsyncRootKind::Unknown, "runs, but is on no thread's stack"),
+            (_, None) => (AsyncRootKind::Unknown, "its state is unknown"),
+        };
+        (kind, node.address, label.into())
+    }
+
+    /// A suspended method of runtime async that no edge leads to.
+    fn suspended(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
+        let task = node.task.unwrap_or(node.address);
+        let (kind, label) = if self.graph.queued.contains(&task) {
+            (AsyncRootKind::Queue, "ready, in a thread pool queue")
+        } else if node.awaits {
+            (AsyncRootKind::Unknown, "awaits a task that has completed")
+        } else {
+            (AsyncRootKind::Unknown, "what it awaits is unknown")
+        };
+        (kind, task, label.into())
+    }
+
+    /// A method of runtime async that a thread runs.
+    fn running(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
+        let thread = self.graph.running.get(&node.address).and_then(|running| running.thread);
+        if thread.is_some_and(|id| self.blocked.contains(&id)) {
+            return (AsyncRootKind::Thread, node.address, "runs on a thread that is blocked in Wait or Result".into());
+        }
+        (AsyncRootKind::Running, node.address, "runs on a thread".into())
+    }
+
+    fn task(&mut self, node: &Node, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
+        let library = self.tasks.library();
+        let kinds = self.tasks.kinds(node.method_table);
+        let bits = node.flags.unwrap_or(0);
+        let own = |kind, label: &str| (kind, node.address, Name::from(label));
+        if kinds.is(AsyncType::DelayPromise) {
+            let due = self.delay.and_then(|(timer, due)| library.u32(library.reference(node.address, timer)?, due));
+            let label = match due {
+                Some(NEVER) => "Task.Delay that never ends".into(),
+                Some(ms) => format!("Task.Delay of {}", duration(ms)),
+                None => "Task.Delay".into(),
+            };
+            return own(AsyncRootKind::Timer, &label);
+        }
+        if kinds.is(AsyncType::SemaphoreWaiter) {
+            let Some(owner) = self.owners.by_waiter.get(&node.address).copied() else {
+                return own(AsyncRootKind::Semaphore, "an unknown semaphore");
+            };
+            let count = self.owners.semaphore.and_then(|s| library.i32(owner, s.count));
+            let count = count.map_or_else(String::new, |n| format!(" with count {n}"));
+            return (AsyncRootKind::Semaphore, owner, format!("SemaphoreSlim{count}; .NET does not record who took it").into());
+        }
+        if kinds.is(AsyncType::ValueTaskSource) || kinds.is(AsyncType::ValueTaskSourceOf) {
+            let source = self.field(node.method_table, "_source").and_then(|f| library.reference(node.address, f));
+            if let Some((source, mt)) = source.and_then(|s| Some((s, library.method_table(s)?))) {
+                return self.source(source, mt, names);
+            }
+        }
+        if self.graph.queued.contains(&node.address) {
+            return own(AsyncRootKind::Queue, "ready, in a thread pool queue");
+        }
+        if bits & flags::WAITS_FOR_CHILDREN != 0 {
+            return own(AsyncRootKind::Unknown, "its delegate has returned; it waits for its child tasks");
+        }
+        if bits & flags::DELEGATE != 0 {
+            return match self.threads.get(&node.address) {
+                Some(ids) if ids.iter().any(|id| self.blocked.contains(id)) => {
+                    own(AsyncRootKind::Thread, "runs on a thread that is blocked in Wait or Result")
+                }
+                Some(_) => own(AsyncRootKind::Running, "runs on a thread"),
+                None => own(AsyncRootKind::Unknown, "runs, but is on no thread's stack"),
+            };
+        }
+        if bits & flags::STARTED != 0 {
+            return own(AsyncRootKind::Unknown, "scheduled, but not in a thread pool queue");
+        }
+        let name = names.type_name(node.method_table).map_or_else(|| "a task".into(), |name| name.display());
+        if bits & flags::PROMISE != 0 || self.tasks.action(node.address).is_none() {
+            return (AsyncRootKind::Promise, node.address, name);
+        }
+        own(AsyncRootKind::Unknown, if bits & flags::CONTINUATION != 0 { "a continuation of an unknown task" } else { "not started" })
+    }
+
+    fn source(&mut self, object: Addr, mt: Addr, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
+        let library = self.tasks.library();
+        let kinds = self.tasks.kinds(mt);
+        let name = names.type_name(mt).map_or_else(|| "an object".into(), |name| name.display());
+        if kinds.is(AsyncType::PeriodicTimer) {
+            let timer = self.periodic.and_then(|f| library.reference(object, f));
+            return (AsyncRootKind::Timer, timer.unwrap_or(object), "PeriodicTimer".into());
+        }
+        if self.tasks.plan(mt).outside == Some(Outside::SocketOperation) {
+            let socket = self.field(mt, "_currentSocket").and_then(|f| library.reference(object, f));
+            return (AsyncRootKind::Socket, socket.unwrap_or(object), "an operation of a socket".into());
+        }
+        if let Some(channel) = self.owners.by_waiter.get(&object).copied() {
+            let of = names.type_of(channel).map_or_else(|| "a channel".into(), |name| name.display());
+            return (AsyncRootKind::Channel, channel, of);
+        }
+        (AsyncRootKind::Source, object, name)
+    }
+
+    fn field(&mut self, mt: Addr, name: &'static str) -> Option<FieldAt> {
+        let types = self.tasks.library().types();
+        *self.fields.entry(mt).or_insert_with(|| types.field_at(mt, name).ok())
+    }
+}
+
+/// A number of milliseconds in words.
+fn duration(ms: u32) -> String {
+    if ms.is_multiple_of(1000) { format!("{} s", ms / 1000) } else { format!("{ms} ms") }
+}

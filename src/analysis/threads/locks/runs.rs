@@ -1,0 +1,122 @@
+//! Finds the threads that run awaited work: a task on which another thread waits, or an async method that this task awaits.
+//!
+//! A thread runs an async method if its stack holds the method's box and has a frame of the state machine's `MoveNext`. It runs the delegate of a
+//! task if the task is flagged as invoked, and the stack holds the task and a library frame that invokes delegates. With runtime async, the runtime
+//! keeps a record in the thread while it resumes the methods of a task.
+
+use std::collections::VecDeque;
+
+use super::deadlocks::Edge;
+use super::waits::{Blocked, BlockedFrame, Wait};
+use crate::analysis::threads::stack_words::holders;
+use crate::analysis::{WaitEdgeKind, WaitKind};
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Collector};
+use crate::bcl::Library;
+use crate::bcl::tasks::{Tasks, flags};
+use crate::session::{Error, Heap, Namer};
+
+/// Maximum number of methods and tasks followed from one task.
+const MAX_AWAITED: usize = 256;
+
+/// Returns an edge from each waiting thread to the thread that runs the awaited task or method. If several threads seem to run it, it gets no edge.
+///
+/// # Errors
+/// [`Error::Contract`] if the runtime does not describe types and fields.
+pub(super) fn runs(
+    heap: &Heap,
+    namer: &Namer,
+    stacks: &[(usize, Blocked<'_>)],
+    waits: &[Wait],
+    notes: &Collector,
+) -> Result<Vec<Edge>, Error> {
+    let waiting: Set<usize> = waits.iter().map(|w| w.thread).collect();
+    let for_tasks: Vec<(&Wait, Addr)> = waits.iter().filter(|w| w.kind == WaitKind::Task).filter_map(|w| Some((w, w.object?.0))).collect();
+    if for_tasks.is_empty() || waiting.len() < 2 {
+        return Ok(Vec::new());
+    }
+    let tasks = Tasks::bind(Library::bind(heap.runtime(), namer, notes)?, notes);
+    let awaited: Vec<(&Wait, Addr, Vec<Addr>)> = for_tasks
+        .into_iter()
+        .map(|(w, task)| (w, task, depends(&tasks, [task].into_iter().chain(w.others.iter().copied()), notes)))
+        .collect();
+    let wanted: Set<Addr> = awaited.iter().flat_map(|(_, _, nodes)| nodes.iter().copied()).collect();
+    let ranges = stacks.iter().filter(|(i, _)| waiting.contains(i)).filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.stack?)));
+    let on_stacks = holders(heap.memory(), ranges, &wanted);
+    let frames: Map<u32, &[BlockedFrame]> =
+        stacks.iter().filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.frames.as_slice()))).collect();
+    let threads: Map<Addr, u32> = stacks.iter().filter_map(|(i, t)| Some((t.thread.address, u32::try_from(*i).ok()?))).collect();
+    let mut resumed: Map<Addr, Vec<u32>> = Map::default();
+    for (task, thread) in tasks.resumed(stacks.iter().map(|(_, t)| t.thread), notes) {
+        let open = tasks.flags(task).is_some_and(|f| f & flags::COMPLETED == 0);
+        resumed.entry(task).or_default().extend(threads.get(&thread).filter(|_| open));
+    }
+    let mut out = Vec::new();
+    for (wait, task, nodes) in awaited {
+        let Ok(from) = u32::try_from(wait.thread) else { continue };
+        for node in nodes {
+            let frame = Frame::of(&tasks, namer, node);
+            let has = |frame: &Frame, thread: u32| frames.get(&thread).is_some_and(|frames| frames.iter().any(|f| frame.is(f)));
+            let on = on_stacks.get(&node).map_or(&[][..], Vec::as_slice).iter().copied();
+            let by_frame = on.filter(|thread| frame.as_ref().is_some_and(|frame| has(frame, *thread)));
+            let by_record = resumed.get(&node).into_iter().flatten().copied();
+            let mut running = by_record.chain(by_frame).filter(|thread| *thread != from);
+            if let (Some(to), None) = (running.next(), running.next()) {
+                out.push(Edge { from, to, object: task, certain: wait.timeout.is_none(), kind: WaitEdgeKind::Runs, later: false });
+            }
+        }
+    }
+    tasks.note(notes);
+    Ok(out)
+}
+
+/// The frame of a thread that runs a task.
+enum Frame {
+    /// `MoveNext` of the state machine with this canonical method table: generic instantiations may share the code.
+    Method(Addr),
+    Delegate,
+}
+
+impl Frame {
+    /// Returns the frame to look for on the stack of the thread that runs the task at `node`; `None` if the task is not running.
+    fn of(tasks: &Tasks, namer: &Namer, node: Addr) -> Option<Frame> {
+        let plan = tasks.plan_of(node)?;
+        let state = tasks.flags(node);
+        if state.is_some_and(|f| f & flags::COMPLETED != 0) {
+            return None;
+        }
+        if let Some(machine) = tasks.machine_type(node, &plan) {
+            let suspended = tasks.position(node, &plan).and_then(|p| p.state).is_some_and(|state| state >= 0);
+            let canonical = namer.names()?.method_tables().canonical(machine).ok();
+            return canonical.filter(|_| !suspended).map(Frame::Method);
+        }
+        tasks.action(node).filter(|_| state.is_some_and(|f| f & flags::DELEGATE != 0)).map(|_| Frame::Delegate)
+    }
+
+    fn is(&self, frame: &BlockedFrame) -> bool {
+        let name = frame.method.name.as_str();
+        match self {
+            Frame::Method(machine) => frame.method.declaring_type == *machine && name.ends_with(".MoveNext()"),
+            Frame::Delegate => {
+                let by = ["System.Threading.Tasks.Task.InnerInvoke", "System.Threading.Tasks.Task.Execute"];
+                by.iter().any(|prefix| name.starts_with(prefix))
+                    || name.starts_with("System.Threading.Tasks.Task<") && name.contains(".InnerInvoke")
+            }
+        }
+    }
+}
+
+/// Returns `first`, and the tasks and methods that they await directly or through others.
+fn depends(tasks: &Tasks, first: impl Iterator<Item = Addr>, notes: &Collector) -> Vec<Addr> {
+    let (mut out, mut seen) = (Vec::new(), Set::default());
+    let mut open: VecDeque<Addr> = first.collect();
+    while let Some(node) = open.pop_front() {
+        if out.len() >= MAX_AWAITED || !seen.insert(node) {
+            continue;
+        }
+        let Some(plan) = tasks.plan_of(node).filter(|plan| plan.is_node()) else { continue };
+        out.push(node);
+        open.extend(tasks.awaits(node, &plan, notes).into_iter().take(MAX_AWAITED));
+    }
+    out
+}

@@ -1,0 +1,3 @@
+//! Answers for other tools: the commands under "Files for other tools" in `help`.
+
+pub(super) mod page;
