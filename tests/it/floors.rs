@@ -229,9 +229,9 @@ fn per_thread_state_is_in_the_ledger() {
     );
     // These do not read the dump on other threads, or do so only for users of the library (`managed`).
     let alone = [
-        "analysis/objects/strings/values.rs",
         "analysis/compare/track/answer.rs",
         "analysis/compare/track/holders.rs",
+        "analysis/objects/strings/values.rs",
         "graph/dominators/mod.rs",
         "graph/offsets.rs",
         "managed/objects.rs",

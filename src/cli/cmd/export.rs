@@ -26,7 +26,7 @@ const DEVTOOLS_BYTES: u64 = 120;
 /// A file for other tools: Chrome's DevTools, PerfView, Visual Studio; or tables for DuckDB, Spark, Polars, pandas.
 ///
 /// The formats heapsnapshot and gcdump contain the objects that roots reach. They have the same roots as `retained`, so other tools
-/// show the same retained sizes. --under and --min-retained select some of the objects; a few extra nodes stand for the others, so that
+/// show the same retained sizes. --under and --min-retained select some of the objects; a few extra nodes represent the others, so that
 /// retained sizes stay correct.
 ///
 /// The tables (parquet, csv, ndjson) contain all objects. They are written to a folder, one file per table. The table `objects` numbers
@@ -34,8 +34,7 @@ const DEVTOOLS_BYTES: u64 = 120;
 /// are written row by row, so that a heap larger than the memory of this machine can be exported, too. Only --retained and the table
 /// `suspects` build the graph of the heap.
 ///
-/// What the process stored is not exported: texts of strings, elements of arrays of numbers, names of threads, the command line.
-/// --contents includes it.
+/// Contents are exported only with --contents: texts of strings, elements of arrays of numbers, names of threads, the command line.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Export {
     /// The format.
