@@ -44,6 +44,36 @@ fn exact(path: &PathModel) -> bool {
     !path.roots[0].kind.is_of_stacks()
 }
 
+/// The runtime holds the static fields of collectible types by `m_slots` of the loader allocator. Only the allocator holds them.
+#[test]
+fn static_fields_of_collectible_types_are_held_by_the_loader_allocator() {
+    let probe = path_of("net10-wks-probe-heap");
+    let of_type = |kind: &str, ty: &str| {
+        let (_, answer) = ask(&probe, &["roots", "--kind", kind]);
+        let roots = answer["data"]["roots"].as_array().unwrap();
+        roots.iter().filter(|root| root["label"].as_str().unwrap().starts_with(ty)).count()
+    };
+    for kind in ["static", "thread-static"] {
+        assert!(of_type(kind, "Probe.Statics.") > 0, "{kind}");
+        assert_eq!(["Probe.ForCollect", "Probe.GenC<"].map(|ty| of_type(kind, ty)), [0, 0], "{kind}");
+    }
+    for option in [&[][..], &["--thread-statics"]] {
+        let (_, answer) = ask(&probe, &[&["statics", "--type", "Probe.ForCollect*", "--type", "Probe.GenC*"], option].concat());
+        let statics = answer["data"]["statics"].as_array().unwrap();
+        let objects: BTreeSet<&str> = statics.iter().filter_map(|field| field["object"].as_str()).collect();
+        assert!(!objects.is_empty(), "{statics:?}");
+        for object in objects {
+            let (_, path) = ask(&probe, &["path", "--paths", "50", object]);
+            let paths = path["data"]["paths"].as_array().unwrap();
+            assert!(!paths.is_empty(), "{object}");
+            let of_allocator = |path: &serde_json::Value| {
+                path["steps"].as_array().unwrap().iter().any(|step| step["type"] == "System.Reflection.LoaderAllocator")
+            };
+            assert!(paths.iter().any(of_allocator), "{object}: {path}");
+        }
+    }
+}
+
 #[test]
 fn a_stack_word_never_comes_before_an_exact_root() {
     let (mut held, mut only_by_stacks) = (0, 0);

@@ -27,8 +27,9 @@ use net9::Net9;
 
 /// Maximum number of bytes of a boxed structure that [`Statics::is_zero`] examines.
 const MAX_BOX: u64 = 4096;
-/// Offset of an RVA field whose RVA does not fit in 27 bits. The metadata contains the RVA.
-const BIG_RVA: u64 = 0x07ff_ffff;
+/// Offset of an RVA field whose RVA does not fit in 27 bits (`FIELD_OFFSET_BIG_RVA` in `field.h`). The metadata contains the RVA. The offsets above
+/// have other special meanings.
+const BIG_RVA: u64 = 0x07ff_fffa;
 
 /// Location of a static field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -250,9 +251,8 @@ impl Statics {
         let names = self.types.names();
         let address = names.method_tables().module(info).ok()?;
         let base = names.modules().image_base(address)?;
-        let in_desc = || u32::try_from(field.offset).ok().filter(|_| field.offset < BIG_RVA);
         let in_metadata = || names.module(address).metadata.as_ref()?.field_rva(field.token.rid());
-        let rva = in_desc().or_else(in_metadata)?;
+        let rva = stored_rva(field.offset).or_else(in_metadata)?;
         let mapped = base.plus(rva.into());
         // The runtime may map IL-only assemblies flat. Sections are then at their file offsets instead of their RVAs.
         let image = Source::Memory { memory: Arc::clone(&self.memory), base, len: 1 << 32 };
@@ -267,4 +267,20 @@ impl Statics {
 /// Whether the slot of a field contains a reference. The slot of a structure contains a reference to the box.
 fn has_reference(field: &Field) -> bool {
     field.is_reference() || field.is_structure()
+}
+
+/// The RVA that the offset of an RVA field is; `None` if the offset only says that the metadata has the RVA.
+fn stored_rva(offset: u64) -> Option<u32> {
+    u32::try_from(offset).ok().filter(|_| offset < BIG_RVA)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::stored_rva;
+
+    #[test]
+    fn special_offsets_are_not_rvas() {
+        // `FIELD_OFFSET_LAST_REAL_OFFSET`, `FIELD_OFFSET_BIG_RVA` and `FIELD_OFFSET_UNPLACED`.
+        assert_eq!([0x2050, 0x07ff_fff9, 0x07ff_fffa, 0x07ff_ffff].map(stored_rva), [Some(0x2050), Some(0x07ff_fff9), None, None]);
+    }
 }

@@ -15,7 +15,7 @@ use crate::model::{CoverageKind, FieldValue, RootKind, ValueKind};
 use crate::session::statics::StaticSpot;
 use crate::session::{Namer, Runtime, StaticsReader};
 
-/// Adds a root for every reference in a static field, including references in structures.
+/// Adds a root for every reference in a static field, including references in structures. The static fields of collectible types are not roots.
 pub(super) fn static_roots(
     runtime: &Runtime,
     namer: &Namer,
@@ -59,6 +59,10 @@ pub(super) fn static_roots(
         let ended = reader.visit(
             |field| field.storage == storage,
             |spot| {
+                // A loader allocator holds these through `m_slots`, an edge of the heap.
+                if spot.info.is_collectible {
+                    return ControlFlow::Continue(());
+                }
                 match spot.place {
                     StaticPlace::NotInitialized => return ControlFlow::Continue(()),
                     StaticPlace::Unknown => {
