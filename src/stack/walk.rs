@@ -6,11 +6,13 @@
 
 mod arguments;
 mod explicit;
+mod handler;
 mod protected;
 mod running;
 
 use std::sync::Arc;
 
+use self::handler::Parent;
 use self::running::known;
 use super::clauses;
 use super::code::{Code, CodeMap, CodeOrigin};
@@ -79,15 +81,6 @@ pub(crate) struct StackWalker {
     images: Vec<AddrRange>,
     os: Os,
     gc_infos: Known<Result<Arc<GcInfo>, StackError>>,
-}
-
-/// Identifies the method activation whose handler is running. Its frame is the next frame of the method's body that has the same value in the
-/// frame register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Parent {
-    method_desc: Addr,
-    /// Number and value of the frame register; `None` if the GC info is missing or names no frame register.
-    frame: Option<(u8, Option<u64>)>,
 }
 
 /// State of a walk.
@@ -425,7 +418,7 @@ impl Walking<'_> {
                 }
                 return;
             };
-            self.runtime(&frame, context.as_ref().map(|c| c.ip));
+            self.runtime(&frame, context.as_ref().map(|c| c.ip), reached);
             match walker.frames.caller(&walker.code, &walker.runtime, &frame) {
                 // An explicit frame cannot have its caller below the frames that the walk has visited.
                 Ok(Some(caller)) if start.stack.is_some() && caller.registers.sp().is_some_and(|sp| sp < reached) => {
@@ -480,10 +473,10 @@ impl Walking<'_> {
             let contexts = contexts(self.walker.code.bytes(), info, registers, caller_sp);
             self.out.add_contexts(frame, contexts);
         }
+        self.parent = self.parent.filter(|parent| !parent.is_below(sp));
         if let Some(parent) = self.parent {
             frame.unwound = true;
-            let same = parent.frame.is_none() || frame_register.is_none() || parent.frame == frame_register;
-            if part == Part::Body && code.method_desc == parent.method_desc && same {
+            if parent.is(&code, part, frame_register) {
                 self.parent = None;
             }
         } else if let Err(e) = info.and_then(|info| self.slots(frame, &info, registers, caller_sp)) {
@@ -503,7 +496,7 @@ impl Walking<'_> {
             }
         }
         if part == Part::Handler && !frame.unwound {
-            self.parent = Some(Parent { method_desc: code.method_desc, frame: frame_register });
+            self.parent = Some(Parent::of(&code, frame_register));
         }
     }
 
@@ -554,9 +547,10 @@ impl Walking<'_> {
     }
 
     /// Begins a gap at the stack pointer in `registers`; the registers may hold references too. The gap ends at the stack pointer of the next
-    /// managed caller that an explicit frame describes.
+    /// managed caller that an explicit frame describes. The frame whose handler runs may be in the gap.
     fn lost(&mut self, registers: &Registers, lack: Lack) {
         let (from, ip) = (registers.sp(), Some(registers.ip));
+        self.parent = self.parent.filter(|parent| parent.place().is_some());
         let registers: Box<[_]> = known(registers).collect();
         let bytes = GAP_BYTES.saturating_add(len64(size_of_val(&*registers)));
         if self.afford(from.unwrap_or(Addr::NULL), bytes) {

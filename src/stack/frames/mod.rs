@@ -75,6 +75,8 @@ enum Role {
     Hijack,
     /// A call of a native helper (.NET 8 and 9), with a number of protected references.
     Helper(Protected),
+    /// A frame with a list of structures and references in native memory of the stack, which it protects. The list is not read.
+    Protecting,
     /// A frame that marks a place and does not describe its caller.
     Marker,
     /// A frame of a type that is not read. It may describe its caller, so frames may be missing after it.
@@ -290,7 +292,7 @@ impl FrameReader {
         let missing = || StackError::Unsupported { at: frame.address, what: "a frame without a layout" };
         let at = frame.address;
         match frame.of.role {
-            Role::Marker | Role::Unhandled => Ok(None),
+            Role::Protecting | Role::Marker | Role::Unhandled => Ok(None),
             Role::Inlined => {
                 let inlined = self.inlined.as_ref().ok_or_else(missing)?;
                 let return_address = inlined.read(bytes, at, InlinedCallFrame::CallerReturnAddress)?;
@@ -479,6 +481,12 @@ impl ExplicitFrame {
         self.of.role == Role::Transition
     }
 
+    /// Whether the frame protects references whose places are not read (`ProtectValueClassFrame` and `ProtectByRefsFrame`, frames.h). They are in native
+    /// memory of the stack between the methods before and after the frame.
+    pub(crate) fn protects_unread(&self) -> bool {
+        self.of.role == Role::Protecting
+    }
+
     /// Whether the type of the frame is unknown or not read, so that the frame may have a caller that the walk does not find.
     pub(crate) fn is_unhandled(&self) -> bool {
         self.of.role == Role::Unhandled
@@ -503,14 +511,24 @@ fn role(name: &str) -> Role {
         "HelperMethodFrame_2OBJ" => Role::Helper(Protected::Slots(2)),
         "HelperMethodFrame_3OBJ" => Role::Helper(Protected::Slots(3)),
         "HelperMethodFrame_PROTECTOBJ" => Role::Helper(Protected::Array),
+        "ProtectByRefsFrame" | "ProtectValueClassFrame" => Role::Protecting,
         "DebuggerClassInitMarkFrame"
         | "DebuggerSecurityCodeMarkFrame"
         | "DebuggerExitFrame"
         | "DebuggerU2MCatchHandlerFrame"
-        | "ProtectByRefsFrame"
-        | "ProtectValueClassFrame"
         | "ExceptionFilterFrame"
         | "AssumeByrefFromJITStack" => Role::Marker,
         _ => Role::Unhandled,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Role, role};
+
+    #[test]
+    fn frames_that_protect_references_are_not_markers() {
+        let of = ["ProtectValueClassFrame", "ProtectByRefsFrame", "DebuggerExitFrame", "FuncEvalFrame"].map(role);
+        assert_eq!(of, [Role::Protecting, Role::Protecting, Role::Marker, Role::Unhandled]);
     }
 }

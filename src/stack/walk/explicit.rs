@@ -37,12 +37,18 @@ impl Walking<'_> {
         self.walker.frames.read(self.walker.code.bytes(), at)
     }
 
-    /// Adds an explicit frame, and a gap if the references that it owns cannot be read.
-    pub(super) fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>) {
+    /// Adds an explicit frame, and a gap if the references that it owns cannot be read. `reached` is the stack pointer that unwinding has reached.
+    pub(super) fn runtime(&mut self, frame: &ExplicitFrame, ip: Option<Addr>, reached: Addr) {
         if frame.is_unhandled() {
             self.unknown = Some(frame.address);
         }
-        let mut reports = self.asked.roots && self.parent.is_none();
+        let mut reports = self.asked.roots && self.parent.is_none_or(|parent| parent.is_below(frame.address));
+        if reports && frame.protects_unread() && self.afford(frame.address, GAP_BYTES) {
+            let from = Some(reached).filter(|at| !at.is_null() && *at < frame.address).unwrap_or(frame.address);
+            let lack = Lack::GcInfo(StackError::Unsupported { at: frame.address, what: "a list of protected structures" });
+            let to = Some(frame.address.plus(PAGE));
+            self.out.gaps.push(Gap { from: Some(from), to, registers: Box::default(), ip: None, lack });
+        }
         match self.walker.owned(frame) {
             Ok(owned) => {
                 let slots = if reports { owned.slot_count() } else { 0 };
