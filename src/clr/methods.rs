@@ -27,6 +27,8 @@ const KIND: u16 = 0x7;
 const KIND_ARRAY: u16 = 4;
 const KIND_INSTANTIATED: u16 = 5;
 const KIND_DYNAMIC: u16 = 7;
+/// The beginning of the names of the runtime's stubs.
+const STUB: &str = "IL_STUB";
 /// Kind bits of `InstantiatedMethodDesc.Flags2`; 0 if the method itself is not generic.
 const INSTANCE_KIND: u16 = 0x7;
 /// Number of bits of a token that are split between `MethodDescChunk.FlagsAndTokenRange` and the MethodDesc.
@@ -204,6 +206,14 @@ impl Methods {
         Some((home, names.module(home).metadata.as_ref().and_then(|m| m.method_implementation(desc.token.rid()))))
     }
 
+    /// For a `DynamicMethod`, the address of the word after the pointer to its name. `None` for other methods and the runtime's stubs.
+    pub(crate) fn after_dynamic_name(&self, names: &TypeNames, desc: Addr) -> Option<Addr> {
+        let desc = self.read(names, desc).filter(|desc| desc.flags & KIND == KIND_DYNAMIC)?;
+        let place = self.dynamic.as_ref()?.place(desc.address, DynamicMethodDesc::MethodName)?;
+        let name = self.memory.text(self.memory.ptr(place).ok()?, self.string_bytes.min(64)).ok()?;
+        (!name.starts_with(STUB)).then(|| place.plus(self.memory.ptr_bytes()))
+    }
+
     /// Whether a method is at `desc`.
     pub(crate) fn is_method(&self, names: &TypeNames, desc: Addr) -> bool {
         self.read(names, desc).is_some()
@@ -369,7 +379,7 @@ impl Methods {
         let name = self.dynamic.as_ref()?.pointer(&self.memory, desc.address, DynamicMethodDesc::MethodName)?;
         let name = self.memory.text(name, self.string_bytes.min(1024)).ok()?;
         // The class names used by the DAC.
-        let class = if name.starts_with("IL_STUB") { "ILStubClass" } else { "DynamicClass" };
+        let class = if name.starts_with(STUB) { "ILStubClass" } else { "DynamicClass" };
         // The signature of a delegate or P/Invoke stub may have tokens of its module.
         let info = names.method_tables().read(desc.method_table).ok();
         let module = info.as_ref().and_then(|info| names.method_tables().module(info).ok()).map(|home| names.module(home));

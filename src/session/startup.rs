@@ -73,6 +73,20 @@ impl Startup {
     }
 }
 
+impl Startup {
+    /// Whether a numeric setting of the runtime is on: the variable `DOTNET_` or else `COMPlus_`, followed by `name`, in hexadecimal (`CLRConfig` in
+    /// clrconfig.cpp).
+    pub(crate) fn is_on(&self, name: &str) -> bool {
+        let variable = |prefix: &str| {
+            let is = |given: &str| given.strip_prefix(prefix).is_some_and(|rest| rest.eq_ignore_ascii_case(name));
+            self.environment.iter().find(|(given, _)| is(given)).map(|(_, value)| value.trim())
+        };
+        let value = variable("DOTNET_").or_else(|| variable("COMPlus_")).unwrap_or_default();
+        let digits = value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")).unwrap_or(value);
+        u32::from_str_radix(digits, 16).is_ok_and(|n| n != 0)
+    }
+}
+
 /// Splits a variable into name and value. On Windows, names may begin with `=`.
 fn variable(text: &str) -> Option<(String, String)> {
     let at = text.char_indices().skip(1).find(|(_, c)| *c == '=')?.0;
@@ -129,4 +143,24 @@ fn pointers(memory: &Memory, end: Addr, path: Addr) -> Option<(Vec<Addr>, Addr)>
     }
     out.reverse();
     Some((out, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_of_the_runtime_are_hexadecimal() {
+        let is_on = |variables: &[(&str, &str)]| {
+            let environment = variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+            Startup { source: StartupSource::InitialStack, arguments: None, line: None, environment }.is_on("gcConservative")
+        };
+        for on in [&[("DOTNET_gcConservative", "1")][..], &[("COMPlus_GCConservative", "0xA")], &[("DOTNET_gcConservative", "a ")]] {
+            assert!(is_on(on), "{on:?}");
+        }
+        let both = [("COMPlus_gcConservative", "1"), ("DOTNET_gcConservative", "0")];
+        for off in [&[][..], &[("DOTNET_gcConservative", "0")], &[("DOTNET_gcConservative", "yes")], &[("gcConservative", "1")], &both] {
+            assert!(!is_on(off), "{off:?}");
+        }
+    }
 }

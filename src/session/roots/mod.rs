@@ -2,6 +2,7 @@
 
 mod mono;
 mod options;
+mod resolvers;
 mod stacks;
 mod statics;
 
@@ -10,8 +11,9 @@ use std::collections::BTreeMap;
 pub use options::RootOptions;
 use options::enumerated;
 
-use super::{HandleUses, Heap, Namer, Runtime, Strength};
+use super::{HandleUses, Heap, Namer, Runtime, Startup, Strength};
 use crate::base::hash::{Map, Set};
+use crate::base::missed::tried;
 use crate::base::{Addr, Answer, Budget, Collector, Count, Missing, NoteKind, Notes, plural};
 use crate::clr::threads::Thread;
 use crate::gc::{Gc, HandleFilter};
@@ -90,6 +92,16 @@ fn collect(heap: &Heap, namer: &Namer, options: &RootOptions, notes: &Collector)
     roots
 }
 
+/// Why frames are not used for roots although they are known.
+const CONSERVATIVE_GC: &str =
+    "the process runs with conservative GC (gcConservative), for which every word on a stack that points to an object is a root";
+
+/// Whether the collector scans stacks conservatively, as when the setting `gcConservative` is on. Frames then do not show what is alive:
+/// `ScanStackRoots` in gcenv.ee.cpp reports every word of the stacks.
+fn has_conservative_gc(runtime: &Runtime) -> bool {
+    tried(|| Startup::of(runtime.file(), runtime.memory())).is_some_and(|startup| startup.is_on("gcConservative"))
+}
+
 /// Adds the roots on stacks and in registers.
 fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget), options: &RootOptions, roots: &mut Roots) {
     if heap.runtime().descriptor().is_mono() {
@@ -98,20 +110,26 @@ fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget)
         return;
     }
     if options.any_stacks || options.stacks == Stacks::Precise {
-        roots.framed = match stacks::frame_roots((heap, budget), namer, threads, options, roots) {
-            Ok(framed) => framed,
-            Err(e) => {
-                // Only words that point to objects are left as possible roots.
-                let first = roots.roots.len();
-                let mut scanned = stacks::scanned_roots((heap, budget), threads, options, roots);
-                roots.roots.iter_mut().skip(first).for_each(|r| r.flags = r.flags.without(RootFlags::SCANNED));
-                for c in &mut scanned.coverage {
-                    let why = c.reason.take().map_or_else(String::new, |r| format!("; {r}"));
-                    c.reason = Some(format!("the references in frames are unknown: {e}{why}"));
-                }
-                scanned
-            }
+        let scans = has_conservative_gc(heap.runtime());
+        let framed = if scans {
+            Err(CONSERVATIVE_GC.to_string())
+        } else {
+            let framed = stacks::frame_roots((heap, budget), namer, threads, options, roots);
+            framed.map_err(|e| format!("the references in frames are unknown: {e}"))
         };
+        roots.framed = framed.unwrap_or_else(|why| {
+            // Only words that point to objects are left as possible roots.
+            let first = roots.roots.len();
+            let mut scanned = stacks::scanned_roots((heap, budget), threads, options, roots);
+            roots.roots.iter_mut().skip(first).for_each(|r| r.flags = r.flags.without(RootFlags::SCANNED));
+            for c in &mut scanned.coverage {
+                // For a collector that scans, no word is stale.
+                let more = c.reason.take().filter(|_| !(scans && c.coverage == CoverageKind::Conservative));
+                let more = more.map_or_else(String::new, |r| format!("; {r}"));
+                c.reason = Some(format!("{why}{more}"));
+            }
+            scanned
+        });
         roots.framed.notes.extend(heap.runtime().stack_losses());
     }
     if options.any_stacks || options.stacks == Stacks::Conservative {

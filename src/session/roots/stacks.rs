@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::options::{ROOT_BYTES, RootOptions, enumerated};
+use super::resolvers::Resolvers;
 use crate::base::hash::Map;
 use crate::base::missed::tried;
 use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing, NoteKind, Notes, in_units};
@@ -27,6 +28,9 @@ use crate::stack::walked::{Frame, Gap, Lack, Walk};
 
 /// Why references that native code protects may be missing.
 const UNDESCRIBED: &str = "the descriptor does not describe the references that native code of the runtime protects";
+
+/// Why objects that the code of dynamic methods keeps alive may be missing.
+const UNRESOLVED: &str = "what keeps the code of a running DynamicMethod is not in the dump";
 
 /// Adds the references that the frames of `threads` hold. Where the references are unknown, adds the words that point to objects.
 ///
@@ -52,7 +56,8 @@ pub(super) fn frame_roots(
         index,
         methods: runtime.scoped(&notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok()),
         names: Map::default(),
-        allocators: Map::default(),
+        resolvers: Resolvers::bind(namer),
+        kept: Map::default(),
         native: ProtectedFrame::NAME.into(),
         stacks: ThreadStacks::new(runtime.file()),
         scans: Scans::new(heap, budget),
@@ -79,9 +84,10 @@ pub(super) fn frame_roots(
         reasons.push(reason.clone());
     }
     let described = walker.describes_protected();
-    if !described {
-        notes.add(Missing::Stacks, None, UNDESCRIBED);
-    }
+    let resolved = !reader.resolvers.as_ref().is_some_and(Resolvers::lost_any);
+    let lost: Vec<&str> =
+        [(described, UNDESCRIBED), (resolved, UNRESOLVED)].iter().filter(|(known, _)| !known).map(|(_, why)| *why).collect();
+    lost.iter().for_each(|why| notes.add(Missing::Stacks, None, *why));
     let words = (reader.words > 0).then(|| "arguments of calls that the runtime was preparing are conservative roots".to_string());
     let unlisted = (reader.unlisted > 0).then(|| {
         "the list of references that native code protects is not in the dump: what looks like one is a root if it points to an object"
@@ -92,12 +98,12 @@ pub(super) fn frame_roots(
         if !missing.is_empty() {
             notes.add(Missing::Stacks, None, format!("roots of kind {kind}: {}", missing.join("; ")));
         }
-        let undescribed = (!described && kind == RootKind::Stack).then(|| UNDESCRIBED.to_string());
+        let lost: Vec<String> = lost.iter().filter(|_| kind == RootKind::Stack).map(|why| why.to_string()).collect();
         let all: Vec<String> = {
             let words = words.iter().chain(&unlisted).filter(|_| kind == RootKind::Stack);
-            missing.iter().chain(&undescribed).chain(&reasons).chain(words).cloned().collect()
+            missing.iter().chain(&lost).chain(&reasons).chain(words).cloned().collect()
         };
-        let coverage = match (missing.is_empty() && undescribed.is_none(), all.is_empty()) {
+        let coverage = match (missing.is_empty() && lost.is_empty(), all.is_empty()) {
             (true, true) => CoverageKind::Complete,
             (true, false) => CoverageKind::Conservative,
             (false, _) if reader.whole == 0 && roots.roots.iter().all(|r| !r.kind.is_of_stacks()) => CoverageKind::Unavailable,
@@ -121,8 +127,10 @@ struct Reader<'h> {
     methods: Option<Methods>,
     /// Method names by MethodDesc.
     names: Map<Addr, Arc<str>>,
-    /// The loader allocators that the code of a method keeps alive, by MethodDesc and the contexts that may determine the method's generic instance.
-    allocators: Map<(Addr, Vec<GenericContext>), Arc<[Addr]>>,
+    /// Finds the resolvers of dynamic methods; `None` if types are not known.
+    resolvers: Option<Resolvers>,
+    /// The objects that the code of a method keeps alive, by MethodDesc and the contexts that may determine the method's generic instance.
+    kept: Map<(Addr, Vec<GenericContext>), Arc<[Addr]>>,
     /// The name of the frames in which native code protects references.
     native: Arc<str>,
     stacks: ThreadStacks<'h>,
@@ -200,25 +208,25 @@ impl Reader<'_> {
         }
     }
 
-    /// Adds the objects that the code of a frame keeps alive: the loader allocators of a collectible method. A loader allocator keeps the statics of
-    /// its types alive (`GcStackCrawlCallBack` in `gcenv.ee.cpp`).
+    /// Adds the objects that the code of a frame keeps alive: the loader allocators of a collectible method, which keep the statics of its types alive,
+    /// and the resolver of a `DynamicMethod` (`GcStackCrawlCallBack` in `gcenv.ee.cpp`).
     fn code(&mut self, (method, contexts): (Addr, &[GenericContext]), thread: ThreadIndex, roots: &mut Roots) {
         if !self.wants(RootKind::Stack) {
             return;
         }
-        let allocators = self.allocators_of(method, contexts);
-        if allocators.is_empty() || !self.scans.kept.memory(ROOT_BYTES) {
+        let kept = self.kept_by(method, contexts);
+        if kept.is_empty() || !self.scans.kept.memory(ROOT_BYTES) {
             return;
         }
         let Some(at) = roots.frames.push(RootFrame { thread, method: self.name(method), register: None }) else { return };
-        for object in allocators.iter() {
+        for object in kept.iter() {
             let root = RawRoot { kind: RootKind::Stack, address: None, object: *object, flags: RootFlags::NONE, origin: Origin::Code(at) };
             self.scans.add(roots, root);
         }
     }
 
-    fn allocators_of(&mut self, method: Addr, contexts: &[GenericContext]) -> Arc<[Addr]> {
-        let (methods, namer) = (self.methods.as_ref(), self.namer);
+    fn kept_by(&mut self, method: Addr, contexts: &[GenericContext]) -> Arc<[Addr]> {
+        let (methods, namer, resolvers) = (self.methods.as_ref(), self.namer, self.resolvers.as_ref());
         let find = || -> Option<Arc<[Addr]>> {
             let (methods, types) = (methods?, namer.types().ok()?);
             let tables = types.names().method_tables();
@@ -232,13 +240,14 @@ impl Reader<'_> {
             let modules =
                 owners.into_iter().filter(|mt| tables.read(*mt).is_ok_and(|i| i.is_collectible)).filter_map(|mt| tables.loader_module(mt));
             let mut found: Vec<Addr> = modules.filter_map(|module| types.loader().allocator_object(module)).collect();
+            found.extend(resolvers.and_then(|resolvers| resolvers.of(methods, method)));
             found.sort_unstable();
             found.dedup();
             Some(found.into())
         };
         // Failed reads are not recorded: a method that cannot be read has no name either, and the missing name is reported.
         let key = (method, contexts.to_vec());
-        Arc::clone(self.allocators.entry(key).or_insert_with(|| tried(find).unwrap_or_default()))
+        Arc::clone(self.kept.entry(key).or_insert_with(|| tried(find).unwrap_or_default()))
     }
 
     /// Adds a reference that a frame holds.
