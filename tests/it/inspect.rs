@@ -96,7 +96,7 @@ fn held_objects_are_those_that_the_program_recorded() -> Tested {
         let held: Vec<&Value> =
             truth["alcs"].as_array().unwrap().iter().filter(|a| text(a, "state").starts_with("unload requested")).collect();
         assert_eq!(contexts.len(), held.len(), "{name}: {contexts:?}");
-        let detail = format!("\"{}\" is held by 1 object of its types: StateLab.Screen at 0x", text(held[0], "name"));
+        let detail = format!("\"{}\" is held by an object of its types: StateLab.Screen at 0x", text(held[0], "name"));
         assert!(text(&contexts[0], "detail").starts_with(&detail), "{name}: {}", contexts[0]);
     }
     Ok(())

@@ -43,6 +43,14 @@ fields_of! {
     }
 }
 
+/// The heap graph, and the objects that roots refer to.
+struct Rooted<'h> {
+    graph: &'h HeapGraph,
+    holders: Holders,
+    /// The objects in `holders`.
+    ids: Vec<ObjectId>,
+}
+
 /// Objects of the types of a context.
 struct Held {
     /// The type at the lowest address.
@@ -83,25 +91,29 @@ impl Inspector<'_> {
                 (of_binder.method_table, of_binder.first) = (*mt, *first);
             }
         }
-        let binder_of = |context: &Addr| unloading.get(context).and_then(|f| library.word(*context, f.native)).map(Addr);
-        let without: Set<Addr> = unloading.keys().filter_map(binder_of).filter(|binder| !held.contains_key(binder)).collect();
-        let allocators = binders.map(|binders| self.allocators(&binders, &collectible, &without)).unwrap_or_default();
-        let others = self.context_holders(&allocators);
+        let wanted: Set<Addr> = unloading.iter().filter_map(|(at, f)| library.word(*at, f.native)).map(Addr).collect();
+        let allocators = binders.map(|binders| self.allocators(&binders, &collectible, &wanted)).unwrap_or_default();
+        // Without the graph, the objects of a context's types are shown, which may be garbage. Contexts without objects are few.
+        let rooted = if self.graph || allocators.keys().any(|binder| !held.contains_key(binder)) { self.rooted() } else { None };
         let rows = unloading.keys().map(|context| row(*context, 1, 0)).collect();
         let is_known = binders.is_some() || collectible.is_empty();
+        // Only rows that are shown get a search for a path.
         Findings::plain(rows).with_detail(move |row| {
             let context = row.object?;
             let f = unloading.get(&context)?;
             let name = library.string(context, f.name).unwrap_or_else(|| "?".into());
             let binder = library.word(context, f.native).map(Addr);
+            let allocator = binder.and_then(|binder| allocators.get(&binder));
+            if let Some(holder) = allocator.and_then(|allocator| self.context_holder(rooted.as_ref()?, *allocator)) {
+                return Some(format!("\"{name}\" {holder}"));
+            }
             if let Some(Held { method_table, count, first }) = binder.and_then(|binder| held.get(&binder)) {
                 let first = format!("{} at {first}", self.name(*method_table).unwrap_or_else(|| "".into()));
-                return Some(format!("\"{name}\" is held by {} of its types: {first}", plural(*count, "object")));
+                return Some(format!("\"{name}\" has {} of its types on the heap: {first}", plural(*count, "object")));
             }
-            Some(match binder.and_then(|binder| others.get(&binder)) {
-                Some(holder) => format!("\"{name}\" {holder}"),
-                None if is_known => format!("\"{name}\" has no objects of its types on the heap"),
-                None => format!("\"{name}\": which objects hold it cannot be determined for this runtime"),
+            Some(match is_known {
+                true => format!("\"{name}\" has no objects of its types on the heap"),
+                false => format!("\"{name}\": which objects hold it cannot be determined for this runtime"),
             })
         })
     }
@@ -116,38 +128,41 @@ impl Inspector<'_> {
         tried(|| found.collect())
     }
 
-    /// The holders of the contexts with these loader allocators, by binder. Each is a clause that ends a sentence.
-    fn context_holders(&self, allocators: &Map<Addr, Addr>) -> Map<Addr, String> {
-        if allocators.is_empty() {
-            return Map::default();
-        }
+    /// The heap graph and its roots; `None` if they are not available, with a note.
+    fn rooted(&self) -> Option<Rooted<'_>> {
         let on = match OnGraph::open(self.heap, false, Stacks::default(), Some(Depends::Roots)) {
             Ok(on) => on,
             Err(e) => {
-                self.notes.add(Missing::Answer, None, format!("what holds load contexts without objects is unknown: {e}"));
-                return Map::default();
+                self.notes.add(Missing::Answer, None, format!("what holds load contexts is unknown: {e}"));
+                return None;
             }
         };
         self.notes.extend(&on.notes.notes());
         let (graph, holders) = (on.graph, on.graph.holders(on.stacks, false));
-        let rooted = holders.ids();
-        let holder = |allocator: &Addr| Some(self.context_holder((graph, &holders, &rooted), graph.index.id_of(*allocator)?));
-        allocators.iter().filter_map(|(binder, allocator)| Some((*binder, holder(allocator)?))).collect()
+        Some(Rooted { graph, ids: holders.ids(), holders })
     }
 
-    /// Describes the holder at the end of the best path from a root to a loader allocator.
-    fn context_holder(&self, (graph, holders, rooted): (&HeapGraph, &Holders, &[ObjectId]), allocator: ObjectId) -> String {
+    /// Describes the holder at the end of the best path from a root to a loader allocator: a clause that ends a sentence. `None` if the graph does
+    /// not have the allocator.
+    fn context_holder(&self, Rooted { graph, holders, ids }: &Rooted<'_>, allocator: Addr) -> Option<String> {
+        let allocator = graph.index.id_of(allocator)?;
         let open = |from, to| !holders.are_statics(graph, from, to);
-        let found = graph.edges.paths_to_roots(allocator, (rooted, |id| holders.rank(id)), open, 1);
+        let found = graph.edges.paths_to_roots(allocator, (ids, |id| holders.rank(id)), open, 1);
         let Some(path) = found.paths.first() else {
-            return "has no objects of its types on the heap, and no root reaches it: a collection can free it".into();
+            return Some("is not reached from any root: a collection can free it".into());
         };
         let before: Vec<Addr> = path.iter().rev().skip(1).map(|id| graph.address(*id)).collect();
         let reflection = |object: &&Addr| self.type_of(**object).is_some_and(|n| n.starts_with(TYPE_OBJECT) || n.starts_with(REFLECTION));
         let reflected: Vec<Addr> = before.iter().take_while(reflection).copied().collect();
         let described = reflected.iter().find_map(|object| self.described_type(*object));
         let name = |object: Addr| self.type_of(object).unwrap_or_else(|| "an object".into());
-        match (reflected.last(), described, before.first()) {
+        let tables = self.library.types().names().method_tables();
+        let is_own =
+            |object: &&Addr| self.library.method_table(**object).is_some_and(|mt| tables.read(mt).is_ok_and(|info| info.is_collectible));
+        if let Some(own) = before.first().filter(is_own) {
+            return Some(format!("is held by an object of its types: {} at {own}", name(*own)));
+        }
+        Some(match (reflected.last(), described, before.first()) {
             (Some(by), Some(of), _) if *name(*by) == *TYPE_OBJECT => format!("is held by the Type object of {of} at {by}"),
             (Some(by), None, _) if *name(*by) == *TYPE_OBJECT => format!("is held by a Type object of its types at {by}"),
             (Some(by), Some(of), _) => format!("is held by {} of {of} at {by}", name(*by)),
@@ -156,7 +171,7 @@ impl Inspector<'_> {
                 Some(label) => format!("is held by {label}"),
                 None => "is held by a root".into(),
             },
-        }
+        })
     }
 
     /// The name of the type that a Type object represents.
