@@ -55,11 +55,20 @@ fn row_columns<'r>() -> Columns<'r, Row<'r>> {
     ]
 }
 
+/// Why a frame is unwound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Unwound {
+    /// An exception has left the frame.
+    Exception,
+    /// The method has called its `finally` block without an exception.
+    Finally,
+}
+
 /// A line of the list of frames.
 #[derive(Clone)]
 enum Listed<'r> {
-    /// A frame.
-    Frame(&'r StackFrameModel),
+    /// A frame, and why it is unwound.
+    Frame(&'r StackFrameModel, Option<Unwound>),
     /// A cycle of frames.
     Cycle(&'r StackRepeat, &'r StackFrameModel),
     /// Folded frames of the framework: their number, and the line that replaces them.
@@ -69,7 +78,7 @@ enum Listed<'r> {
 impl<'r> Listed<'r> {
     fn text(&self) -> String {
         match self {
-            Listed::Frame(frame) => line(frame),
+            Listed::Frame(frame, unwound) => line(frame, *unwound),
             Listed::Cycle(r, _) => repeated_frames(&r.cycle, r.times, r.times),
             Listed::Folded(_, text) => text.clone(),
         }
@@ -78,7 +87,7 @@ impl<'r> Listed<'r> {
     /// Returns the frame, or the innermost frame of a cycle.
     fn frame(&self) -> Option<&'r StackFrameModel> {
         match self {
-            Listed::Frame(frame) | Listed::Cycle(_, frame) => Some(frame),
+            Listed::Frame(frame, _) | Listed::Cycle(_, frame) => Some(frame),
             Listed::Folded(..) => None,
         }
     }
@@ -86,7 +95,7 @@ impl<'r> Listed<'r> {
     /// Returns the frame if the line shows exactly one frame.
     fn single(&self) -> Option<&'r StackFrameModel> {
         match self {
-            Listed::Frame(frame) => Some(frame),
+            Listed::Frame(frame, _) => Some(frame),
             Listed::Cycle(..) | Listed::Folded(..) => None,
         }
     }
@@ -94,7 +103,7 @@ impl<'r> Listed<'r> {
     /// Returns the number of frames in the line.
     fn frames(&self) -> u64 {
         match self {
-            Listed::Frame(_) => 1,
+            Listed::Frame(..) => 1,
             Listed::Cycle(r, _) => r.frames.saturating_mul(r.times),
             Listed::Folded(frames, _) => *frames,
         }
@@ -130,7 +139,7 @@ fn listed(t: &ThreadStackModel) -> Vec<Listed<'_>> {
             out.push(Listed::Cycle(repeat, frame));
         }
         if len64(i) >= repeated && !again(i, frame) {
-            out.push(Listed::Frame(frame));
+            out.push(Listed::Frame(frame, unwound(t.frames.get(..i).unwrap_or_default(), frame)));
         }
     }
     out
@@ -146,8 +155,17 @@ fn frame_columns<'r>() -> Columns<'r, Listed<'r>> {
     ]
 }
 
+/// Why a frame is unwound; `None` if it is not. `inner` are the frames that it has called, innermost first. When a method runs a `finally` block
+/// without an exception, it calls the block itself. After an exception, frames of the runtime are between the two.
+fn unwound(inner: &[StackFrameModel], frame: &StackFrameModel) -> Option<Unwound> {
+    let own = |f: &&StackFrameModel| f.kind == StackFrameKind::Runtime && f.sp >= frame.sp;
+    let called = inner.iter().rev().find(|f| !own(f));
+    let called = called.filter(|f| f.part == Some(FramePart::Handler) && f.method_desc.is_some() && f.method_desc == frame.method_desc);
+    frame.unwound.then_some(if called.is_some() { Unwound::Finally } else { Unwound::Exception })
+}
+
 /// Describes a frame.
-fn line(f: &StackFrameModel) -> String {
+fn line(f: &StackFrameModel, unwound: Option<Unwound>) -> String {
     let mut out = frame_label(f).to_string();
     if f.kind == StackFrameKind::Runtime {
         return out;
@@ -155,11 +173,12 @@ fn line(f: &StackFrameModel) -> String {
     if let Some(offset) = f.offset {
         out.push_str(&format!(" +{offset:#x}"));
     }
-    match f.part {
-        Some(FramePart::Handler) => out.push_str(" (handler)"),
-        Some(FramePart::Filter) => out.push_str(" (filter)"),
-        _ if f.unwound => out.push_str(" (left by an exception)"),
-        _ => {}
+    match (f.part, unwound) {
+        (Some(FramePart::Handler), _) => out.push_str(" (handler)"),
+        (Some(FramePart::Filter), _) => out.push_str(" (filter)"),
+        (_, Some(Unwound::Exception)) => out.push_str(" (left by an exception)"),
+        (_, Some(Unwound::Finally)) => out.push_str(" (its finally block runs)"),
+        (_, None) => {}
     }
     if let Some(module) = &f.module {
         out.push_str(&format!(" [{module}]"));
@@ -257,12 +276,13 @@ fn detailed<'r>(to: &mut Sections<'r>, t: &'r ThreadStackModel, l: &Listed<'r>) 
     let at = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let frames = match l {
         Listed::Cycle(r, _) => t.frames.get(at(r.first)..at(r.first.saturating_add(r.frames))).unwrap_or_default(),
-        Listed::Frame(frame) => std::slice::from_ref(*frame),
+        Listed::Frame(frame, _) => std::slice::from_ref(*frame),
         Listed::Folded(..) => &[],
     };
-    for f in frames {
+    for (i, f) in frames.iter().enumerate() {
+        let why = if let Listed::Frame(_, why) = l { *why } else { unwound(frames.get(..i).unwrap_or_default(), f) };
         let ip = f.ip.map_or_else(String::new, |ip| ip.to_string());
-        to.line(format!("  {} {ip} {}", f.sp, line(f)));
+        to.line(format!("  {} {ip} {}", f.sp, line(f, why)));
         to.lines(f.arguments.iter().flatten().map(argument));
         to.lines(f.locals.iter().flat_map(|locals| local_lines(locals)));
         to.lines(f.roots.iter().flatten().map(root));
@@ -406,5 +426,38 @@ impl Report for StacksReport {
 
     fn folded(&self) -> Option<Vec<(Vec<String>, u64)>> {
         Some(folded_stacks(self.threads.as_deref().unwrap_or_default()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Addr;
+
+    #[test]
+    fn a_finally_block_that_its_method_called_is_not_an_exception() {
+        let frame = |kind, sp, method: Option<u64>, part| {
+            let mut frame = StackFrameModel::new(kind, Addr(sp));
+            (frame.method_desc, frame.part) = (method.map(Addr), part);
+            frame
+        };
+        let managed = |sp, method, part| frame(StackFrameKind::Managed, sp, Some(method), Some(part));
+        let runtime = |sp| frame(StackFrameKind::Runtime, sp, None, None);
+        let mut body = managed(0x80, 1, FramePart::Body);
+        let handler = managed(0x40, 1, FramePart::Handler);
+        assert_eq!(unwound(std::slice::from_ref(&handler), &body), None);
+        body.unwound = true;
+        for (inner, expected) in [
+            (vec![handler.clone()], Unwound::Finally),
+            // The explicit frame is within the body.
+            (vec![handler.clone(), runtime(0x90)], Unwound::Finally),
+            (vec![managed(0x20, 1, FramePart::Handler), handler.clone()], Unwound::Finally),
+            (vec![handler.clone(), runtime(0x60)], Unwound::Exception),
+            (vec![handler.clone(), managed(0x60, 2, FramePart::Body)], Unwound::Exception),
+            (vec![managed(0x40, 2, FramePart::Handler)], Unwound::Exception),
+            (vec![], Unwound::Exception),
+        ] {
+            assert_eq!(unwound(&inner, &body), Some(expected), "{inner:?}");
+        }
     }
 }
