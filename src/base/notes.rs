@@ -31,6 +31,8 @@ named_enum! {
         NoMetadata = "no-metadata",
         /// The dump was taken without the heap: mini and triage dumps.
         NoHeap = "no-heap",
+        /// The dump has other ids of threads than the runtime recorded, as if it was written from outside the container of the process.
+        ThreadIds = "thread-ids",
         /// A garbage collection was in progress when the dump was taken, and was not moving objects.
         GcInProgress = "gc-in-progress",
         /// The process has several runtimes, and the answer is about one of them.

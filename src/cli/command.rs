@@ -501,9 +501,9 @@ pub(super) fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) ->
 
 /// Returns the exit code for the completeness of the answer.
 fn exit_of(at: &At<'_>, notes: &Notes) -> Exit {
-    // `--strict` ignores these notes. A bundled overlay that passed its checks is the normal way to read .NET 8 to 10, and a second runtime is not a
-    // problem.
-    let regular = [NoteKind::OverlayUsed, NoteKind::OtherRuntimes];
+    // `--strict` ignores these notes. A bundled overlay that passed its checks is the normal way to read .NET 8 to 10; a second runtime and the thread
+    // ids of a container are not problems.
+    let regular = [NoteKind::OverlayUsed, NoteKind::OtherRuntimes, NoteKind::ThreadIds];
     let strict = at.config.strict && notes.iter().any(|n| !regular.contains(&n.kind));
     if !notes.complete() || strict { Exit::Partial } else { Exit::Ok }
 }

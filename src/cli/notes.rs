@@ -48,7 +48,7 @@ pub(super) fn show(notes: &Notes, streams: &mut Streams<'_>) -> io::Result<()> {
     for line in lines.iter().take(SHOWN) {
         let (word, is_remark) = match line.kind {
             NoteKind::GcInProgress | NoteKind::GcMoving => ("WARNING", false),
-            NoteKind::OtherRuntimes => ("note", true),
+            NoteKind::OtherRuntimes | NoteKind::ThreadIds => ("note", true),
             k if k.makes_partial() => ("missing", true),
             _ => ("warning", false),
         };

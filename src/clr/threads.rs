@@ -86,8 +86,10 @@ pub struct Thread {
     pub address: Addr,
     /// Managed id.
     pub id: Option<u32>,
-    /// OS thread id; 0 before the thread runs.
+    /// OS thread id as the dump has it; 0 before the thread runs.
     pub os_id: Option<u64>,
+    /// OS thread id as the runtime recorded it. Differs from `os_id` if the dump was written from outside the container of the process.
+    pub recorded_id: Option<u64>,
     /// State flags.
     pub state: Option<u32>,
     /// Whether the thread is in cooperative mode, so that the GC must wait for it.
@@ -417,11 +419,13 @@ impl Threads {
         let exception = thrown.next().flatten();
         let statics = self.statics_of(address, inlined_room, notes);
         let nested = thrown.flatten().filter(|o| Some(*o) != exception).collect();
+        // The field is a `size_t`, but ids have 32 bits on every system.
+        let os_id = self.identity.get(m, address, Fields::OSId).map(|id| id & 0xffff_ffff);
         Thread {
             address,
             id: thread.get(m, address, Fields::Id),
-            // The field is a `size_t`, but ids have 32 bits on every system.
-            os_id: self.identity.get(m, address, Fields::OSId).map(|id| id & 0xffff_ffff),
+            os_id,
+            recorded_id: os_id,
             state: thread.get(m, address, Fields::State),
             cooperative: self.mode(address).filter(|n| *n <= 1).map(|n| n != 0),
             context: self.context_of(address),

@@ -389,12 +389,8 @@ impl<'a> Opener<'a> {
         let none_of_them = SUPPORTED_BY_OVERLAY.iter().all(|r| disproved.contains(*r));
         if vars.is_some() && !older && !none_of_them {
             // Only the GC can be read, not threads and types.
-            self.notes.add(
-                Missing::Layouts,
-                None,
-                "no overlay could be confirmed for this runtime: only data published by the GC can be read; \
-                 --modules PATH with the files of the runtime may supply the rest",
-            );
+            let what = "no overlay could be confirmed for this runtime: only data published by the GC can be read";
+            self.notes.add(Missing::Layouts, None, format!("{what}; {}", self.source_of_layouts()));
             return Ok(Vm {
                 descriptor: Descriptor::default(),
                 source: LayoutSource::None,

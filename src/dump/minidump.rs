@@ -13,7 +13,7 @@ use super::minidump_info::{Strings, modules, process, thread_names};
 use super::minidump_memory::{Regions, memory_lists, memory_regions};
 use super::minidump_reading::{Reading, stream};
 use super::registers::{ARM, ARM64, named};
-use super::{Bytes, Container, Crash, DumpError, DumpFacts, DumpFile, OsThread, Trimmed};
+use super::{Bytes, Container, Crash, DumpError, DumpFacts, DumpFile, Module, OsThread, Trimmed};
 use crate::base::{Addr, AddrRange, Arch, Endian, Limits, Os, PtrSize, Shape};
 use minidump::{Endian as FileEndian, MinidumpContext, MinidumpException, MinidumpRawContext, MinidumpStream, MinidumpSystemInfo};
 
@@ -38,7 +38,7 @@ pub(super) fn read(bytes: Arc<Bytes>, path: &Path, limits: &Limits) -> Result<Du
     for thread in &mut threads {
         thread.name = names.get(&thread.id).cloned();
     }
-    let crash = exception(&mut reading, os, system.as_ref());
+    let crash = exception(&mut reading, (os, &modules), system.as_ref());
     let (pid, started) = process(&mut reading);
     let trimmed = reading.stream(stream::TRIM, "trim marker").and_then(|s| s.u32(0)).map(|f| Trimmed { redacted: f & 1 != 0 });
 
@@ -245,8 +245,9 @@ fn registers(context: &MinidumpContext, thread: &mut OsThread) {
     thread.registers = general;
 }
 
-/// The exception for which the dump was written. A dump on request has no exception stream, or an empty one.
-fn exception(reading: &mut Reading<'_>, os: Os, system: Option<&MinidumpSystemInfo>) -> Option<Crash> {
+/// The exception for which the dump was written. A dump on request has no exception stream, or an empty one. A debugger writes its last event, which
+/// is not why the process ended.
+fn exception(reading: &mut Reading<'_>, (os, modules): (Os, &[Module]), system: Option<&MinidumpSystemInfo>) -> Option<Crash> {
     /// Code that Breakpad writes into Linux dumps on request.
     const DUMP_REQUESTED: u32 = 0xffff_ffff;
     let stream = reading.stream(stream::EXCEPTION, "exception")?;
@@ -260,6 +261,11 @@ fn exception(reading: &mut Reading<'_>, os: Os, system: Option<&MinidumpSystemIn
     let record = &exception.raw.exception_record;
     let code = record.exception_code;
     if code == 0 || (os == Os::Linux && code == DUMP_REQUESTED) {
+        return None;
+    }
+    let raised_at = reading.addr(record.exception_address);
+    if os == Os::Windows && is_by_debugger(code, raised_at, modules) {
+        reading.oddities.push("a debugger wrote the dump at a breakpoint or step, which is not taken as a crash".to_owned());
         return None;
     }
     let count = usize::try_from(record.number_parameters).unwrap_or(usize::MAX);
@@ -278,7 +284,7 @@ fn exception(reading: &mut Reading<'_>, os: Os, system: Option<&MinidumpSystemIn
         thread: Some(exception.thread_id),
         code,
         name,
-        address: Some(reading.addr(accessed.unwrap_or(record.exception_address))),
+        address: Some(accessed.map_or(raised_at, |at| reading.addr(at))),
         signal_code: None,
         state: system.and_then(|system| exception.context(system, None)).map(|context| {
             let mut state = blank(exception.thread_id);
@@ -287,6 +293,17 @@ fn exception(reading: &mut Reading<'_>, os: Os, system: Option<&MinidumpSystemIn
         }),
         parameters,
     })
+}
+
+/// Whether a debugger caused the exception: a step, or a breakpoint in `ntdll`, where a debugger stops the process when it attaches or starts it
+/// (`DbgBreakPoint`, `LdrpDoDebuggerBreak`). Breakpoints in other modules may be in the program.
+fn is_by_debugger(code: u32, raised_at: Addr, modules: &[Module]) -> bool {
+    const BREAKPOINTS: [u32; 2] = [0x8000_0003, 0x4000_001f];
+    const STEPS: [u32; 2] = [0x8000_0004, 0x4000_001e];
+    let holds = |module: &&Module| AddrRange::new(module.base, module.base.plus(module.size)).contains(raised_at);
+    let name = || modules.iter().find(holds).map(|module| module.file_name().to_ascii_lowercase());
+    let in_ntdll = || name().is_some_and(|name| ["ntdll.dll", "wntdll.dll"].contains(&name.as_str()));
+    STEPS.contains(&code) || BREAKPOINTS.contains(&code) && in_ntdll()
 }
 
 fn code_name(code: u32) -> Option<&'static str> {

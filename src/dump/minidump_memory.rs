@@ -80,8 +80,18 @@ fn add(reading: &Reading<'_>, memory: &mut MemoryLists, start: u64, len: u64, of
 
 /// Number of ranges that overlap a range with a lower or equal start. Overlapping ranges are kept, because `Memory::new` resolves overlaps.
 fn overlaps(ranges: &[CapturedRange]) -> usize {
-    let mut spans: Vec<(u64, u64)> = ranges.iter().map(|r| (r.start.0, r.start.plus(r.len).0)).collect();
-    spans.sort_unstable();
+    let spans = ranges.iter().map(|r| (r.start.0, r.start.plus(r.len).0));
+    // Most writers sort the ranges, and a dump may have millions.
+    if spans.clone().is_sorted() {
+        return overlapping(spans);
+    }
+    let mut sorted: Vec<(u64, u64)> = spans.collect();
+    sorted.sort_unstable();
+    overlapping(sorted.into_iter())
+}
+
+/// Number of `spans`, which are sorted, that overlap an earlier one.
+fn overlapping(spans: impl Iterator<Item = (u64, u64)>) -> usize {
     let mut highest = 0;
     let mut count = 0usize;
     for (start, end) in spans {

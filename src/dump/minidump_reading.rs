@@ -20,6 +20,9 @@ pub(super) mod stream {
     pub(in crate::dump) const THREAD_NAMES: u32 = 24;
     /// The stream that `gcdump trim` adds: 32-bit flags, where 1 means redacted. Types above 0xffff are reserved for applications.
     pub(in crate::dump) const TRIM: u32 = 0x6763_0001;
+
+    /// All of these types.
+    pub(super) const READ: [u32; 10] = [THREADS, MODULES, MEMORY, EXCEPTION, SYSTEM, MEMORY64, MISC, MEMORY_INFO, THREAD_NAMES, TRIM];
 }
 
 /// A minidump being read.
@@ -33,7 +36,7 @@ pub(super) struct Reading<'a> {
     pub(super) limits: &'a Limits,
     /// Irregularities, one sentence each.
     pub(super) oddities: Vec<String>,
-    /// File offset and length of each stream, by type.
+    /// File offset and length of each stream that is read, by type.
     pub(super) streams: Map<u32, (u64, u64)>,
 }
 
@@ -108,8 +111,8 @@ fn directory(reading: &mut Reading<'_>, path: &Path) -> Result<(), DumpError> {
         else {
             break;
         };
-        // 0 marks entries that the writer reserved but did not use.
-        if kind != 0 {
+        // A forged directory may have millions of other types.
+        if stream::READ.contains(&kind) {
             reading.streams.entry(kind).or_insert((u64::from(offset), u64::from(len)));
         }
     }

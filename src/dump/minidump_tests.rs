@@ -196,6 +196,35 @@ fn an_empty_exception_is_not_a_crash() {
 }
 
 #[test]
+fn the_last_event_of_a_debugger_is_not_a_crash() {
+    let found = |code: u64, at: u64, path: &str| {
+        let mut mini = Mini::new(LE, 9);
+        let name = mini.string(path);
+        let mut module = vec![(1, 4), (0x40_0000, 8), (0x5000, 4), (0, 4), (0, 4), (name, 4)];
+        module.extend([(0, 4); 21]);
+        mini.stream(stream::MODULES, &module);
+        let mut exception = vec![(1, 4), (0, 4), (code, 4), (0, 4), (0, 8), (at, 8), (1, 4), (0, 4)];
+        exception.extend([(0, 8); 16]);
+        mini.stream(stream::EXCEPTION, &exception);
+        open(mini.build(&[])).unwrap()
+    };
+    let ntdll = "C:\\Windows\\System32\\NTDLL.dll";
+    for (code, at, path) in [(0x8000_0003, 0x40_1000, ntdll), (0x4000_001f, 0x40_1000, ntdll), (0x8000_0004, 0x90_0000, ntdll)] {
+        let dump = found(code, at, path);
+        assert_eq!(dump.crash, None, "{code:#x}");
+        assert!(dump.facts.oddities.iter().any(|o| o.contains("a debugger wrote the dump")), "{:?}", dump.facts.oddities);
+    }
+    // A breakpoint of the program, and other exceptions within ntdll.
+    for (code, at, path) in
+        [(0x8000_0003, 0x40_1000, "C:\\app\\native.dll"), (0x8000_0003, 0x90_0000, ntdll), (0xc000_0374, 0x40_1000, ntdll)]
+    {
+        let dump = found(code, at, path);
+        assert_eq!(dump.crash.map(|c| (u64::from(c.code), c.address)), Some((code, Some(Addr(at)))));
+        assert_eq!(dump.facts.oddities, Vec::<String>::new());
+    }
+}
+
+#[test]
 fn a_shared_long_string_is_not_multiplied() {
     let mut mini = Mini::new(LE, 9);
     let count = 30u64;

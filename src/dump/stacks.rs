@@ -18,6 +18,8 @@ pub(crate) struct ThreadStacks<'d> {
     captured: Vec<AddrRange>,
     /// The stack pointers of all threads, sorted.
     pointers: Vec<Addr>,
+    /// The threads with these stack pointers.
+    at_pointers: Vec<&'d OsThread>,
 }
 
 impl<'d> ThreadStacks<'d> {
@@ -31,11 +33,13 @@ impl<'d> ThreadStacks<'d> {
             list.sort_unstable_by_key(|r| (r.start, r.end));
             list
         };
-        let mut pointers: Vec<Addr> = dump.threads.iter().filter_map(|t| t.stack_pointer).collect();
-        pointers.sort_unstable();
+        let mut by_pointer: Vec<(Addr, &OsThread)> = dump.threads.iter().filter_map(|t| Some((t.stack_pointer?, t))).collect();
+        by_pointer.sort_by_key(|(pointer, _)| *pointer);
+        let (pointers, at_pointers) = by_pointer.into_iter().unzip();
         ThreadStacks {
             threads,
             pointers,
+            at_pointers,
             mapped: sorted(dump.regions.iter().map(|r| r.range).collect()),
             captured: sorted(dump.ranges.iter().map(|r| AddrRange::new(r.start, r.start.plus(r.len))).collect()),
         }
@@ -44,6 +48,19 @@ impl<'d> ThreadStacks<'d> {
     /// The thread with the operating system ID `id`.
     pub(crate) fn thread(&self, id: u64) -> Option<&'d OsThread> {
         self.threads.get(&id).copied()
+    }
+
+    /// The thread whose stack pointer is in `stack`; `None` if no stack pointer is, or several are.
+    pub(crate) fn within(&self, stack: AddrRange) -> Option<&'d OsThread> {
+        let first = self.pointers.partition_point(|p| *p < stack.start);
+        let is_in = |index: usize| self.pointers.get(index).is_some_and(|p| *p < stack.end);
+        self.at_pointers.get(first).copied().filter(|_| is_in(first) && !is_in(first.saturating_add(1)))
+    }
+
+    /// The thread that uses the stack at `address`.
+    pub(crate) fn user(&self, address: Addr) -> Option<&'d OsThread> {
+        let last = self.pointers.partition_point(|p| *p <= address).checked_sub(1)?;
+        self.at_pointers.get(last).copied().filter(|thread| self.of(thread).is_some_and(|used| used.contains(address)))
     }
 
     /// The mapping that contains `pointer`, or else the captured range. The kernel merges adjacent mappings, so the result may include more than

@@ -6,13 +6,14 @@ use crate::base::{Addr, AddrRange, PAGE};
 
 impl Memory {
     /// Whether `address`, which was not captured, may have been mapped: it is less than 64 KiB from captured memory, the writer left it out
-    /// (`left_out`), or the dump is truncated. Other addresses are taken as unused address space.
+    /// (`left_out`), the dump lists a region there (`uncaptured`), or the dump is truncated. Other addresses are taken as unused address space.
     pub(crate) fn is_beside(&self, address: Addr) -> bool {
         const CLOSE: u64 = 1 << 16;
         let i = self.at_or_behind(address);
         let before = i.checked_sub(1).and_then(|i| self.pieces.get(i)).map(|p| address.0.saturating_sub(p.end));
         let behind = self.pieces.get(i).map(|p| p.start.saturating_sub(address.0));
-        let left_out = || self.left_out.get(self.left_out.partition_point(|r| r.end <= address)).is_some_and(|r| r.contains(address));
+        let is_in = |list: &[AddrRange]| list.get(list.partition_point(|r| r.end <= address)).is_some_and(|r| r.contains(address));
+        let left_out = || is_in(&self.left_out) || is_in(&self.uncaptured);
         behind != Some(0) && (self.cut || left_out() || [before, behind].into_iter().flatten().any(|distance| distance < CLOSE))
     }
 

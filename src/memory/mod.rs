@@ -91,6 +91,8 @@ pub struct Memory {
     ends: Vec<u64>,
     /// Mappings of the executable allocator ([`DumpFile::double_mapped`]) if the writer left out all of them, sorted.
     left_out: Vec<AddrRange>,
+    /// Parts of the regions that the dump lists as accessible, of which it has no bytes, sorted.
+    uncaptured: Vec<AddrRange>,
     /// Whether the dump is truncated.
     cut: bool,
     /// Whether the dump states that it holds all memory.
@@ -134,6 +136,11 @@ impl Memory {
         if left_out.iter().all(|r| memory.captured(*r) == 0) {
             memory.left_out = left_out;
         }
+        let mapped = ranges::union(dump.regions.iter().filter(|r| r.is_accessible()).map(|r| r.range).collect(), 0);
+        if !mapped.is_empty() {
+            let captured: Vec<AddrRange> = memory.pieces.iter().map(|p| AddrRange::new(Addr(p.start), Addr(p.end))).collect();
+            memory.uncaptured = ranges::subtract(&mapped, &captured);
+        }
         memory
     }
 
@@ -145,6 +152,7 @@ impl Memory {
             pieces,
             ends: Vec::new(),
             left_out: Vec::new(),
+            uncaptured: Vec::new(),
             cut: false,
             all: false,
             trimmed: false,

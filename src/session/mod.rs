@@ -40,6 +40,7 @@ mod stacks;
 mod startup;
 mod statics;
 mod strength;
+mod thread_ids;
 mod thread_objects;
 mod types;
 mod value_error;

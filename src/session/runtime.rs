@@ -203,6 +203,7 @@ impl Runtime {
                     self.find_managed(&namer, thread);
                 }
             }
+            self.match_ids(&mut list);
             Ok(list)
         })
     }

@@ -78,7 +78,7 @@ impl Threads {
                 }
             }
             let at = self.identity.place(thread.address, data::Thread::OSId);
-            match (thread.os_id, thread.state) {
+            match (thread.recorded_id, thread.state) {
                 (Some(0), Some(state)) if is_running(state) => add(at, thread, "it runs but has no OS thread id"),
                 (Some(os), state) if os != 0 => {
                     let other = *by_os.entry(os).or_insert(thread.address);

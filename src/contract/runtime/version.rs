@@ -5,7 +5,7 @@ use super::Vm;
 use crate::base::{AddrRange, NoteKind, len64};
 use crate::contract::descriptor::Descriptor;
 use crate::contract::{locate, native_aot};
-use crate::memory::hex;
+use crate::memory::{framework, hex};
 use crate::model::{CrashReport, VersionSource};
 
 impl Opener<'_> {
@@ -34,14 +34,24 @@ impl Opener<'_> {
         vm.overlay.and_then(|o| o.section.runtime.clone()).map(|v| (v, VersionSource::Overlay))
     }
 
-    /// The version according to the module list or the module path, without reading memory.
+    /// The version according to the module list or the module path, without reading memory. Only the folder of an installed framework has the
+    /// runtime's version as its name; other folders may have the version of the program.
     pub(super) fn plain_version(&self) -> Option<(String, VersionSource)> {
         let module = self.site.module.as_ref()?;
         if let Some([major, minor, build, _]) = module.version.filter(|_| locate::is_runtime_name(module)) {
             return Some((release(u32::from(major), u32::from(minor), u32::from(build)), VersionSource::ModuleList));
         }
-        let folder = module.path.rsplit(['/', '\\']).nth(1).filter(|f| is_version(f))?;
-        Some((folder.into(), VersionSource::Path))
+        let (_, version) = framework(&module.path)?;
+        Some((version.into(), VersionSource::Path))
+    }
+
+    /// Names what may supply the layouts of a runtime that no overlay describes. Only files of .NET 9 and later have a descriptor.
+    pub(super) fn source_of_layouts(&self) -> &'static str {
+        let version = self.plain_version().map(|(v, _)| v).or_else(|| self.version_text());
+        match version.is_some_and(|v| v.starts_with("8.")) {
+            true => "the files of .NET 8 do not describe the rest; --overlay FILE may supply it",
+            false => "--modules PATH with the files of the runtime may supply the rest",
+        }
     }
 
     /// Adds notes if a newer gcdump may read more.
@@ -97,10 +107,4 @@ fn release(major: u32, minor: u32, build: u32) -> String {
         (4, _) => "2".into(),
         _ => format!("{major}.{minor}.{}", build / 100),
     }
-}
-
-fn is_version(text: &str) -> bool {
-    let mut parts = text.split(['.', '-']);
-    let number = |p: Option<&str>| p.is_some_and(|p| !p.is_empty() && p.bytes().all(|b| b.is_ascii_digit()));
-    number(parts.next()) && number(parts.next()) && number(parts.next())
 }

@@ -107,7 +107,7 @@ impl<'h> Holders<'h> {
     ) -> Holders<'h> {
         let alive = || threads.iter().enumerate().filter(|(_, t)| t.has_stack());
         let managed = alive().filter_map(|(i, t)| Some((t.id?, i))).collect();
-        let os = alive().filter_map(|(i, t)| Some((u32::try_from(t.os_id?).ok()?, i))).collect();
+        let os = alive().filter_map(|(i, t)| Some((u32::try_from(t.recorded_id?).ok()?, i))).collect();
         let unidentified = threads.iter().filter(|t| t.os_id.is_none() || t.id.is_none() && t.has_stack()).count();
         let unknown = match (are_all, unidentified) {
             (false, _) => Some("the thread list is incomplete".to_string()),
