@@ -6,12 +6,14 @@ mod answer;
 mod class_constructors;
 mod deadlocks;
 mod holders;
+mod needs;
 mod objects;
 mod primitives;
 mod query;
 mod report;
 mod runs;
 mod tasks;
+mod timeouts;
 mod wait_subsystem;
 mod wait_target;
 mod waits;
@@ -159,7 +161,7 @@ impl<'h> State<'h> {
             constructors: ClassConstructors::find(namer, &stacks),
         };
         let (mut waits, constructors) = (waits.read(&stacks, notes), waits.constructors);
-        tasks::lift(heap, &library, &types, &mut waits, notes);
+        tasks::lift(heap, &library, &types, (&found, &primitives), &mut waits, notes);
         let reader = runtime.thread_reader()?;
         let (are_all, highest) = (reader.are_all(threads), reader.highest_id());
         let holders = Holders::new(&library, &types, &found, &primitives, (threads, are_all, highest), notes);

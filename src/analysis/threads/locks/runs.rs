@@ -4,22 +4,23 @@
 //! task if the task is flagged as invoked, and the stack holds the task and a library frame that invokes delegates. With runtime async, the runtime
 //! keeps a record in the thread while it resumes the methods of a task.
 
-use std::collections::VecDeque;
-
 use super::deadlocks::Edge;
+use super::needs::{Alternative, Needs, Step};
 use super::waits::{Blocked, BlockedFrame, Wait};
 use crate::analysis::threads::stack_words::holders;
 use crate::analysis::{WaitEdgeKind, WaitKind};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector};
 use crate::bcl::Library;
-use crate::bcl::tasks::{Tasks, flags};
+use crate::bcl::tasks::{AsyncType, Tasks, flags};
+use crate::clr::library::FieldAt;
 use crate::session::{Error, Heap, Namer};
 
-/// Maximum number of methods and tasks followed from one task.
+/// Maximum number of tasks that one method awaits.
 const MAX_AWAITED: usize = 256;
 
-/// Returns an edge from each waiting thread to the thread that runs the awaited task or method. If several threads seem to run it, it gets no edge.
+/// Returns an edge from each waiting thread to the thread that runs the awaited task or method. If several threads seem to run it, it gets no edge. If
+/// the thread waits for one of several tasks, it has an edge for each, unless one of them ends without a blocked thread.
 ///
 /// # Errors
 /// [`Error::Contract`] if the runtime does not describe types and fields.
@@ -36,11 +37,13 @@ pub(super) fn runs(
         return Ok(Vec::new());
     }
     let tasks = Tasks::bind(Library::bind(heap.runtime(), namer, notes)?, notes);
-    let awaited: Vec<(&Wait, Addr, Vec<Addr>)> = for_tasks
-        .into_iter()
-        .map(|(w, task)| (w, task, depends(&tasks, [task].into_iter().chain(w.others.iter().copied()), notes)))
-        .collect();
-    let wanted: Set<Addr> = awaited.iter().flat_map(|(_, _, nodes)| nodes.iter().copied()).collect();
+    let steps = Steps::new(&tasks, notes);
+    let needs = |(w, task): (&'_ Wait, Addr)| {
+        let first: Vec<Addr> = [task].into_iter().chain(w.others.iter().copied()).collect();
+        Needs::of(&first, w.any, |node| steps.of(node))
+    };
+    let awaited: Vec<(&Wait, Addr, Needs)> = for_tasks.into_iter().map(|(w, task)| (w, task, needs((w, task)))).collect();
+    let wanted: Set<Addr> = awaited.iter().flat_map(|(_, _, needs)| needs.nodes()).collect();
     let ranges = stacks.iter().filter(|(i, _)| waiting.contains(i)).filter_map(|(i, t)| Some((u32::try_from(*i).ok()?, t.stack?)));
     let on_stacks = holders(heap.memory(), ranges, &wanted);
     let frames: Map<u32, &[BlockedFrame]> =
@@ -52,18 +55,30 @@ pub(super) fn runs(
         resumed.entry(task).or_default().extend(threads.get(&thread).filter(|_| open));
     }
     let mut out = Vec::new();
-    for (wait, task, nodes) in awaited {
+    // The thread that runs the task or method at `node`, other than the thread that waits for it.
+    let runner = |node: Addr, from: u32| {
+        let frame = Frame::of(&tasks, namer, node);
+        let has = |frame: &Frame, thread: u32| frames.get(&thread).is_some_and(|frames| frames.iter().any(|f| frame.is(f)));
+        let on = on_stacks.get(&node).map_or(&[][..], Vec::as_slice).iter().copied();
+        let by_frame = on.filter(|thread| frame.as_ref().is_some_and(|frame| has(frame, *thread)));
+        let by_record = resumed.get(&node).into_iter().flatten().copied();
+        let mut running = by_record.chain(by_frame).filter(|thread| *thread != from);
+        running.next().filter(|_| running.next().is_none())
+    };
+    for (wait, task, needs) in awaited {
         let Ok(from) = u32::try_from(wait.thread) else { continue };
-        for node in nodes {
-            let frame = Frame::of(&tasks, namer, node);
-            let has = |frame: &Frame, thread: u32| frames.get(&thread).is_some_and(|frames| frames.iter().any(|f| frame.is(f)));
-            let on = on_stacks.get(&node).map_or(&[][..], Vec::as_slice).iter().copied();
-            let by_frame = on.filter(|thread| frame.as_ref().is_some_and(|frame| has(frame, *thread)));
-            let by_record = resumed.get(&node).into_iter().flatten().copied();
-            let mut running = by_record.chain(by_frame).filter(|thread| *thread != from);
-            if let (Some(to), None) = (running.next(), running.next()) {
-                out.push(Edge { from, to, object: task, certain: wait.timeout.is_none(), kind: WaitEdgeKind::Runs, later: false });
+        let certain = wait.endless;
+        let edge = |to, certain, any| Edge { from, to, object: task, certain, kind: WaitEdgeKind::Runs, later: false, any };
+        out.extend(needs.all.iter().filter_map(|node| runner(*node, from)).map(|to| edge(to, certain, None)));
+        for (number, group) in (0..).zip(&needs.any) {
+            let of = |one: &Alternative| -> Vec<u32> { one.nodes.iter().filter_map(|node| runner(*node, from)).collect() };
+            let runners: Vec<Vec<u32>> = group.iter().map(of).collect();
+            // If no thread is known to run an alternative, its end is open, or a timer ends it.
+            if group.iter().zip(&runners).any(|(one, threads)| one.ends && threads.is_empty()) {
+                continue;
             }
+            let certain = certain && runners.iter().all(|threads| !threads.is_empty());
+            out.extend(runners.concat().into_iter().map(|to| edge(to, certain, Some(number))));
         }
     }
     tasks.note(notes);
@@ -106,17 +121,29 @@ impl Frame {
     }
 }
 
-/// Returns `first`, and the tasks and methods that they await directly or through others.
-fn depends(tasks: &Tasks, first: impl Iterator<Item = Addr>, notes: &Collector) -> Vec<Addr> {
-    let (mut out, mut seen) = (Vec::new(), Set::default());
-    let mut open: VecDeque<Addr> = first.collect();
-    while let Some(node) = open.pop_front() {
-        if out.len() >= MAX_AWAITED || !seen.insert(node) {
-            continue;
-        }
-        let Some(plan) = tasks.plan_of(node).filter(|plan| plan.is_node()) else { continue };
-        out.push(node);
-        open.extend(tasks.awaits(node, &plan, notes).into_iter().take(MAX_AWAITED));
+/// Determines what tasks and methods await.
+struct Steps<'t> {
+    tasks: &'t Tasks,
+    /// The field `_timer` of the task of `Task.Delay`.
+    timer: Option<FieldAt>,
+    notes: &'t Collector,
+}
+
+impl<'t> Steps<'t> {
+    fn new(tasks: &'t Tasks, notes: &'t Collector) -> Steps<'t> {
+        let timer = tasks.table(AsyncType::DelayPromise).and_then(|mt| tasks.library().types().field_at(mt, "_timer").ok());
+        Steps { tasks, timer, notes }
     }
-    out
+
+    fn of(&self, node: Addr) -> Option<Step> {
+        let tasks = self.tasks;
+        let plan = tasks.plan_of(node).filter(|plan| plan.is_node() && tasks.afford(1))?;
+        // A `Task.Delay` that never ends has no timer.
+        let timed = || plan.kinds.is(AsyncType::DelayPromise) && self.timer.is_some_and(|f| tasks.library().reference(node, f).is_some());
+        let completed = || plan.kinds.is(AsyncType::Task) && tasks.flags(node).is_some_and(|f| f & flags::COMPLETED != 0);
+        let ends = completed() || timed();
+        let mut awaits = tasks.awaits(node, &plan, self.notes);
+        awaits.truncate(MAX_AWAITED);
+        Some(Step { awaits, any: false, ends })
+    }
 }
