@@ -45,10 +45,7 @@ impl Messages {
             text(bases.culture, "_invalidCultureName").map(|name| format!("{name} is an invalid culture identifier.")),
             text(bases.disposed, "_objectName").map(|name| format!("Object name: '{name}'.")),
         ];
-        for line in lines.into_iter().flatten() {
-            message.push_str(self.newline);
-            message.push_str(&line);
-        }
+        append(message, self.newline, lines);
     }
 
     fn bases(&self, namer: &Namer, method_table: Addr) -> Bases {
@@ -65,6 +62,14 @@ impl Messages {
     }
 }
 
+/// Appends those of `lines` that exist, each after a line break.
+fn append(message: &mut String, newline: &str, lines: [Option<String>; 3]) {
+    for line in lines.into_iter().flatten() {
+        message.push_str(newline);
+        message.push_str(&line);
+    }
+}
+
 /// The text of the string, integer or `Boolean` in `ArgumentOutOfRangeException._actualValue`. `method_table` is that of this class.
 fn actual_value(namer: &Namer, exception: Addr, method_table: Addr) -> Option<String> {
     let types = namer.types().ok()?;
@@ -78,5 +83,21 @@ fn actual_value(namer: &Namer, exception: Addr, method_table: Addr) -> Option<St
         ValueKind::Int => Some(value.text),
         ValueKind::Bool => value.value.as_bool().map(|set| if set { "True".into() } else { "False".into() }),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::append;
+
+    #[test]
+    fn each_further_line_follows_a_line_break() {
+        let with = |newline, lines| {
+            let mut message = "m (Parameter 'p')".to_string();
+            append(&mut message, newline, lines);
+            message
+        };
+        assert_eq!(with("\n", [None, None, None]), "m (Parameter 'p')");
+        assert_eq!(with("\r\n", [Some("a".into()), None, Some("b".into())]), "m (Parameter 'p')\r\na\r\nb");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::deadlocks::{Edge, WaitGraph};
+use super::deadlocks::{Edge, MAX_EDGES, WaitGraph};
 use super::holders::{Held, Locks, Owner};
 use super::query::LocksQuery;
 use super::waits::{Blocked, Wait};
@@ -17,8 +17,6 @@ use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
 use crate::session::{Error, Namer, Runtime, SourceLines};
 
-/// Maximum number of edges between waiting threads. There may be many, because each writer waits for all readers.
-const MAX_EDGES: usize = 1 << 22;
 /// Steps charged for an owner of a lock, for each thread that waits.
 const STEPS_OF_AN_OWNER: u64 = 4;
 /// Longest chain of waiting threads.

@@ -8,6 +8,8 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Name};
 use crate::graph::{Components, Csr, CsrBuilder, GraphError};
 
+/// Maximum number of edges between waiting threads. There may be many, because each writer waits for all readers.
+pub(super) const MAX_EDGES: usize = 1 << 22;
 /// Most frames listed for each thread.
 const MAX_FRAMES: usize = 16;
 

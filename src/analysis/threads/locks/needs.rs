@@ -16,6 +16,28 @@ pub(super) struct Step {
     pub(super) ends: bool,
 }
 
+/// Tasks that are not complete, by the task or method that continues when they complete.
+#[derive(Debug)]
+pub(super) struct Antecedents {
+    /// The task or method that continues, and a task. Sorted.
+    pairs: Vec<(Addr, Addr)>,
+}
+
+impl Antecedents {
+    /// `pairs` are the tasks and methods that continue, each with a task.
+    pub(super) fn new(mut pairs: Vec<(Addr, Addr)>) -> Antecedents {
+        pairs.sort_unstable();
+        pairs.dedup();
+        Antecedents { pairs }
+    }
+
+    /// The tasks after which `node` continues.
+    pub(super) fn of(&self, node: Addr) -> impl Iterator<Item = Addr> + '_ {
+        let first = self.pairs.partition_point(|(waiter, _)| *waiter < node);
+        self.pairs.iter().skip(first).take_while(move |(waiter, _)| *waiter == node).map(|(_, task)| *task)
+    }
+}
+
 /// The tasks and methods that must complete first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
@@ -126,6 +148,15 @@ mod tests {
         // 1 awaits 2 and 3, both await 4, and 4 awaits 1. 5 is not a task.
         let steps = [(1, awaits(&[2, 3])), (2, awaits(&[4])), (3, awaits(&[4, 5])), (4, awaits(&[1]))];
         assert_eq!(needs(&[1], false, &steps), Needs { all: awaits(&[1, 2, 3, 4]).awaits, any: Vec::new() });
+    }
+
+    #[test]
+    fn a_task_needs_those_whose_continuation_it_is() {
+        // 1 is the task of `WhenAll` for 3, 4 and 5; a method awaits 1; 9 continues after 4 as well.
+        let antecedents = Antecedents::new([(1, 4), (2, 1), (1, 3), (9, 4), (1, 5), (1, 3)].map(|(a, b)| (Addr(a), Addr(b))).to_vec());
+        let step = |node| Some(Step { awaits: antecedents.of(node).collect(), ..Step::default() });
+        assert_eq!(Needs::of(&[Addr(2)], false, step), Needs { all: awaits(&[2, 1, 3, 4, 5]).awaits, any: Vec::new() });
+        assert_eq!(Needs::of(&[Addr(9)], false, step).all, awaits(&[9, 4]).awaits);
     }
 
     #[test]

@@ -43,7 +43,8 @@ fields_of! {
 }
 
 /// A thread that waits for a task waits on an event, which is a continuation of the task. Replaces each such event in `waits` with its tasks, or with the
-/// semaphore if the task is one of `SemaphoreSlim.WaitAsync`: `Wait` calls it as well if other callers of `WaitAsync` wait.
+/// semaphore if the task is one of `SemaphoreSlim.WaitAsync`: `Wait` calls it as well if other callers of `WaitAsync` wait. Returns all tasks that have a
+/// continuation, if any thread waits for a task.
 pub(super) fn lift(
     heap: &Heap,
     library: &Library,
@@ -51,22 +52,24 @@ pub(super) fn lift(
     (found_locks, primitives): (&Found, &Primitives),
     waits: &mut [Wait],
     notes: &Collector,
-) {
+) -> Vec<Addr> {
     let events: Map<Addr, usize> =
         waits.iter().enumerate().filter(|(_, w)| w.kind == WaitKind::Task).filter_map(|(i, w)| Some((w.object?.0, i))).collect();
-    let Some(table) = types.table(LockType::Task).filter(|_| !events.is_empty()) else { return };
+    let Some(table) = types.table(LockType::Task).filter(|_| !events.is_empty()) else { return Vec::new() };
     let fields = match TaskFields::bind(library.types(), table) {
         Ok(fields) => fields,
         Err(missing) => {
             notes.add(Missing::Async, None, format!("the tasks that threads wait for cannot be shown: {missing}"));
-            return;
+            return Vec::new();
         }
     };
+    let mut continued = Vec::new();
     let mut found: Map<usize, Vec<Addr>> = Map::default();
     let mut lists: Map<Addr, Option<ListFields>> = Map::default();
     let mut list_fields = |mt: Addr| *lists.entry(mt).or_insert_with(|| ListFields::bind(library.types(), mt).ok());
     for (task, _) in notes.take(objects_of(heap, |mt| types.of(mt).is(LockType::Task))) {
         let Some(continuation) = library.reference(task, fields.continuation) else { continue };
+        continued.push(task);
         if let Some(wait) = events.get(&continuation) {
             found.entry(*wait).or_default().push(task);
             continue;
@@ -104,6 +107,7 @@ pub(super) fn lift(
             wait.others = tasks;
         }
     }
+    continued
 }
 
 /// Maps the tasks of `SemaphoreSlim.WaitAsync` to their semaphores.

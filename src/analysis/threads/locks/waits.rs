@@ -78,7 +78,7 @@ impl Wait {
         }
     }
 
-    /// Adds the recorded timeout; `None` if there is none. The timeout of a barrier is left out: it waits in steps, each with a different timeout.
+    /// Adds the recorded timeout; `None` if it is infinite. The timeout of a barrier is left out: it waits in steps, each with a different timeout.
     fn with_timeout(self, timeout: Option<u32>) -> Wait {
         Wait { timeout: timeout.filter(|_| self.kind != WaitKind::Barrier), endless: timeout.is_none(), ..self }
     }
@@ -113,8 +113,13 @@ pub(super) struct BlockedFrame {
 impl BlockedFrame {
     /// Whether the frame is a library method or stub that waits on behalf of its caller.
     pub(super) fn is_of_waits(&self) -> bool {
-        WAITING.iter().any(|prefix| self.name.starts_with(prefix)) || is_of_starts(self)
+        is_of_waits(&self.name) || is_of_starts(self)
     }
+}
+
+/// Whether the method with this name waits on behalf of its caller.
+fn is_of_waits(method: &str) -> bool {
+    WAITING.iter().any(|prefix| method.starts_with(prefix))
 }
 
 impl Blocked<'_> {
@@ -389,5 +394,25 @@ pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
     let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
     if lost > 0 {
         notes.add(Missing::Stacks, None, format!("what {} waited for is unknown: no stack in the dump", plural(len64(lost), "thread")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_waits;
+
+    #[test]
+    fn awaiters_wait_on_behalf_of_their_callers() {
+        let waiting = [
+            "System.Threading.Tasks.Task.Wait()",
+            "System.Runtime.CompilerServices.TaskAwaiter.HandleNonSuccessAndDebuggerNotification(System.Threading.Tasks.Task, ConfigureAwaitOptions)",
+            "System.Runtime.CompilerServices.TaskAwaiter<System.Int32>.GetResult()",
+            "System.Runtime.CompilerServices.ConfiguredValueTaskAwaitable+ConfiguredValueTaskAwaiter.GetResult()",
+        ];
+        assert!(waiting.iter().all(|method| is_of_waits(method)));
+        assert!(!is_of_waits(
+            "System.Runtime.CompilerServices.AsyncTaskMethodBuilder.Start<Lab.Program+<Go>d__0>(Lab.Program+<Go>d__0 ByRef)"
+        ));
+        assert!(!is_of_waits("Lab.Program.Main()"));
     }
 }
