@@ -45,6 +45,12 @@ library_types! {
             Action = "System.Action",
             List = "System.Collections.Generic.List`1",
             DelayPromise = "System.Threading.Tasks.Task+DelayPromise",
+            /// The task of `Task.WaitAsync`.
+            CancellationPromise = "System.Threading.Tasks.Task+CancellationPromise`1",
+            /// The task of `Task.WhenAny` and `Task.WaitAny`.
+            WhenAny = "System.Threading.Tasks.TaskFactory+CompleteOnInvokePromise`1",
+            /// The task of `Task.WhenAny` for two tasks.
+            WhenAnyOfTwo = "System.Threading.Tasks.Task+TwoTaskWhenAnyPromise`1",
             ValueTaskSource = "System.Threading.Tasks.ValueTask+ValueTaskSourceAsTask",
             ValueTaskSourceOf = "System.Threading.Tasks.ValueTask`1+ValueTaskSourceAsTask",
             Timer = "System.Threading.TimerQueueTimer",

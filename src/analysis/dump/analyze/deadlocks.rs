@@ -1,7 +1,7 @@
 //! Threads that wait for each other.
 //!
 //! Rule: threads wait in a cycle, each for a lock that the next thread holds, or for a task or class constructor that it runs. The finding is
-//! critical if the runtime has recorded each wait and none has a timeout.
+//! critical if each wait is certain and is known to have no timeout.
 //!
 //! Source: `docs/internals/locks.md`.
 

@@ -1,5 +1,6 @@
 //! Reads the exceptions that threads refer to, with their inner exceptions, and all other exceptions on the heap.
 
+mod message;
 mod report;
 
 pub use report::*;
@@ -18,6 +19,7 @@ use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::model::{ExceptionSort, Order};
 use crate::session::{Error, Heap, Namer, Runtime, SourceLines, TypePattern};
+use message::Messages;
 
 /// Reads the exceptions of one runtime and names their frames.
 #[derive(Debug)]
@@ -29,6 +31,7 @@ pub struct ExceptionReader<'r> {
     methods: Option<Methods>,
     headers: Option<Objects>,
     lines: SourceLines<'r>,
+    messages: Messages,
     limits: &'r Limits,
     notes: &'r Collector,
     /// Memory for texts and frames in the answer. Many exceptions may share one message or stack trace.
@@ -74,6 +77,7 @@ impl<'r> ExceptionReader<'r> {
                 methods: Methods::bind(memory, d, runtime.limits()).ok(),
                 headers: Objects::bind(memory, d).ok(),
                 lines: SourceLines::new(runtime, namer),
+                messages: Messages::new(runtime),
                 limits: runtime.limits(),
                 notes,
                 budget: Budget::of_types(memory.dump_bytes().saturating_mul(EXPANSION), runtime.limits().max_memory),
@@ -137,7 +141,7 @@ impl<'r> ExceptionReader<'r> {
             self.notes.add(Missing::Exceptions, address, format!("the stack trace of the exception {address} cannot be read to its end"));
         }
         let Some(message) = &mut read.message else { return Some(read) };
-        // `AggregateException.Message` appends the messages of inner exceptions, `ArgumentException.Message` the name of the parameter.
+        // `AggregateException.Message` appends the messages of inner exceptions.
         for inner in &read.inners {
             if depth >= MAX_AGGREGATES || message.len() >= MOST_OF_A_MESSAGE {
                 break;
@@ -146,11 +150,7 @@ impl<'r> ExceptionReader<'r> {
                 message.push_str(&format!(" ({inner})"));
             }
         }
-        let argument = Exceptions::base_named(self.namer.names()?, read.method_table, "System.ArgumentException");
-        let parameter = argument.and_then(|mt| self.namer.string_field(address, mt, "_paramName"));
-        if let Some(parameter) = parameter.filter(|name| !name.is_empty()) {
-            message.push_str(&format!(" (Parameter '{parameter}')"));
-        }
+        self.messages.complete(self.namer, (address, read.method_table), message);
         Some(read)
     }
 

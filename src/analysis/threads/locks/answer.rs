@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::deadlocks::{Edge, WaitGraph};
+use super::deadlocks::{Edge, MAX_EDGES, WaitGraph};
 use super::holders::{Held, Locks, Owner};
 use super::query::LocksQuery;
 use super::waits::{Blocked, Wait};
@@ -17,8 +17,6 @@ use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
 use crate::session::{Error, Namer, Runtime, SourceLines};
 
-/// Maximum number of edges between waiting threads. There may be many, because each writer waits for all readers.
-const MAX_EDGES: usize = 1 << 22;
 /// Steps charged for an owner of a lock, for each thread that waits.
 const STEPS_OF_AN_OWNER: u64 = 4;
 /// Longest chain of waiting threads.
@@ -82,7 +80,7 @@ impl Reporter<'_> {
         let held = wait.object.and_then(|lock| locks.get(&lock));
         // A reader blocks writers, but not other readers.
         let writes = matches!(wait.kind, WaitKind::WriteLock | WaitKind::Upgrade);
-        let owner = held.and_then(|h| h.owner.or(h.upgrader.filter(|_| wait.kind != WaitKind::ReadLock)));
+        let owner = held.and_then(|h| h.owner.or(h.upgrader_for(wait.kind)));
         // Thousands of threads may wait for one lock that thousands hold.
         let readers = held.filter(|_| writes).map_or(&[][..], |h| h.readers.as_slice());
         let all = self.library.afford(len64(readers.len()).saturating_mul(STEPS_OF_AN_OWNER));
@@ -226,21 +224,21 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
         }
         let Some(lock) = w.object else { continue };
         let object = lock.0;
-        let certain = w.evidence == WaitEvidence::Exact && w.timeout.is_none();
+        let certain = w.evidence == WaitEvidence::Exact && w.endless;
         let from = w.thread;
         let kind = if w.kind == WaitKind::ClassConstructor { WaitEdgeKind::ClassConstructor } else { WaitEdgeKind::Holds };
         let mut add = |to: Option<usize>, certain: bool, later: bool| {
             let ids = u32::try_from(from).ok().zip(to.and_then(|t| u32::try_from(t).ok()));
             if let Some((from, to)) = ids.filter(|_| out.len() < MAX_EDGES) {
-                out.push(Edge { from, to, object, certain, kind, later });
+                out.push(Edge { from, to, object, certain, kind, later, any: None });
             }
         };
         let Some(held) = locks.get(&lock) else { continue };
         let owner = held.owner.and_then(|o| o.thread);
-        let upgrader = held.upgrader.and_then(|o| o.thread);
+        let upgrader = held.upgrader_for(w.kind).and_then(|o| o.thread);
         let readers = held.readers.iter().map(|o| o.thread);
         // A lock found by its event is as certain as one from a record: no other lock has the event.
-        let of_event = w.timeout.is_none();
+        let of_event = w.endless;
         match w.kind {
             WaitKind::Monitor | WaitKind::Lock => add(owner, certain || w.kind == WaitKind::Lock && of_event, false),
             // Mutexes have an owner; events and semaphores do not.
@@ -256,7 +254,6 @@ fn edges(locks: &Locks, waits: &[Wait]) -> Vec<Edge> {
             WaitKind::Upgrade => readers.filter(|reader| *reader != Some(from)).for_each(|reader| add(reader, of_event, false)),
             WaitKind::ReadLock | WaitKind::UpgradeableLock => {
                 add(owner, of_event, false);
-                let upgrader = upgrader.filter(|_| w.kind == WaitKind::UpgradeableLock);
                 add(upgrader, of_event, false);
                 if held.writers_first {
                     let later = owner.or(upgrader).is_some();
@@ -276,7 +273,64 @@ fn joins(waits: &[Wait], by_object: &Map<Addr, usize>) -> Vec<Edge> {
         let (object, _) = w.object?;
         let to = by_object.get(&object)?;
         let (from, to) = (u32::try_from(w.thread).ok()?, u32::try_from(*to).ok()?);
-        Some(Edge { from, to, object, certain: w.timeout.is_none(), kind: WaitEdgeKind::Joined, later: false })
+        Some(Edge { from, to, object, certain: w.endless, kind: WaitEdgeKind::Joined, later: false, any: None })
     };
     joined.filter_map(edge).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RW: Addr = Addr(0x1000);
+    const MONITOR: Addr = Addr(0x2000);
+
+    fn owner(thread: usize) -> Owner {
+        Owner { id: 0, is_os: false, thread: Some(thread), orphaned: Some(false) }
+    }
+
+    fn wait(thread: usize, kind: WaitKind, object: (Addr, LockKind)) -> Wait {
+        Wait {
+            thread,
+            kind,
+            object: Some(object),
+            others: Vec::new(),
+            any: false,
+            evidence: WaitEvidence::Stack,
+            timeout: None,
+            endless: true,
+        }
+    }
+
+    fn cycles(edges: Vec<Edge>) -> Vec<Vec<u32>> {
+        WaitGraph::new(4, edges).unwrap().cycles()
+    }
+
+    /// Thread 0 waits to upgrade, thread 1 reads and waits for the monitor of thread 2.
+    fn upgrade(upgrading: bool) -> (Locks, Vec<Wait>) {
+        let (rw, monitor) = ((RW, LockKind::ReaderWriter), (MONITOR, LockKind::Monitor));
+        let held = Held { upgrader: Some(owner(0)), readers: vec![owner(1)], upgrading, writers_first: upgrading, ..Held::default() };
+        let locks = Locks::from([(rw, held), (monitor, Held { owner: Some(owner(2)), ..Held::default() })]);
+        (locks, vec![wait(0, WaitKind::Upgrade, rw), wait(1, WaitKind::Monitor, monitor), wait(2, WaitKind::ReadLock, rw)])
+    }
+
+    #[test]
+    fn a_reader_waits_for_the_thread_that_waits_to_upgrade() {
+        let (locks, waits) = upgrade(true);
+        assert_eq!(cycles(edges(&locks, &waits)), [[0, 1, 2]]);
+        let (locks, waits) = upgrade(false);
+        assert!(cycles(edges(&locks, &waits)).is_empty());
+    }
+
+    #[test]
+    fn an_edge_is_certain_only_if_the_wait_is_known_to_have_no_timeout() {
+        let (locks, mut waits) = upgrade(true);
+        waits[0].endless = false;
+        let certain = |edges: Vec<Edge>| edges.into_iter().map(|e| (e.from, e.certain)).collect::<Vec<_>>();
+        // Only a record shows that a thread waits for a monitor.
+        assert_eq!(certain(edges(&locks, &waits)), [(0, false), (1, false), (2, true)]);
+        let joined = [true, false].map(|endless| Wait { endless, ..wait(0, WaitKind::Join, (RW, LockKind::Thread)) });
+        let threads = Map::from_iter([(RW, 3)]);
+        assert_eq!(certain(joins(&joined, &threads)), [(0, true), (0, false)]);
+    }
 }

@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 
 use super::waits::Blocked;
 use crate::analysis::{BlockedStack, DeadlockModel, WaitEdge, WaitEdgeKind};
-use crate::base::{Addr, Name};
+use crate::base::hash::{Map, Set};
+use crate::base::{Addr, Count, Name};
 use crate::graph::{Components, Csr, CsrBuilder, GraphError};
 
+/// Maximum number of edges between waiting threads. There may be many, because each writer waits for all readers.
+pub(super) const MAX_EDGES: usize = 1 << 22;
 /// Most frames listed for each thread.
 const MAX_FRAMES: usize = 16;
 
@@ -16,11 +19,13 @@ pub(super) struct Edge {
     pub(super) from: u32,
     pub(super) to: u32,
     pub(super) object: Addr,
-    /// Whether the wait is known from a record and has no timeout.
+    /// Whether the wait is certain, and is known to have no timeout.
     pub(super) certain: bool,
     pub(super) kind: WaitEdgeKind,
     /// Whether the thread waits for `to` only after the holder of the lock: `to` is a writer that waits for the same lock.
     pub(super) later: bool,
+    /// The number of a group of alternatives: the thread continues as soon as it need not wait for one of the threads in the group.
+    pub(super) any: Option<u32>,
 }
 
 /// The graph of threads and the threads that they wait for.
@@ -34,12 +39,14 @@ pub(super) struct WaitGraph {
 
 impl WaitGraph {
     /// Builds the graph of `threads` threads. An edge from a thread to itself is dropped, because it can only be misread: monitors and `Lock`s are
-    /// recursive, and reader-writer locks throw.
+    /// recursive, and reader-writer locks throw. Alternatives are dropped if one of them leads to a thread that can continue.
     ///
     /// # Errors
     /// [`GraphError`] if there are too many edges.
     pub(super) fn new(threads: u32, mut edges: Vec<Edge>) -> Result<WaitGraph, GraphError> {
         edges.retain(|e| e.from != e.to && e.from < threads && e.to < threads);
+        let met = met(threads, &edges);
+        edges.retain(|e| e.any.is_none_or(|group| !met.contains(&(e.from, group))));
         edges.sort_by_key(|e| (e.from, e.to, e.object));
         let mut rows = CsrBuilder::default();
         for thread in 0..threads {
@@ -132,12 +139,44 @@ impl WaitGraph {
     }
 }
 
+/// Returns the groups of alternatives, as waiting thread and number, of which at least one thread can continue: it does not wait for another
+/// thread, or only for threads that can continue.
+fn met(threads: u32, edges: &[Edge]) -> Set<(u32, u32)> {
+    let mut met = Set::default();
+    if edges.iter().all(|e| e.any.is_none()) {
+        return met;
+    }
+    // For each thread, the number of threads and groups that it waits for.
+    let mut open: Map<u32, usize> = Map::default();
+    let mut groups = Set::default();
+    let mut into: Vec<&Edge> = edges.iter().collect();
+    into.sort_by_key(|e| e.to);
+    for e in edges.iter().filter(|e| e.any.is_none_or(|group| groups.insert((e.from, group)))) {
+        open.entry(e.from).or_default().bump();
+    }
+    let mut ready: Vec<u32> = (0..threads).filter(|thread| !open.contains_key(thread)).collect();
+    while let Some(thread) = ready.pop() {
+        let first = into.partition_point(|e| e.to < thread);
+        for e in into.iter().skip(first).take_while(|e| e.to == thread) {
+            if e.any.is_none_or(|group| met.insert((e.from, group)))
+                && let Some(left) = open.get_mut(&e.from)
+            {
+                *left = left.saturating_sub(1);
+                if *left == 0 {
+                    ready.push(e.from);
+                }
+            }
+        }
+    }
+    met
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn edge(from: u32, to: u32) -> Edge {
-        Edge { from, to, object: Addr(0x1000), certain: true, kind: WaitEdgeKind::Holds, later: false }
+        Edge { from, to, object: Addr(0x1000), certain: true, kind: WaitEdgeKind::Holds, later: false, any: None }
     }
 
     #[test]
@@ -158,5 +197,23 @@ mod tests {
     fn an_edge_that_is_not_certain_makes_a_deadlock_possible() {
         let graph = WaitGraph::new(2, vec![edge(0, 1), Edge { certain: false, ..edge(1, 0) }]).unwrap();
         assert!(graph.model(&[0, 1], |t| t, |_, _| None, &[]).possible);
+    }
+    #[test]
+    fn a_wait_for_one_of_several_is_a_deadlock_only_if_none_can_continue() {
+        let any = |from, to| Edge { any: Some(0), ..edge(from, to) };
+        let cycles = |edges: &[Edge]| WaitGraph::new(5, edges.to_vec()).unwrap().cycles();
+        // 0 waits for 1 or 2; 1 waits for 0.
+        let held = [any(0, 1), any(0, 2), edge(1, 0)];
+        assert!(cycles(&held).is_empty(), "2 can continue");
+        // 2 waits for 3, which can continue.
+        assert!(cycles(&[&held[..], &[edge(2, 3)]].concat()).is_empty());
+        assert_eq!(cycles(&[&held[..], &[edge(2, 0)]].concat()), [[0, 1, 2]]);
+        // 2 is in another deadlock.
+        assert_eq!(cycles(&[&held[..], &[edge(2, 3), edge(3, 2)]].concat()), [[0, 1], [2, 3]]);
+        // 0 also waits for one of 3 and 4, which can continue, but that does not help.
+        let other = [(0, 3), (0, 4)].map(|(a, b)| Edge { any: Some(1), ..edge(a, b) });
+        assert_eq!(cycles(&[&held[..], &other, &[edge(2, 0)]].concat()), [[0, 1, 2]]);
+        let model = WaitGraph::new(5, [&held[..], &[edge(2, 0)]].concat()).unwrap().model(&[0, 1, 2], |t| t, |_, _| None, &[]);
+        assert!(!model.possible);
     }
 }

@@ -63,6 +63,8 @@ pub(super) struct Held {
     pub(super) readers: Vec<Owner>,
     /// The thread that may upgrade from reading to writing.
     pub(super) upgrader: Option<Owner>,
+    /// Whether `upgrader` waits for the readers to leave, which makes new readers wait as well.
+    pub(super) upgrading: bool,
     /// Whether a writer waits, which makes new readers wait as well.
     pub(super) writers_first: bool,
     pub(super) waiting: Option<u64>,
@@ -71,6 +73,11 @@ pub(super) struct Held {
 }
 
 impl Held {
+    /// The thread that may upgrade, if it blocks a wait of this kind.
+    pub(super) fn upgrader_for(&self, kind: WaitKind) -> Option<Owner> {
+        self.upgrader.filter(|_| kind != WaitKind::ReadLock || self.upgrading)
+    }
+
     /// Whether a thread holds the lock or waits for it.
     pub(super) fn in_use(&self) -> bool {
         self.owner.is_some() || self.upgrader.is_some() || !self.readers.is_empty() || self.waiting.is_some_and(|n| n > 0)
@@ -288,6 +295,7 @@ impl<'h> Holders<'h> {
             let lock = Held {
                 owner: thread(f.writer),
                 upgrader: thread(f.upgrader),
+                upgrading: owners & WAITING_TO_UPGRADE != 0,
                 writers_first: owners & (WAITING_TO_WRITE | WAITING_TO_UPGRADE) != 0,
                 readers: of_lock,
                 waiting,

@@ -6,12 +6,14 @@ mod answer;
 mod class_constructors;
 mod deadlocks;
 mod holders;
+mod needs;
 mod objects;
 mod primitives;
 mod query;
 mod report;
 mod runs;
 mod tasks;
+mod timeouts;
 mod wait_subsystem;
 mod wait_target;
 mod waits;
@@ -58,7 +60,7 @@ pub(in crate::analysis) fn touch(heap: &Heap) {
 /// Makes the report.
 fn report(heap: &Heap, namer: &Namer, threads: &[Thread], thin: Thin, query: &LocksQuery, notes: &Collector) -> Result<LocksReport, Error> {
     let state = State::read(heap, namer, threads, thin, notes)?;
-    let runs = runs::runs(heap, namer, &state.stacks, &state.waits, notes)?;
+    let runs = runs::runs(heap, namer, &state.stacks, (&state.waits, &state.continued), notes)?;
     state.reporter(heap, namer, threads, notes).report(&state.locks, &state.waits, &runs, query)
 }
 
@@ -124,6 +126,8 @@ struct State<'h> {
     /// Whether `locks` has every monitor.
     monitors: bool,
     waits: Vec<Wait>,
+    /// The tasks that have a continuation, if any thread waits for a task.
+    continued: Vec<Addr>,
     stacks: Vec<(usize, Blocked<'h>)>,
 }
 
@@ -159,14 +163,14 @@ impl<'h> State<'h> {
             constructors: ClassConstructors::find(namer, &stacks),
         };
         let (mut waits, constructors) = (waits.read(&stacks, notes), waits.constructors);
-        tasks::lift(heap, &library, &types, &mut waits, notes);
+        let continued = tasks::lift(heap, &library, &types, (&found, &primitives), &mut waits, notes);
         let reader = runtime.thread_reader()?;
         let (are_all, highest) = (reader.are_all(threads), reader.highest_id());
         let holders = Holders::new(&library, &types, &found, &primitives, (threads, are_all, highest), notes);
         let mut locks = holders.read(headers.as_ref(), &blocks);
         holders.constructors(&waits, &constructors, &mut locks);
         library.note(notes);
-        Ok(State { library, locks, monitors, waits, stacks })
+        Ok(State { library, locks, monitors, waits, continued, stacks })
     }
 
     fn reporter<'r>(&'r self, heap: &'r Heap, namer: &'r Namer, threads: &'r [Thread], notes: &'r Collector) -> Reporter<'r> {

@@ -19,6 +19,8 @@ library_types! {
             ConditionWaiter = "System.Threading.Condition+Waiter",
             Event = "System.Threading.ManualResetEventSlim",
             Semaphore = "System.Threading.SemaphoreSlim",
+            /// The task of `SemaphoreSlim.WaitAsync`.
+            SemaphoreWaiter = "System.Threading.SemaphoreSlim+TaskNode",
             ReaderWriter = "System.Threading.ReaderWriterLockSlim",
             Countdown = "System.Threading.CountdownEvent",
             WaitHandle = "System.Threading.WaitHandle",
@@ -51,13 +53,14 @@ library_types! {
 
 impl LockType {
     /// Types whose objects are not listed, because they are found through references.
-    const UNLISTED: [LockType; 10] = [
+    const UNLISTED: [LockType; 11] = [
         LockType::ReaderCount,
         LockType::OldReaderCount,
         LockType::BlockingInfo,
         LockType::ConditionWaiter,
         LockType::Task,
         LockType::OnAny,
+        LockType::SemaphoreWaiter,
         LockType::WaitInfo,
         LockType::Waitable,
         LockType::Ownership,

@@ -45,6 +45,8 @@ fields_of! {
         lock: req "m_lockObjAndDisposed",
         count: req "m_currentCount",
         waiting: req "m_waitCount",
+        /// The first task of `WaitAsync`.
+        first: opt "m_asyncHead",
     }
 }
 
@@ -246,6 +248,14 @@ impl Primitives {
         self.by_monitor.get(&lock).copied().or_else(of_lock)
     }
 
+    /// Returns the target of a thread that waits for `semaphore`: the blocking collection that it is a part of, or else the semaphore itself.
+    pub(super) fn counted(&self, semaphore: Addr) -> WaitTarget {
+        match self.collections.get(&semaphore) {
+            Some(of) => WaitTarget { object: *of, kind: LockKind::BlockingCollection, wait: WaitKind::BlockingCollection },
+            None => WaitTarget { object: semaphore, kind: LockKind::Semaphore, wait: WaitKind::Semaphore },
+        }
+    }
+
     /// Finds the locks whose waiters block on the monitor of an inner object.
     fn events(&mut self, library: &Library, found: &Found, binder: &Binder<'_>) {
         let mut events: Map<Addr, WaitTarget> = Map::default();
@@ -282,10 +292,7 @@ impl Primitives {
         }
         if let Some(fields) = self.semaphore {
             for object in found.of(LockType::Semaphore) {
-                let whole = match self.collections.get(&object) {
-                    Some(of) => WaitTarget { object: *of, kind: LockKind::BlockingCollection, wait: WaitKind::BlockingCollection },
-                    None => WaitTarget { object, kind: LockKind::Semaphore, wait: WaitKind::Semaphore },
-                };
+                let whole = self.counted(object);
                 self.by_monitor.extend(library.reference(object, fields.lock).map(|lock| (lock, whole)));
             }
         }

@@ -224,7 +224,7 @@ pub struct DeadlockModel {
     pub threads: Vec<u32>,
     /// The waits among the threads.
     pub edges: Vec<WaitEdge>,
-    /// Whether the deadlock is only possible: an edge is uncertain or has a timeout.
+    /// Whether the deadlock is only possible: an edge is uncertain, or has a timeout or may have one.
     pub possible: bool,
     /// Managed ids of other threads that wait for a thread of the deadlock, directly or through further threads.
     pub victims: Vec<u32>,

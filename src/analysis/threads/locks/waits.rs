@@ -28,6 +28,17 @@ const MAX_FRAMES: usize = 64;
 /// Maximum number of objects read from the slots that the innermost runtime frame protects. In practice there are few.
 const MAX_PROTECTED: usize = 64;
 
+/// Prefixes of the names of methods and stubs that wait on behalf of their callers.
+const WAITING: [&str; 7] = [
+    "System.Threading.",
+    "ILStubClass.",
+    "System.Runtime.CompilerServices.TaskAwaiter",
+    "System.Runtime.CompilerServices.ValueTaskAwaiter",
+    "System.Runtime.CompilerServices.ConfiguredTaskAwaitable",
+    "System.Runtime.CompilerServices.ConfiguredValueTaskAwaitable",
+    "System.Runtime.CompilerServices.AsyncHelpers.HandleAsyncEntryPoint",
+];
+
 /// Values of `ThreadBlockingInfo._objectKind`.
 const KIND_ENTER: i32 = 0;
 const KIND_WAIT: i32 = 1;
@@ -43,20 +54,33 @@ pub(super) struct Wait {
     /// The lock and its kind.
     pub(super) object: Option<(Addr, LockKind)>,
     pub(super) others: Vec<Addr>,
+    /// Whether the thread waits until one of several tasks is complete: `Task.WaitAny`. Otherwise it waits for all.
+    pub(super) any: bool,
     pub(super) evidence: WaitEvidence,
     pub(super) timeout: Option<u32>,
+    /// Whether the wait is known to have no timeout.
+    pub(super) endless: bool,
 }
 
 impl Wait {
     /// Creates a wait for one object that a record names.
     pub(super) fn exact(thread: usize, whole: WaitTarget) -> Wait {
         let object = Some((whole.object, whole.kind));
-        Wait { thread, kind: whole.wait, object, others: Vec::new(), evidence: WaitEvidence::Exact, timeout: None }
+        Wait {
+            thread,
+            kind: whole.wait,
+            object,
+            others: Vec::new(),
+            any: false,
+            evidence: WaitEvidence::Exact,
+            timeout: None,
+            endless: false,
+        }
     }
 
-    /// Adds the recorded timeout, except for a barrier: it waits in steps, each with a different timeout.
+    /// Adds the recorded timeout; `None` if it is infinite. The timeout of a barrier is left out: it waits in steps, each with a different timeout.
     fn with_timeout(self, timeout: Option<u32>) -> Wait {
-        Wait { timeout: timeout.filter(|_| self.kind != WaitKind::Barrier), ..self }
+        Wait { timeout: timeout.filter(|_| self.kind != WaitKind::Barrier), endless: timeout.is_none(), ..self }
     }
 }
 
@@ -83,14 +107,19 @@ pub(super) struct BlockedFrame {
     /// The instruction pointer; `None` for a method without a managed frame, of which only the native part is on the stack.
     pub(super) at: Option<Addr>,
     /// The stack pointer; `None` as for `at`.
-    sp: Option<Addr>,
+    pub(super) sp: Option<Addr>,
 }
 
 impl BlockedFrame {
     /// Whether the frame is a library method or stub that waits on behalf of its caller.
-    fn is_of_waits(&self) -> bool {
-        self.name.starts_with("System.Threading.") || self.name.starts_with("ILStubClass.") || is_of_starts(self)
+    pub(super) fn is_of_waits(&self) -> bool {
+        is_of_waits(&self.name) || is_of_starts(self)
     }
+}
+
+/// Whether the method with this name waits on behalf of its caller.
+fn is_of_waits(method: &str) -> bool {
+    WAITING.iter().any(|prefix| method.starts_with(prefix))
 }
 
 impl Blocked<'_> {
@@ -204,11 +233,16 @@ impl Waits<'_> {
         let mut out = Vec::new();
         for (index, thread) in threads {
             let recorded = self.recorded(*index, thread).or_else(|| self.managed(*index, thread));
-            let exact = recorded.or_else(|| self.subsystem(*index, thread.thread.exposed?));
-            let queue = || queued.get(&thread.thread.address).map(|object| self.monitor(*index, *object, true, None));
+            if recorded.is_some() {
+                out.extend(recorded);
+                continue;
+            }
+            let subsystem = thread.thread.exposed.and_then(|object| self.subsystem(*index, object));
+            let queue = || queued.get(&thread.thread.address).map(|object| self.monitor(*index, *object, true));
             let constructor = || self.constructors.waited(self.heap.memory(), *index, thread);
             let by_stack = || thread.thread.waits().then(|| self.by_stack(*index, thread));
-            out.extend(exact.or_else(queue).or_else(constructor).or_else(by_stack));
+            let found = subsystem.or_else(queue).or_else(constructor).or_else(by_stack);
+            out.extend(found.map(|wait| Wait { endless: thread.is_endless(self.heap.memory()), ..wait }));
         }
         out
     }
@@ -235,7 +269,7 @@ impl Waits<'_> {
     fn recorded(&self, index: usize, thread: &Blocked<'_>) -> Option<Wait> {
         let item: BlockingItem = self.blocking.item(thread.thread.address, thread.stack?, |block| self.blocks.contains_key(&block))?;
         let object = self.blocks.get(&item.block)?.object?;
-        Some(self.monitor(index, object, item.waits, item.timeout))
+        Some(self.monitor(index, object, item.waits).with_timeout(item.timeout))
     }
 
     /// Returns the wait that the library has recorded in `ThreadBlockingInfo` (.NET 9 and later).
@@ -247,13 +281,18 @@ impl Waits<'_> {
         // Field offsets of a structure count from its box, which starts one word before the fields.
         let at = at.minus(self.heap.memory().ptr_bytes())?;
         let object = Addr(self.library.word(at, fields.object)?);
-        let timeout = self.library.i32(at, fields.timeout).and_then(|ms| u32::try_from(ms).ok());
+        let timeout = self.library.i32(at, fields.timeout);
         let in_slot = || self.library.reference_at(object).filter(|_| stack.contains(object));
-        let whole = |whole| Wait::exact(index, whole).with_timeout(timeout);
+        let timed = |wait: Wait| match timeout {
+            // A negative timeout is infinite.
+            Some(ms) => wait.with_timeout(u32::try_from(ms).ok()),
+            None => wait,
+        };
+        let whole = |whole| timed(Wait::exact(index, whole));
         match self.library.i32(at, fields.kind)? {
             kind @ (KIND_ENTER | KIND_WAIT) => {
                 let object = self.blocks.get(&object)?.object?;
-                Some(self.monitor(index, object, kind == KIND_WAIT, timeout))
+                Some(timed(self.monitor(index, object, kind == KIND_WAIT)))
             }
             KIND_LOCK => {
                 let lock = in_slot()?;
@@ -277,22 +316,31 @@ impl Waits<'_> {
             [first, rest @ ..] => (WaitKind::WaitHandles, Some(object(first)), rest.iter().map(|w| w.object).collect()),
             [] => return None,
         };
-        Some(Wait { thread: index, kind, object: first, others, evidence: WaitEvidence::Exact, timeout: None })
+        Some(Wait { thread: index, kind, object: first, others, any: false, evidence: WaitEvidence::Exact, timeout: None, endless: false })
     }
 
     /// Creates a wait to enter the monitor of `object`. With `waits`, the thread is in `Monitor.Wait`, and the target is the lock that contains
     /// `object`, if any.
-    fn monitor(&self, index: usize, object: Addr, waits: bool, timeout: Option<u32>) -> Wait {
+    fn monitor(&self, index: usize, object: Addr, waits: bool) -> Wait {
         let entered = WaitTarget { object, kind: LockKind::Monitor, wait: WaitKind::Monitor };
         let whole = if waits { self.primitives.waited(object) } else { entered };
-        Wait::exact(index, whole).with_timeout(timeout)
+        Wait::exact(index, whole)
     }
 
     /// Infers the wait from the frames, and from the first stack word with the address of a waitable object.
     fn by_stack(&self, index: usize, thread: &Blocked<'_>) -> Wait {
         let own = thread.thread.exposed;
         let is_thread = |object: &Addr| self.thread_objects.contains(object) && Some(*object) != own;
-        let wait = |kind, object, others| Wait { thread: index, kind, object, others, evidence: WaitEvidence::Stack, timeout: None };
+        let wait = |kind, object, others| Wait {
+            thread: index,
+            kind,
+            object,
+            others,
+            any: false,
+            evidence: WaitEvidence::Stack,
+            timeout: None,
+            endless: false,
+        };
         let protected = thread.protected.slots().take(MAX_PROTECTED).filter_map(|slot| self.library.reference_at(slot));
         // `ThreadNative::Join` has no frame in .NET 8 if `Thread.Join` is inlined.
         let joined = || protected.clone().find(is_thread).map(|_| WaitKind::Join);
@@ -346,5 +394,25 @@ pub(super) fn note_stacks(threads: &[(usize, Blocked<'_>)], notes: &Collector) {
     let lost = threads.iter().filter(|(_, t)| t.thread.waits() && t.stack.is_none()).count();
     if lost > 0 {
         notes.add(Missing::Stacks, None, format!("what {} waited for is unknown: no stack in the dump", plural(len64(lost), "thread")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_of_waits;
+
+    #[test]
+    fn awaiters_wait_on_behalf_of_their_callers() {
+        let waiting = [
+            "System.Threading.Tasks.Task.Wait()",
+            "System.Runtime.CompilerServices.TaskAwaiter.HandleNonSuccessAndDebuggerNotification(System.Threading.Tasks.Task, ConfigureAwaitOptions)",
+            "System.Runtime.CompilerServices.TaskAwaiter<System.Int32>.GetResult()",
+            "System.Runtime.CompilerServices.ConfiguredValueTaskAwaitable+ConfiguredValueTaskAwaiter.GetResult()",
+        ];
+        assert!(waiting.iter().all(|method| is_of_waits(method)));
+        assert!(!is_of_waits(
+            "System.Runtime.CompilerServices.AsyncTaskMethodBuilder.Start<Lab.Program+<Go>d__0>(Lab.Program+<Go>d__0 ByRef)"
+        ));
+        assert!(!is_of_waits("Lab.Program.Main()"));
     }
 }
