@@ -1,20 +1,16 @@
 //! Holders of the continuations of methods that nothing known resumes.
 //!
-//! A method that awaits an object of its own gives this object a delegate. Queues of the program may hold the delegate in any way: as an element of
+//! A method gives a delegate to an object with a custom awaiter. Queues of the program may hold the delegate in any way: as an element of
 //! a structure, or in a field of type `object`.
 
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector};
 use crate::bcl::tasks::{MachineAt, Tasks};
-use crate::clr::library::FieldAt;
 use crate::gc::{Object, Visitor};
 use crate::heapgraph::Roots;
 use crate::model::RootKind;
 use crate::session::Heap;
 use crate::session::roots::RootOptions;
-
-/// The field of a box that has the delegate which resumes the method. Since .NET 9, it is the field in which other tasks have their work.
-const CONTINUATION: &str = "_moveNextAction|m_action";
 
 /// The holder of the continuation of a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,11 +59,10 @@ impl Visitor for Referrers<'_> {
 /// never given away is not in the result. The heap is walked only if there are continuations.
 pub(super) fn held(heap: &Heap, tasks: &Tasks, methods: impl Iterator<Item = (Addr, Addr)>, notes: &Collector) -> Map<Addr, Holder> {
     let library = tasks.library();
-    let mut fields: Map<Addr, Option<FieldAt>> = Map::default();
     let mut continuations: Map<Addr, Method> = Map::default();
     for (own, mt) in methods {
-        let field = *fields.entry(mt).or_insert_with(|| library.types().field_at(mt, CONTINUATION).ok());
-        let Some(continuation) = field.and_then(|field| library.reference(own, field)) else { continue };
+        // The box has its own delegate where other tasks have their work.
+        let Some(continuation) = tasks.action(own) else { continue };
         let machine = match tasks.plan(mt).machine {
             Some(MachineAt::Behind(field)) => library.reference(own, field),
             _ => None,
