@@ -10,7 +10,7 @@ use gcdump::cli::Exit;
 use gcdump::internals::base::Addr;
 use serde_json::Value;
 
-fn list(v: &Value) -> &[Value] {
+pub(crate) fn list(v: &Value) -> &[Value] {
     v.as_array().map_or(&[], Vec::as_slice)
 }
 
@@ -288,31 +288,37 @@ fn forty_chains_wait_for_one_promise() -> Tested {
 }
 
 /// A copy of a dump of the repository, with references changed.
-struct Changed {
+pub(crate) struct Changed {
     folder: tempfile::TempDir,
     bytes: Vec<u8>,
 }
 
 impl Changed {
-    fn of(name: &str) -> Changed {
+    pub(crate) fn of(name: &str) -> Changed {
         let bytes = zstd::decode_all(File::open(corpus(name)).unwrap()).unwrap();
         Changed { folder: tempfile::tempdir().unwrap(), bytes }
     }
 
-    fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         let path = self.folder.path().join("changed.dmp");
         std::fs::write(&path, &self.bytes).unwrap();
         path
     }
 
     /// Makes the field of the object refer to `to`.
-    fn refer(&mut self, object: u64, field: &str, to: u64) {
+    pub(crate) fn refer(&mut self, object: u64, field: &str, to: u64) {
+        self.set(object, field, &to.to_le_bytes());
+    }
+
+    /// Sets a field of the object, or of a structure in it: `StateMachine.<>1__state`.
+    pub(crate) fn set(&mut self, object: u64, field: &str, value: &[u8]) {
         let path = self.path();
         let (_, answer) = ask(&path, &["object", &format!("{object:#x}")]);
-        let at = list(&answer["data"]["fields"]).iter().find(|f| f["name"] == field).map(|f| number(&f["address"]));
+        let within = |of: &Value, name: &str| list(&of["fields"]).iter().find(|f| f["name"] == name).unwrap().clone();
+        let found = field.split('.').fold(answer["data"].clone(), |of, name| within(&of, name));
         let dump = gcdump::open(&path).unwrap();
-        let offset = file_offset(dump.runtime().unwrap().file(), Addr(at.unwrap())).unwrap();
-        self.bytes[offset..offset + 8].copy_from_slice(&to.to_le_bytes());
+        let offset = file_offset(dump.runtime().unwrap().file(), Addr(number(&found["address"]))).unwrap();
+        self.bytes[offset..offset + value.len()].copy_from_slice(value);
     }
 }
 
@@ -384,6 +390,20 @@ fn a_task_runs_on_a_thread_only_if_it_is_on_a_stack() {
         let chain = list(&answer["data"]["chains"]).iter().find(|c| number(&c["root"]["object"]) == task).unwrap().clone();
         assert_eq!((chain["root"]["kind"].as_str(), chain["root"]["label"].as_str()), (Some("unknown"), Some(label)), "{flags:#x}");
     }
+}
+
+#[test]
+fn every_thread_that_waits_for_a_chain_has_its_root() {
+    let heap = gcdump::open(corpus("net10-wks-starve-heap")).unwrap().runtime().unwrap().heap().unwrap();
+    // The trees of this query do not have all roots.
+    let query = gcdump::analysis::AsyncQuery { merge: true, top: 1, ..gcdump::analysis::AsyncQuery::default() };
+    let report = gcdump::analysis::async_chains(&heap, &query).unwrap().data;
+    let kinds: Vec<(u32, &str)> = report.threads.iter().map(|(id, root)| (*id, root.kind.name())).collect();
+    assert_eq!(kinds, [(4, "queue"), (5, "queue"), (7, "queue"), (8, "queue"), (9, "semaphore")]);
+    let objects: BTreeSet<_> = report.threads.values().map(|root| root.object).collect();
+    assert_eq!(objects.len(), 5, "each thread waits for another object");
+    let chains: u64 = report.roots.iter().map(|sum| sum.chains).sum();
+    assert_eq!(chains, report.chains.iter().map(|c| c.count).sum::<u64>());
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! `inspect` compared with the programs' own records.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::common::{ask, known_dumps};
+use crate::common::{ask, file_offset, known_dumps, number};
 use crate::harness::{Ignored, Tested};
+use gcdump::internals::base::Addr;
 use serde_json::Value;
 
 fn text<'v>(value: &'v Value, name: &str) -> &'v str {
@@ -164,4 +165,70 @@ fn unobserved_exceptions_of_tasks_are_reported() -> Tested {
         assert!(expected.iter().all(|o| found.contains(o)), "{}: {found:?}, not {expected:?}", d.name);
     }
     Ok(())
+}
+
+fn corpus(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("dumps/corpus/{name}.dmp.zst"))
+}
+
+/// Returns the field of an object.
+fn field<'v>(object: &'v Value, name: &str) -> &'v Value {
+    object["fields"].as_array().unwrap().iter().find(|f| text(f, "name") == name).unwrap()
+}
+
+#[test]
+fn bytes_of_collections_are_those_of_their_arrays() {
+    let (mut empty, mut oversized) = (0, 0);
+    for name in ["net10-wks-inspect-heap", "net10-wks-colls-heap", "net10-wks-keys-heap"] {
+        let dump = corpus(name);
+        let object = |at: &Value| ask(&dump, &["object", at.as_str().unwrap()]).1["data"].clone();
+        let (exit, answer) = ask(&dump, &["inspect", "--only", "empty-collections", "--only", "oversized-collections", "--top", "0"]);
+        assert_eq!(exit.code(), 0, "{name}: {}", answer["warnings"]);
+        let arrays = |collection: &Value| -> Option<u64> {
+            let fields = collection["fields"].as_array()?.iter().filter(|f| text(f, "object_type").ends_with("[]"));
+            let sizes = fields.map(|f| object(&f["object"])).filter(|array| array["length"] != 0).map(|array| array["size"].as_u64());
+            sizes.collect::<Option<Vec<u64>>>().filter(|all| !all.is_empty()).map(|all| all.iter().sum())
+        };
+        for row in rows(&answer, "empty-collections").iter().filter(|row| row["count"] == 1) {
+            let collection = object(&row["object"]);
+            if let Some(bytes) = arrays(&collection) {
+                assert_eq!(row["bytes"], bytes + collection["size"].as_u64().unwrap(), "{name}: {row}");
+                empty += 1;
+            }
+        }
+        for row in rows(&answer, "oversized-collections") {
+            if let Some(bytes) = arrays(&object(&row["object"])) {
+                // More than three quarters are not used.
+                let unused = row["bytes"].as_u64().unwrap();
+                assert!((bytes * 3 / 4 - 64..bytes).contains(&unused), "{name}: {row}, arrays of {bytes}");
+                oversized += 1;
+            }
+        }
+    }
+    assert!(empty > 0 && oversized > 1, "{empty} empty, {oversized} oversized");
+}
+
+#[test]
+fn a_target_that_only_other_objects_of_the_event_refer_to_is_held_by_the_event_alone() {
+    let dump = corpus("net10-wks-inspect-heap");
+    let events = |path: &Path| rows(&ask(path, &["inspect", "--only", "event-leaks"]).1, "event-leaks")[0].clone();
+    let event = events(&dump)["object"].clone();
+    let (_, delegate) = ask(&dump, &["object", event.as_str().unwrap(), "--items", "200"]);
+    let delegate = &delegate["data"];
+    let parts = delegate["delegate"]["parts"].as_array().unwrap();
+    let (first, last) = (&parts[0], parts.last().unwrap());
+    let (_, rest) = ask(&dump, &["object", last["object"].as_str().unwrap()]);
+    let opened = gcdump::open(&dump).unwrap();
+    let offset = |field: &Value| file_offset(opened.runtime().unwrap().file(), Addr(number(&field["address"]))).unwrap();
+    let places = [offset(field(delegate, "_invocationCount")), offset(field(&rest["data"], "_target"))];
+    let mut bytes = zstd::decode_all(std::fs::File::open(&dump).unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let changed = folder.path().join("changed.dmp");
+    // The event loses its last part, but the list still has it, and it refers to the target of another part.
+    for (at, value) in places.into_iter().zip([parts.len() as u64 - 1, number(&first["target"])]) {
+        bytes[at..at + 8].copy_from_slice(&value.to_le_bytes());
+    }
+    std::fs::write(&changed, &bytes).unwrap();
+    let found = events(&changed);
+    assert_eq!((&found["count"], &found["held_here"]), (&149.into(), &149.into()), "{found}");
 }

@@ -33,6 +33,7 @@ mod analyze;
 mod aot_names;
 mod api;
 mod async_chains;
+mod async_roots;
 mod attacks;
 mod book;
 mod bridge;

@@ -79,7 +79,7 @@ macro_rules! layouts {
 
 layouts! {
     /// `Dictionary`, `HashSet`.
-    hashed: Hashed { count: at "_count", free: at "_freeCount", entries: at "_entries" }
+    hashed: Hashed { count: at "_count", free: at "_freeCount", entries: at "_entries", buckets: opt "_buckets" }
     /// An entry of a `Dictionary`.
     entry: Entry { next: at "next|Next", key: shown "key", value: shown "value" }
     /// An entry of a `HashSet`.
@@ -107,7 +107,7 @@ layouts! {
     /// `BitArray`.
     bits: Bits { length: at "_bitLength|m_length" }
     /// `MemoryStream`.
-    stream: Stream { length: at "_length", origin: at "_origin", capacity: at "_capacity" }
+    stream: Stream { length: at "_length", origin: at "_origin", capacity: at "_capacity", buffer: opt "_buffer" }
     /// `Lazy`.
     lazy: Lazy { state: at "_state", value: shown "_value" }
     /// `StringBuilder`.

@@ -8,12 +8,14 @@ mod hashed;
 mod keys;
 mod layouts;
 mod linear;
+mod storage;
 mod tables;
 mod trees;
 
 use std::cell::Cell;
 
 use layouts::Layouts;
+pub(crate) use storage::Storage;
 pub(crate) use tables::CollectionType;
 pub(super) use tables::Tables;
 

@@ -12,6 +12,8 @@ use crate::output::{count, plural};
 
 /// Maximum width of the tree's indent.
 const MAX_INDENT: usize = 60;
+/// Maximum number of threads that a row of a tree lists on a screen.
+const MAX_THREADS: usize = 8;
 /// Maximum number of frames printed for each chain.
 const MAX_FRAMES: usize = 200;
 
@@ -97,10 +99,12 @@ fn indented(depth: u32, text: &str) -> String {
 /// Describes a row of the tree.
 fn row_text(row: &AsyncRow) -> String {
     let kind = row.root.map_or_else(String::new, |kind| format!("{kind}: "));
-    let ids: Vec<String> = row.threads.iter().map(ToString::to_string).collect();
+    let ids: Vec<String> = row.threads.iter().take(MAX_THREADS).map(ToString::to_string).collect();
+    let more = row.threads.len().saturating_sub(ids.len());
     let threads = match ids.as_slice() {
         [] => String::new(),
         [one] => format!("  ← thread {one}"),
+        some if more > 0 => format!("  ← threads {} and {more} more", some.join(", ")),
         all => format!("  ← threads {}", all.join(", ")),
     };
     let visited = if row.visited { "  (see above)" } else { "" };
@@ -277,5 +281,31 @@ impl Report for AsyncReport {
             clusters: Box::new(labels.into_values().zip(0u32..).map(|(label, id)| Cluster { id, label, nodes: None })),
             edges: Box::new(edges.into_iter()),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_counts_the_threads_that_it_does_not_list() {
+        let text = |threads: u32| {
+            row_text(&AsyncRow {
+                depth: 1,
+                count: 1,
+                root: None,
+                label: "Lab.Wait".into(),
+                state: None,
+                status: None,
+                example: None,
+                threads: (1..=threads).collect(),
+                visited: false,
+                framework: false,
+            })
+        };
+        assert_eq!(text(1), "Lab.Wait  ← thread 1");
+        assert_eq!(text(8), "Lab.Wait  ← threads 1, 2, 3, 4, 5, 6, 7, 8");
+        assert_eq!(text(40), "Lab.Wait  ← threads 1, 2, 3, 4, 5, 6, 7, 8 and 32 more");
     }
 }

@@ -11,7 +11,7 @@ use super::answers::{Answers, Skip};
 use super::line::counted;
 use super::requests::unanswered;
 use crate::analysis::threads::async_chains::is_library;
-use crate::analysis::{AsyncRootKind, AsyncRootSum, AsyncRow, Problem, ProblemId, ProblemSeverity};
+use crate::analysis::{AsyncChain, AsyncRoot, AsyncRootKind, AsyncRootSum, Problem, ProblemId, ProblemSeverity};
 use crate::analysis::{PathsQuery, paths};
 use crate::base::{Addr, Count, Name, thousands};
 use crate::model::{RootKind, Stacks};
@@ -94,61 +94,46 @@ fn finding(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<Problem> {
     })
 }
 
-/// Returns the root of a chain for each thread that runs a part of the chain or waits for it, by managed id.
-pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> BTreeMap<u32, Root<'a>> {
-    let mut roots = BTreeMap::new();
-    for (root, row) in rows(answers).filter(|(_, row)| row.root.is_none()) {
-        for id in &row.threads {
-            roots.entry(*id).or_insert(root);
-        }
+/// Returns a root for each thread that runs a part of a chain or waits for one, by managed id.
+pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> Option<&'a BTreeMap<u32, AsyncRoot>> {
+    answers.chains().ok().map(|chains| &chains.threads)
+}
+
+/// Returns the root with the object that most of `roots` have, among those with the most common label.
+pub(super) fn most_common<'a>(roots: impl Iterator<Item = &'a AsyncRoot>) -> Option<&'a AsyncRoot> {
+    let mut labels: BTreeMap<(AsyncRootKind, &Name), (u64, BTreeMap<Option<Addr>, (u64, &AsyncRoot)>)> = BTreeMap::new();
+    for root in roots {
+        let (count, objects) = labels.entry((root.kind, &root.label)).or_default();
+        count.bump();
+        objects.entry(root.object).or_insert((0, root)).0.bump();
     }
-    roots
-}
-
-/// The root of a chain: the object that its innermost method waits for.
-#[derive(Clone, Copy)]
-pub(super) struct Root<'a> {
-    kind: AsyncRootKind,
-    object: Option<Addr>,
-    pub(super) label: &'a Name,
-}
-
-/// Returns the rows of the merged chains, each with the root of its tree.
-fn rows<'a>(answers: &'a Answers<'_>) -> impl Iterator<Item = (Root<'a>, &'a AsyncRow)> {
-    let tree = answers.chains().ok().and_then(|chains| chains.tree.as_deref()).unwrap_or_default();
-    let mut root = None;
-    tree.iter().filter_map(move |row| {
-        root = row.root.map(|kind| Root { kind, object: row.example, label: &row.label }).or(root);
-        Some((root?, row))
-    })
+    let (_, objects) = labels.into_values().max_by_key(|(count, _)| *count)?;
+    objects.into_values().rev().max_by_key(|(count, _)| *count).map(|(_, root)| root)
 }
 
 /// Describes the likely holder of a semaphore. Another call of the method that waits for the semaphore may hold it, if this call waits for a
 /// different object. This is a guess, because a semaphore does not record its owner.
 fn likely_holder(answers: &Answers<'_>, crowd: &Crowd<'_>) -> Option<String> {
     let method = crowd.first.innermost.as_ref().filter(|_| crowd.first.root.kind == AsyncRootKind::Semaphore)?;
-    let past = |(root, row): &(Root<'_>, &AsyncRow)| {
-        row.root.is_none() && row.label.shown() == method.shown() && (root.kind != AsyncRootKind::Semaphore)
-    };
-    let (root, _) = rows(answers).find(past)?;
-    Some(format!("likely taken by another call of {method}, which {}", root.clause(answers)))
+    let calls = |chain: &&AsyncChain| chain.frames.iter().any(|f| f.method.as_ref().is_some_and(|m| m.shown() == method.shown()));
+    let past = |chain: &&AsyncChain| chain.root.kind != AsyncRootKind::Semaphore && calls(chain);
+    let chain = answers.chains().ok()?.chains.iter().find(past)?;
+    Some(format!("likely taken by another call of {method}, which {}", clause(&chain.root, answers)))
 }
 
-impl Root<'_> {
-    /// Returns a clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
-    pub(super) fn clause(&self, answers: &Answers<'_>) -> String {
-        let Some(what) = awaited(self.kind) else {
-            return match self.kind {
-                AsyncRootKind::Queue => "is ready and waits for a thread of the thread pool".into(),
-                AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
-                AsyncRootKind::Abandoned => "nothing can complete".into(),
-                _ => format!("waits for {}", self.label),
-            };
+/// Returns a clause about a method or task with this root: `waits for the TaskCompletionSource in Lab.Waits.Never`.
+pub(super) fn clause(root: &AsyncRoot, answers: &Answers<'_>) -> String {
+    let Some(what) = awaited(root.kind) else {
+        return match root.kind {
+            AsyncRootKind::Queue => "is ready and waits for a thread of the thread pool".into(),
+            AsyncRootKind::Running | AsyncRootKind::Thread => "runs on a thread".into(),
+            AsyncRootKind::Abandoned => "nothing can complete".into(),
+            _ => format!("waits for {}", root.label),
         };
-        match self.object.and_then(|at| held_by(answers, at)) {
-            Some(place) => format!("waits for the {what} in {place}"),
-            None => format!("waits for {} ({})", with_article(what), self.label),
-        }
+    };
+    match root.object.and_then(|at| held_by(answers, at)) {
+        Some(place) => format!("waits for the {what} in {place}"),
+        None => format!("waits for {} ({})", with_article(what), root.label),
     }
 }
 
@@ -212,4 +197,26 @@ fn held(answers: &Answers<'_>, at: Addr) -> Held {
 /// Whether a field has a name, not an index.
 fn is_word(field: &str) -> bool {
     field.starts_with(|c: char| c.is_alphabetic() || "_<".contains(c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_common_root_is_that_of_most_threads() {
+        let root = |label: &str, at: u64| AsyncRoot {
+            kind: AsyncRootKind::Promise,
+            object: Some(Addr(at)),
+            node: Some(Addr(at)),
+            type_name: None,
+            label: label.into(),
+        };
+        // One label has most threads, and another one the object with most threads. The lowest object is not that of most threads.
+        let objects = [1, 7, 7, 9].map(|at| root("Task<int>", at));
+        let others = [0x10, 0x10, 0x10].map(|at| root("Task<bool>", at));
+        let most = most_common(objects.iter().chain(&others)).unwrap();
+        assert_eq!((&*most.label, most.object), ("Task<int>", Some(Addr(7))));
+        assert!(most_common(std::iter::empty()).is_none());
+    }
 }

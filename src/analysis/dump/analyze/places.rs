@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::answers::{Answers, Skip};
 use crate::analysis::threads::async_chains::is_library;
+use crate::analysis::threads::stacks::frame_key;
 use crate::analysis::{ExceptionModel, StackFrameModel, ThreadStackModel};
 use crate::analysis::{ExceptionReader, FailFast, Recursion, StacksQuery, each_stack, fail_fast, recursion};
 use crate::base::missed::tried;
@@ -34,7 +35,7 @@ pub(super) struct ThreadPlace {
     pub(super) innermost: Option<Name>,
     /// The innermost method that belongs to the program, not to a library.
     pub(super) own: Option<Name>,
-    /// A hash that is equal for threads with the same frames from `own` outwards.
+    /// A hash that is equal for threads with the same methods from `own` outwards.
     pub(super) place: Option<u64>,
     /// Whether the innermost frame is a method, neither in the runtime nor in native code.
     pub(super) in_method: bool,
@@ -143,7 +144,7 @@ fn place(stack: &ThreadStackModel) -> ThreadPlace {
     let place = own.map(|(at, _)| {
         let mut hasher = DefaultHasher::new();
         let frames = stack.frames.iter().skip(at).filter(|f| f.kind == StackFrameKind::Managed);
-        frames.for_each(|f| (f.method_desc, f.offset).hash(&mut hasher));
+        frames.for_each(|f| frame_key(f).hash(&mut hasher));
         hasher.finish()
     });
     ThreadPlace {
@@ -153,5 +154,43 @@ fn place(stack: &ThreadStackModel) -> ThreadPlace {
         own: own.and_then(|(_, frame)| named(frame)),
         place,
         in_method: stack.frames.first().is_some_and(|f| f.kind == StackFrameKind::Managed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::StackCoverage;
+
+    /// Returns the place of a stack of frames, innermost first: name, offset in the code.
+    fn of(frames: &[(&str, u64)]) -> Option<u64> {
+        let frame = |(name, offset): &(&str, u64)| StackFrameModel {
+            method: Some((*name).into()),
+            display: Some((*name).into()),
+            offset: Some(*offset),
+            ..StackFrameModel::new(StackFrameKind::Managed, Addr(8))
+        };
+        let stack = ThreadStackModel {
+            managed_id: Some(4),
+            os_id: None,
+            name: None,
+            crashed: false,
+            coverage: StackCoverage::Precise,
+            gaps: Vec::new(),
+            exception: None,
+            waits_for: None,
+            repeats: Vec::new(),
+            frames: frames.iter().map(frame).collect(),
+        };
+        place(&stack).place
+    }
+
+    #[test]
+    fn a_place_does_not_depend_on_how_methods_were_compiled() {
+        let first = of(&[("System.Threading.Thread.Sleep", 1), ("Lab.Hold", 20), ("Lab.Step", 30)]);
+        assert!(first.is_some());
+        assert_eq!(first, of(&[("System.Threading.Thread.Sleep", 2), ("Lab.Hold", 99), ("Lab.Step", 7)]));
+        assert_ne!(first, of(&[("System.Threading.Thread.Sleep", 1), ("Lab.Hold", 20), ("Lab.Other", 30)]));
+        assert_eq!(of(&[("System.Threading.Thread.Sleep", 1)]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Many threads at one place.
 //!
-//! Rule: at least `threads` threads have the same frames from the program's innermost method outwards. Threads of other findings are left out:
+//! Rule: at least `threads` threads have the same methods on their stacks from the program's innermost method outwards. Threads of other findings are left out:
 //! deadlocked and queued threads, threads that wait for tasks, and threads of a starved pool. A program may have as many idle worker threads, so the
 //! finding is informational.
 //!

@@ -8,11 +8,14 @@
 use std::collections::BTreeMap;
 
 use super::answers::{Answers, Skip};
-use super::async_waits::roots_of_threads;
+use super::async_waits::{clause, most_common, roots_of_threads};
 use super::line::{counted, how_many_wait};
 use super::requests::served;
-use crate::analysis::{Problem, ProblemId, ProblemSeverity, WaitKind};
+use crate::analysis::{AsyncRoot, AsyncRootKind, Problem, ProblemId, ProblemSeverity, WaitKind};
 use crate::base::{Count, Name, be, len64};
+
+/// Kind and description of a wait, and what its task waits for.
+type Place<'a> = (&'a str, String, Option<(AsyncRootKind, &'a Name)>);
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let pool = answers.pool()?;
@@ -20,24 +23,28 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         return Ok(Vec::new());
     }
     let blocked = pool.workers.iter().filter(|w| w.blocked_by.is_some());
-    // By kind and description of the wait: the number of threads, and the method of one of them. For a task, its asynchronous method is more helpful
-    // than the method that waits, which may have been generated at run time.
+    // By kind and description of the wait, and by what a task waits for: the number of threads, the method of one of them, and the roots. For a task,
+    // its asynchronous method is more helpful than the method that waits, which may have been generated at run time.
     let roots = roots_of_threads(answers);
-    let mut places: BTreeMap<(&str, String), (u64, Option<&Name>)> = BTreeMap::new();
+    let mut places: BTreeMap<Place<'_>, (u64, Option<&Name>, Vec<&AsyncRoot>)> = BTreeMap::new();
     for worker in blocked.clone() {
         let task = worker.type_name.as_ref().filter(|name| worker.wait == Some(WaitKind::Task) && name.shown() != name.as_str());
-        let root = worker.managed_id.and_then(|id| roots.get(&id)).filter(|_| task.is_some());
-        let root = root.map(|root| format!(", which {}", root.clause(answers))).unwrap_or_default();
+        let root = worker.managed_id.and_then(|id| roots?.get(&id)).filter(|_| task.is_some());
         let what = match (task, &worker.method) {
-            (Some(task), _) => format!(" {task}{root}"),
+            (Some(task), _) => format!(" {task}"),
             (None, Some(method)) => format!(" in {method}"),
             (None, None) => String::new(),
         };
-        let place = places.entry((worker.wait.map_or("other", WaitKind::name), what)).or_insert((0, worker.method.as_ref()));
-        place.0.bump();
+        let key = (worker.wait.map_or("other", WaitKind::name), what, root.map(|root| (root.kind, &root.label)));
+        let (count, _, of) = places.entry(key).or_insert_with(|| (0, worker.method.as_ref(), Vec::new()));
+        count.bump();
+        of.extend(root);
     }
-    let most = places.iter().max_by_key(|(_, (n, _))| *n);
-    let at = most.map(|((kind, what), (n, _))| format!(" (most: {n} × {kind}{what})"));
+    let most = places.iter().max_by_key(|(_, (n, _, _))| *n);
+    let at = most.map(|((kind, what, _), (n, _, of))| {
+        let root = most_common(of.iter().copied()).map(|root| format!(", which {}", clause(root, answers))).unwrap_or_default();
+        format!(" (most: {n} × {kind}{what}{root})")
+    });
     let (all, blocked) = (len64(pool.workers.len()), len64(blocked.count()));
     let severity = if all > 0 && blocked == all { ProblemSeverity::Critical } else { ProblemSeverity::Warning };
     let max = pool.max.map(|n| format!(" of at most {n}")).unwrap_or_default();
@@ -52,7 +59,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     );
     Ok(vec![Problem {
         count: Some(pool.pending),
-        method: most.and_then(|(_, (_, method))| method.cloned()),
+        method: most.and_then(|(_, (_, method, _))| method.cloned()),
         threads,
         ..answers.finding(ProblemId::PoolStarvation, severity, title, &["pool"])
     }])

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answers::{Answers, Skip};
-use super::async_waits::roots_of_threads;
+use super::async_waits::{clause, most_common, roots_of_threads};
 use super::line::counted;
 use super::requests::served;
 use crate::analysis::{Problem, ProblemId, ProblemSeverity, WaitKind, WaitModel};
@@ -30,13 +30,9 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     });
     // The most common root of the chains that these threads wait for.
     let roots = roots_of_threads(answers);
-    let mut hang: BTreeMap<&Name, (u64, u32)> = BTreeMap::new();
     let ids: Vec<u32> = blocked.iter().filter_map(|w| w.managed_id).collect();
-    for (id, label) in ids.iter().filter_map(|id| Some((*id, &roots.get(id)?.label))) {
-        hang.entry(label).or_insert((0, id)).0.bump();
-    }
-    let on = hang.into_iter().max_by_key(|(_, (n, _))| *n).and_then(|(_, (_, id))| roots.get(&id));
-    let on = on.map(|root| format!("; the innermost method {}", root.clause(answers)));
+    let on = most_common(ids.iter().filter_map(|id| roots?.get(id)));
+    let on = on.map(|root| format!("; the innermost method {}", clause(root, answers)));
     let count = len64(blocked.len());
     let (at, on) = (at.unwrap_or_default(), on.unwrap_or_default());
     let title = format!("{} {} blocked until tasks are complete{at}{on}{}", counted(count, "thread"), be(count), served(answers, &ids));

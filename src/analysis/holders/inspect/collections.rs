@@ -5,9 +5,7 @@ use super::{Findings, Inspector, row};
 use crate::analysis::InspectionRow;
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Missing, thousands};
-
-/// Smallest capacity of a collection that may be reported as oversized.
-const ROOM: u64 = 100;
+use crate::bcl::collections::Storage;
 
 impl Inspector<'_> {
     /// The collections whose number of elements is known. Fields that this runtime does not have are noted.
@@ -32,26 +30,55 @@ impl Inspector<'_> {
         out
     }
 
+    /// The arrays of a collection. If other collections use the array as well, as streams may, only the first one has it.
+    fn storage_of(&self, object: Addr, seen: &mut Set<Addr>) -> Storage {
+        let own = self.swept.storage.get(&object).filter(|storage| storage.array.is_none_or(|array| seen.insert(array)));
+        own.copied().unwrap_or_default()
+    }
+
     pub(super) fn empty_collections(&self) -> Findings<'_> {
         let mut by_type: Map<Addr, (u64, u64, Addr)> = Map::default();
-        for (c, _) in self.counted().filter(|(_, count)| *count == 0) {
+        let mut seen = Set::default();
+        for (c, _) in self.counted().filter(|(c, _)| c.is_empty()) {
             let row = by_type.entry(c.method_table).or_insert((0, 0, c.object));
             row.0.bump();
-            row.1.grow(c.size);
+            row.1.grow(c.size.saturating_add(self.storage_of(c.object, &mut seen).bytes));
             row.2 = row.2.min(c.object);
         }
         Findings::of(by_type.into_values().map(|(count, bytes, first)| row(first, count, bytes)).collect())
     }
 
     pub(super) fn oversized_collections(&self) -> Findings<'_> {
-        let word = self.library.types().pointer_bytes();
-        let wide = |(Counted { object, capacity, .. }, count): (&Counted, u64)| {
-            let room = capacity.filter(|room| *room >= ROOM && count > 0 && count.saturating_mul(4) < *room)?;
-            // Each unused element is counted as one word, although entries of dictionaries are larger.
-            let bytes = room.saturating_sub(count).saturating_mul(word);
+        let mut seen = Set::default();
+        let mut rows = Vec::new();
+        for (c, count) in self.counted().filter(|(c, _)| c.is_oversized()) {
+            let room = c.capacity.unwrap_or(count);
+            let bytes = unused(self.storage_of(c.object, &mut seen), count, room);
             let detail = Some(format!("{} of {} used", thousands(count), thousands(room)));
-            Some(InspectionRow { detail, ..row(*object, 1, bytes) })
-        };
-        Findings::of(self.counted().filter_map(wide).collect())
+            rows.push(InspectionRow { detail, ..row(c.object, 1, bytes) });
+        }
+        Findings::of(rows)
+    }
+}
+
+/// Bytes of the unused elements of a collection with `count` elements and room for `room`.
+fn unused(storage: Storage, count: u64, room: u64) -> u64 {
+    room.saturating_sub(count).saturating_mul(storage.element_bytes).min(storage.bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unused_elements_have_the_size_of_elements() {
+        let storage = |length: u64, element_bytes| Storage { array: Some(Addr(8)), element_bytes, bytes: length * element_bytes + 24 };
+        assert_eq!(unused(storage(1000, 1), 10, 1000), 990);
+        assert_eq!(unused(storage(1000, 28), 10, 1000), 27_720);
+        // Only the last chunk of a builder has room.
+        assert_eq!(unused(storage(500, 2), 600, 1000), 800);
+        // A damaged capacity is larger than the array.
+        assert_eq!(unused(storage(10, 8), 10, u64::MAX), 104);
+        assert_eq!(unused(Storage::default(), 10, 1000), 0);
     }
 }

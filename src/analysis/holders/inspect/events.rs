@@ -9,7 +9,7 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Missing, Name, len64, thousands, total};
 use crate::bcl::delegates::Delegates;
 use crate::gc::{Object, Visitor};
-use crate::heapgraph::{HeapGraph, ObjectSet, Roots};
+use crate::heapgraph::{DominatorTree, HeapGraph, ObjectSet, Roots};
 use crate::model::Stacks;
 use crate::session::GraphSource;
 use crate::session::roots::RootOptions;
@@ -140,6 +140,13 @@ impl Inspector<'_> {
             Some((graph, set)) => graph.index.id_of(object).is_some_and(|id| set.contains(id)),
             None => true,
         };
+        let tree: OnceCell<Option<(&HeapGraph, &DominatorTree)>> = OnceCell::new();
+        // Another referrer holds a target only if the event does not keep this referrer alive as well, as it does with the parts of the target.
+        let keeps = |event: &Event, object: Addr| {
+            let Some((graph, tree)) = tree.get_or_init(|| self.dominators()) else { return false };
+            let (delegate, object) = (graph.index.id_of(event.delegate), graph.index.id_of(object));
+            delegate.zip(object).is_some_and(|(delegate, object)| tree.dominates(delegate, object))
+        };
         let mut kinds: Map<Addr, Name> = Map::default();
         let leak = |event: Event| {
             // Few events have many handlers, and only these are worth building a graph for.
@@ -156,10 +163,11 @@ impl Inspector<'_> {
                 let Some(target) = target else { return false };
                 let of_target = referrers.get(target).unwrap_or(&none);
                 let of_part = referrers.get(part).unwrap_or(&none);
-                !rooted.contains_key(target)
+                let directly = !rooted.contains_key(target)
                     && !rooted.contains_key(part)
                     && of_target.are_all(|by| own.contains(&by) || !holds_it(by))
-                    && of_part.are_all(|by| event.list.contains(&by) || !holds_it(by))
+                    && of_part.are_all(|by| event.list.contains(&by) || !holds_it(by));
+                directly || event.parts.len() >= MANY && keeps(&event, *target)
             };
             let here: Vec<Addr> = event.parts.iter().filter(only).filter_map(|(_, target)| *target).collect();
             let (held, count) = (len64(here.len()), len64(event.parts.len()));
@@ -187,6 +195,13 @@ impl Inspector<'_> {
         let graph = self.graph.then(|| self.heap.graph(false).ok()).flatten()?;
         self.heap.graph_notes(false, self.notes);
         Some((graph, self.heap.live(graph, Stacks::default())))
+    }
+
+    /// The dominators of the graph; `None` if the graph may not be built, or does not fit in memory.
+    fn dominators(&self) -> Option<(&HeapGraph, &DominatorTree)> {
+        let graph: &HeapGraph = self.graph.then(|| self.heap.graph(false).ok()).flatten()?;
+        self.heap.graph_notes(false, self.notes);
+        Some((graph, self.heap.dominators(Stacks::default()).ok()?))
     }
 
     /// The most common type of `objects`.

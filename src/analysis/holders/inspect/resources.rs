@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::sweep::Inspected;
 use super::{Findings, Inspector, row};
 use crate::analysis::InspectionRow;
-use crate::base::hash::Map;
+use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Missing, NoteKind};
 use crate::clr::header::finalizer_suppressed;
 use crate::clr::library::{fields_of, noted};
@@ -79,7 +79,9 @@ impl Inspector<'_> {
         let queues = self.notes.take(self.heap.gc().finalizer_queues());
         let registered = queues.into_iter().flat_map(|q| q.entries).filter(|e| e.state == FinalizerState::Registered).map(|e| e.object);
         let word = |object: Addr| self.heap.memory().u32(object.minus(headers.before())?).ok();
-        let pending = registered.filter(|object| word(*object).is_some_and(|word| !finalizer_suppressed(word)));
+        // A program may register an object several times.
+        let mut seen: Set<Addr> = Set::default();
+        let pending = registered.filter(|object| seen.insert(*object) && word(*object).is_some_and(|word| !finalizer_suppressed(word)));
         Findings::plain(self.grouped(pending))
     }
 

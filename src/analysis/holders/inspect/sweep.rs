@@ -8,7 +8,7 @@ use crate::analysis::{InspectionId, StringTotals};
 use crate::base::hash::Map;
 use crate::base::{Addr, Collector, Count, IndexVec};
 use crate::bcl::Library;
-use crate::bcl::collections::Collections;
+use crate::bcl::collections::{Collections, Storage};
 use crate::clr::library::{Classifier, Kinds, library_types};
 use crate::clr::method_table::Category;
 use crate::clr::type_names::TypeNames;
@@ -73,6 +73,21 @@ pub(super) struct Counted {
     pub(super) capacity: Option<u64>,
 }
 
+impl Counted {
+    /// Smallest capacity of a collection that may be reported as oversized.
+    const ROOM: u64 = 100;
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.count == Some(0)
+    }
+
+    /// Whether the collection has elements, but uses less than a quarter of its capacity.
+    pub(super) fn is_oversized(&self) -> bool {
+        let (Some(count), Some(room)) = (self.count, self.capacity) else { return false };
+        room >= Counted::ROOM && count > 0 && count.saturating_mul(4) < room
+    }
+}
+
 /// Results of the walk.
 #[derive(Debug, Default)]
 pub(super) struct Swept {
@@ -89,6 +104,8 @@ pub(super) struct Swept {
     pub(super) objects: Vec<(Addr, Kinds<Inspected>)>,
     /// Collections, by address.
     pub(super) collections: Vec<Counted>,
+    /// The arrays of collections that are empty or have much more capacity than elements, by collection.
+    pub(super) storage: Map<Addr, Storage>,
     /// Expected fields that the collections of this runtime do not have.
     pub(super) lacking: BTreeSet<String>,
     /// Number and first object of collectible types, by method table.
@@ -253,13 +270,16 @@ impl Sweeper<'_> {
         } else {
             None
         };
-        self.found.collections.push(Counted {
-            object: object.address,
-            method_table: object.ty.method_table,
-            size: object.size,
-            count: contents.as_ref().map(|c| c.count),
-            capacity: contents.and_then(|c| c.capacity),
-        });
+        let (count, capacity) = (contents.as_ref().map(|c| c.count), contents.and_then(|c| c.capacity));
+        let counted = Counted { object: object.address, method_table: object.ty.method_table, size: object.size, count, capacity };
+        if counted.is_empty() && capacity != Some(0) || counted.is_oversized() {
+            match self.decide.collections.storage(object.address) {
+                Ok(Some(storage)) if storage.array.is_some() => drop(self.found.storage.insert(object.address, storage)),
+                Ok(_) => {}
+                Err(lacking) => drop(self.found.lacking.insert(lacking.to_string())),
+            }
+        }
+        self.found.collections.push(counted);
     }
 
     fn references(&mut self, object: &Object<'_>) {
@@ -375,6 +395,7 @@ pub(super) fn sweep(heap: &Heap, library: &Library, collections: &Collections<'_
         out.tails.extend(sweeper.found.tails);
         out.sparse.extend(sweeper.found.sparse);
         out.collections.extend(sweeper.found.collections);
+        out.storage.extend(sweeper.found.storage);
         out.lacking.extend(sweeper.found.lacking);
         objects.extend(sweeper.objects);
         texts.extend(sweeper.texts);

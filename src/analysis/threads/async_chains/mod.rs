@@ -1,6 +1,7 @@
 //! `async`: the objects that tasks and asynchronous methods wait for.
 
 mod graph;
+mod held;
 mod owners;
 mod part;
 mod paths;
@@ -29,7 +30,7 @@ pub use query::AsyncQuery;
 use reporter::Reporter;
 use roots::Roots;
 pub(in crate::analysis) use sums::is_library;
-use sums::sums;
+use sums::{by_root, roots_of_threads, sums};
 pub(in crate::analysis) use through::{Inner, inner_chains};
 use tree::tree;
 
@@ -44,7 +45,7 @@ pub fn async_chains(heap: &Heap, query: &AsyncQuery) -> Result<Answer<AsyncRepor
     let graph = Graph::build(heap, &tasks, &names, &notes);
     let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
     let exceptions = ExceptionReader::new(runtime, &namer, &notes);
-    let roots = Roots::new(runtime, &tasks, &graph, &notes);
+    let roots = Roots::new(heap, &tasks, &graph, &notes);
     let types = heap.filter(&query.types, &namer, &notes);
     let mut reporter = Reporter { types, tasks: &tasks, graph: &graph, names, roots, query, budget, exceptions };
     let report = report(&mut reporter, &notes);
@@ -88,8 +89,10 @@ fn report(reporter: &mut Reporter<'_>, notes: &Collector) -> AsyncReport {
     } else {
         (None, 0)
     };
-    let roots = sums(reporter, &kept);
+    let groups = by_root(kept.iter().map(|(_, root)| root));
+    let threads = roots_of_threads(reporter, &kept, &groups);
+    let roots = sums(reporter, &kept, groups);
     let chains = reporter.chains(&kept);
     let shown = (reporter.query.top > 0 && trees > reporter.query.top).then(|| len64(reporter.query.top));
-    AsyncReport { totals, statuses, chains, merged: reporter.query.merge, tree, shown, tasks, roots, framework: false }
+    AsyncReport { totals, statuses, chains, merged: reporter.query.merge, tree, shown, tasks, roots, threads, framework: false }
 }

@@ -1,5 +1,7 @@
 //! The report of `async_chains`.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use crate::base::{Addr, Name, named_enum};
@@ -56,6 +58,9 @@ pub struct AsyncReport {
     /// Chains by the object that they wait for, most chains first.
     #[serde(skip)]
     pub roots: Vec<AsyncRootSum>,
+    /// A root for each thread that runs a part of a chain or waits for one, by managed id.
+    #[serde(skip)]
+    pub threads: BTreeMap<u32, AsyncRoot>,
     /// Whether screens show the methods of the framework, which are folded otherwise (`--framework`).
     #[serde(skip)]
     pub framework: bool,
@@ -190,7 +195,7 @@ pub struct AsyncRow {
     pub status: Option<TaskStatus>,
     /// One of the objects.
     pub example: Option<Addr>,
-    /// Managed ids of the threads that wait for the objects or run the method.
+    /// Managed ids of all threads that wait for the objects or run the method.
     pub threads: Vec<u32>,
     /// Whether an earlier row lists the waiters.
     pub visited: bool,

@@ -1,6 +1,7 @@
 //! The roots of chains: the objects that the innermost methods wait for.
 
 use super::graph::{Graph, Node, NodeIndex, NodeKind};
+use super::held::{Holder, held};
 use super::owners::{Owners, owners};
 use crate::analysis::threads::stack_words::holders;
 use crate::analysis::threads::task_names::Names;
@@ -9,10 +10,10 @@ use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Collector, Name};
 use crate::bcl::tasks::{AsyncType, Outside, Tasks, flags};
 use crate::clr::library::{FieldAt, noted};
-use crate::session::Runtime;
+use crate::session::Heap;
 
-/// The due time, in milliseconds, of a timer that is not set.
-const NEVER: u32 = u32::MAX;
+/// The due time, in milliseconds, of a timer that is not set: never, or no longer because it has fired.
+const NOT_SET: u32 = u32::MAX;
 
 /// Classifies the roots of a graph.
 pub(super) struct Roots<'g> {
@@ -29,10 +30,13 @@ pub(super) struct Roots<'g> {
     periodic: Option<FieldAt>,
     /// By type: the field `_currentSocket` of a socket operation, or `_source` of a `ValueTask` adapter.
     fields: Map<Addr, Option<FieldAt>>,
+    /// By method that nothing known resumes: what holds its continuation.
+    held: Map<Addr, Holder>,
 }
 
 impl<'g> Roots<'g> {
-    pub(super) fn new(runtime: &Runtime, tasks: &'g Tasks, graph: &'g Graph, notes: &Collector) -> Roots<'g> {
+    pub(super) fn new(heap: &Heap, tasks: &'g Tasks, graph: &'g Graph, notes: &Collector) -> Roots<'g> {
+        let runtime = heap.runtime();
         let root = |i: usize| graph.incoming.get(i) == Some(&0);
         let sources: Set<Addr> = graph.nodes.iter().filter(|n| n.kind == NodeKind::Source).map(|n| n.address).collect();
         let waits = |n: &Node| n.kind == NodeKind::Task && tasks.kinds(n.method_table).is(AsyncType::SemaphoreWaiter);
@@ -48,13 +52,18 @@ impl<'g> Roots<'g> {
         let wanted = on_stacks.map(|(_, n)| n.address).collect();
         let stacks = runtime.stacks_in_use(runtime.threads_if_any(notes), notes);
         let threads = holders(runtime.memory(), stacks.into_iter().filter_map(|(_, t, range)| Some((t.id?, range?))), &wanted);
+        let forgotten = graph.nodes.iter().enumerate().filter(|(i, n)| {
+            let idle = !n.awaits && n.state.is_some_and(|s| s >= 0) && !graph.queued.contains(&n.address);
+            root(*i) && n.kind == NodeKind::Method && idle && !threads.contains_key(&n.address)
+        });
+        let held = held(heap, tasks, forgotten.map(|(_, n)| (n.address, n.method_table)), notes);
         let events = graph.nodes.iter().filter(|n| n.kind == NodeKind::Thread);
         let blocked = events.filter_map(|n| threads.get(&n.address)).flatten().copied().collect();
         let types = tasks.library().types();
         let bind = |kind: AsyncType, field: &'static str| noted(types.field_at(tasks.table(kind)?, field), "task timers", notes);
         let timer = || bind(AsyncType::DelayPromise, "_timer").zip(bind(AsyncType::Timer, "_dueTime"));
         let periodic = || bind(AsyncType::PeriodicTimer, "_owner");
-        Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default() }
+        Roots { tasks, graph, owners, threads, blocked, delay: timer(), periodic: periodic(), fields: Map::default(), held }
     }
 
     /// Returns the root for the node at `index`. No edge leads to this node, unless it was chosen from a cycle, as `cycle` indicates.
@@ -62,7 +71,7 @@ impl<'g> Roots<'g> {
         let node = *self.graph.node(index)?;
         let (kind, object, label) = match node.kind {
             _ if cycle => (AsyncRootKind::Cycle, node.address, "methods and tasks that wait for each other".into()),
-            NodeKind::Method => self.method(&node),
+            NodeKind::Method => self.method(&node, names),
             NodeKind::Task => self.task(&node, names),
             NodeKind::Frame => self.suspended(&node),
             NodeKind::Running => self.running(&node),
@@ -71,7 +80,14 @@ impl<'g> Roots<'g> {
         Some(AsyncRoot { kind, object: Some(object), node: Some(node.address), type_name: names.type_of(object), label })
     }
 
-    fn method(&self, node: &Node) -> (AsyncRootKind, Addr, Name) {
+    fn method(&self, node: &Node, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
+        if let Some(holder) = self.held.get(&node.address) {
+            let by = match holder {
+                Holder::Object(mt) => names.type_name(*mt).map_or_else(|| "an object".into(), |name| name.display()),
+                Holder::Root(kind) => format!("a root ({kind})").into(),
+            };
+            return (AsyncRootKind::Unknown, node.address, format!("its continuation is held by {by}").into());
+        }
         let threads = self.threads.get(&node.address);
         let blocked = threads.is_some_and(|ids| ids.iter().any(|id| self.blocked.contains(id)));
         let (kind, label) = match (self.graph.queued.contains(&node.address), node.state) {
@@ -114,13 +130,10 @@ impl<'g> Roots<'g> {
         let bits = node.flags.unwrap_or(0);
         let own = |kind, label: &str| (kind, node.address, Name::from(label));
         if kinds.is(AsyncType::DelayPromise) {
-            let due = self.delay.and_then(|(timer, due)| library.u32(library.reference(node.address, timer)?, due));
-            let label = match due {
-                Some(NEVER) => "Task.Delay that never ends".into(),
-                Some(ms) => format!("Task.Delay of {}", duration(ms)),
-                None => "Task.Delay".into(),
-            };
-            return own(AsyncRootKind::Timer, &label);
+            if self.graph.queued.contains(&node.address) {
+                return own(AsyncRootKind::Queue, "Task.Delay that has expired, in a thread pool queue");
+            }
+            return own(AsyncRootKind::Timer, &self.delay_of(node.address).label());
         }
         if kinds.is(AsyncType::SemaphoreWaiter) {
             let Some(owner) = self.owners.by_waiter.get(&node.address).copied() else {
@@ -161,6 +174,22 @@ impl<'g> Roots<'g> {
         own(AsyncRootKind::Unknown, if bits & flags::CONTINUATION != 0 { "a continuation of an unknown task" } else { "not started" })
     }
 
+    /// Reads the timer of the task of `Task.Delay` at `task`.
+    fn delay_of(&self, task: Addr) -> Delay {
+        let library = self.tasks.library();
+        let Some((timer, due)) = self.delay else { return Delay::Unknown };
+        if library.word(task, timer) == Some(0) {
+            return Delay::Infinite;
+        }
+        let due_time = || {
+            let timer = library.reference(task, timer)?;
+            // A `TimeProvider` supplies timers of other types.
+            library.method_table(timer).filter(|mt| self.tasks.kinds(*mt).is(AsyncType::Timer))?;
+            library.u32(timer, due)
+        };
+        due_time().map_or(Delay::Unknown, Delay::of)
+    }
+
     fn source(&mut self, object: Addr, mt: Addr, names: &mut Names<'_>) -> (AsyncRootKind, Addr, Name) {
         let library = self.tasks.library();
         let kinds = self.tasks.kinds(mt);
@@ -183,6 +212,35 @@ impl<'g> Roots<'g> {
     fn field(&mut self, mt: Addr, name: &'static str) -> Option<FieldAt> {
         let types = self.tasks.library().types();
         *self.fields.entry(mt).or_insert_with(|| types.field_at(mt, name).ok())
+    }
+}
+
+/// The state of the timer of `Task.Delay`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delay {
+    /// The task has no timer: the delay is infinite.
+    Infinite,
+    /// The timer has fired, since it is not set anymore while the task is pending.
+    Expired,
+    /// The timer is set, for this many milliseconds in all.
+    Of(u32),
+    /// The timer is not in the dump, or is one of a `TimeProvider`.
+    Unknown,
+}
+
+impl Delay {
+    /// The delay whose timer has this due time.
+    fn of(due: u32) -> Delay {
+        if due == NOT_SET { Delay::Expired } else { Delay::Of(due) }
+    }
+
+    fn label(self) -> String {
+        match self {
+            Delay::Infinite => "Task.Delay that never ends".into(),
+            Delay::Expired => "Task.Delay that has expired".into(),
+            Delay::Of(ms) => format!("Task.Delay of {}", duration(ms)),
+            Delay::Unknown => "Task.Delay".into(),
+        }
     }
 }
 

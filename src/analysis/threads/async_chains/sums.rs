@@ -1,5 +1,7 @@
 //! Sums of chains by root object.
 
+use std::collections::BTreeMap;
+
 use super::graph::NodeIndex;
 use super::paths::Path;
 use super::reporter::Reporter;
@@ -7,21 +9,23 @@ use crate::analysis::{AsyncRoot, AsyncRootKind, AsyncRootSum};
 use crate::base::hash::{Map, Set};
 use crate::base::{Addr, Count, Name, len64};
 
-/// Maximum number of roots in the sums.
-const MAX_ROOTS: usize = 100;
 /// Maximum number of a root's chains from which [`AsyncRootSum::innermost`] is determined.
 const NAMED: usize = 1000;
 
-/// Returns the sums of `paths` by root, most chains first.
-pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)]) -> Vec<AsyncRootSum> {
+/// Returns the indexes of `roots` by root, those of the root with most chains first.
+pub(super) fn by_root<'r>(roots: impl Iterator<Item = &'r AsyncRoot>) -> Vec<Vec<usize>> {
     let mut groups: Map<(AsyncRootKind, Option<Addr>), Vec<usize>> = Map::default();
-    for (i, (_, root)) in paths.iter().enumerate() {
+    for (i, root) in roots.enumerate() {
         groups.entry((root.kind, root.object)).or_default().push(i);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by(|a, b| (b.1.len(), &a.0).cmp(&(a.1.len(), &b.0)));
-    groups.truncate(MAX_ROOTS);
-    let sum = |(_, members): ((AsyncRootKind, Option<Addr>), Vec<usize>)| {
+    groups.into_iter().map(|(_, members)| members).collect()
+}
+
+/// Returns the sums of `paths` by root, most chains first. Every root has a sum, since what analyses look for may be rare among thousands of roots.
+pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)], by_root: Vec<Vec<usize>>) -> Vec<AsyncRootSum> {
+    let sum = |members: Vec<usize>| {
         let of: Vec<&(Path, AsyncRoot)> = members.iter().filter_map(|i| paths.get(*i)).collect();
         let (_, root) = of.first()?;
         let mut methods: Set<NodeIndex> = Set::default();
@@ -39,7 +43,22 @@ pub(super) fn sums(reporter: &mut Reporter<'_>, paths: &[(Path, AsyncRoot)]) -> 
             innermost: innermost(reporter, of.iter().take(NAMED).map(|(path, _)| path)),
         })
     };
-    groups.into_iter().filter_map(sum).collect()
+    by_root.into_iter().filter_map(sum).collect()
+}
+
+/// Returns a root for each thread that runs a part of a chain or waits for one, by managed id. If a thread has several roots, this is the one with
+/// most chains.
+pub(super) fn roots_of_threads(reporter: &Reporter<'_>, paths: &[(Path, AsyncRoot)], by_root: &[Vec<usize>]) -> BTreeMap<u32, AsyncRoot> {
+    let mut out = BTreeMap::new();
+    let mut seen: Set<NodeIndex> = Set::default();
+    for (path, root) in by_root.iter().flatten().filter_map(|i| paths.get(*i)) {
+        for node in path.nodes.iter().filter(|n| seen.insert(**n)) {
+            for id in reporter.threads(*node) {
+                out.entry(*id).or_insert_with(|| root.clone());
+            }
+        }
+    }
+    out
 }
 
 fn is_method(reporter: &Reporter<'_>, node: NodeIndex) -> bool {
@@ -62,4 +81,23 @@ fn innermost<'p>(reporter: &mut Reporter<'_>, paths: impl Iterator<Item = &'p Pa
 /// Whether a type or method is of the base library, or of libraries that come with .NET.
 pub(in crate::analysis) fn is_library(name: &str) -> bool {
     ["System.", "Microsoft."].iter().any(|prefix| name.starts_with(prefix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_root_has_a_group_however_many_there_are() {
+        let root = |kind, at| AsyncRoot { kind, object: Some(Addr(at)), node: Some(Addr(at)), type_name: None, label: "".into() };
+        let delays = (0..5000).map(|i| root(AsyncRootKind::Timer, 0x1000 + i * 8));
+        // The cycle has one chain, as each delay has, and its kind sorts after theirs.
+        let roots: Vec<AsyncRoot> = delays
+            .chain([root(AsyncRootKind::Cycle, 0x10), root(AsyncRootKind::Semaphore, 0x20), root(AsyncRootKind::Semaphore, 0x20)])
+            .collect();
+        let groups = by_root(roots.iter());
+        assert_eq!(groups.len(), 5002);
+        assert_eq!(groups.first(), Some(&vec![5001, 5002]));
+        assert_eq!(groups.last(), Some(&vec![5000]));
+    }
 }

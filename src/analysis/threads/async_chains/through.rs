@@ -36,7 +36,7 @@ pub(in crate::analysis) fn inner_chains(
     let runtime = heap.runtime();
     let graph = Graph::build(heap, tasks, names, notes);
     let budget = Budget::new(runtime.memory().dump_bytes(), runtime.limits().max_memory);
-    let mut roots = Roots::new(runtime, tasks, &graph, notes);
+    let mut roots = Roots::new(heap, tasks, &graph, notes);
     let all = paths(&graph, &budget);
     let mut longest: Map<Addr, (&Path, usize)> = Map::default();
     for path in &all {

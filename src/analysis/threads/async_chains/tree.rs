@@ -9,8 +9,8 @@ use crate::base::{Collector, Count, NoteKind, len64};
 
 /// Maximum depth of a tree.
 const MAX_DEPTH: u32 = 1000;
-/// Maximum number of threads that one row lists.
-const MAX_THREADS: usize = 8;
+/// Bytes of memory that the id of a thread takes in a row.
+const ID: u64 = 4;
 
 /// A row that is still to be written: its depth, and its nodes, which have equal keys.
 type Level = (u32, Vec<NodeIndex>);
@@ -82,10 +82,12 @@ fn push(reporter: &mut Reporter<'_>, depth: u32, nodes: impl Iterator<Item = Nod
 
 fn row(reporter: &mut Reporter<'_>, depth: u32, nodes: &[NodeIndex], visited: bool) -> AsyncRow {
     let frame = nodes.first().and_then(|n| reporter.frame(*n, visited));
-    let mut threads: Vec<u32> = nodes.iter().flat_map(|n| reporter.threads(*n)).copied().collect();
+    let ids = || nodes.iter().flat_map(|n| reporter.threads(*n));
+    // In a forged dump, all threads may be listed in all rows.
+    let room = reporter.budget.memory(len64(ids().count()).saturating_mul(ID));
+    let mut threads: Vec<u32> = if room { ids().copied().collect() } else { Vec::new() };
     threads.sort_unstable();
     threads.dedup();
-    threads.truncate(MAX_THREADS);
     let thread = nodes.first().and_then(|n| reporter.graph.node(*n)).is_some_and(|n| n.kind == NodeKind::Thread);
     let label = match &frame {
         _ if thread => "a thread that is blocked in Wait or Result".into(),

@@ -12,7 +12,7 @@ const MAX_DEPTH: usize = 1 << 10;
 
 /// The key of a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Key {
+pub(crate) enum Key {
     /// A frame: its text, its module, and its `MethodDesc`. Instantiations of a generic method may share a `MethodDesc` and differ in their texts,
     /// while different methods may have the same text.
     Frame(Name, Option<Name>, Option<Addr>),
@@ -78,8 +78,8 @@ pub(crate) fn label(frame: &StackFrameModel) -> Name {
     }
 }
 
-/// Returns the key of a frame.
-pub(super) fn key(frame: &StackFrameModel) -> Key {
+/// Returns the key of a frame. It has no offsets: those of one call differ between the versions of a method's code.
+pub(crate) fn key(frame: &StackFrameModel) -> Key {
     Key::Frame(label(frame), frame.module.clone(), frame.method_desc)
 }
 
