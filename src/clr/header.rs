@@ -95,7 +95,10 @@ pub struct Headers {
 }
 
 /// Bytes from the header word to the object. Newer runtimes describe the header as a type, which ends where the object begins.
-fn before(d: &Descriptor) -> Result<u64, ContractError> {
+///
+/// # Errors
+/// [`ContractError`] if the descriptor does not have the offset of the header word.
+pub(crate) fn header_distance(d: &Descriptor) -> Result<u64, ContractError> {
     let published = d.number("SyncBlockValueToObjectOffset");
     let described = || ObjectHeader::size(d).ok()?.checked_sub(ObjectHeader::SyncBlockValue.offset(d).ok()?);
     published.or_else(|e| described().ok_or(e))
@@ -132,7 +135,7 @@ impl Headers {
         };
         Ok(Headers {
             memory: Arc::clone(memory),
-            before: before(d)?,
+            before: header_distance(d)?,
             table: table(),
             cache: cache(),
             thread: Threads::CONTRACT.permit(d).and_then(|()| bind!(d, Thread { Id })).ok(),

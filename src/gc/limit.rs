@@ -5,8 +5,12 @@
 //! one of the GC's variables: in `gc_heap` and among the settings that it reports. A GC without a limit reserves 256 GiB or twice the
 //! physical memory, and has no such number.
 //!
+//! If the environment sets the limit, the number is known, and the variables only confirm that the GC uses it. This also works with segments,
+//! with `GCRegionRange`, and with limits per kind of heap, where the reserved range does not say what the limit is.
+//!
 //! In a container, the limit is 75 % of the container's memory limit, unless the program sets another. The GC treats the container's
-//! limit as its physical memory (`total_physical_mem`), so that number is one of its variables as well.
+//! limit as its physical memory (`total_physical_mem`), so that number is one of its variables as well. The GC also has the limit rounded
+//! up to a power of two (`soh_segment_size`), which is 4/3 of the limit by chance if the limit is 3/4 of a power of two.
 
 use std::collections::BTreeMap;
 
@@ -25,32 +29,71 @@ const LEAST: u64 = 20 << 20;
 /// The limit as a percentage of the container's memory.
 const OF_CONTAINER: u64 = 75;
 
+/// The limit that the settings of the process give; `None` if they give none.
+pub(crate) type LimitSetting = Box<dyn Fn() -> Option<u64> + Send + Sync>;
+
+/// Selects the limit from the numbers that are found several times and of which `reserved` may be five times. If the range was not trimmed, it is exactly
+/// five times the limit, and a limit is usually a whole number of pages. `None` if several numbers are as good.
+fn select(found: &[u64], reserved: u64) -> Option<u64> {
+    let only = |is: &dyn Fn(u64) -> bool| {
+        let mut fits = found.iter().copied().filter(|n| is(*n));
+        let first = fits.next();
+        (first, fits.next().is_some())
+    };
+    let exact = |n: u64| n.checked_mul(RESERVED).is_some_and(|n| n.next_multiple_of(PAGE) == reserved);
+    let rules: [&dyn Fn(u64) -> bool; 3] = [&exact, &|n| n.is_multiple_of(PAGE), &|_| true];
+    match rules.into_iter().map(only).find(|(first, _)| first.is_some())? {
+        (first, false) => first,
+        (_, true) => None,
+    }
+}
+
+/// Selects the container's memory from the numbers of which `limit` is 75 %, each with the number of variables that have it. The limit rounded up to a power
+/// of two counts only if another variable has the same number.
+fn select_container(found: &BTreeMap<u64, u64>, limit: u64) -> Option<u64> {
+    let rounded = limit.checked_next_power_of_two();
+    let mut fits = found.iter().filter(|(n, times)| Some(**n) != rounded || **times >= TIMES).map(|(n, _)| *n);
+    fits.next().filter(|_| fits.next().is_none())
+}
+
 impl Gc {
+    /// Sets the function that returns the limit that the settings of the process give.
+    pub(crate) fn set_limit_setting(&mut self, setting: LimitSetting) {
+        self.limit_setting = Some(setting);
+    }
+
     /// The limit, and how much of it is committed. `None` if no limit is found.
     pub(super) fn find_limit(&self) -> Option<GcLimitModel> {
-        let facts = &self.facts;
-        let reserved = facts.highest?.since(facts.lowest?).filter(|_| facts.regions)?;
-        let words = |wanted: &dyn Fn(u64) -> bool| -> Vec<u64> {
-            let all = self.variables.iter().flat_map(|range| self.memory.set_words(*range)).filter(|(_, n)| wanted(*n));
-            // Scans mark only words that may be addresses as read, and these are numbers.
-            let word = self.memory.ptr_bytes();
-            all.inspect(|(at, _)| self.memory.touch(AddrRange::new(*at, at.plus(word)))).map(|(_, n)| n).collect()
-        };
-        // The reserved range is a whole number of pages.
-        let fits = (reserved.saturating_sub(PAGE) / RESERVED).max(1)..=reserved.saturating_add(REGIONS) / RESERVED;
-        let mut found: BTreeMap<u64, u64> = BTreeMap::new();
-        words(&|n| fits.contains(&n)).into_iter().for_each(|n| found.entry(n).or_default().bump());
-        let mut found = found.into_iter().filter(|(_, times)| *times >= TIMES).map(|(n, _)| n);
-        // With several candidates, the limit is unknown.
-        let (hard_limit_bytes, None) = (found.next()?, found.next()) else { return None };
-        let is_of = |all: u64| all.checked_mul(OF_CONTAINER).is_some_and(|n| n / 100 == hard_limit_bytes);
-        let mut containers = words(&|n| hard_limit_bytes > LEAST && is_of(n));
-        containers.sort_unstable();
-        containers.dedup();
-        let container_bytes = if let [only] = containers.as_slice() { Some(*only) } else { None };
+        let set = self.limit_setting.as_ref().and_then(|setting| setting());
+        let set = set.filter(|n| self.numbers(&|word| word == *n).get(n).is_some_and(|times| *times >= TIMES));
+        let (hard_limit_bytes, container_bytes) = set.map(|n| (n, None)).or_else(|| self.limit_of_reserved())?;
         let size = self.size();
         let committed_bytes = size.committed_bytes.saturating_add(size.free_region_bytes);
         Some(GcLimitModel { hard_limit_bytes, container_bytes, committed_bytes })
+    }
+
+    /// The numbers among the GC's variables that are `wanted`, each with the number of variables that have it.
+    fn numbers(&self, wanted: &dyn Fn(u64) -> bool) -> BTreeMap<u64, u64> {
+        let mut found: BTreeMap<u64, u64> = BTreeMap::new();
+        let word = self.memory.ptr_bytes();
+        for (at, n) in self.variables.iter().flat_map(|range| self.memory.set_words(*range)).filter(|(_, n)| wanted(*n)) {
+            // Scans mark only words that may be addresses as read, and these are numbers.
+            self.memory.touch(AddrRange::new(at, at.plus(word)));
+            found.entry(n).or_default().bump();
+        }
+        found
+    }
+
+    /// The limit by the size of the reserved range, and the memory of the container. `None` if no limit is found, or if there are several candidates.
+    fn limit_of_reserved(&self) -> Option<(u64, Option<u64>)> {
+        let facts = &self.facts;
+        let reserved = facts.highest?.since(facts.lowest?).filter(|_| facts.regions)?;
+        // The reserved range is a whole number of pages.
+        let fits = (reserved.saturating_sub(PAGE) / RESERVED).max(1)..=reserved.saturating_add(REGIONS) / RESERVED;
+        let found = self.numbers(&|n| fits.contains(&n)).into_iter().filter(|(_, times)| *times >= TIMES);
+        let limit = select(&found.map(|(n, _)| n).collect::<Vec<_>>(), reserved)?;
+        let is_of = |all: u64| all.checked_mul(OF_CONTAINER).is_some_and(|n| n / 100 == limit);
+        Some((limit, select_container(&self.numbers(&|n| limit > LEAST && is_of(n)), limit)))
     }
 
     /// Size of the heap from its segment lists. Notes about damaged lists are dropped; the answers that show the lists have them.
@@ -61,5 +104,35 @@ impl Gc {
             committed_bytes: total(segments.iter().map(|s| s.committed_bytes)),
             free_region_bytes: total(regions.iter().filter_map(|r| r.segment.as_ref()?.committed.since(r.range.start))),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_the_number_that_explains_the_reserved_range_best() {
+        const MIB: u64 = 1 << 20;
+        // Words that are addresses or flags fall into the window as well.
+        assert_eq!(select(&[512 * MIB, 512 * MIB + 0xe_5740], 2560 * MIB), Some(512 * MIB));
+        assert_eq!(select(&[2048 * MIB, 2048 * MIB + 1, 2048 * MIB + PAGE], 5 * 2048 * MIB), Some(2048 * MIB));
+        // The limit of a container need not be a whole number of pages, but the range is.
+        assert_eq!(select(&[96 * MIB + 3072, 96 * MIB + 0x404], 480 * MIB + 4 * PAGE), Some(96 * MIB + 3072));
+        // A range that was trimmed to whole regions.
+        assert_eq!(select(&[97 * MIB, 97 * MIB + 0x404], 484 * MIB), Some(97 * MIB));
+        assert_eq!(select(&[97 * MIB, 97 * MIB + PAGE], 484 * MIB), None);
+        assert_eq!((select(&[], 484 * MIB), select(&[97 * MIB + 8], 484 * MIB)), (None, Some(97 * MIB + 8)));
+    }
+
+    #[test]
+    fn a_limit_rounded_up_is_not_a_container() {
+        const MIB: u64 = 1 << 20;
+        let of = |found: &[(u64, u64)], limit| select_container(&found.iter().copied().collect(), limit);
+        assert_eq!(of(&[(128 * MIB, 1)], 96 * MIB), None);
+        assert_eq!(of(&[(128 * MIB, 2)], 96 * MIB), Some(128 * MIB));
+        assert_eq!(of(&[(200 * MIB, 1)], 150 * MIB), Some(200 * MIB));
+        assert_eq!(of(&[(200 * MIB, 1), (200 * MIB + 1, 1)], 150 * MIB), None);
+        assert_eq!(of(&[(128 * MIB, 1), (128 * MIB + 1, 1)], 96 * MIB), Some(128 * MIB + 1));
     }
 }

@@ -58,6 +58,7 @@ use crate::model::{
 };
 use fields::{HandleFields, Places, RecordFields};
 pub use heap_id::HeapId;
+use limit::LimitSetting;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
@@ -81,6 +82,7 @@ pub struct Gc {
     record_losses: Notes,
     collections: Answer<Option<Collections>>,
     limit: OnceLock<Option<GcLimitModel>>,
+    limit_setting: Option<LimitSetting>,
     /// Writable memory of the GC's image, which contains the GC's global variables.
     variables: Vec<AddrRange>,
     /// Reads method tables of objects, if their contract is supported.
@@ -143,6 +145,7 @@ impl Gc {
             handle_losses,
             collections: Answer::whole(None),
             limit: OnceLock::new(),
+            limit_setting: None,
             variables: image.map(|i| i.writable.clone()).unwrap_or_default(),
             objects: Objects::bind(memory, &d),
             facts,
@@ -208,6 +211,7 @@ impl Gc {
             record_losses: Notes::new(),
             collections: Answer::whole(None),
             limit: OnceLock::from(None),
+            limit_setting: None,
             variables: Vec::new(),
             objects: Objects::bind(memory, &d),
             facts: Facts::unknown(),

@@ -36,9 +36,9 @@ pub fn segment_flags(flags: u64) -> Vec<String> {
 pub(super) fn oom_reason(reason: i32) -> (OomReason, &'static str) {
     match reason {
         0 => (OomReason::None, "no failed allocation recorded"),
-        1 => (OomReason::Budget, "allocation budget not met (likely a GC bug)"),
+        1 => (OomReason::Budget, "allocation budget not met (a limit on the GC heap, or a GC bug)"),
         2 => (OomReason::CantCommit, "could not commit memory"),
-        3 => (OomReason::CantReserve, "could not reserve memory (likely a GC bug)"),
+        3 => (OomReason::CantReserve, "could not reserve memory (a limit on the address space, or a GC bug)"),
         4 => (OomReason::Loh, "could not allocate a large-object segment"),
         5 => (OomReason::LowMem, "low on memory during a garbage collection"),
         6 => (OomReason::UnproductiveFullGc, "a full garbage collection could not free enough"),

@@ -143,8 +143,7 @@ impl Object {
         if self.ty.component_size == 0 {
             return None;
         }
-        let memory = self.heap.memory();
-        memory.u32(self.address.plus(memory.ptr_bytes())).ok().map(u64::from)
+        self.heap.memory().u32(self.address.plus(self.ty.length_at)).ok().map(u64::from)
     }
 
     /// The full text of a string. A lone surrogate becomes six characters, such as `\ud800`.

@@ -98,8 +98,8 @@ named_enum! {
     }
 }
 
-/// Limit on the memory that the GC commits: `GCHeapHardLimit`, `GCHeapHardLimitPercent`, or the limit of a container. It can be found only
-/// with regions.
+/// Limit on the memory that the GC commits: `GCHeapHardLimit`, `GCHeapHardLimitPercent`, or the limit of a container. With segments, only a limit that the
+/// environment sets can be found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GcLimitModel {

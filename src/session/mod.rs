@@ -27,6 +27,7 @@ mod heap;
 mod heap_parts;
 mod images;
 mod kind;
+mod limit_setting;
 mod lines;
 mod names;
 mod process;

@@ -6,9 +6,11 @@ use super::Namer;
 use super::bindings::Bindings;
 use super::carve::searched;
 use super::heap_parts::HeapParts;
+use super::limit_setting::hard_limit;
 use super::process::Process;
 use super::readers::Readers;
 use super::stacks::kept::KeptWalks;
+use super::startup::Startup;
 use crate::base::missed::{Kept, tried};
 use crate::base::{Addr, Answer, Collector, Limits, Missing, NoteKind, Notes, Progress};
 use crate::clr::fields::CORE;
@@ -151,7 +153,13 @@ impl Runtime {
             if carve == Carve::Always {
                 return self.carved("that was requested").map(Arc::new);
             }
-            let read = Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads);
+            let mut read = Gc::bind(self.memory(), self.descriptor(), self.limits(), image, threads);
+            if let Ok(gc) = &mut read {
+                // Read only if the limit is asked for.
+                let process = Arc::clone(self.inner.bindings.process());
+                let started = move || Startup::of(&process.file, &process.memory);
+                gc.data.set_limit_setting(Box::new(move || hard_limit(&started()?.environment)));
+            }
             match read {
                 Ok(gc) if carve == Carve::Never || gc.has_heap() => Ok(gc),
                 Err(e) if carve == Carve::Never => Err(e),

@@ -1,5 +1,6 @@
 //! `finalizers`: lists are limited in every format, and totals are shown.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::common::{ask, run};
@@ -37,4 +38,22 @@ fn objects_are_limited_in_every_format_and_the_total_is_shown() {
         let total = format!("{top} of 207 objects (--top 0 lists all)");
         assert_eq!((rows, table.contains(&total)), (count, cut), "{table:#?}");
     }
+}
+
+/// The queue keeps objects whose finalizers were suppressed, but the GC frees them at once when it finds them dead.
+#[test]
+fn objects_with_suppressed_finalizers_are_not_kept_by_them() {
+    let path = corpus("net10-wks-http-heap");
+    let rows = |command: &[&str]| {
+        let (_, answer) = ask(&path, &[command, &["--top", "0"]].concat());
+        let data = &answer["data"];
+        let list = if command[0] == "inspect" { &data["inspections"][0]["rows"] } else { &data["types"] };
+        list.as_array().unwrap().clone()
+    };
+    let name = |row: &serde_json::Value| row["type"].as_str().unwrap().to_string();
+    let pending: BTreeSet<String> = rows(&["inspect", "undisposed"]).iter().map(name).collect();
+    let suppressed: BTreeSet<String> = rows(&["finalizers"]).iter().map(name).filter(|t| !pending.contains(t)).collect();
+    let garbage = rows(&["unreachable"]);
+    let found: Vec<&str> = garbage.iter().filter(|row| suppressed.contains(&name(row))).map(|row| row["class"].as_str().unwrap()).collect();
+    assert_eq!((suppressed.len(), found), (2, vec!["unreachable"; 2]), "{suppressed:?}");
 }

@@ -29,7 +29,8 @@ pub use unreachable::{UnreachableQuery, unreachable};
 pub use whatif::{WhatifQuery, whatif};
 
 use crate::analysis::on_graph::OnGraph;
-use crate::base::{Addr, Index, top_or_all};
+use crate::base::{Addr, Index, Missing, top_or_all};
+use crate::clr::header::{finalizer_suppressed, header_distance};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::HeapGraph;
 use crate::model::{FinalizerState, Generation, Sum};
@@ -84,11 +85,22 @@ fn collected_by(generation: Generation) -> Option<u8> {
     }
 }
 
-/// Returns the objects that are registered for finalization and that the GC has not found dead yet.
+/// Returns the objects that are registered for finalization and that the GC has not found dead yet. `GC.SuppressFinalize` leaves an object in the queue and
+/// sets a bit of its header word: the GC that finds such an object dead frees it at once, so it is left out.
 fn registered(on: &OnGraph<'_>) -> Vec<ObjectId> {
     let queues = on.notes.take(on.heap.gc().finalizer_queues());
     let entries = queues.iter().flat_map(|q| &q.entries).filter(|e| e.state == FinalizerState::Registered);
-    entries.filter_map(|e| on.graph.index.id_of(e.object)).collect()
+    let mut entries = entries.filter_map(|e| Some((e.object, on.graph.index.id_of(e.object)?))).peekable();
+    if entries.peek().is_none() {
+        return Vec::new();
+    }
+    let Some(before) = on.heap.runtime().scoped(&on.notes, |d| header_distance(d).ok()) else {
+        let what = "objects whose finalizers were suppressed count as finalizable: the runtime does not describe object headers";
+        on.notes.add(Missing::Layouts, None, what);
+        return entries.map(|(_, id)| id).collect();
+    };
+    let word = |object: Addr| on.heap.memory().u32(object.minus(before)?).ok();
+    entries.filter(|(object, _)| !word(*object).is_some_and(finalizer_suppressed)).map(|(_, id)| id).collect()
 }
 
 /// Counts objects by a key and by type.
