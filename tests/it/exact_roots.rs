@@ -74,6 +74,22 @@ fn static_fields_of_collectible_types_are_held_by_the_loader_allocator() {
     }
 }
 
+/// These copies do not have the native resolvers, so the `DynamicMethod` objects on the heap are searched.
+#[test]
+fn the_code_of_a_running_dynamic_method_keeps_its_resolver() {
+    for name in ["net8-wks-stacks-heap", "net10-wks-stacks-heap", "net10arm64-wks-stacks-heap"] {
+        let (_, answer) = ask(&path_of(name), &["roots", "--kind", "stack"]);
+        assert!(!answer["warnings"].to_string().contains("DynamicMethod"), "{name}: {}", answer["warnings"]);
+        let of = |method: &str| {
+            let roots = answer["data"]["roots"].as_array().unwrap().iter();
+            let label = format!("code of DynamicClass.{method}(");
+            roots.filter(|root| root["label"].as_str().unwrap().starts_with(&label)).map(|root| root["type"].clone()).collect::<Vec<_>>()
+        };
+        let resolver = serde_json::json!("System.Reflection.Emit.DynamicResolver");
+        assert_eq!(["dyn", "hole"].map(of), [vec![resolver.clone()], vec![resolver]], "{name}");
+    }
+}
+
 #[test]
 fn a_stack_word_never_comes_before_an_exact_root() {
     let (mut held, mut only_by_stacks) = (0, 0);

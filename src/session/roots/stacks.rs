@@ -56,7 +56,7 @@ pub(super) fn frame_roots(
         index,
         methods: runtime.scoped(&notes, |d| Methods::bind(heap.memory(), d, runtime.limits()).ok()),
         names: Map::default(),
-        resolvers: Resolvers::bind(namer),
+        resolvers: Resolvers::bind(heap, namer),
         kept: Map::default(),
         native: ProtectedFrame::NAME.into(),
         stacks: ThreadStacks::new(runtime.file()),
@@ -128,7 +128,7 @@ struct Reader<'h> {
     /// Method names by MethodDesc.
     names: Map<Addr, Arc<str>>,
     /// Finds the resolvers of dynamic methods; `None` if types are not known.
-    resolvers: Option<Resolvers>,
+    resolvers: Option<Resolvers<'h>>,
     /// The objects that the code of a method keeps alive, by MethodDesc and the contexts that may determine the method's generic instance.
     kept: Map<(Addr, Vec<GenericContext>), Arc<[Addr]>>,
     /// The name of the frames in which native code protects references.
