@@ -16,5 +16,11 @@ pub fn oom(runtime: &Runtime) -> Result<Answer<OomReport>, Error> {
     let heaps = notes.take(gc.oom());
     let all = || heaps.iter().map(OomModel::failed);
     let any = if all().any(|failed| failed == Some(true)) { Some(true) } else { all().reduce(Option::and).flatten() };
-    Ok(notes.finish(OomReport { any, limit: gc.limit(), heaps }))
+    let limit = gc.limit();
+    if limit.is_some() {
+        // The committed bytes are those of the segments and free regions.
+        notes.extend(&gc.segments().notes.without(NoteKind::GcMoving));
+        notes.extend(&gc.regions().notes.without(NoteKind::GcMoving));
+    }
+    Ok(notes.finish(OomReport { any, limit, heaps }))
 }

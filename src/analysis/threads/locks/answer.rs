@@ -11,7 +11,7 @@ use crate::analysis::{
     LockKind, LockModel, LockOwner, LocksReport, ThreadWait, WaitChain, WaitEdgeKind, WaitEvidence, WaitKind, WaitModel, WaiterModel,
 };
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, Name, NoteKind, len64};
+use crate::base::{Addr, Collector, Missing, Name, NoteKind, len64, plural};
 use crate::bcl::Library;
 use crate::clr::threads::Thread;
 use crate::dump::ThreadStacks;
@@ -184,6 +184,12 @@ impl Reporter<'_> {
         // Threads that may hold a lock without a known owner: the lock is on their stack, and they do not wait for it.
         let unowned = |lock: &(Addr, LockKind)| locks.get(lock).is_none_or(|held| held.owner.is_none());
         let wanted: Set<Addr> = ends.iter().filter_map(|(_, wait)| wait.object).filter(unowned).map(|(object, _)| object).collect();
+        let is_lost = |t: &Blocked<'_>| t.stack.is_none_or(|stack| self.runtime.memory().captured(stack) == 0);
+        let lost = self.stacks.iter().filter(|(_, t)| is_lost(t)).count();
+        if lost > 0 && !wanted.is_empty() {
+            let what = format!("which locks {} may hold is unknown: no stack in the dump", plural(len64(lost), "thread"));
+            self.notes.add(Missing::Stacks, None, what);
+        }
         let stacks = self.stacks.iter().filter_map(|(_, t)| Some((t.thread.id?, t.stack?)));
         let holders = holders(self.runtime.memory(), stacks, &wanted);
         let mut waiters: Map<Addr, Set<u32>> = Map::default();
