@@ -29,6 +29,13 @@ struct Crowd<'c> {
     longest: u64,
 }
 
+impl Crowd<'_> {
+    /// The place in the list of findings: cycles, which never end, come before larger crowds.
+    fn rank(&self) -> (bool, std::cmp::Reverse<u64>, Option<Addr>) {
+        (self.first.root.kind != AsyncRootKind::Cycle, std::cmp::Reverse(self.methods), self.first.root.object)
+    }
+}
+
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let least = answers.thresholds().waits;
     let mut crowds: BTreeMap<(AsyncRootKind, &Name, Option<&Name>), Crowd<'_>> = BTreeMap::new();
@@ -43,7 +50,7 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
         }
     }
     let mut crowds: Vec<Crowd<'_>> = crowds.into_values().collect();
-    crowds.sort_by_key(|c| (std::cmp::Reverse(c.methods), c.first.root.object));
+    crowds.sort_by_key(Crowd::rank);
     Ok(crowds.iter().filter_map(|crowd| finding(answers, crowd)).take(MAX_FOUND).collect())
 }
 
@@ -202,6 +209,23 @@ fn is_word(field: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cycle_is_found_before_larger_crowds() {
+        let sum = |kind, at: u64| AsyncRootSum {
+            root: AsyncRoot { kind, object: Some(Addr(at)), node: None, type_name: None, label: "".into() },
+            chains: 1,
+            methods: 1,
+            longest: 1,
+            innermost: None,
+        };
+        let sums = [sum(AsyncRootKind::Promise, 1), sum(AsyncRootKind::Cycle, 2), sum(AsyncRootKind::Semaphore, 3)];
+        let crowd = |(first, methods)| Crowd { first, objects: 1, chains: 1, methods, longest: 1 };
+        let mut crowds: Vec<Crowd<'_>> = sums.iter().zip([40, 2, 900]).map(crowd).collect();
+        crowds.sort_by_key(Crowd::rank);
+        let order: Vec<u64> = crowds.iter().map(|c| c.first.root.object.unwrap().0).collect();
+        assert_eq!(order, [2, 3, 1]);
+    }
 
     #[test]
     fn the_most_common_root_is_that_of_most_threads() {
