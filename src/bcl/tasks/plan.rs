@@ -116,7 +116,7 @@ impl Plan {
             () if is(AsyncType::AwaitContinuation) => field("m_action"),
             () if is(AsyncType::ContinuationWrapper) => field("_continuation"),
             // The type may be an `ITaskCompletionAction` that is not a task. Programs may have fields with the same names.
-            () if kinds.is_empty() && is_core(types, method_table) => field("_stateMachineBox|m_innerTask|_task"),
+            () if kinds.is_empty() => field("_stateMachineBox|m_innerTask|_task").filter(|_| is_core(types, method_table)),
             () => None,
         };
         let mut plan = Plan {
@@ -172,7 +172,7 @@ impl Plan {
 
 /// Whether the core library defines the type.
 fn is_core(types: &Types, method_table: Addr) -> bool {
-    types.names().method_tables().read(method_table).is_ok_and(|info| types.is_core(&info))
+    types.names().method_tables().read(method_table).is_ok_and(|info| !info.is_array && types.is_core(&info))
 }
 
 /// Adds to `plan` the fields of the type at `method_table` that contain a callback or its state. `base` is added to the offsets of the fields.
