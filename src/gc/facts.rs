@@ -42,6 +42,9 @@ pub struct Facts {
     pub highest: Option<Addr>,
 }
 
+/// Returns the limit that the settings of the process give; `None` if they give none.
+pub(crate) type LimitSetting = Box<dyn Fn() -> Option<u64> + Send + Sync>;
+
 /// `c_gc_state` without a background collection.
 const FREE: u64 = 2;
 /// Oldest generation of the small object heap in every release.

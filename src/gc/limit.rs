@@ -15,6 +15,7 @@
 use std::collections::BTreeMap;
 
 use super::Gc;
+use super::facts::LimitSetting;
 use crate::base::{AddrRange, Count, PAGE, total};
 use crate::model::{GcLimitModel, HeapSizeModel};
 
@@ -28,9 +29,6 @@ const TIMES: u64 = 2;
 const LEAST: u64 = 20 << 20;
 /// The limit as a percentage of the container's memory.
 const OF_CONTAINER: u64 = 75;
-
-/// The limit that the settings of the process give; `None` if they give none.
-pub(crate) type LimitSetting = Box<dyn Fn() -> Option<u64> + Send + Sync>;
 
 /// Selects the limit from the numbers that are found several times and of which `reserved` may be five times. If the range was not trimmed, it is exactly
 /// five times the limit, and a limit is usually a whole number of pages. `None` if several numbers are as good.

@@ -56,9 +56,9 @@ use crate::memory::{Image, Memory, ReadError};
 use crate::model::{
     AllocContextModel, CarvedModel, GcLimitModel, HandleMemory, HandleModel, HeapDetail, NamedCount, OomModel, RegionModel, SegmentModel,
 };
+use facts::LimitSetting;
 use fields::{HandleFields, Places, RecordFields};
 pub use heap_id::HeapId;
-use limit::LimitSetting;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 

@@ -22,6 +22,9 @@ const KEYWORDS: [(&str, &str); 17] = [
     ("string", "System.String"),
 ];
 
+/// The types among them whose values are references.
+const REFERENCES: [&str; 2] = ["System.Object", "System.String"];
+
 /// Whether the character is between the type names of a generic type or array.
 fn is_between(c: char) -> bool {
     matches!(c, '<' | '>' | ',' | '[' | ']' | ' ')
@@ -36,9 +39,36 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `pattern` with C# keywords replaced by the runtime's full names.
+/// `pattern` with C# keywords replaced by the runtime's full names. A keyword with a question mark, such as `int?`, is a nullable type; references are
+/// nullable anyway.
 pub(super) fn with_full_names(pattern: &str) -> String {
-    tokens(pattern).map(|token| KEYWORDS.iter().find(|(keyword, _)| *keyword == token).map_or(token, |(_, name)| *name)).collect()
+    let full = |token: &str| {
+        let of = |word: &str| KEYWORDS.iter().find(|(keyword, _)| *keyword == word).map(|(_, name)| *name);
+        if let Some(name) = of(token) {
+            return name.to_owned();
+        }
+        match token.strip_suffix('?').and_then(of) {
+            Some(name) if REFERENCES.contains(&name) => name.to_owned(),
+            Some(name) => nullable(name),
+            None => token.to_owned(),
+        }
+    };
+    tokens(pattern).map(full).collect()
+}
+
+/// `pattern` with each name that ends with a question mark replaced by the nullable type of that name: `DateTime?[]`. `None` if question marks or asterisks
+/// occur elsewhere.
+pub(super) fn with_nullables(pattern: &str) -> Option<String> {
+    let part = |token: &str| {
+        let stem = token.strip_suffix('?').filter(|stem| !stem.is_empty());
+        (!stem.unwrap_or(token).contains(['*', '?'])).then(|| stem.map_or_else(|| token.to_owned(), nullable))
+    };
+    tokens(pattern).map(part).collect()
+}
+
+/// The runtime's name of the nullable type of values of the type `name`.
+fn nullable(name: &str) -> String {
+    format!("System.Nullable<{name}>")
 }
 
 /// Whether `pattern`, a type with generic arguments, matches all of `name`. Each type in the pattern may omit namespaces and enclosing types.
@@ -68,8 +98,25 @@ mod tests {
             ("print", "print"),
             ("String", "String"),
             ("List<List<byte[]>>", "List<List<System.Byte[]>>"),
+            ("int?", "System.Nullable<System.Int32>"),
+            ("List<int?>[]", "List<System.Nullable<System.Int32>>[]"),
+            ("string?", "System.String"),
+            ("print?", "print?"),
+            ("int??", "int??"),
         ] {
             assert_eq!(with_full_names(pattern), full, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn names_with_question_marks_are_nullable() {
+        assert_eq!(with_nullables("DateTime?[]").as_deref(), Some("System.Nullable<DateTime>[]"));
+        assert_eq!(
+            with_nullables("Dictionary<System.Int32,Lab.Age?>").as_deref(),
+            Some("Dictionary<System.Int32,System.Nullable<Lab.Age>>")
+        );
+        for wild in ["?", "Date?ime", "Date*?", "Age??", "Lab.*", "System.Int32[]?"] {
+            assert_eq!(with_nullables(wild), None, "{wild}");
         }
     }
 

@@ -8,7 +8,7 @@ use super::continuations::{ContinuationFields, SuspendedMethods, named};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, tried, unnamed};
 use crate::base::{Addr, Answer, Budget, Collector, Index, IndexVec, Missing, Name, NoteKind, NoteReason, Notes, len64};
-use crate::clr::fields::{Fields, Storage, Types};
+use crate::clr::fields::{Field, Fields, Storage, Types};
 use crate::clr::generated::{Boxed, SharedNames};
 use crate::clr::method_table::Category;
 use crate::clr::modules::{MetadataOrigin, Module};
@@ -258,7 +258,9 @@ impl Namer {
         let element = tables.element_type(method_table).ok()?;
         // Field offsets of a structure are relative to one word before its first byte.
         match self.path(element, inner.checked_add(word)?) {
-            Some(path) if tables.read(element).is_ok_and(|e| e.category == Category::ValueType) => Some(format!("[{index}].{path}")),
+            Some(path) if tables.read(element).is_ok_and(|e| e.category == Category::ValueType) => {
+                Some(joined(&format!("[{index}]"), &path))
+            }
             _ => Some(format!("[{index}]")),
         }
     }
@@ -275,6 +277,11 @@ impl Namer {
         let types = self.types().ok()?;
         let fields = types.instance_fields(mt)?;
         let mut instance = fields.iter().filter(|f| f.storage == Storage::Instance);
+        if let Some((index, inner)) = self.inline_element(mt, &fields, offset) {
+            let outer = format!("[{index}]");
+            let rest = inner.filter(|_| depth <= MAX_DEPTH).and_then(|(mt, offset)| self.find_path(mt, offset, depth.saturating_add(1)));
+            return Some(rest.map_or_else(|| outer.clone(), |rest| joined(&outer, &rest)));
+        }
         if let Some(exact) = instance.clone().find(|f| f.offset == offset && !f.is_structure()) {
             return Some(exact.name.clone());
         }
@@ -285,7 +292,26 @@ impl Namer {
         let outer = instance.by_ref().filter(|f| f.is_structure() && f.offset <= offset).max_by_key(|f| f.offset)?;
         let inner = offset.checked_sub(outer.offset)?.checked_add(self.memory.ptr_bytes())?;
         let rest = outer.method_table.and_then(|mt| self.find_path(mt, inner, depth.saturating_add(1)));
-        Some(rest.map_or_else(|| outer.name.clone(), |rest| format!("{}.{rest}", outer.name)))
+        Some(rest.map_or_else(|| outer.name.clone(), |rest| joined(&outer.name, &rest)))
+    }
+
+    /// The element of an inline array at `offset`: its index and, for a structure, its type and the offset in it. An inline array is a structure that is
+    /// larger than its only field, which repeats. Only elements with references are found, because the sizes of others may include padding.
+    fn inline_element(&self, mt: Addr, fields: &[Field], offset: u64) -> Option<(u64, Option<(Addr, u64)>)> {
+        let tables = self.names.as_ref()?.method_tables();
+        let mut instance = fields.iter().filter(|f| f.storage == Storage::Instance);
+        let (field, None) = (instance.next()?, instance.next()) else { return None };
+        let word = self.memory.ptr_bytes();
+        let bytes = if field.is_reference() {
+            word
+        } else {
+            let info = tables.read(field.method_table?).ok().filter(|info| info.contains_pointers && field.is_structure())?;
+            tables.fields_end(&info).checked_sub(word)?
+        };
+        let info = tables.read(mt).ok().filter(|info| info.category == Category::ValueType)?;
+        let (all, within) = (tables.fields_end(&info).checked_sub(field.offset)?, offset.checked_sub(field.offset)?);
+        let (index, inner) = repeated(all, bytes, within)?;
+        Some((index, field.method_table.filter(|_| field.is_structure()).map(|mt| (mt, inner.saturating_add(word)))))
     }
 
     /// The text of the string field `field` of the object at `object` with this method table.
@@ -352,6 +378,17 @@ impl Namer {
     }
 }
 
+/// The element at the offset `within` in `all` bytes with elements of `bytes` bytes: its index, and the offset in it. `None` if there is only one element.
+fn repeated(all: u64, bytes: u64, within: u64) -> Option<(u64, u64)> {
+    (all >= bytes.checked_mul(2)? && within < all).then_some(())?;
+    Some((within.checked_div(bytes)?, within.checked_rem(bytes)?))
+}
+
+/// The path of a field in `outer`, or of an element.
+fn joined(outer: &str, inner: &str) -> String {
+    if inner.starts_with('[') { format!("{outer}{inner}") } else { format!("{outer}.{inner}") }
+}
+
 /// Adds notes on names from unproven files, and on names that are missing because metadata is missing. Missing metadata is a loss of data if
 /// `was_there` returns true.
 fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes: &Collector) {
@@ -389,5 +426,22 @@ fn note_modules(modules: &[Arc<Module>], was_there: impl FnOnce() -> bool, notes
         );
         let reason = if was_there() { NoteReason::from(Missing::Metadata) } else { NoteKind::NoMetadata.into() };
         notes.add(reason, None, what);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{joined, repeated};
+
+    #[test]
+    fn a_field_that_repeats_has_elements() {
+        assert_eq!((repeated(64, 8, 0), repeated(64, 8, 56), repeated(64, 8, 64)), (Some((0, 0)), Some((7, 0)), None));
+        assert_eq!((repeated(192, 64, 72), repeated(48, 16, 40)), (Some((1, 8)), Some((2, 8))));
+        // An ordinary structure with one field.
+        assert_eq!((repeated(8, 8, 0), repeated(0, 0, 0), repeated(8, 0, 0)), (None, None, None));
+        assert_eq!(
+            (joined("arr", "[1]"), joined("[1]", "e"), joined("[1]", "[2].e")),
+            ("arr[1]".into(), "[1].e".into(), "[1][2].e".into())
+        );
     }
 }

@@ -119,7 +119,8 @@ impl<'t> StaticsReader<'t> {
         &self.statics
     }
 
-    fn types(&self) -> &Types {
+    /// The types and their fields.
+    pub(crate) fn types(&self) -> &Types {
         self.values.types()
     }
 

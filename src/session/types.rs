@@ -5,7 +5,7 @@ use std::fmt;
 use regex_lite::Regex;
 
 use super::Namer;
-use super::csharp::{is_generic, with_full_names};
+use super::csharp::{is_generic, with_full_names, with_nullables};
 use crate::base::{Addr, Collector, Missing, Name, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::type_names::Label;
@@ -19,7 +19,8 @@ pub enum TypePattern {
     /// Types by name. `/…/` is a regular expression that must match a part of the full name. A text with `*` or `?` is a wildcard pattern
     /// for the whole full name. Any other text is first compared with full names, then with simple names, which may omit namespaces,
     /// enclosing types and generic arguments, then with parts of full names. The comparisons with simple names and with parts ignore case. C#
-    /// keywords are replaced by the types that they name: `int` is `System.Int32`.
+    /// keywords are replaced by the types that they name: `int` is `System.Int32`, `int?` is `System.Nullable<System.Int32>`. If a wildcard pattern
+    /// matches no name, names that end with `?` are nullable types as well: `DateTime?[]`.
     Name(String),
 }
 
@@ -169,6 +170,10 @@ impl TypeFilter {
                 Some(Err(_)) => Meaning::Nothing,
                 None => {
                     let full = with_full_names(text);
+                    // A question mark is a wildcard if any name fits, else C#'s mark of nullable types.
+                    let is_nullable = full.contains('?') && closest(&full, &labels).is_none();
+                    let nullable = is_nullable.then(|| with_nullables(&full)).flatten();
+                    let full = nullable.filter(|name| closest(name, &labels) > Some(Closeness::Part)).unwrap_or(full);
                     let wild = TypePattern::is_wild(&full);
                     let closest = if wild { Some(Closeness::Full) } else { closest(&full, &labels) };
                     // A C# keyword matches only full and simple names, not parts of names.
@@ -181,7 +186,7 @@ impl TypeFilter {
             }
             // Only labels of types without a name contain a '!', so a pattern with a '!' is such a label. Neither a label nor the full name of a type
             // can mean another type without a name.
-            let is_one = !TypePattern::is_wild(text) && matches!(meaning, Meaning::Name(_, Closeness::Full));
+            let is_one = matches!(&meaning, Meaning::Name(name, Closeness::Full) if !TypePattern::is_wild(name));
             if !text.contains('!') && !is_one {
                 note_lost(text, &meaning, &labels, notes);
             }
@@ -234,7 +239,8 @@ fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collect
 /// A message that no type matches `pattern`, with suggestions; `None` if a type matches. For a wildcard pattern or regular expression, also `None`
 /// without a suggestion, which is a type that matches in another case or form.
 fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String> {
-    let wild = TypePattern::is_wild(pattern);
+    let full = with_full_names(pattern);
+    let wild = TypePattern::is_wild(&full);
     if (wild || !matches!(meaning, Meaning::Nothing)) && labels.iter().any(|l| meaning.has(&l.name)) {
         return None;
     }
@@ -242,7 +248,6 @@ fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String
     if wild {
         return other_form(pattern, labels).map(|hint| text + &hint);
     }
-    let full = with_full_names(pattern);
     let mut text = if full == pattern { text } else { format!("{text} ({full})") };
     let wanted = last_part(&full);
     let most = wanted.chars().count().div_euclid(3).max(1);
@@ -330,11 +335,25 @@ mod tests {
     ];
 
     fn meant(pattern: &str) -> (Vec<&'static str>, Vec<String>) {
+        meant_of(&NAMES, pattern)
+    }
+
+    fn meant_of(names: &[&'static str], pattern: &str) -> (Vec<&'static str>, Vec<String>) {
         let notes = Collector::new();
-        let labels = || NAMES.iter().map(|name| Label { name: (*name).into(), is_lost: false }).collect();
+        let labels = || names.iter().map(|name| Label { name: (*name).into(), is_lost: false }).collect();
         let filter = TypeFilter::of(&[TypePattern::Name(pattern.into())], labels, &notes);
-        let found = NAMES.into_iter().filter(|name| filter.matches(Addr(0), || (*name).into()));
+        let found = names.iter().copied().filter(|name| filter.matches(Addr(0), || (*name).into()));
         (found.collect(), notes.into_notes().iter().map(|n| n.message.clone()).collect())
+    }
+
+    #[test]
+    fn question_marks_are_wildcards_or_mean_nullable_types() {
+        let names = ["System.Nullable<System.Int32>[]", "System.Nullable<System.DateTime>", "Lab.Ages", "System.String"];
+        let of = |pattern| meant_of(&names, pattern).0;
+        assert_eq!((of("int?[]"), of("DateTime?"), of("System.DateTime?")), (vec![names[0]], vec![names[1]], vec![names[1]]));
+        assert_eq!((of("Lab.Age?"), of("string?"), of("int?")), (vec![names[2]], vec![names[3]], vec![]));
+        let (found, notes) = meant_of(&names, "long?");
+        assert!(found.is_empty() && notes[0].starts_with("no type matches 'long?' (System.Nullable<System.Int64>)"), "{notes:?}");
     }
 
     #[test]

@@ -23,7 +23,7 @@ use super::library::Library;
 use crate::base::hash::Set;
 use crate::base::{Addr, CorElementType, len64};
 use crate::clr::fields::{Field, Types};
-use crate::clr::library::{FieldAt, NoSuchField};
+use crate::clr::library::{FieldAt, LibraryType, NoSuchField};
 use crate::clr::type_names::TypeNames;
 use crate::clr::values::{ArrayShape, Place, Values};
 use crate::model::ContainerKind;
@@ -87,6 +87,22 @@ impl Library {
     }
 }
 
+/// Whether the type `name` is nested in the type `outer`, whose name may end with its arity.
+fn is_nested_in(name: &str, outer: &str) -> bool {
+    let outer = outer.split_once('`').map_or(outer, |(outer, _)| outer);
+    let Some(rest) = name.strip_prefix(outer) else { return false };
+    let mut depth = 0usize;
+    let mut after_arguments = rest.chars().skip_while(|c| {
+        match c {
+            '<' => depth = depth.saturating_add(1),
+            '>' => depth = depth.saturating_sub(1),
+            _ => return depth > 0,
+        }
+        true
+    });
+    after_arguments.next() == Some('+')
+}
+
 /// Reads collections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Collections<'l> {
@@ -122,7 +138,15 @@ impl<'l> Collections<'l> {
             let element = self.types().element(&tables.read(element).ok()?);
             return element.is_some_and(CorElementType::is_reference).then_some(ContainerKind::Array);
         }
-        Some(match self.tables.classifier.of(method_table).iter().next()? {
+        let kind = self.tables.classifier.of(method_table).iter().next()?;
+        let name = &self.types().names().name(method_table).name;
+        let library = CollectionType::ALL.iter().find(|(of, ..)| *of == kind).map(|(.., name)| *name)?;
+        // Views such as `ArrayList.Synchronized` and `SortedSet.GetViewBetween` are nested classes that inherit the fields and do not use them. Classes
+        // derived from `MemoryStream` often have their own buffers.
+        if is_nested_in(name, library) || (kind == C::MemoryStream && *name != library) {
+            return None;
+        }
+        Some(match kind {
             C::Dictionary => ContainerKind::Dictionary,
             C::HashSet => ContainerKind::HashSet,
             C::List => ContainerKind::List,
@@ -264,5 +288,26 @@ impl<'l> Collections<'l> {
             at = self.library.reference(node, next);
         }
         (nodes, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_nested_in;
+
+    #[test]
+    fn views_are_nested_in_their_collections() {
+        const SET: &str = "System.Collections.Generic.SortedSet`1";
+        assert!(is_nested_in("System.Collections.Generic.SortedSet<System.Int32>+TreeSubSet", SET));
+        assert!(is_nested_in("System.Collections.Generic.SortedSet+TreeSubSet<Lab.P+Pair<System.Int32, Lab.Q>>", SET));
+        assert!(is_nested_in("System.Collections.ArrayList+SyncArrayList", "System.Collections.ArrayList"));
+        for name in [
+            "System.Collections.Generic.SortedSet<Lab.P+Pair<System.Int32>>",
+            "System.Collections.Generic.SortedSetLike+A",
+            "Lab.P+Set",
+            "",
+        ] {
+            assert!(!is_nested_in(name, SET), "{name}");
+        }
     }
 }

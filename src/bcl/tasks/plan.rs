@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{AsyncType, Tasks};
 use crate::base::{Addr, len64};
-use crate::clr::fields::{Field, Storage};
+use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::library::{FieldAt, Kinds};
 use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
@@ -115,8 +115,8 @@ impl Plan {
             () if is(AsyncType::ContinueWith) => field("m_task"),
             () if is(AsyncType::AwaitContinuation) => field("m_action"),
             () if is(AsyncType::ContinuationWrapper) => field("_continuation"),
-            // The type may be an `ITaskCompletionAction` that is not a task.
-            () if kinds.is_empty() => field("_stateMachineBox|m_innerTask|_task"),
+            // The type may be an `ITaskCompletionAction` that is not a task. Programs may have fields with the same names.
+            () if kinds.is_empty() => field("_stateMachineBox|m_innerTask|_task").filter(|_| is_core(types, method_table)),
             () => None,
         };
         let mut plan = Plan {
@@ -168,6 +168,11 @@ impl Plan {
     pub(crate) fn is_source(&self) -> bool {
         self.array_of_actions || !self.states.is_empty() || !self.actions.is_empty()
     }
+}
+
+/// Whether the core library defines the type.
+fn is_core(types: &Types, method_table: Addr) -> bool {
+    types.names().method_tables().read(method_table).is_ok_and(|info| !info.is_array && types.is_core(&info))
 }
 
 /// Adds to `plan` the fields of the type at `method_table` that contain a callback or its state. `base` is added to the offsets of the fields.

@@ -5,9 +5,11 @@ use std::ops::ControlFlow;
 use super::options::{ROOT_BYTES, RootOptions, enumerated};
 use crate::base::hash::{Map, Set};
 use crate::base::missed::tried;
-use crate::base::{Addr, Budget, Collector, Count, Missing, NoteKind, Token, be, len64, plural};
+use crate::base::{Addr, AddrRange, Budget, Collector, Count, Missing, NoteKind, Token, be, len64, plural};
 use crate::clr::aot::Program;
 use crate::clr::fields::Storage;
+use crate::clr::gcdesc::GcDesc;
+use crate::clr::method_table::Category;
 use crate::clr::statics::StaticPlace;
 use crate::clr::threads::Thread;
 use crate::heapgraph::{Origin, RawRoot, RootFlags, Roots, StaticIndex, ThreadIndex};
@@ -52,7 +54,7 @@ pub(super) fn static_roots(
             continue;
         }
         let storage = if thread_statics { Storage::ThreadStatic } else { Storage::Static };
-        let (mut absent, mut unknown) = (0u64, 0u64);
+        let (mut absent, mut unknown, mut cut) = (0u64, 0u64, 0u64);
         // The name of the previous field. The roots of a field in all threads share one name.
         let mut last: Option<(Addr, Token, StaticIndex)> = None;
         let mut references = Vec::new();
@@ -69,13 +71,21 @@ pub(super) fn static_roots(
                         unknown.bump();
                         return ControlFlow::Continue(());
                     }
-                    StaticPlace::At(at) => absent.grow(u64::from(!held(&reader, &spot, at, &mut references))),
+                    StaticPlace::At(at) => {
+                        let most = runtime.limits().roots.saturating_sub(roots.roots.len()).saturating_add(1);
+                        match held((&reader, budget), &spot, at, most, &mut references) {
+                            Held::All => {}
+                            Held::Absent => absent.bump(),
+                            Held::Cut => cut.bump(),
+                        }
+                    }
                 }
                 let thread = spot.thread.and_then(|t| index.get(&t.address).copied());
-                for (path, address, object) in references.drain(..) {
+                for (within, address, object) in references.drain(..) {
                     if roots.roots.len() >= runtime.limits().roots || !budget.memory(ROOT_BYTES) {
                         return ControlFlow::Break(());
                     }
+                    let path = within.path(namer);
                     let key = (spot.info.address, spot.field.token);
                     let known = last.filter(|(mt, token, _)| path.is_empty() && (*mt, *token) == key).map(|(.., name)| name);
                     let declaring = || reader.declaring_name(spot.field).to_name();
@@ -106,12 +116,14 @@ pub(super) fn static_roots(
         }
         let values = || format!("the values of {} are not in the dump", plural(absent, "field"));
         let locations = || format!("the locations of {} are unknown", plural(unknown, "field"));
+        let cuts = || format!("the structures in {} are read only in part", plural(cut, "field"));
         let lack = match () {
             () if types.lacks().is_some() => types.lacks().map(String::from),
             () if ended.is_break() => Some("there are more roots than the limit allows".into()),
             () if absent > 0 && unknown > 0 => Some(format!("{}; {}", values(), locations())),
             () if absent > 0 => Some(values()),
             () if unknown > 0 => Some(locations()),
+            () if cut > 0 => Some(cuts()),
             () => None,
         };
         let coverage = if lack.is_some() { CoverageKind::Partial } else { CoverageKind::Complete };
@@ -197,27 +209,106 @@ fn spine(runtime: &Runtime, namer: &Namer, roots: &Roots, count: u64) -> Option<
     tried(|| arrays.next()).map(|at| at.plus(elements))
 }
 
-/// Adds the references in a static field, whose value is at `at`, to `out`: each with its path in a structure, and its address. Returns
-/// whether the value is in the dump.
-fn held(reader: &StaticsReader<'_>, spot: &StaticSpot<'_, '_>, at: Addr, out: &mut Vec<(String, Option<Addr>, Addr)>) -> bool {
-    let memory = reader.memory();
-    if spot.field.is_reference() {
-        return memory.ptr(at).map(|object| out.extend((!object.is_null()).then_some((String::new(), Some(at), object)))).is_ok();
-    }
-    if let Some(bytes) = spot.field.element.primitive_bytes(memory.ptr_bytes()) {
-        return memory.bytes(at, bytes).is_ok();
-    }
-    let value = reader.value(spot.field, spot.place);
-    references("", &value, out);
-    value.kind != ValueKind::Absent
+/// The place of a reference within a static field.
+enum Within {
+    /// The field itself is the reference.
+    Field,
+    /// A path of fields in the structure: `.first.second`.
+    Path(String),
+    /// An offset in a box with this method table.
+    Box(Addr, u64),
 }
 
-/// Adds every reference in a value, with its path.
-fn references(path: &str, value: &FieldValue, out: &mut Vec<(String, Option<Addr>, Addr)>) {
+impl Within {
+    /// The path, to be appended to the name of the field.
+    fn path(self, namer: &Namer) -> String {
+        match self {
+            Within::Field => String::new(),
+            Within::Path(path) => path,
+            Within::Box(mt, offset) => match namer.path_at(mt, offset) {
+                Some(path) if path.starts_with('[') => path,
+                Some(path) => format!(".{path}"),
+                None => format!(".+{offset:#x}"),
+            },
+        }
+    }
+}
+
+/// Which references of a static field were read.
+enum Held {
+    All,
+    /// The value, or a part of it, is not in the dump.
+    Absent,
+    /// The value is in the dump, but only a part of it could be read.
+    Cut,
+}
+
+/// References with their places in a static field and their addresses.
+type Found = Vec<(Within, Option<Addr>, Addr)>;
+
+/// Adds the references in a static field, whose value is at `at`, to `out`, at most about `most`.
+fn held((reader, budget): (&StaticsReader<'_>, &Budget), spot: &StaticSpot<'_, '_>, at: Addr, most: usize, out: &mut Found) -> Held {
+    let memory = reader.memory();
+    let or_absent = |is_there: bool| if is_there { Held::All } else { Held::Absent };
+    if spot.field.is_reference() {
+        let object = memory.ptr(at);
+        out.extend(object.iter().filter(|object| !object.is_null()).map(|object| (Within::Field, Some(at), *object)));
+        return or_absent(object.is_ok());
+    }
+    if let Some(bytes) = spot.field.element.primitive_bytes(memory.ptr_bytes()) {
+        return or_absent(memory.bytes(at, bytes).is_ok());
+    }
+    if let Some(held) = in_box(reader, budget, at, most, out) {
+        return held;
+    }
+    let value = reader.value(spot.field, spot.place);
+    match references("", &value, out) {
+        _ if value.kind == ValueKind::Absent => Held::Absent,
+        true => Held::All,
+        false => Held::Cut,
+    }
+}
+
+/// Adds the references in the box of a static structure, whose value is at `at`, to `out`. The references are those that the GC sees, so inline arrays and
+/// deeply nested structures are complete. `None` if the structure is not in a box with a known type.
+fn in_box(reader: &StaticsReader<'_>, budget: &Budget, at: Addr, most: usize, out: &mut Found) -> Option<Held> {
+    let (types, memory) = (reader.types(), reader.memory());
+    let tables = types.names().method_tables();
+    if tables.mono().is_some() {
+        return None;
+    }
+    let object = at.minus(memory.ptr_bytes())?;
+    let mt = types.objects().method_table(object)?;
+    let info = tables.read(mt).ok().filter(|info| info.category == Category::ValueType)?;
+    let references = tables.gc_desc(&info, |n| budget.steps(n));
+    let size = u64::from(info.base_size);
+    if matches!(references, GcDesc::Unknown) {
+        return None;
+    }
+    // In a forged dump, many fields may share one large box.
+    if !budget.steps(size / 64) {
+        return Some(Held::Cut);
+    }
+    let most = out.len().saturating_add(most);
+    references.references_while(memory, object, size, |offset, target| {
+        out.push((Within::Box(mt, offset), Some(object.plus(offset)), target));
+        out.len() < most
+    });
+    // The size of an object includes the word before it.
+    let range = AddrRange::new(object, object.plus(size.checked_sub(memory.ptr_bytes())?));
+    let captured = memory.stretches(range).map(|(_, bytes)| len64(bytes.len())).fold(0, u64::saturating_add);
+    Some(if captured >= range.len() { Held::All } else { Held::Absent })
+}
+
+/// Adds every reference in a value, with its path. Returns false if a structure was cut.
+fn references(path: &str, value: &FieldValue, out: &mut Found) -> bool {
     if let Some(object) = value.object.filter(|o| !o.is_null()) {
-        out.push((path.to_string(), value.address, object));
+        out.push((if path.is_empty() { Within::Field } else { Within::Path(path.to_string()) }, value.address, object));
+        return true;
     }
+    let mut is_whole = !value.truncated;
     for field in &value.fields {
-        references(&format!("{path}.{}", field.name), field, out);
+        is_whole &= references(&format!("{path}.{}", field.name), field, out);
     }
+    is_whole
 }
