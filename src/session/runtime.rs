@@ -161,12 +161,6 @@ impl Runtime {
         })
     }
 
-    /// Whether the heap was carved out of memory, or types were inferred from it, by a search through all memory. Mono's heap has a known place.
-    pub(crate) fn is_searched(&self) -> bool {
-        let carved = || self.gc().is_ok_and(|gc| gc.carved().is_some());
-        self.descriptor().inferred.is_some() || !self.descriptor().is_mono() && carved()
-    }
-
     /// The carved heap, or else `read`, which has no heap.
     fn carved_instead(&self, read: Result<Answer<Gc>, ContractError>) -> Result<Answer<Gc>, ContractError> {
         let why = read.as_ref().map_or_else(ToString::to_string, |_| "the GC's lists of segments are lost".into());

@@ -85,7 +85,6 @@ impl Command for Trim {
             }
         }
         let file = dump.file();
-        let searched = reads.need_everything();
         let copying = match self.with_modules {
             true => Copying::with_modules(&dump, reads, self.redact)?,
             false => Copying::new(&dump, reads, self.redact)?,
@@ -103,11 +102,6 @@ impl Command for Trim {
         };
         // Memory that the dump does not contain makes answers partial, but the copy is complete.
         let mut notes = dump.notes().clone();
-        if self.redact && searched {
-            let what = "the copy may answer less than the dump: its heap or types are found by a search through all memory, which a redacted copy \
-                        does not have";
-            notes.add(Missing::Answer, None, what);
-        }
         if self.with_modules {
             let query = ModulesQuery { runtime: at.config.runtime, needed: true, ..ModulesQuery::default() };
             let report = modules(&dump, &query)?;

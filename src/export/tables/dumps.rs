@@ -89,7 +89,7 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
         of_walk(totals.bytes).into(),
         known(totals.free_bytes, walked && context.stat.coverage.absent_bytes == 0 && described_gc).into(),
         known(sizes.allocated, listed).into(),
-        known(sizes.committed, listed).into(),
+        described_gc.then(|| known(sizes.committed, listed)).flatten().into(),
         counts.as_ref().and_then(|c| known(c.total, all_handles)).into(),
         of_kind(HandleKind::Pinned).and_then(|n| known(n, all_handles)).into(),
         queue.and_then(|q| known(q.ready.saturating_add(q.critical), all_queues)).into(),

@@ -16,7 +16,7 @@ use crate::base::ranges::{bytes, intersect, subtract, union};
 use crate::base::{Addr, AddrRange};
 use crate::dump::{Layout, Ranges, ThreadStacks, WriteError, lay_out};
 use crate::memory::Memory;
-use crate::session::{Dump, Runtime, Survey};
+use crate::session::{Dump, Survey};
 use redact::Redaction;
 use sink::Sink;
 
@@ -35,8 +35,6 @@ pub struct Reads {
     reports: Vec<AddrRange>,
     /// Ranges that a redacted copy must omit; may overlap.
     private: Vec<AddrRange>,
-    /// Whether a heap was carved out of memory, or types were inferred. The search for these looks at all memory.
-    searched: bool,
     /// Whether more was read than could be recorded.
     overflowed: bool,
 }
@@ -74,14 +72,8 @@ impl Reads {
             spared: recorder.spared(),
             reports: recorder.reports(),
             private: recorder.private(),
-            searched: dump.runtimes().into_iter().flatten().any(Runtime::is_searched),
             overflowed: recorder.overflowed(),
         }
-    }
-
-    /// Whether a copy needs all memory to answer like the dump, as for a carved heap. A redacted copy does not have it.
-    pub fn need_everything(&self) -> bool {
-        self.searched
     }
 
     /// Merges two recordings, one made with and one made without module files.
@@ -99,7 +91,6 @@ impl Reads {
             read: both(self.read, other.read),
             scanned: both(self.scanned, other.scanned),
             texts,
-            searched: self.searched || other.searched,
             overflowed: self.overflowed || other.overflowed,
         }
     }
@@ -145,8 +136,7 @@ impl<'d> Trim<'d> {
     fn of(dump: &'d Dump, reads: Reads, redact: bool, captured: Vec<AddrRange>) -> Result<Trim<'d>, WriteError> {
         let format = Ranges::of(dump.file().facts.container);
         let mut gap = format.entry_bytes;
-        let everything = captured.iter().filter(|_| reads.searched && !redact);
-        let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).chain(&reads.texts).chain(everything).copied().collect();
+        let wanted: Vec<AddrRange> = reads.read.iter().chain(&reads.scanned).chain(&reads.texts).copied().collect();
         let mut ranges = intersect(&union(wanted.clone(), gap), &captured);
         while ranges.len() > format.most && gap < 1 << 16 {
             gap = gap.saturating_mul(2);
