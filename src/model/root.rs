@@ -103,6 +103,15 @@ pub struct RootCoverageModel {
     pub reason: Option<String>,
 }
 
+impl RootCoverageModel {
+    /// Returns the first kind of `all` that holds much of most heaps and of which the dump shows no root. Without it, objects that are in use look like
+    /// garbage.
+    pub(crate) fn unknown(all: &[RootCoverageModel]) -> Option<&RootCoverageModel> {
+        let main = |kind: RootKind| kind.is_of_stacks() || matches!(kind, RootKind::StrongHandle | RootKind::Static);
+        all.iter().find(|c| main(c.kind) && c.coverage == CoverageKind::Unavailable)
+    }
+}
+
 /// A root.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]

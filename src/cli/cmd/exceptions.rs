@@ -61,10 +61,10 @@ impl Command for Exceptions {
     }
 
     fn next(&self, report: &ExceptionsReport, at: &At<'_>) -> Option<&'static str> {
-        (report.total > 0 && at.has_managed_stacks()).then_some("stacks")
+        (report.total > Some(0) && at.has_managed_stacks()).then_some("stacks")
     }
 
     fn exit(&self, report: &ExceptionsReport, exit: Exit) -> Exit {
-        exit.negative_if(report.total == 0 && (self.object.is_some() || !self.types.is_empty()))
+        exit.negative_if(report.total == Some(0) && (self.object.is_some() || !self.types.is_empty()))
     }
 }

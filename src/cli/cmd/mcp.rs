@@ -28,8 +28,9 @@ const EXAMPLES: &[Example] = &[
 /// A server for assistants (Model Context Protocol): answers about dumps over standard input and output.
 ///
 /// An assistant's host starts it, as its configuration says. Its tools are commands with some of their options: info, analyze, heap, stat,
-/// objects, object, path, retained, strings, stacks, locks, exceptions, diff. They only read, and only dumps: those in the folders of
-/// --root, and DUMP. Answers are bounded. Dumps stay open, so that later questions are answered at once. --timeout is for each question.
+/// objects, object, path, refs, retained, strings, stacks, locks, threads, async, pool, exceptions, diff. The tool dumps lists the dumps;
+/// more runs any other command that reads dumps, and help lists its arguments. They only read, and only dumps: those in the folders of --root,
+/// and DUMP. Answers are bounded. Dumps stay open, so that later questions are answered at once. --timeout is for each question.
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Mcp {
     /// Folder whose dumps may be read, with those below it (repeatable) [default: the current folder, unless a dump is named].

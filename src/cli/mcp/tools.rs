@@ -358,6 +358,16 @@ mod tests {
     }
 
     #[test]
+    fn the_help_of_the_command_names_every_tool() {
+        let command = (crate::cli::cmd::mcp::MCP.arguments)(clap::Command::new("mcp"));
+        let about = command.get_long_about().unwrap().to_string();
+        let words: Vec<&str> = about.split(|c: char| !c.is_alphanumeric()).collect();
+        for tool in TOOLS {
+            assert!(words.contains(&tool.name), "{}: {about}", tool.name);
+        }
+    }
+
+    #[test]
     fn tools_are_found_in_other_spellings() {
         for (name, tool) in [("Stat", "stat"), ("gcdump_stat", "stat"), ("handles", "handles"), ("GCDump-Retained", "retained")] {
             assert_eq!(find(name).map(|tool| tool.name), Some(tool), "{name}");

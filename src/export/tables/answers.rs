@@ -14,7 +14,7 @@ use crate::base::hash::Map;
 use crate::base::{Addr, IndexVec, Name};
 use crate::gc::TypeIndex;
 use crate::heapgraph::DominatorTree;
-use crate::model::{ExportTable, HandleModel, RootModel};
+use crate::model::{ExportTable, HandleModel, RootCoverageModel, RootModel};
 use crate::session::Error;
 use crate::session::roots::RootOptions;
 
@@ -60,7 +60,12 @@ impl Names {
 fn types(context: &Context<'_>, tree: Option<&DominatorTree>, feed: &mut Feed) -> Result<ControlFlow<()>, Error> {
     let kinds = context.heap.walker().types().list();
     let retained: IndexVec<TypeIndex, u64> = match tree {
-        Some(tree) => tree.by_type(&context.heap.graph(false)?.data).iter().map(|of| of.retained).collect(),
+        Some(tree) => {
+            let graph = &context.heap.graph(false)?.data;
+            // Without roots, no object is known to be reachable.
+            let unknown = RootCoverageModel::unknown(&graph.coverage(context.options.stacks)).is_some();
+            tree.by_type(graph).iter().filter(|_| !unknown).map(|of| of.retained).collect()
+        }
         None => IndexVec::new(),
     };
     let mut rows: Vec<_> = context.stat.types.iter().flatten().collect();

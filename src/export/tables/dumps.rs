@@ -53,11 +53,20 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     let (dump, described, _) = head_parts(&about.dump, Some(runtime));
     let facts: &DumpFacts = &runtime.file().facts;
     let gc = notes.with(runtime.gc()?).facts();
+    // The GC's facts of a carved heap are unknown.
+    let described_gc = runtime.gc()?.carved().is_none();
     let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;
+    let listed = context.heap.segments_whole() && !context.heap.segments().is_empty();
+    let walked = totals.count > 0 || totals.free_count > 0 || context.stat.coverage.complete && listed;
+    let of_walk = |n: u64| walked.then_some(n);
     // Handles and finalizers may be unreadable even if the heap is readable.
-    let counts = or_noted(handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() }), "handles", notes);
+    let counts = handles(runtime, &HandlesQuery { stat: true, ..HandlesQuery::default() });
+    let all_handles = counts.as_ref().is_ok_and(Answer::complete);
+    let counts = or_noted(counts, "handles", notes);
     let of_kind = |kind| counts.as_ref().map(|c| total(c.counts.iter().filter(|s| s.kind == kind).map(|s| s.count)));
-    let queue = or_noted(finalizers(runtime, &FinalizersQuery { top: 1, ..FinalizersQuery::default() }), "finalizers", notes);
+    let queue = finalizers(runtime, &FinalizersQuery { top: 1, ..FinalizersQuery::default() });
+    let all_queues = queue.as_ref().is_ok_and(|queue| queue.complete() && !queue.heaps.is_empty());
+    let queue = or_noted(queue, "finalizers", notes);
     let app = app(runtime, context.namer);
     let _ = feed.row([
         (&dump.path).into(),
@@ -70,26 +79,31 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
         facts.arch.name().into(),
         described.as_ref().and_then(|r| r.version.as_ref()).into(),
         described.as_ref().and_then(|r| r.build_id.as_ref()).into(),
-        if gc.server { GcKind::Server } else { GcKind::Workstation }.name().into(),
-        if gc.regions { GcLayout::Regions } else { GcLayout::Segments }.name().into(),
+        described_gc.then(|| if gc.server { GcKind::Server } else { GcKind::Workstation }.name()).into(),
+        described_gc.then(|| if gc.regions { GcLayout::Regions } else { GcLayout::Segments }.name()).into(),
         gc.heap_count.into(),
         app.as_ref().map(|a| &a.name).into(),
         app.as_ref().and_then(|a| a.build_id.as_ref()).into(),
-        totals.types.into(),
-        totals.count.into(),
-        totals.bytes.into(),
-        totals.free_bytes.into(),
-        sizes.allocated.into(),
-        sizes.committed.into(),
-        counts.as_ref().map(|c| c.total).into(),
-        of_kind(HandleKind::Pinned).into(),
-        queue.map(|q| q.ready.saturating_add(q.critical)).into(),
+        of_walk(totals.types).into(),
+        of_walk(totals.count).into(),
+        of_walk(totals.bytes).into(),
+        known(totals.free_bytes, walked && context.stat.coverage.absent_bytes == 0 && described_gc).into(),
+        known(sizes.allocated, listed).into(),
+        described_gc.then(|| known(sizes.committed, listed)).flatten().into(),
+        counts.as_ref().and_then(|c| known(c.total, all_handles)).into(),
+        of_kind(HandleKind::Pinned).and_then(|n| known(n, all_handles)).into(),
+        queue.and_then(|q| known(q.ready.saturating_add(q.critical), all_queues)).into(),
         notes.notes().complete().into(),
         env!("CARGO_PKG_VERSION").into(),
         Value::Null,
         facts.command_line.as_ref().filter(|_| context.options.contents).into(),
     ]);
     Ok(())
+}
+
+/// Returns a number; `None` for zero if what it counts is not `whole`.
+fn known(n: u64, whole: bool) -> Option<u64> {
+    (whole || n > 0).then_some(n)
 }
 
 /// Returns the data of an answer and adds its notes. For an error, adds a note and returns `None`.

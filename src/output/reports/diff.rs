@@ -70,6 +70,7 @@ impl Report for DiffReport {
         to.records("holder", self.holders.iter().flatten());
         match &self.holders {
             Some(holders) => to.lines(holders.iter().map(|h| h.text.clone())),
+            None if self.holders_unknown.is_some() => to.line("Holders of the growth are unknown (see the warnings)."),
             None => to.line("Holders are not searched for in a heap of this size; --holders searches for them."),
         }
         to.gap_if(self.holders.as_ref().is_none_or(|h| !h.is_empty()));

@@ -113,10 +113,13 @@ impl Report for ExceptionsReport {
     }
 
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
-        let (some, listed) = (self.total > 0, self.exceptions.is_some());
+        let (some, listed) = (self.total > Some(0), self.exceptions.is_some());
         to.table(Table::records("exception-group", &self.groups, group_columns()).csv(!listed).shown(some && !listed));
         let exceptions = self.exceptions.iter().flatten();
         to.table(Table::records("exception", exceptions.clone(), exception_columns()).csv(listed).shown(some && listed));
+        let Some(total) = self.total else {
+            return to.line("Exceptions cannot be read (see the warnings); gcdump stat --type '*Exception' counts them by type.");
+        };
         if !some {
             return to.none("No exception objects found");
         }
@@ -135,6 +138,6 @@ impl Report for ExceptionsReport {
         } else {
             String::new()
         };
-        to.line(format!("{}, {} distinct by type and message{kept}", plural(self.total, "exception object"), count(distinct)));
+        to.line(format!("{}, {} distinct by type and message{kept}", plural(total, "exception object"), count(distinct)));
     }
 }

@@ -141,7 +141,7 @@ impl InfoReport {
         let full: Vec<&str> = self.answers.iter().filter(|a| a.answer == AnswerKind::Full).map(|a| a.command.as_str()).collect();
         let lacking = self.answers.iter().filter(|a| a.answer != AnswerKind::Full);
         match (full.is_empty(), full.len() == self.answers.len()) {
-            (_, true) => to.line("This dump answers every command in full."),
+            (_, true) => to.line(format!("This dump answers {} in full.", full.join(", "))),
             (true, _) => to.line("This dump answers no command in full:"),
             (false, false) => to.line(format!("This dump answers in full: {}. Others:", full.join(", "))),
         }

@@ -14,7 +14,7 @@ use crate::analysis::{GainedType, GrowingHolder, HolderStep};
 use crate::base::{Collector, Index, IndexVec, Name, change, growth, in_units, len64, thousands, total};
 use crate::gc::{ObjectId, TypeIndex};
 use crate::heapgraph::{Depends, DominatorTree, HeapGraph};
-use crate::model::{Stacks, Sum};
+use crate::model::{RootCoverageModel, Stacks, Sum};
 use crate::session::{Error, GraphSource, Namer};
 
 /// Maximum length of the path from a root to a container.
@@ -69,6 +69,13 @@ impl<'h> Side<'h> {
         let types = types.collect();
         namer.note(notes);
         Ok(Side { heap, graph, tree, types, roots: graph.root_groups(), namer, unknown: UNKNOWN.into() })
+    }
+
+    /// Returns why retained sizes are unknown, if roots of an important kind are.
+    pub(super) fn unknown_roots(&self) -> Option<String> {
+        let coverage = self.graph.coverage(Stacks::default());
+        let unknown = RootCoverageModel::unknown(&coverage)?;
+        Some(unknown.reason.clone().unwrap_or_else(|| format!("roots of the kind {} are unknown", unknown.kind)))
     }
 
     fn type_of(&self, id: ObjectId) -> Option<&Type> {

@@ -27,7 +27,7 @@ use crate::analysis::select::Selection;
 use crate::analysis::{StatBy, StatReport, TypeStat};
 use crate::base::missed::tried;
 use crate::base::store::caught;
-use crate::base::{Answer, Collector, Name, NoteKind, Notes, change, cut, growth, len64};
+use crate::base::{Answer, Collector, Missing, Name, NoteKind, Notes, change, cut, growth, len64};
 use crate::model::{Order, SortDirection, Sum};
 use crate::session::{Error, GraphSource, TypePattern};
 
@@ -122,6 +122,19 @@ impl<'h> DumpTypes<'h> {
         Ok(groups)
     }
 
+    /// Returns why retained sizes are unknown, if objects that may hold others are not in the dump.
+    fn lacks_objects(&self) -> Option<String> {
+        let coverage = &self.types.coverage;
+        let lacking = self.heap.heap().is_some() && (coverage.absent_bytes > 0 || self.object_count() == 0);
+        lacking.then(|| "not all objects are in the dump".into())
+    }
+
+    /// Notes that the holders of the growth are unknown because of `why`.
+    fn unknown(&self, why: String) -> Held {
+        self.notes.add(Missing::Answer, None, format!("holders of the growth are unknown: {why}"));
+        Held { holders: None, unknown: Some(why) }
+    }
+
     fn types(&self) -> impl Iterator<Item = &TypeStat> {
         self.types.types.iter().flatten()
     }
@@ -131,7 +144,11 @@ impl<'h> DumpTypes<'h> {
         Ok(match &rule.subject {
             Subject::Measure(name) => self.measures.get(name),
             Subject::Handles(kind) => self.measures.handles(*kind),
-            Subject::Types(pattern, Field::Retained) => Some(Side::open(self.heap, &self.notes)?.retained_by(pattern)),
+            Subject::Types(_, Field::Retained) if self.lacks_objects().is_some() => None,
+            Subject::Types(pattern, Field::Retained) => {
+                let side = Side::open(self.heap, &self.notes)?;
+                side.unknown_roots().is_none().then(|| side.retained_by(pattern))
+            }
             Subject::Types(pattern, field) => {
                 let wanted = self.types().filter(|t| t.type_name.matches(pattern));
                 let sum = Sum::of(wanted.map(|t| Sum { count: t.count, bytes: t.bytes }));
@@ -158,7 +175,7 @@ fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffR
     };
     let groups = parts.iter().map(|p| p.groups(query.by)).collect::<Result<Vec<_>, Error>>()?;
     let mut rows = rows(groups);
-    let held = if wants_holders(&parts, query) { holders(first, last, query, &mut rows)? } else { None };
+    let held = if wants_holders(&parts, query) { holders(first, last, query, &mut rows)? } else { Held::default() };
     let rules = query.rules.iter().map(|rule| Ok(rule.check(first.subject(rule)?, last.subject(rule)?)));
     let rules = rules.collect::<Result<Vec<DiffRule>, Error>>()?;
     let everything = rows.len();
@@ -172,7 +189,8 @@ fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffR
         by: query.by,
         dumps: parts.iter().map(DumpTypes::model).collect(),
         summary: summary::summary(parts.iter().map(|p| &p.measures)),
-        holders: held,
+        holders: held.holders,
+        holders_unknown: held.unknown,
         rows,
         unchanged,
         shown,
@@ -201,20 +219,33 @@ fn wants_holders(parts: &[DumpTypes<'_>], query: &DiffQuery) -> bool {
     query.holders || retained || parts.iter().all(|p| p.object_count() <= CHEAP_OBJECTS)
 }
 
-/// Returns the growing holders, and adds retained sizes to rows of types. `None` if the graph cannot be built and holders were not
-/// requested.
-fn holders(
-    first: &DumpTypes<'_>,
-    last: &DumpTypes<'_>,
-    query: &DiffQuery,
-    rows: &mut [DiffRow],
-) -> Result<Option<Vec<GrowingHolder>>, Error> {
+/// The growing holders.
+#[derive(Debug, Default)]
+struct Held {
+    holders: Option<Vec<GrowingHolder>>,
+    /// Why they are unknown.
+    unknown: Option<String>,
+}
+
+/// Returns the growing holders, and adds retained sizes to rows of types. None are returned if retained sizes are unknown, or if the graph cannot be
+/// built and holders were not requested.
+fn holders(first: &DumpTypes<'_>, last: &DumpTypes<'_>, query: &DiffQuery, rows: &mut [DiffRow]) -> Result<Held, Error> {
+    for part in [first, last] {
+        if let Some(why) = part.lacks_objects() {
+            return Ok(part.unknown(why));
+        }
+    }
     let sides = Side::open(first.heap, &first.notes).and_then(|a| Ok((a, Side::open(last.heap, &last.notes)?)));
     let (before, after) = match sides {
         Ok(sides) => sides,
-        Err(Error::Memory(_) | Error::Graph(_)) if !query.holders => return Ok(None),
+        Err(Error::Memory(_) | Error::Graph(_)) if !query.holders => return Ok(Held::default()),
         Err(e) => return Err(e),
     };
+    for (part, side) in [(first, &before), (last, &after)] {
+        if let Some(why) = side.unknown_roots() {
+            return Ok(part.unknown(why));
+        }
+    }
     if query.by == DiffBy::Type {
         let (from, to) = (before.retained_by_type(), after.retained_by_type());
         for row in rows {
@@ -226,7 +257,7 @@ fn holders(
     if !query.holders {
         found.truncate(FEW_HOLDERS);
     }
-    Ok(Some(found))
+    Ok(Held { holders: Some(found), unknown: None })
 }
 
 /// Joins the groups of all dumps into rows, one for each key.

@@ -78,8 +78,11 @@ pub struct DiffReport {
     /// Totals of the process: heap, handles, threads, finalization queue, out-of-memory records.
     pub summary: Vec<DiffMeasure>,
     /// The containers that grew from the first dump to the last. Containers that gained objects of the application's types come first;
-    /// otherwise they are sorted by growth. `null` if they were not searched for.
+    /// otherwise they are sorted by growth. `null` if they were not searched for, or if objects or roots of a dump are unknown.
     pub holders: Option<Vec<GrowingHolder>>,
+    /// Why the holders are unknown, although they were to be searched for. A note says this as well.
+    #[serde(skip)]
+    pub holders_unknown: Option<String>,
     /// The groups that changed, most bytes gained first; with `--all`, every group.
     pub rows: Vec<DiffRow>,
     /// Number of groups left out of `rows` because nothing changed.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use super::key::is_named;
 use super::trend::trend;
 use crate::analysis::dump::memory_map::memory_of;
-use crate::analysis::{DiffMeasure, MemoryKind, StatReport};
+use crate::analysis::{DiffMeasure, MemoryKind, MemoryListing, StatReport, TypeStat};
 use crate::base::{Collector, Count, Missing, change, growth, len64, total};
 use crate::gc::HandleFilter;
 use crate::model::{FinalizerState, HandleKind, OomModel};
@@ -27,6 +28,9 @@ const NAMES: [(&str, bool); 11] = [
 
 /// Name prefixes of tasks and of the boxes of asynchronous methods, which are tasks as well.
 const TASKS: [&str; 2] = ["System.Threading.Tasks.Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
+
+/// Parts of the names of types whose metadata is not in the dump: `Module!0x02000123`, `<type at 0x7f0012345678>[]`.
+const NAMELESS: [&str; 2] = ["!0x02", "<type at 0x"];
 
 /// The measures of one dump. A measure that cannot be determined is `None`.
 pub(super) struct Measures {
@@ -57,7 +61,8 @@ impl Measures {
 
         let mut kinds: BTreeMap<HandleKind, u64> = BTreeMap::new();
         let read = gc.walk_handles(&HandleFilter::default(), |h| kinds.entry(h.kind).or_default().bump());
-        let handles = (read.complete() || !kinds.is_empty()).then_some(kinds);
+        // A part of the handles does not compare with all of them.
+        let handles = read.complete().then_some(kinds);
         notes.take(read);
 
         let queues = gc.finalizer_queues();
@@ -83,19 +88,23 @@ impl Measures {
         let failed: Option<Vec<bool>> = oom.iter().map(OomModel::failed).collect();
         let failed = failed.filter(|all| !all.is_empty()).map(|all| len64(all.iter().filter(|failed| **failed).count()));
         let segments = heap.segments();
-        let committed = (!segments.is_empty()).then(|| total(segments.iter().map(|s| s.committed_bytes)));
+        let carved = gc.carved().is_some();
+        let committed = (!segments.is_empty() && !carved).then(|| total(segments.iter().map(|s| s.committed_bytes)));
+        let whole = types.coverage.absent_bytes == 0;
+        // The method table of free space may be unknown in a carved heap.
+        let fragmented = of_walk(totals.free_bytes).filter(|free| *free > 0 || whole && !carved);
         let values = [
             of_walk(totals.bytes),
             of_walk(totals.count),
-            of_walk(totals.free_bytes),
+            fragmented,
             committed,
             handles.as_ref().map(|h| total(h.values().copied())),
             queued.then_some(registered),
             queued.then_some(ready),
             threads,
             failed,
-            native(heap.runtime(), notes),
-            of_walk(tasks(types)),
+            if carved { None } else { native(heap.runtime(), whole, notes) },
+            tasks(types).filter(|_| walked && whole),
         ];
         let list = NAMES.into_iter().zip(values).map(|((name, bytes), value)| (name, bytes, value)).collect();
         Measures { list, handles }
@@ -112,21 +121,29 @@ impl Measures {
     }
 }
 
-/// Returns the size of native memory in bytes; `None` if the dump lists no such memory. Some dumps list only the memory that they capture.
-fn native(runtime: &Runtime, notes: &Collector) -> Option<u64> {
-    let report = notes.take(memory_of(runtime, false));
+/// Returns the size of native memory in bytes; `None` if the dump lists no such memory, or if memory of the runtime is counted as native. Some dumps list
+/// only the memory that they capture: one without all objects (`whole`) does not have most of the native memory either.
+fn native(runtime: &Runtime, whole: bool, notes: &Collector) -> Option<u64> {
+    let report = memory_of(runtime, false);
+    let identified = !report.notes.iter().any(|note| note.code == Some(Missing::NativeMemory));
+    let report = notes.take(report);
+    if !identified || !whole && report.listing == MemoryListing::Captured {
+        return None;
+    }
     let kinds = report.kinds.iter().filter(|k| matches!(k.kind, MemoryKind::Malloc | MemoryKind::Anonymous | MemoryKind::Unknown));
     let bytes = total(kinds.map(|k| k.accessible_bytes));
     (bytes > 0).then_some(bytes)
 }
 
-/// Returns the number of tasks among the objects.
-fn tasks(types: &StatReport) -> u64 {
+/// Returns the number of tasks among the objects; `None` if the names of some types are unknown.
+fn tasks(types: &StatReport) -> Option<u64> {
     let is_task = |name: &str| {
         let plain = name.strip_prefix(TASKS[0]).is_some_and(|rest| rest.is_empty() || rest.starts_with('<') && !rest.contains('+'));
         plain || name.starts_with(TASKS[1]) && name.contains("StateMachineBox<")
     };
-    total(types.types.iter().flatten().filter(|t| is_task(&t.type_name)).map(|t| t.count))
+    let all = || types.types.iter().flatten();
+    let known = |t: &TypeStat| is_named(t) && !NAMELESS.iter().any(|part| t.type_name.contains(part));
+    all().all(known).then(|| total(all().filter(|t| is_task(&t.type_name)).map(|t| t.count)))
 }
 
 /// Returns the measures of all dumps side by side. Kinds of handles that occur in no dump are omitted.

@@ -24,7 +24,7 @@ use crate::analysis::{
     async_chains, diff, exceptions, finalizers, fragmentation, handles, heap, inspect, locks, oom, retained, threads, timers, verify,
 };
 use crate::base::{Addr, Answer, Collector, Missing};
-use crate::model::OomReport;
+use crate::model::{OomReport, RootCoverageModel};
 use crate::session::{Error, GraphSource, Heap, Runtime};
 
 /// The reason why a problem was not inspected.
@@ -257,6 +257,27 @@ impl<'a> Answers<'a> {
     /// Suspects, and the number of reachable bytes.
     pub(in crate::analysis) fn retained(&self) -> Result<&RetainedReport, Skip> {
         self.suspects(&self.retained, self.thresholds().share)
+    }
+
+    /// The answer of [`Answers::retained`]; fails if it cannot distinguish garbage, because roots are unknown or most objects are not in the dump.
+    pub(super) fn with_roots(&self) -> Result<&RetainedReport, Skip> {
+        let report = self.retained()?;
+        if let Some(unknown) = RootCoverageModel::unknown(&report.coverage) {
+            let reason = unknown.reason.as_ref().map(|reason| format!(": {reason}")).unwrap_or_default();
+            return Err(Skip(format!("the roots are unknown{reason}")));
+        }
+        if report.totals.bytes > 0 && report.totals.reachable_bytes == 0 {
+            return Err(Skip("the roots are unknown: no object is reachable".into()));
+        }
+        self.needs_most_objects()?;
+        Ok(report)
+    }
+
+    /// Fails if most of the heap is not in the dump.
+    pub(super) fn needs_most_objects(&self) -> Result<(), Skip> {
+        let coverage = &self.fragmentation()?.coverage;
+        let known = coverage.walked_bytes.saturating_add(coverage.context_bytes);
+        if coverage.absent_bytes > known { Err(Skip("most of the heap is not in the dump".into())) } else { Ok(()) }
     }
 
     /// The suspects that `retained` lists by default.

@@ -2,7 +2,7 @@
 //!
 //! Rule: the walk had to skip bytes to find the next object, or `verify` finds errors after a crash within a blocking collection that had moved
 //! nothing. A crash of the collector is most often a sign of a corrupted heap. While a collection moves objects, the state of the heap cannot be
-//! determined.
+//! determined. A carved heap has errors where the search for objects was mistaken.
 //!
 //! Source: the coverage of the walk for `fragmentation`; `verify`.
 
@@ -13,8 +13,11 @@ use crate::base::be;
 use crate::model::GcPhase;
 
 pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
-    let skipped = answers.fragmentation()?.coverage.skipped_bytes;
     let gc = answers.runtime.gc();
+    if gc.as_ref().is_ok_and(|gc| gc.carved().is_some()) {
+        return Err(Skip("the heap was carved out of memory, and its errors may be mistakes of the search".into()));
+    }
+    let skipped = answers.fragmentation()?.coverage.skipped_bytes;
     let moving = gc.as_ref().is_ok_and(|gc| gc.facts().moves_objects());
     let in_collection = answers.runtime.file().crash.is_some() && gc.is_ok_and(|gc| gc.facts().phase == Some(GcPhase::Marking));
     if moving || skipped == 0 && !in_collection {

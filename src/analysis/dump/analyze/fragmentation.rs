@@ -20,6 +20,7 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
     let totals = &report.totals;
     let known = totals.free_bytes.zip(totals.share).filter(|(free, share)| *free >= least.bytes && *share >= least.free);
     let Some((free, part)) = known else { return Ok(Vec::new()) };
+    answers.needs_most_objects()?;
     let most = report.generations.iter().max_by_key(|g| g.free_bytes);
     let within = most.map(|g| format!(", most in {} ({})", g.generation, percent(g.share.unwrap_or(0.0)))).unwrap_or_default();
     let of_pins = |p: &PinnedTypeModel| share(p.free_bytes_before, free).unwrap_or(0.0);
@@ -31,7 +32,8 @@ pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Prob
         }
         None => "little of it before pinned objects".into(),
     };
-    let title = format!("{} ({} of the heap) are free between objects{within}; {why}", in_units(free), percent(part));
+    let of = if report.coverage.absent_bytes == 0 { "the heap" } else { "what the dump has of the heap" };
+    let title = format!("{} ({} of {of}) are free between objects{within}; {why}", in_units(free), percent(part));
     Ok(vec![Problem {
         count: totals.pinned_objects,
         bytes: Some(free),

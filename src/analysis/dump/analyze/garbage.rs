@@ -3,6 +3,7 @@
 //! Rule: garbage outside of gen0 makes up at least the share [`Thresholds::garbage`] of the objects' bytes, and at least [`BYTES_FACTOR`]
 //! times [`Thresholds::bytes`]. Garbage in gen0 is normal between two collections. The title shows when the generation with most of the
 //! garbage was last collected, and its allocation budget: the GC normally collects a generation only when that budget is used up.
+//! Where roots are unknown, every object looks like garbage, so the rule is not applied.
 //!
 //! Source: the heap graph, as for `unreachable`; the GC's records of its collections.
 
@@ -21,7 +22,7 @@ const BYTES_FACTOR: u64 = 8;
 const TYPES: usize = 2;
 
 pub(super) fn find(answers: &Answers<'_>, least: &Thresholds) -> Result<Vec<Problem>, Skip> {
-    let totals = &answers.retained()?.totals;
+    let totals = &answers.with_roots()?.totals;
     // A failed allocation has its own finding, which includes the share of garbage.
     let only = &answers.query.only;
     let failed = || answers.oom().is_ok_and(|oom| oom.any == Some(true));

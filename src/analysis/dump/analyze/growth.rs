@@ -3,6 +3,8 @@
 //! Rule: the growth of a container's retained size is at least `gain` bytes, and at least the share `growth` of the earlier heap. One dump cannot
 //! distinguish a small leak from a cache, but two dumps can. A cache that is filling up looks like a leak until it is full.
 //!
+//! Holders are unknown if objects or roots of a dump are: what only the later dump has would look like growth.
+//!
 //! A large growth of native memory, threads, tasks or handles is a finding as well. With more than two dumps, the number must grow from each dump to
 //! the next.
 //!
@@ -29,7 +31,11 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     });
     let holders: Vec<Problem> = found.collect();
     let measures = diff.summary.iter().filter_map(|m| measured(answers, m));
-    Ok(measures.chain(holders).collect())
+    let found: Vec<Problem> = measures.chain(holders).collect();
+    match &diff.holders_unknown {
+        Some(why) if found.is_empty() => Err(Skip(format!("the holders of the growth are unknown: {why}"))),
+        _ => Ok(found),
+    }
 }
 
 /// Measures of the process whose growth is a finding: name, smallest gain and command. An idle process gains less.

@@ -19,6 +19,8 @@ mod free_regions;
 mod garbage;
 mod growth;
 mod handles;
+#[cfg(test)]
+mod incomplete_tests;
 mod line;
 mod load_contexts;
 mod lock_queues;

@@ -20,11 +20,13 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if let Some(heap) = answers.generations().ok().filter(|_| report.limit.is_none()) {
         title.push_str(&format!("; heap: {} committed", in_units(heap.totals.committed)));
     }
-    if let Some((free, part)) = answers.fragmentation().ok().and_then(|f| f.totals.free_bytes.zip(f.totals.share)) {
+    let whole = answers.fragmentation().ok().filter(|f| f.coverage.absent_bytes == 0);
+    if let Some((free, part)) = whole.and_then(|f| f.totals.free_bytes.zip(f.totals.share)) {
         title.push_str(&format!(", {} free ({})", in_units(free), percent(part)));
     }
     if answers.query.graph
-        && let Ok(retained) = answers.retained()
+        && whole.is_some()
+        && let Ok(retained) = answers.with_roots()
     {
         let garbage = retained.totals.bytes.saturating_sub(retained.totals.reachable_bytes);
         let part = share(garbage, retained.totals.bytes).unwrap_or(0.0);

@@ -7,6 +7,7 @@ pub use report::*;
 use crate::analysis::dump::analyze::command_line;
 use crate::analysis::dump::answers::{Answers, Imprecise, answers};
 use crate::analysis::dump::env::{command_line as command_line_of, settings, startup};
+use crate::analysis::dump::modules::module_count;
 use crate::analysis::threads::suspension::suspension;
 use crate::base::missed::tried;
 use crate::base::{Answer, Collector, Missing, len64};
@@ -14,7 +15,7 @@ use crate::contract::Description;
 use crate::gc::{Facts, Gc};
 use crate::memory::{Memory, hex};
 use crate::model::{CollectionsModel, DumpModel, GcLatencyMode, HeapSizeModel, NamedCount, RuntimeModel, SegmentModel, StandaloneGc};
-use crate::session::{Dump, Found, Images, Runtime, kind};
+use crate::session::{Dump, Found, Runtime, kind};
 
 /// Returns the header of every JSON answer: summaries of the dump and the runtime, and the number of runtimes.
 pub fn head_parts(dump: &Dump, runtime: Option<&Runtime>) -> (DumpModel, Option<RuntimeModel>, u64) {
@@ -108,7 +109,7 @@ pub fn info(dump: &Dump, query: &InfoQuery) -> Answer<InfoReport> {
         arguments: startup.and_then(|startup| startup.arguments),
         time: f.time,
         started: f.started,
-        modules: len64(Images::of(dump.file(), dump.memory(), runtime.as_ref().ok()).modules.len()),
+        modules: module_count(dump, runtime.as_ref().ok()),
         os_threads: len64(dump.file().threads.len()),
         crash: crash.map(|c| c.name.clone()),
         crashed_thread: crash.and_then(|c| c.thread),

@@ -85,7 +85,7 @@ pub struct InfoReport {
     pub time: Option<u64>,
     /// Time at which the process was started, in seconds since 1970.
     pub started: Option<u64>,
-    /// Number of loaded images; an image that is mapped twice is counted twice.
+    /// Number of modules, as `modules` lists them: assemblies and other images. An assembly that is mapped twice is counted once.
     pub modules: u64,
     /// Number of OS threads.
     pub os_threads: u64,

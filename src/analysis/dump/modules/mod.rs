@@ -83,13 +83,7 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
             list.push(module);
         }
     }
-    let known: Set<Addr> = list.iter().filter_map(|m| m.base).collect();
-    let mut native: Vec<&Listed> = Images::of(dump.file(), dump.memory(), runtime.as_ref()).modules;
-    // An assembly may be mapped twice: for reading and for execution.
-    let paths: Set<&str> = list.iter().filter_map(|m| m.path.as_deref()).collect();
-    native.retain(|m| !known.contains(&m.base) && !paths.contains(m.path.as_str()));
-    native.sort_by_key(|m| m.base);
-    for module in native {
+    for module in others(dump, runtime.as_ref(), &list) {
         let (model, missed) = watched(|| native_model(dump, runtime.as_ref(), unread, module));
         if model.build_id.is_none() && model.timestamp.is_none() && !missed.is_empty() {
             unidentified.insert(module.base);
@@ -115,6 +109,25 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     let total = len64(list.len());
     let shown = cut(&mut list, query.top);
     Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
+}
+
+/// Returns the images that are not among the `managed` modules, by address. An assembly may be mapped twice: for reading and for execution.
+fn others<'d>(dump: &'d Dump, runtime: Option<&Runtime>, managed: &[ModuleModel]) -> Vec<&'d Listed> {
+    let known: Set<Addr> = managed.iter().filter_map(|m| m.base).collect();
+    let paths: Set<&str> = managed.iter().filter_map(|m| m.path.as_deref()).collect();
+    let mut native: Vec<&Listed> = Images::of(dump.file(), dump.memory(), runtime).modules;
+    native.retain(|m| !known.contains(&m.base) && !paths.contains(m.path.as_str()));
+    native.sort_by_key(|m| m.base);
+    native
+}
+
+/// Returns the number of modules that [`modules`] lists. What it cannot read is not noted.
+pub(in crate::analysis) fn module_count(dump: &Dump, runtime: Option<&Runtime>) -> u64 {
+    tried(|| {
+        let managed = runtime.and_then(|runtime| managed(runtime, &Collector::new(), |_, _| true).ok()).unwrap_or_default();
+        let managed: Vec<ModuleModel> = managed.into_iter().map(|(module, _)| module).collect();
+        len64(managed.len().saturating_add(others(dump, runtime, &managed).len()))
+    })
 }
 
 /// Returns the modules on the runtime's list that `wants` accepts, each with its failed reads; an empty list if the runtime does not describe
@@ -331,4 +344,18 @@ fn dotted(version: [u16; 4]) -> String {
 pub(crate) fn guid(id: &[u8; 16]) -> String {
     let [a, b, c, d, e, f, g, h, i, j, rest @ ..] = id;
     format!("{}-{}-{}-{}-{}", hex(&[*d, *c, *b, *a]), hex(&[*f, *e]), hex(&[*h, *g]), hex(&[*i, *j]), hex(rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_modules_is_that_of_the_list() {
+        for path in ["dumps/net10-wks-basics-heap.dmp.zst", "dumps/mono68-lab-gcore.dmp.zst"] {
+            let dump = crate::open(path).unwrap();
+            let list = modules(&dump, &ModulesQuery::default()).unwrap();
+            assert_eq!(module_count(&dump, dump.runtime().ok().as_ref()), list.total, "{path}");
+        }
+    }
 }

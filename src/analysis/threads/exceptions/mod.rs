@@ -389,6 +389,7 @@ impl<'r> ExceptionReader<'r> {
         }
         let mut groups: Vec<ExceptionGroup> = groups.into_values().collect();
         groups.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| (&a.type_name, &a.method).cmp(&(&b.type_name, &b.method))));
+        let total = self.objects.is_some().then_some(total);
         ExceptionsReport { total, preallocated, groups, exceptions: (!stat).then_some(list), not_listed: None }
     }
 }
@@ -445,7 +446,7 @@ pub fn exceptions(heap: &Heap, query: &ExceptionsQuery) -> Result<Answer<Excepti
     };
     // Without the thread list, relations to threads are unknown, and exceptions that only threads hold are missing.
     let mut report = reader.report(objects.into_iter(), runtime.threads_if_any(&notes), query.stat, wanted);
-    if let (Some(at), 0) = (object, report.total) {
+    if let (Some(at), None | Some(0)) = (object, report.total) {
         return Err(reader.no_exception(at, query).given(&notes.notes()));
     }
     if let Some(by) = query.sort {
@@ -504,6 +505,14 @@ fn roles(threads: &[Thread]) -> Map<Addr, (Option<u32>, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn unreadable_exceptions_are_not_none() {
+        let dump = crate::open("dumps/mono68-lab-gcore.dmp.zst").unwrap();
+        let heap = dump.runtime().unwrap().heap().unwrap();
+        let answer = exceptions(&heap, &ExceptionsQuery::default()).unwrap();
+        assert!(answer.total.is_none() && !answer.complete());
+    }
 
     #[test]
     fn the_total_size_of_a_list_is_bounded() {

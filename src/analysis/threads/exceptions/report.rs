@@ -81,8 +81,8 @@ impl FrameModel {
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct ExceptionsReport {
-    /// Number of exception objects.
-    pub total: u64,
+    /// Number of exception objects; `null` if exceptions cannot be read.
+    pub total: Option<u64>,
     /// Number of never thrown exceptions that the runtime created at startup, for use when memory or stack run out.
     pub preallocated: u64,
     /// Groups of exceptions of one type thrown by one method, most frequent first.

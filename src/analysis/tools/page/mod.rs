@@ -84,7 +84,7 @@ pub fn page(dump: &Dump, before: Option<&dyn GraphSource>, query: &PageQuery) ->
     let finalizers = parts.of("finalizers", answers.finalizers()).cloned();
     let requests = heap.and_then(|_| parts.of("requests", answers.http()));
     let requests = requests.filter(|r| !(r.requests.is_empty() && r.sockets.is_empty() && r.pools.is_empty())).cloned();
-    let thrown = heap.and_then(|_| parts.of("thrown", answers.exceptions())).filter(|e| e.total > e.preallocated).cloned();
+    let thrown = heap.and_then(|_| parts.of("thrown", answers.exceptions())).filter(|e| e.total > Some(e.preallocated)).cloned();
     let memory = parts.of("memory", answers.native_memory()).cloned();
     let most = StaticsQuery { retained: true, top: STATICS, ..StaticsQuery::default() };
     let statics = heap.filter(|_| query.analyze.graph).and_then(|_| parts.asked("statics", || statics(&runtime, &most)));

@@ -1,18 +1,18 @@
 //! Messages of findings.
 
 use super::sink::{Detail, Found};
-use crate::analysis::{FindingId, FindingModel};
+use crate::analysis::{FindingId, FindingModel, Severity};
 use crate::base::{Addr, Name, plural};
 use crate::gc::Walker;
 use crate::session::Namer;
 
 /// Converts a finding for the report.
-pub(super) fn model(heap: &Walker, namer: &Namer, found: &Found) -> FindingModel {
+pub(super) fn model(heap: &Walker, namer: &Namer, severity: Severity, found: &Found) -> FindingModel {
     let name = |object: Addr| heap.object(object).map(|(kind, _)| namer.name_or_address(kind.method_table));
     let type_name = found.object.and_then(name);
     FindingModel {
         id: found.id,
-        severity: found.id.severity(),
+        severity,
         address: found.address,
         object: found.object,
         message: message(found, type_name.as_ref()),

@@ -120,14 +120,16 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     if query.object.is_none() {
         sink.merge(structural);
     }
+    // In a carved heap, the search may have been mistaken about what contradicts the rest.
+    let severity = |id: FindingId| if gc.carved().is_some() { Severity::Suspicious } else { id.severity() };
     let summary: Vec<FindingCount> =
-        sink.counts().iter().map(|(id, count)| FindingCount { id: *id, severity: id.severity(), count: *count }).collect();
+        sink.counts().iter().map(|(id, count)| FindingCount { id: *id, severity: severity(*id), count: *count }).collect();
     for row in &summary {
         let sum = if row.severity == Severity::Error { &mut totals.errors } else { &mut totals.suspicious };
         sum.grow(row.count);
     }
     let most = top_or_all(query.top);
-    let findings = sink.into_kept().iter().take(most).map(|f| messages::model(&heap, &namer, f)).collect();
+    let findings = sink.into_kept().iter().take(most).map(|f| messages::model(&heap, &namer, severity(f.id), f)).collect();
     let object = only.map(|(object, _)| object);
     namer.note(&notes);
     Ok(notes.finish(VerifyReport { object, findings, summary, totals, unavailable: unavailable.0, coverage }))

@@ -74,7 +74,7 @@ named_enum! {
 }
 
 impl FindingId {
-    /// Returns the severity of the finding.
+    /// Returns the severity of the finding in a heap that was not carved.
     pub const fn severity(self) -> Severity {
         match self {
             FindingId::ThinLockNoThread | FindingId::CardClear => Severity::Suspicious,
