@@ -3,6 +3,8 @@
 //! Analyses that do not need the heap take a [`Runtime`](crate::session::Runtime), and analyses of the dump file take a
 //! [`Dump`](crate::session::Dump). Each answer starts with the notes of the parts it uses.
 
+#[cfg(test)]
+mod altered_tests;
 mod compare;
 mod condition;
 mod dump;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{Modules, Reader};
 use crate::base::{Addr, AddrRange, len64};
+use crate::data::{Bound, Field, Module as Layout, PEAssembly, PEImage, PEImageLayout, Structure};
 use crate::dump::Bytes;
-use crate::memory::{Loaded, PeHeaders};
+use crate::memory::{Loaded, PeHeaders, ReadError};
 
 /// The file of a module, mapped as in memory.
 #[derive(Clone, Debug)]
@@ -43,6 +44,27 @@ impl ImageFile {
 }
 
 impl Reader {
+    /// The base of the module's image. `None` if a pointer on the way to it is null, or is not described.
+    fn base_of(&self, module: Addr) -> Result<Option<Addr>, ReadError> {
+        if let Some(base) = self.followed(self.module.as_ref(), module, Layout::Base)? {
+            return Ok(Some(base));
+        }
+        let Some(assembly) = self.followed(self.module.as_ref(), module, Layout::PEAssembly)? else { return Ok(None) };
+        let Some(image) = self.followed(self.assembly.as_ref(), assembly, PEAssembly::PEImage)? else { return Ok(None) };
+        let leads = |field| self.followed(self.image.as_ref(), image, field);
+        let layout = match leads(PEImage::LoadedImageLayout)? {
+            Some(layout) => Some(layout),
+            None => leads(PEImage::FlatImageLayout)?,
+        };
+        let Some(layout) = layout else { return Ok(None) };
+        self.followed(self.loaded.as_ref(), layout, PEImageLayout::Base)
+    }
+
+    fn followed<S: Structure>(&self, layout: Option<&Bound<S>>, at: Addr, field: Field<S, Addr>) -> Result<Option<Addr>, ReadError> {
+        let Some(layout) = layout else { return Ok(None) };
+        Ok(layout.read_optional(&*self.memory, at, field)?.filter(|to| !to.is_null()))
+    }
+
     fn image_file(&self, address: Addr) -> Option<ImageFile> {
         let image = self.image_of(address)?;
         let bytes = self.usable_file(address, image)?.open().ok()?;
@@ -62,6 +84,12 @@ impl Modules {
     /// Start of the module's image in memory.
     pub fn image_base(&self, module: Addr) -> Option<Addr> {
         self.reader.image_of(module).map(|i| i.base)
+    }
+
+    /// Whether the structures of the loader show that the module has no image. A module whose structures are lost may have one; the failed reads are
+    /// reported.
+    pub(crate) fn has_no_image(&self, module: Addr) -> bool {
+        self.reader.base_of(module).is_ok_and(|base| base.is_none())
     }
 
     /// Path of the module's file in the process, or the module's name.

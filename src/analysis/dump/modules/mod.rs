@@ -133,13 +133,36 @@ pub(in crate::analysis) fn module_count(dump: &Dump, runtime: Option<&Runtime>) 
 /// Returns the modules on the runtime's list that `wants` accepts, each with its failed reads; an empty list if the runtime does not describe
 /// modules.
 fn managed(runtime: &Runtime, notes: &Collector, wants: impl Fn(&Managed<'_>, Addr) -> bool) -> Result<Vec<(ModuleModel, Missed)>, Error> {
-    let Ok(names) = runtime.type_names() else { return Ok(Vec::new()) };
+    let has_loader = !runtime.descriptor().is_native_aot() && !runtime.descriptor().is_mono();
+    let unread = |why: String| {
+        if has_loader {
+            notes.add(Missing::Modules, None, format!("the runtime's list of modules cannot be read: {why}"));
+        }
+    };
+    let names = match runtime.type_names() {
+        Ok(names) => names,
+        Err(e) => {
+            unread(e.to_string());
+            return Ok(Vec::new());
+        }
+    };
     let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits())?;
     let listed = loader.listed();
+    if listed.modules.is_empty() && !listed.whole {
+        let why = runtime.descriptor().pointer("AppDomain").err();
+        unread(why.map_or_else(|| "it has no module that can be read".into(), |e| e.to_string()));
+    }
     notes.extend(&loader.faults());
     let managed = Managed::new(runtime, names, &loader, &listed.modules);
-    let wanted = listed.modules.iter().filter(|module| tried(|| wants(&managed, **module)));
-    Ok(wanted.map(|module| watched(|| managed.model(*module))).collect())
+    let wanted = listed.modules.iter().filter(|module| wants(&managed, **module));
+    let described = |module: &Addr| {
+        let (model, missed) = managed.model(*module);
+        if model.name.is_none() {
+            missed.tell();
+        }
+        (model, missed)
+    };
+    Ok(wanted.map(described).collect())
 }
 
 /// Returns the dynamic assemblies, which have no file. A NativeAOT program has none.
@@ -198,21 +221,25 @@ impl<'r> Managed<'r> {
         Managed { modules, loader, listed: runtime.file().modules.iter().map(|m| (m.base, m)).collect(), framework }
     }
 
-    /// Whether a module has no file.
+    /// Whether a module has no file. Reports failed reads of the loader's structures.
     fn is_dynamic(&self, address: Addr) -> bool {
-        self.modules.image_base(address).is_none() || self.modules.get(address).origin == MetadataOrigin::Dynamic
+        self.modules.has_no_image(address) || tried(|| self.modules.get(address).origin == MetadataOrigin::Dynamic)
     }
 
-    fn model(&self, address: Addr) -> ModuleModel {
+    /// Describes a module, and returns the failed reads except those of the structures that lead to its image, which are reported.
+    fn model(&self, address: Addr) -> (ModuleModel, Missed) {
+        let dynamic = self.is_dynamic(address);
+        watched(|| self.described(address, dynamic))
+    }
+
+    fn described(&self, address: Addr, dynamic: bool) -> ModuleModel {
         let module = self.modules.get(address);
         let extent = self.modules.extent(address);
         let base = self.modules.image_base(address);
         let listed = base.and_then(|base| self.listed.get(&base));
-        let dynamic = self.is_dynamic(address);
         let file = if dynamic { None } else { self.modules.file(address) };
         let in_dump = matches!(module.origin, MetadataOrigin::Image | MetadataOrigin::Dynamic);
         let assembly = module.metadata.as_ref().and_then(|m| m.assembly());
-        let version = assembly.map(|a| dotted(a.version)).or_else(|| listed?.version.map(dotted));
         let pdb = self.modules.pdb_named(address);
         let context = self.loader.load_context(address);
         let id = self.modules.file_id(address);
@@ -220,7 +247,7 @@ impl<'r> Managed<'r> {
             name: module.name.clone(),
             kind: if dynamic { ModuleKind::Dynamic } else { ModuleKind::Assembly },
             path: module.path.clone(),
-            version,
+            version: assembly.map(|a| dotted(a.version)).or_else(|| listed?.version.map(dotted)),
             base,
             size: extent.map(|e| e.len()).or_else(|| listed.map(|m| m.size)),
             module: Some(address),
