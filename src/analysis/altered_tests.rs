@@ -1,4 +1,4 @@
-//! Dumps that lack, rename or renumber what other dumps have: answers stay the same, or are partial.
+//! Dumps without some items of other dumps, or with other names or numbers for them: answers stay the same, or are partial.
 
 use std::path::Path;
 

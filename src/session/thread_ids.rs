@@ -1,6 +1,6 @@
 //! Finds the OS threads of managed threads whose ids the dump does not have.
 //!
-//! A process in a container sees the ids of its own PID namespace, and the runtime records those. A dump that is written from outside the
+//! A process in a container sees the ids of the PID namespace of this container, and the runtime records those. A dump that is written from outside the
 //! container has the ids of the writer's namespace. The stacks are at the same addresses in both.
 
 use super::Runtime;

@@ -367,8 +367,12 @@ impl Tasks {
     /// The waiter of the continuation at `object`, found by following the references from one continuation object to the next.
     pub(crate) fn resolve(&self, object: Addr) -> Option<Waiter> {
         let mut at = object;
+        let mut delegate = None;
         for _ in 0..STEPS {
             let plan = self.plan_of(at)?;
+            if plan.kinds.is(AsyncType::Delegate) {
+                delegate = delegate.or(Some(at));
+            }
             if plan.is_node() {
                 return Some(Waiter::Node(at));
             }
@@ -381,7 +385,8 @@ impl Tasks {
                 _ => break,
             }
         }
-        Some(Waiter::Callback(object))
+        // An object around a delegate, such as an `AwaitTaskContinuation`, is not a callback itself.
+        Some(Waiter::Callback(delegate.unwrap_or(object)))
     }
 
     /// Whether the object at `object` is the sentinel that replaces the continuation in every completed task.

@@ -1,4 +1,4 @@
-//! What the code of a running `DynamicMethod` keeps alive.
+//! The objects that the code of a running `DynamicMethod` keeps alive.
 //!
 //! `GcStackCrawlCallBack` in gcenv.ee.cpp promotes the managed `DynamicResolver` of each frame whose method is a `DynamicMethod`. The `MethodDesc` leads
 //! to it: after the name is a pointer (`m_pResolver` in method.hpp) to an `LCGMethodResolver` (dynamicmethod.h), which has a pointer back to the

@@ -106,9 +106,12 @@ pub(super) fn roots_of_threads<'a>(answers: &'a Answers<'_>) -> Option<&'a BTree
     answers.chains().ok().map(|chains| &chains.threads)
 }
 
+/// The threads with one root, by the root's object: their number, and one of the roots.
+type ByObject<'a> = BTreeMap<Option<Addr>, (u64, &'a AsyncRoot)>;
+
 /// Returns the root with the object that most of `roots` have, among those with the most common label.
 pub(super) fn most_common<'a>(roots: impl Iterator<Item = &'a AsyncRoot>) -> Option<&'a AsyncRoot> {
-    let mut labels: BTreeMap<(AsyncRootKind, &Name), (u64, BTreeMap<Option<Addr>, (u64, &AsyncRoot)>)> = BTreeMap::new();
+    let mut labels: BTreeMap<(AsyncRootKind, &Name), (u64, ByObject<'_>)> = BTreeMap::new();
     for root in roots {
         let (count, objects) = labels.entry((root.kind, &root.label)).or_default();
         count.bump();

@@ -1,4 +1,4 @@
-//! What types of exceptions of the library append to the stored message in `Exception.Message`.
+//! Text that exceptions of the library append to the stored message in `Exception.Message`.
 //!
 //! Source: `ArgumentException.cs`, `ArgumentOutOfRangeException.cs`, `CultureNotFoundException.cs`, `ObjectDisposedException.cs`.
 

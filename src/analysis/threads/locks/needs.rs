@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use crate::base::Addr;
 use crate::base::hash::Set;
 
-/// What a task or method waits for.
+/// The objects that a task or method waits for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Step {
     /// The tasks and methods that it waits for.
@@ -41,7 +41,7 @@ impl Antecedents {
 /// The tasks and methods that must complete first.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Needs {
-    /// Those that are needed in any case.
+    /// The objects that are needed in any case.
     pub(super) all: Vec<Addr>,
     /// Groups of alternatives. Of each group, one alternative is needed.
     pub(super) any: Vec<Vec<Alternative>>,
