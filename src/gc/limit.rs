@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use super::Gc;
 use super::facts::LimitSetting;
 use crate::base::{AddrRange, Count, PAGE, total};
-use crate::model::{GcLimitModel, HeapSizeModel};
+use crate::model::{GcLimitModel, HeapSizeModel, RegionModel};
 
 /// Ratio of the reserved range to the limit.
 const RESERVED: u64 = 5;
@@ -66,7 +66,7 @@ impl Gc {
         let set = set.filter(|n| self.numbers(&|word| word == *n).get(n).is_some_and(|times| *times >= TIMES));
         let (hard_limit_bytes, container_bytes) = set.map(|n| (n, None)).or_else(|| self.limit_of_reserved())?;
         let size = self.size();
-        let committed_bytes = size.committed_bytes.saturating_add(size.free_region_bytes);
+        let committed_bytes = size.committed_bytes.saturating_add(size.free_region_bytes.unwrap_or(0));
         Some(GcLimitModel { hard_limit_bytes, container_bytes, committed_bytes })
     }
 
@@ -96,11 +96,12 @@ impl Gc {
 
     /// Size of the heap from its segment lists. Notes about damaged lists are dropped; the answers that show the lists have them.
     pub(crate) fn size(&self) -> HeapSizeModel {
-        let (segments, regions) = (self.segments().data, self.regions().data);
+        let (segments, regions) = (self.segments().data, self.regions());
+        let committed = |region: &RegionModel| region.segment.as_ref()?.committed.since(region.range.start);
         HeapSizeModel {
             allocated_bytes: total(segments.iter().map(|s| s.allocated_bytes)),
             committed_bytes: total(segments.iter().map(|s| s.committed_bytes)),
-            free_region_bytes: total(regions.iter().filter_map(|r| r.segment.as_ref()?.committed.since(r.range.start))),
+            free_region_bytes: regions.complete().then(|| total(regions.data.iter().filter_map(committed))),
         }
     }
 }

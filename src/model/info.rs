@@ -66,8 +66,8 @@ pub struct HeapSizeModel {
     pub allocated_bytes: u64,
     /// Committed bytes of the segments in use.
     pub committed_bytes: u64,
-    /// Committed bytes of free regions.
-    pub free_region_bytes: u64,
+    /// Committed bytes of free regions; `null` if the lists of free regions are not whole.
+    pub free_region_bytes: Option<u64>,
 }
 
 named_enum! {

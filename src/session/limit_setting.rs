@@ -1,30 +1,19 @@
 //! The limit on the GC heap that the environment of a process sets.
 
-/// Prefixes of the variables that the runtime reads, in its order.
-const PREFIXES: [&str; 2] = ["DOTNET_", "COMPlus_"];
+use super::startup::setting;
+
 /// The limit, and the limits of the heaps, which take precedence and whose sum is the limit (`compute_hard_limit` in `gc.cpp`).
 const LIMIT: &str = "GCHeapHardLimit";
 const OF_HEAPS: [&str; 3] = ["GCHeapHardLimitSOH", "GCHeapHardLimitLOH", "GCHeapHardLimitPOH"];
 
 /// The limit that the variables in `environment` set, in bytes; `None` if they set none.
 pub(super) fn hard_limit(environment: &[(String, String)]) -> Option<u64> {
-    let value = |prefix: &str, setting: &str| {
-        let is_it = |name: &str| name.strip_prefix(prefix) == Some(setting);
-        environment.iter().find(|(name, _)| is_it(name)).and_then(|(_, value)| number(value))
-    };
-    let of = |setting: &str| PREFIXES.into_iter().find_map(|prefix| value(prefix, setting)).filter(|n| *n > 0);
+    let of = |name: &str| setting(environment, name).filter(|n| *n > 0);
     let heaps = OF_HEAPS.map(of);
     if heaps.iter().any(Option::is_some) {
         return heaps.into_iter().flatten().try_fold(0, u64::checked_add);
     }
     of(LIMIT)
-}
-
-/// The runtime reads numbers as hexadecimal, with or without a prefix.
-fn number(text: &str) -> Option<u64> {
-    let digits = text.trim();
-    let digits = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")).unwrap_or(digits);
-    u64::from_str_radix(digits, 16).ok()
 }
 
 #[cfg(test)]

@@ -74,17 +74,22 @@ impl Startup {
 }
 
 impl Startup {
-    /// Whether a numeric setting of the runtime is on: the variable `DOTNET_` or else `COMPlus_`, followed by `name`, in hexadecimal (`CLRConfig` in
-    /// clrconfig.cpp).
+    /// Whether the numeric setting `name` of the runtime is on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
-        let variable = |prefix: &str| {
-            let is = |given: &str| given.strip_prefix(prefix).is_some_and(|rest| rest.eq_ignore_ascii_case(name));
-            self.environment.iter().find(|(given, _)| is(given)).map(|(_, value)| value.trim())
-        };
-        let value = variable("DOTNET_").or_else(|| variable("COMPlus_")).unwrap_or_default();
-        let digits = value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")).unwrap_or(value);
-        u32::from_str_radix(digits, 16).is_ok_and(|n| n != 0)
+        setting(&self.environment, name).is_some_and(|n| n != 0)
     }
+}
+
+/// The value of a numeric setting of the runtime: of the variable `DOTNET_` or else `COMPlus_`, followed by `name`, in hexadecimal with or without a
+/// prefix (`CLRConfig` in clrconfig.cpp). `None` if it is not set, or not to a number.
+pub(super) fn setting(environment: &[(String, String)], name: &str) -> Option<u64> {
+    let variable = |prefix: &str| {
+        let is = |given: &str| given.strip_prefix(prefix).is_some_and(|rest| rest.eq_ignore_ascii_case(name));
+        environment.iter().find(|(given, _)| is(given)).map(|(_, value)| value.trim())
+    };
+    let value = variable("DOTNET_").or_else(|| variable("COMPlus_"))?;
+    let digits = value.strip_prefix("0x").or_else(|| value.strip_prefix("0X")).unwrap_or(value);
+    u64::from_str_radix(digits, 16).ok()
 }
 
 /// Splits a variable into name and value. On Windows, names may begin with `=`.

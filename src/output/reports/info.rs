@@ -192,10 +192,10 @@ impl InfoReport {
         fact(
             "gc heap",
             self.heap.map(|heap| {
-                let free = if heap.free_region_bytes > 0 {
-                    format!(", {} more in free regions", bytes(heap.free_region_bytes))
-                } else {
-                    String::new()
+                let free = match heap.free_region_bytes {
+                    Some(0) => String::new(),
+                    Some(free) => format!(", {} more in free regions", bytes(free)),
+                    None => ", free regions unknown".to_string(),
                 };
                 format!("{} allocated, {} committed{free}", bytes(heap.allocated_bytes), bytes(heap.committed_bytes))
             }),

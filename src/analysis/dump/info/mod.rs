@@ -184,9 +184,8 @@ fn probe(runtime: &Runtime, notes: &Collector) -> Probe {
         let collections = runtime.collections(notes).map(|c| c.process);
         gc_model(gc, runtime.standalone_gc(), collections, notes.take(gc.global_mechanisms()))
     });
-    // If segments or free regions are missing, the size of the heap is unknown. The answers of the commands show that they are partial.
-    let is_whole = |gc: &Gc| segments.as_ref().is_some_and(Answer::complete) && gc.regions().complete();
-    let heap = tried(|| runtime.gc().ok().filter(|gc| is_whole(gc)).map(|gc| gc.data.size()));
+    // If segments are missing, the size of the heap is unknown. The answers of the commands show that they are partial.
+    let heap = runtime.gc().ok().map(|gc| tried(|| gc.data.size())).filter(|_| segments.as_ref().is_some_and(Answer::complete));
     Probe {
         gc,
         heap,
