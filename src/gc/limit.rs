@@ -66,7 +66,8 @@ impl Gc {
         let set = set.filter(|n| self.numbers(&|word| word == *n).get(n).is_some_and(|times| *times >= TIMES));
         let (hard_limit_bytes, container_bytes) = set.map(|n| (n, None)).or_else(|| self.limit_of_reserved())?;
         let size = self.size();
-        let committed_bytes = size.committed_bytes.saturating_add(size.free_region_bytes.unwrap_or(0));
+        let whole = size.free_region_bytes.filter(|_| self.segments().complete());
+        let committed_bytes = whole.map(|free| size.committed_bytes.saturating_add(free));
         Some(GcLimitModel { hard_limit_bytes, container_bytes, committed_bytes })
     }
 

@@ -107,8 +107,9 @@ pub struct GcLimitModel {
     pub hard_limit_bytes: u64,
     /// Memory of the container, 75 % of which is the GC's limit; `null` if the limit has another source.
     pub container_bytes: Option<u64>,
-    /// Committed bytes of the heap, free regions included. The GC also counts its card tables and similar structures.
-    pub committed_bytes: u64,
+    /// Committed bytes of the heap, free regions included; `null` if the lists of segments or free regions are not whole. The GC also counts its card
+    /// tables and similar structures.
+    pub committed_bytes: Option<u64>,
 }
 
 /// Committed share of the limit, 0 to 1, at which the limit is treated as reached. It is less than 1 because the GC also counts its own
@@ -118,14 +119,18 @@ const REACHED: f64 = 0.9;
 impl GcLimitModel {
     /// Whether the heap is so close to the limit that it explains a failed allocation.
     pub(crate) fn is_reached(&self) -> bool {
-        crate::base::share(self.committed_bytes, self.hard_limit_bytes).is_some_and(|share| share >= REACHED)
+        self.share().is_some_and(|share| share >= REACHED)
     }
 
     /// Text such as `64.0 MiB (75 % of the container's 85.3 MiB), 62.8 MiB committed (98.1 %)`.
     pub(crate) fn words(&self) -> String {
         let of = self.container_bytes.map(|n| format!(" (75 % of the container's {})", crate::base::in_units(n))).unwrap_or_default();
-        let share = crate::base::share(self.committed_bytes, self.hard_limit_bytes).unwrap_or(0.0) * 100.0;
-        let (limit, committed) = (crate::base::in_units(self.hard_limit_bytes), crate::base::in_units(self.committed_bytes));
-        format!("{limit}{of}, {committed} committed ({share:.1} %)")
+        let limit = crate::base::in_units(self.hard_limit_bytes);
+        let Some(committed) = self.committed_bytes.map(crate::base::in_units) else { return format!("{limit}{of}") };
+        format!("{limit}{of}, {committed} committed ({:.1} %)", self.share().unwrap_or(0.0) * 100.0)
+    }
+
+    fn share(&self) -> Option<f64> {
+        crate::base::share(self.committed_bytes?, self.hard_limit_bytes)
     }
 }

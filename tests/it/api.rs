@@ -244,8 +244,13 @@ fn the_public_api_is_listed() {
                     let mut paths = Vec::new();
                     leaves(&u.tree, &[], &mut paths);
                     for path in paths {
-                        let floor = path.iter().find(|p| names.contains(&p.as_str())).map_or(home, String::as_str).to_string();
-                        api.item(module, &floor, path.last().unwrap());
+                        // Folders of a floor may have the name of another floor: `analysis::dump`.
+                        let floor = match path[0].as_str() {
+                            "crate" => path[1].as_str(),
+                            first if home == "src" => first,
+                            _ => home,
+                        };
+                        api.item(module, floor, path.last().unwrap());
                     }
                 }
                 Item::Fn(f) if is_public(&f.vis) => api.function(module, &f.sig),
