@@ -77,7 +77,7 @@ pub struct BridgeObject {
     pub context: Option<Addr>,
     /// Further cross-reference handles to the object, in table order.
     pub further_handles: Vec<BridgeHandle>,
-    /// Whether the object is registered for finalization, as bridged objects must be.
+    /// Whether the object is registered for finalization, as bridged objects must be, and its finalizer is not suppressed.
     pub registered: bool,
 }
 
