@@ -7,6 +7,7 @@ pub(crate) mod collections;
 pub(crate) mod delegates;
 mod library;
 pub(crate) mod net;
+mod semaphores;
 pub(crate) mod tasks;
 mod texts;
 

@@ -28,6 +28,12 @@ pub struct TypeName {
     pub quality: NameQuality,
 }
 
+/// Whether `name`, or a part of it, is the label of a type whose metadata or method table is not in the dump: `Module!0x02000123`,
+/// `<type at 0x7f0012345678>[]`.
+pub(crate) fn has_label(name: &str) -> bool {
+    name.contains("!0x02") || name.contains("<type at 0x")
+}
+
 impl TypeName {
     /// The placeholder name of a type that is not read.
     pub(super) fn unknown(mt: Addr) -> TypeName {

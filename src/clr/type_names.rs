@@ -10,6 +10,7 @@ use super::generated::{self, Boxed};
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::render::{Layouts, Notation, Renderer, is_type_desc};
+pub(crate) use super::type_name::has_label;
 pub use super::type_name::{NameQuality, TypeName};
 use crate::base::hash::Map;
 use crate::base::missed::{Kept, watched};

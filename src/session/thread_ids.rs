@@ -5,7 +5,7 @@
 
 use super::Runtime;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Answer, NoteKind, len64, plural};
+use crate::base::{Addr, AddrRange, Answer, NoteKind, be, len64, plural};
 use crate::clr::threads::Thread;
 use crate::data::{Thread as Fields, bind};
 use crate::dump::{DumpFile, OsThread, ThreadStacks};
@@ -24,11 +24,9 @@ impl Runtime {
         }
         let text = format!(
             "the dump has other thread ids than the runtime recorded, as if it was written from outside the container of the process: \
-             {count} of {} found by their stacks",
-            match with_stack {
-                1 => "1 thread is".to_string(),
-                n => format!("{} are", plural(n, "thread")),
-            }
+             {count} of {} {} found by their stacks",
+            plural(with_stack, "thread"),
+            be(with_stack)
         );
         list.notes.add(NoteKind::ThreadIds, None, text);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::analysis::{AnswerBasis, AnswerKind, AnswerModel, ThreadStackModel};
 use crate::analysis::{HandlesQuery, HeapQuery, SegmentsQuery, StacksQuery, StatQuery, ThreadsQuery};
+use crate::analysis::{each_handle, each_stack, heap, oom, segments, stat, threads};
 use crate::base::{Answer, Count, Missing, Notes, in_units, total};
 use crate::contract::ContractError;
 use crate::model::SegmentModel;
@@ -71,17 +72,17 @@ pub(in crate::analysis) struct Imprecise {
 
 /// Asks each command for its answer.
 pub(in crate::analysis) fn answers(runtime: &Runtime) -> Answers {
-    let segments = crate::analysis::segments(runtime, &SegmentsQuery::default());
+    let segments = segments(runtime, &SegmentsQuery::default());
     let listed = segments.as_ref().ok().map(|s| Answer::new(s.segments.clone(), s.notes.clone()));
     let mut imprecise = None;
     let list = [
-        ("heap", crate::analysis::heap(runtime, &HeapQuery::default()).map(|a| Outcome::of(a, |h| h.totals.segments > 0))),
+        ("heap", heap(runtime, &HeapQuery::default()).map(|a| Outcome::of(a, |h| h.totals.segments > 0))),
         ("segments", segments.map(|a| Outcome::of(a, |s| !s.segments.is_empty()))),
         ("objects", objects(runtime)),
-        ("handles", crate::analysis::each_handle(runtime, &HandlesQuery::default(), &mut drop).map(|a| Outcome::of(a, |h| h.total > 0))),
-        ("oom", crate::analysis::oom(runtime).map(|a| Outcome::of(a, |o| !o.heaps.is_empty()))),
+        ("handles", each_handle(runtime, &HandlesQuery::default(), &mut drop).map(|a| Outcome::of(a, |h| h.total > 0))),
+        ("oom", oom(runtime).map(|a| Outcome::of(a, |o| !o.heaps.is_empty()))),
         ("stacks", stacks(runtime, &mut imprecise)),
-        ("threads", crate::analysis::threads(runtime, &ThreadsQuery::default()).map(|a| Outcome::of(a, |t| !t.threads.is_empty()))),
+        ("threads", threads(runtime, &ThreadsQuery::default()).map(|a| Outcome::of(a, |t| !t.threads.is_empty()))),
     ];
     let list = list.into_iter().map(|(command, asked)| Outcome::model(command, asked)).collect();
     Answers { list, segments: listed, imprecise }
@@ -95,7 +96,7 @@ fn stacks(runtime: &Runtime, imprecise: &mut Option<Imprecise>) -> Result<Outcom
         gapped.grow(u64::from(!thread.gaps.is_empty()));
         modules.extend(thread.gaps.into_iter().filter_map(|gap| gap.module));
     };
-    let answer = match crate::analysis::each_stack(runtime, &StacksQuery::default(), &mut look) {
+    let answer = match each_stack(runtime, &StacksQuery::default(), &mut look) {
         Err(Error::Contract(e @ (ContractError::NotAdvertised { .. } | ContractError::NativeAot { .. } | ContractError::Mono { .. })))
             if runtime.thread_list().is_ok() =>
         {
@@ -122,7 +123,7 @@ fn objects(runtime: &Runtime) -> Result<Outcome, Error> {
     // If the list of segments is cut off, the note about it explains more than these numbers.
     let reason = if notes.complete() { lacking.clone() } else { None };
     if allocated <= MAX_WALK {
-        let answer = crate::analysis::stat(&heap, &StatQuery::default())?;
+        let answer = stat(&heap, &StatQuery::default())?;
         return Ok(Outcome { reason, ..Outcome::of(answer, |s| s.totals.count > 0 || s.totals.free_count > 0) });
     }
     if let Some(lacking) = lacking {

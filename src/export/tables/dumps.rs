@@ -52,9 +52,9 @@ pub(super) fn dump(context: &Context<'_>, about: &About, feed: &mut Feed) -> Res
     let runtime = context.heap.runtime();
     let (dump, described, _) = head_parts(&about.dump, Some(runtime));
     let facts: &DumpFacts = &runtime.file().facts;
-    let gc = notes.with(runtime.gc()?).facts();
+    let gc = notes.with(runtime.gc()?);
     // The GC's facts of a carved heap are unknown.
-    let described_gc = runtime.gc()?.carved().is_none();
+    let (gc, described_gc) = (gc.facts(), gc.carved().is_none());
     let sizes = notes.take(heap(runtime, &HeapQuery::default())?).totals;
     let listed = context.heap.segments_whole() && !context.heap.segments().is_empty();
     let walked = totals.count > 0 || totals.free_count > 0 || context.stat.coverage.complete && listed;

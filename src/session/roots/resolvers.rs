@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use crate::base::hash::Map;
 use crate::base::missed::tried;
-use crate::base::{Addr, AddrRange, Count};
+use crate::base::{Addr, AddrRange};
 use crate::clr::library::{Classifier, fields_of, library_types};
 use crate::clr::methods::Methods;
 use crate::gc::ObjectType;
@@ -51,8 +51,8 @@ pub(super) struct Resolvers<'h> {
     types: Classifier<DynamicType>,
     /// The resolvers of the `DynamicMethod` objects on the heap, by `MethodDesc`.
     on_heap: OnceCell<Map<Addr, Addr>>,
-    /// Number of methods whose resolver was not found.
-    lost: Cell<u64>,
+    /// Whether the resolver of a method was not found.
+    lost: Cell<bool>,
 }
 
 impl<'h> Resolvers<'h> {
@@ -64,7 +64,7 @@ impl<'h> Resolvers<'h> {
 
     /// Whether a resolver was not found.
     pub(super) fn lost_any(&self) -> bool {
-        self.lost.get() > 0
+        self.lost.get()
     }
 
     /// The resolver of the method at `desc`; `None` if the method is not a `DynamicMethod`, or its resolver is not found.
@@ -72,11 +72,7 @@ impl<'h> Resolvers<'h> {
         let pointer = methods.after_dynamic_name(self.types.types().names(), desc)?;
         let found = tried(|| self.by_handle(methods.memory(), pointer, desc));
         let found = found.or_else(|| self.on_heap.get_or_init(|| tried(|| self.search()).unwrap_or_default()).get(&desc).copied());
-        if found.is_none() {
-            let mut lost = self.lost.get();
-            lost.bump();
-            self.lost.set(lost);
-        }
+        self.lost.set(self.lost.get() || found.is_none());
         found
     }
 

@@ -7,6 +7,7 @@ use super::trend::trend;
 use crate::analysis::dump::memory_map::memory_of;
 use crate::analysis::{DiffMeasure, MemoryKind, MemoryListing, StatReport, TypeStat};
 use crate::base::{Collector, Count, Missing, change, growth, len64, total};
+use crate::clr::type_names::has_label;
 use crate::gc::HandleFilter;
 use crate::model::{FinalizerState, HandleKind, OomModel};
 use crate::session::{GraphSource, Runtime};
@@ -28,9 +29,6 @@ const NAMES: [(&str, bool); 11] = [
 
 /// Name prefixes of tasks and of the boxes of asynchronous methods, which are tasks as well.
 const TASKS: [&str; 2] = ["System.Threading.Tasks.Task", "System.Runtime.CompilerServices.AsyncTaskMethodBuilder"];
-
-/// Parts of the names of types whose metadata is not in the dump: `Module!0x02000123`, `<type at 0x7f0012345678>[]`.
-const NAMELESS: [&str; 2] = ["!0x02", "<type at 0x"];
 
 /// The measures of one dump. A measure that cannot be determined is `None`.
 pub(super) struct Measures {
@@ -142,7 +140,7 @@ fn tasks(types: &StatReport) -> Option<u64> {
         plain || name.starts_with(TASKS[1]) && name.contains("StateMachineBox<")
     };
     let all = || types.types.iter().flatten();
-    let known = |t: &TypeStat| is_named(t) && !NAMELESS.iter().any(|part| t.type_name.contains(part));
+    let known = |t: &TypeStat| is_named(t) && !has_label(&t.type_name);
     all().all(known).then(|| total(all().filter(|t| is_task(&t.type_name)).map(|t| t.count)))
 }
 

@@ -83,7 +83,8 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
             list.push(module);
         }
     }
-    for module in others(dump, runtime.as_ref(), &list) {
+    let managed: Vec<(Option<Addr>, Option<&str>)> = list.iter().map(|m| (m.base, m.path.as_deref())).collect();
+    for module in others(dump, runtime.as_ref(), &managed) {
         let (model, missed) = watched(|| native_model(dump, runtime.as_ref(), unread, module));
         if model.build_id.is_none() && model.timestamp.is_none() && !missed.is_empty() {
             unidentified.insert(module.base);
@@ -111,10 +112,11 @@ pub fn modules(dump: &Dump, query: &ModulesQuery) -> Result<Answer<ModulesReport
     Ok(notes.finish(ModulesReport { modules: list, shown, total, needed, needed_not_found, fetched: None }))
 }
 
-/// Returns the images that are not among the `managed` modules, by address. An assembly may be mapped twice: for reading and for execution.
-fn others<'d>(dump: &'d Dump, runtime: Option<&Runtime>, managed: &[ModuleModel]) -> Vec<&'d Listed> {
-    let known: Set<Addr> = managed.iter().filter_map(|m| m.base).collect();
-    let paths: Set<&str> = managed.iter().filter_map(|m| m.path.as_deref()).collect();
+/// Returns the images that are not among the `managed` modules, each with base and path, by address. An assembly may be mapped twice: for reading and
+/// for execution.
+fn others<'d>(dump: &'d Dump, runtime: Option<&Runtime>, managed: &[(Option<Addr>, Option<&str>)]) -> Vec<&'d Listed> {
+    let known: Set<Addr> = managed.iter().filter_map(|(base, _)| *base).collect();
+    let paths: Set<&str> = managed.iter().filter_map(|(_, path)| *path).collect();
     let mut native: Vec<&Listed> = Images::of(dump.file(), dump.memory(), runtime).modules;
     native.retain(|m| !known.contains(&m.base) && !paths.contains(m.path.as_str()));
     native.sort_by_key(|m| m.base);
@@ -123,9 +125,16 @@ fn others<'d>(dump: &'d Dump, runtime: Option<&Runtime>, managed: &[ModuleModel]
 
 /// Returns the number of modules that [`modules`] lists. What it cannot read is not noted.
 pub(in crate::analysis) fn module_count(dump: &Dump, runtime: Option<&Runtime>) -> u64 {
+    // Descriptions of the modules would read their debug information and files.
+    let listed = |runtime: &Runtime| {
+        let modules = runtime.type_names().ok()?.modules();
+        let loader = Loader::bind(runtime.memory(), runtime.descriptor(), runtime.limits()).ok()?;
+        let place = |module: &Addr| (modules.image_base(*module), modules.get(*module).path.clone());
+        Some(loader.listed().modules.iter().map(place).collect())
+    };
     tried(|| {
-        let managed = runtime.and_then(|runtime| managed(runtime, &Collector::new(), |_, _| true).ok()).unwrap_or_default();
-        let managed: Vec<ModuleModel> = managed.into_iter().map(|(module, _)| module).collect();
+        let listed: Vec<(Option<Addr>, Option<String>)> = runtime.and_then(listed).unwrap_or_default();
+        let managed: Vec<(Option<Addr>, Option<&str>)> = listed.iter().map(|(base, path)| (*base, path.as_deref())).collect();
         len64(managed.len().saturating_add(others(dump, runtime, &managed).len()))
     })
 }

@@ -1,9 +1,9 @@
 //! Assigns waiters to their semaphores and channels.
 
 use crate::base::hash::{Map, Set};
-use crate::base::{Addr, Collector, NoteKind};
+use crate::base::{Addr, Collector};
 use crate::bcl::tasks::{AsyncType, Tasks};
-use crate::clr::library::{FieldAt, fields_of, noted};
+use crate::clr::library::{fields_of, noted};
 use crate::clr::type_names::TypeNames;
 use crate::gc::GcDesc;
 
@@ -33,28 +33,10 @@ pub(super) fn owners(tasks: &Tasks, owners: &[(Addr, Addr)], wanted: impl Fn(Add
         if !tasks.kinds(*mt).is(AsyncType::Semaphore) {
             channel(tasks, (*owner, *mt), &wanted, &mut by_waiter);
         } else if let (Some(fields), Some(next)) = (semaphore, next) {
-            waiters(tasks, *owner, (fields.head, next), &mut by_waiter, notes);
+            tasks.library().semaphore_waiters(*owner, (fields.head, next), &mut by_waiter, notes);
         }
     }
     Owners { by_waiter, semaphore }
-}
-
-/// Adds the waiters in the list of a semaphore.
-fn waiters(tasks: &Tasks, owner: Addr, (head, next): (FieldAt, FieldAt), out: &mut Map<Addr, Addr>, notes: &Collector) {
-    let library = tasks.library();
-    let mut at = library.reference(owner, head);
-    while let Some(waiter) = at {
-        // A waiter is on only one list, so this list is damaged.
-        if out.insert(waiter, owner).is_some() {
-            notes.add(
-                NoteKind::LimitHit,
-                waiter,
-                "the list of waiters of a semaphore has a cycle, or includes waiters of another semaphore",
-            );
-            return;
-        }
-        at = library.reference(waiter, next);
-    }
 }
 
 /// Adds the waiting operations that a channel refers to, directly or through other objects whose types are in the same module.

@@ -6,7 +6,7 @@ use super::waits::Wait;
 use crate::analysis::walk::objects_of;
 use crate::analysis::{LockKind, WaitKind};
 use crate::base::hash::Map;
-use crate::base::{Addr, Collector, Missing, NoteKind};
+use crate::base::{Addr, Collector, Missing};
 use crate::bcl::Library;
 use crate::clr::library::{Classifier, fields_of};
 use crate::session::Heap;
@@ -25,13 +25,6 @@ fields_of! {
     /// `TaskFactory.CompleteOnInvokePromise<T>`: the task that `Task.WaitAny` creates. It completes when one of several tasks completes.
     struct OnAnyFields {
         tasks: req "_tasks",
-    }
-}
-
-fields_of! {
-    /// `System.Threading.SemaphoreSlim+TaskNode`.
-    struct SemaphoreWaiterFields {
-        next: req "Next",
     }
 }
 
@@ -118,20 +111,10 @@ fn by_waiter(
     notes: &Collector,
 ) -> Map<Addr, Addr> {
     let mut out = Map::default();
-    let first = primitives.semaphore.and_then(|fields| fields.first);
-    let fields = types.table(LockType::SemaphoreWaiter).and_then(|mt| SemaphoreWaiterFields::bind(library.types(), mt).ok());
-    let Some((first, fields)) = first.zip(fields) else { return out };
-    for semaphore in found.of(LockType::Semaphore) {
-        let mut waiter = library.reference(semaphore, first);
-        while let Some(at) = waiter.filter(|_| library.afford(1)) {
-            // A waiter is on only one list, so this list is damaged.
-            if out.insert(at, semaphore).is_some() {
-                let what = "the list of waiters of a semaphore has a cycle, or includes waiters of another semaphore";
-                notes.add(NoteKind::LimitHit, at, what);
-                break;
-            }
-            waiter = library.reference(at, fields.next);
-        }
+    let head = primitives.semaphore.and_then(|fields| fields.first);
+    let next = types.table(LockType::SemaphoreWaiter).and_then(|mt| library.types().field_at(mt, "Next").ok());
+    if let Some(list) = head.zip(next) {
+        found.of(LockType::Semaphore).for_each(|semaphore| library.semaphore_waiters(semaphore, list, &mut out, notes));
     }
     out
 }

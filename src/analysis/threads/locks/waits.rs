@@ -66,16 +66,12 @@ impl Wait {
     /// Creates a wait for one object that a record names.
     pub(super) fn exact(thread: usize, whole: WaitTarget) -> Wait {
         let object = Some((whole.object, whole.kind));
-        Wait {
-            thread,
-            kind: whole.wait,
-            object,
-            others: Vec::new(),
-            any: false,
-            evidence: WaitEvidence::Exact,
-            timeout: None,
-            endless: false,
-        }
+        Wait::new(thread, whole.wait, (object, Vec::new()), WaitEvidence::Exact)
+    }
+
+    /// Creates a wait for one object, or for it and others. Whether it has a timeout is not known.
+    fn new(thread: usize, kind: WaitKind, (object, others): (Option<(Addr, LockKind)>, Vec<Addr>), evidence: WaitEvidence) -> Wait {
+        Wait { thread, kind, object, others, any: false, evidence, timeout: None, endless: false }
     }
 
     /// Adds the recorded timeout; `None` if it is infinite. The timeout of a barrier is left out: it waits in steps, each with a different timeout.
@@ -316,7 +312,7 @@ impl Waits<'_> {
             [first, rest @ ..] => (WaitKind::WaitHandles, Some(object(first)), rest.iter().map(|w| w.object).collect()),
             [] => return None,
         };
-        Some(Wait { thread: index, kind, object: first, others, any: false, evidence: WaitEvidence::Exact, timeout: None, endless: false })
+        Some(Wait::new(index, kind, (first, others), WaitEvidence::Exact))
     }
 
     /// Creates a wait to enter the monitor of `object`. With `waits`, the thread is in `Monitor.Wait`, and the target is the lock that contains
@@ -331,16 +327,7 @@ impl Waits<'_> {
     fn by_stack(&self, index: usize, thread: &Blocked<'_>) -> Wait {
         let own = thread.thread.exposed;
         let is_thread = |object: &Addr| self.thread_objects.contains(object) && Some(*object) != own;
-        let wait = |kind, object, others| Wait {
-            thread: index,
-            kind,
-            object,
-            others,
-            any: false,
-            evidence: WaitEvidence::Stack,
-            timeout: None,
-            endless: false,
-        };
+        let wait = |kind, object, others| Wait::new(index, kind, (object, others), WaitEvidence::Stack);
         let protected = thread.protected.slots().take(MAX_PROTECTED).filter_map(|slot| self.library.reference_at(slot));
         // `ThreadNative::Join` has no frame in .NET 8 if `Thread.Join` is inlined.
         let joined = || protected.clone().find(is_thread).map(|_| WaitKind::Join);
