@@ -64,25 +64,35 @@ impl Addr {
     #[doc(hidden)]
     pub fn hex(self) -> Hex {
         let digits = u64::BITS.saturating_sub(self.0.leading_zeros()).div_ceil(4).max(1);
-        let len = u8::try_from(digits.saturating_add(2)).unwrap_or(18);
-        let mut text = *b"0x0000000000000000";
-        let mut rest = self.0;
-        if let Some(places) = text.get_mut(2..usize::from(len)) {
-            for place in places.iter_mut().rev() {
-                let [digit, ..] = (rest & 15).to_le_bytes();
-                *place = if digit < 10 { b'0' | digit } else { digit.wrapping_add(b'a' - 10) };
-                rest >>= 4;
-            }
+        let start = u8::try_from(16_u32.saturating_sub(digits)).unwrap_or(0);
+        let [a, b, c, d, e, f, g, h] = self.0.to_be_bytes();
+        let (upper, lower) = (hex_digits([a, b, c, d]), hex_digits([e, f, g, h]));
+        let mut text = [0; 18];
+        text[2..10].copy_from_slice(&upper);
+        text[10..].copy_from_slice(&lower);
+        if let Some(prefix) = text.get_mut(usize::from(start)..).and_then(|rest| rest.first_chunk_mut()) {
+            *prefix = *b"0x";
         }
-        Hex { text, len }
+        Hex { text, start }
     }
+}
+
+/// Returns the hexadecimal digits of `bytes`. Computes all of them at once, because lists of objects have many addresses.
+const fn hex_digits([a, b, c, d]: [u8; 4]) -> [u8; 8] {
+    const ONES: u64 = u64::MAX / 255;
+    const FROM_9_TO_A: u64 = (b'a' - b'9' - 1) as u64;
+    let mut each = u64::from_be_bytes([0, a, 0, b, 0, c, 0, d]);
+    each = (each | each << 4) & (ONES * 15);
+    // Bit 0 of each byte: whether the digit is a letter.
+    let letters = (each.wrapping_add(ONES * 6) >> 4) & ONES;
+    each.wrapping_add(ONES * b'0' as u64).wrapping_add(letters.wrapping_mul(FROM_9_TO_A)).to_be_bytes()
 }
 
 /// The text of an address, as [`Addr::hex`] returns it.
 #[derive(Clone, Copy)]
 pub struct Hex {
     text: [u8; 18],
-    len: u8,
+    start: u8,
 }
 
 impl Hex {
@@ -93,7 +103,7 @@ impl Hex {
 
     /// The text in ASCII.
     pub fn as_bytes(&self) -> &[u8] {
-        self.text.get(..usize::from(self.len)).unwrap_or_default()
+        self.text.get(usize::from(self.start)..).unwrap_or_default()
     }
 }
 
@@ -192,7 +202,7 @@ mod tests {
     fn prints_as_hex() {
         assert_eq!(Addr(0x7f00_12ab).to_string(), "0x7f0012ab");
         assert_eq!(serde_json::to_string(&Addr(0)).unwrap(), "\"0x0\"");
-        for n in [1, 9, 10, 15, 16, 0x7f00_12ab_cdef, u64::MAX, 1 << 63] {
+        for n in [0x9876_5432_1fed_cba0, 1, 9, 10, 15, 16, 0x7f00_12ab_cdef, u64::MAX, 1 << 63] {
             assert_eq!(Addr(n).to_string(), format!("{n:#x}"));
         }
     }

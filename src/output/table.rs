@@ -9,8 +9,8 @@ use serde::Serialize;
 use super::Cell;
 pub use super::bar::{Bar, Fill};
 pub use super::fit::Fit;
+use super::json_rows;
 use super::seen::Link;
-use super::short_strings::ShortStrings;
 pub use super::value::{Named, Number, Text};
 use crate::base::{Addr, Name, Word};
 use crate::clr::generated::field;
@@ -383,7 +383,7 @@ impl<'r, T> Columns<'r, T> {
     where
         T: Serialize,
     {
-        TableRow { row, columns: self, json: Some(json::<T>) }
+        TableRow { row, columns: self, json: Some(json_rows::write::<T>) }
     }
 }
 
@@ -403,10 +403,6 @@ pub trait Row {
 }
 
 type Json<T> = fn(&T, &mut Vec<u8>) -> io::Result<()>;
-
-fn json<T: Serialize>(row: &T, out: &mut Vec<u8>) -> io::Result<()> {
-    Ok(serde_json::to_writer(ShortStrings(out), row)?)
-}
 
 struct TableRow<'a, 'r, T> {
     row: &'a T,
@@ -532,7 +528,7 @@ impl<'r> Table<'r> {
         I: IntoIterator + Clone + 'r,
         I::Item: Borrow<T>,
     {
-        let mut table = Table::bound(rows, columns, Some(json::<T>));
+        let mut table = Table::bound(rows, columns, Some(json_rows::write::<T>));
         table.heading.record = Some(record);
         table
     }
