@@ -8,6 +8,7 @@ mod altered_tests;
 mod compare;
 mod condition;
 mod dump;
+mod field_paths;
 mod heap;
 mod holders;
 mod methods;

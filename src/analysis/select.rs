@@ -1,10 +1,10 @@
 //! Selects objects by type, generation, heap, segment and size.
 
 use super::condition::{Condition, Evaluator};
+use super::field_paths::unknown_name;
 use crate::base::missed::watched;
 use crate::base::{Addr, Collector, IndexVec, NoteKind};
 use crate::gc::{Object, ObjectType, TypeIndex};
-use crate::managed::BoundField;
 use crate::model::{Generation, SegmentModel};
 use crate::session::{Heap, Namer, TypeFilter, TypePattern};
 
@@ -54,10 +54,9 @@ impl Selection {
         if self.types.is_empty() { TypeFilter::default() } else { heap.filter(&self.types, namer, notes) }
     }
 
-    /// Adds a note for each field path of the condition whose first field does not exist in any type that `filter` accepts. An empty answer
-    /// may be due to a typo in that path.
+    /// Adds a note for each field path of the condition that no object of a type that `filter` accepts has: an empty answer may be due to a typo.
     pub(crate) fn note_unknown_fields(&self, heap: &Heap, filter: &TypeFilter, namer: &Namer, notes: &Collector) {
-        let mut fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
+        let fields = self.condition.as_ref().map(Condition::fields).unwrap_or_default();
         if fields.is_empty() {
             return;
         }
@@ -65,12 +64,12 @@ impl Selection {
         let (unknown, missed) = watched(|| {
             let taken = all.iter().filter(|ty| !ty.is_free && (filter.is_empty() || filter.takes(ty, namer)));
             let taken: Vec<Addr> = taken.map(|ty| ty.method_table).collect();
-            fields.retain(|path| !taken.iter().any(|table| BoundField::bind(heap, *table, path).is_some()));
-            fields
+            fields.into_iter().filter_map(|path| Some((path, unknown_name(heap, &taken, path)?))).collect::<Vec<_>>()
         });
         // If the dump does not contain the field list of a type, that type may have the field. No note is added in this case.
-        for path in unknown.iter().filter(|_| missed.is_empty()) {
-            notes.add(NoteKind::NoMatch, None, format!("no object has a field '{}' (gcdump type NAME lists fields)", path.join(".")));
+        for (path, name) in unknown.iter().filter(|_| missed.is_empty()) {
+            let place = if path.len() > 1 { format!(", in {}", path.join(".")) } else { String::new() };
+            notes.add(NoteKind::NoMatch, None, format!("no object has a field '{name}'{place} (gcdump type NAME lists fields)"));
         }
     }
 

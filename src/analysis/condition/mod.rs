@@ -5,8 +5,8 @@
 
 mod parse;
 pub(super) mod rows;
+mod terms;
 
-use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use crate::base::Name;
 use crate::base::hash::Map;
 use crate::gc::{Object, TypeIndex};
 use crate::managed::BoundField;
-use crate::model::{FieldValue, Generation, ValueKind};
+use crate::model::Generation;
 use crate::session::{Heap, Namer};
+use terms::{Number, Term, term};
 
 /// Properties of every object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,31 +62,6 @@ impl Property {
     /// Whether the property is a number.
     fn is_number(self) -> bool {
         matches!(self, Property::Size | Property::Heap | Property::Address | Property::Length)
-    }
-}
-
-/// A number.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Number {
-    Int(i128),
-    Float(f64),
-}
-
-impl Number {
-    fn float(self) -> f64 {
-        match self {
-            // Conversion rounds to the nearest `f64`.
-            #[allow(clippy::cast_precision_loss)]
-            Number::Int(n) => n as f64,
-            Number::Float(n) => n,
-        }
-    }
-
-    fn compare(self, other: Number) -> Option<Ordering> {
-        match (self, other) {
-            (Number::Int(a), Number::Int(b)) => Some(a.cmp(&b)),
-            (a, b) => a.float().partial_cmp(&b.float()),
-        }
     }
 }
 
@@ -267,18 +243,6 @@ impl Operand {
     }
 }
 
-/// The value of an operand for an object.
-#[derive(Clone, Debug, PartialEq)]
-enum Term {
-    Number(Number),
-    Text(Name),
-    /// The name of an enum value or a generation, and the number of an enum value. Comparisons with texts use the name, and comparisons with
-    /// numbers use the number.
-    Named(Name, Option<i128>),
-    Bool(bool),
-    Null,
-}
-
 /// Provides the values of one object.
 trait Subject {
     /// Returns a property; `None` if it is unknown, or if the object does not have it.
@@ -347,69 +311,6 @@ impl Operand {
             Operand::Null => Term::Null,
         })
     }
-}
-
-impl Operator {
-    fn holds(self, left: &Term, right: &Term) -> Option<bool> {
-        if self == Operator::Like {
-            return match (left, right) {
-                (Term::Text(text) | Term::Named(text, _), Term::Text(pattern)) => Some(text.matches(pattern)),
-                _ => None,
-            };
-        }
-        let order = match (left, right) {
-            (Term::Number(a), Term::Number(b)) => a.compare(*b)?,
-            (Term::Named(_, Some(a)), Term::Number(b)) => Number::Int(*a).compare(*b)?,
-            (Term::Number(a), Term::Named(_, Some(b))) => a.compare(Number::Int(*b))?,
-            // A text may be the exact name or the display name of the type that it is compared with. The next arm compares exact names.
-            (Term::Text(a), Term::Text(b)) if a.shown() == b.as_str() || a.as_str() == b.shown() => Ordering::Equal,
-            (Term::Text(a) | Term::Named(a, _), Term::Text(b) | Term::Named(b, _)) => str::cmp(a, b),
-            (Term::Bool(a), Term::Bool(b)) => a.cmp(b),
-            (Term::Null, Term::Null) => Ordering::Equal,
-            // A value is never equal to null, and null has no order.
-            (Term::Null, _) | (_, Term::Null) => {
-                return match self {
-                    Operator::Equal => Some(false),
-                    Operator::Unequal => Some(true),
-                    _ => None,
-                };
-            }
-            _ => return None,
-        };
-        Some(match self {
-            Operator::Equal => order.is_eq(),
-            Operator::Unequal => order.is_ne(),
-            Operator::Less => order.is_lt(),
-            Operator::AtMost => order.is_le(),
-            Operator::More => order.is_gt(),
-            Operator::AtLeast => order.is_ge(),
-            Operator::Like => return None,
-        })
-    }
-}
-
-/// Returns the value of a field as a term; `None` for structures, and for values that are not in the dump.
-fn term(value: &FieldValue) -> Option<Term> {
-    let text = || value.value.as_str().map(Name::from);
-    let hex = |text: &str| i128::from_str_radix(text.trim_start_matches("0x"), 16).ok();
-    Some(match value.kind {
-        ValueKind::Null => Term::Null,
-        ValueKind::Bool => Term::Bool(value.value.as_bool()?),
-        ValueKind::Int => {
-            let n = value.value.as_i64().map(i128::from).or_else(|| value.value.as_u64().map(i128::from));
-            Term::Number(Number::Int(n.or_else(|| value.text.parse().ok())?))
-        }
-        ValueKind::Float => Term::Number(Number::Float(value.value.as_f64()?)),
-        ValueKind::Decimal => Term::Number(Number::Float(value.value.as_str()?.parse().ok()?)),
-        ValueKind::Nint | ValueKind::Pointer => Term::Number(Number::Int(hex(value.value.as_str()?)?)),
-        ValueKind::Enum => {
-            let number = value.text.rsplit_once('(').and_then(|(_, n)| n.trim_end_matches(')').parse().ok());
-            Term::Named(text()?, number.or_else(|| value.text.parse().ok()))
-        }
-        ValueKind::Object => Term::Number(Number::Int(value.object?.0.into())),
-        ValueKind::Struct | ValueKind::Raw | ValueKind::Absent | ValueKind::Invalid | ValueKind::NotInitialized => return None,
-        _ => Term::Text(text().unwrap_or_else(|| value.text.as_str().into())),
-    })
 }
 
 /// The name of a type, and the name of its module if known.
@@ -481,7 +382,7 @@ impl Subject for Walked<'_, '_, '_> {
         let key = (path.as_ptr().addr(), ty.index);
         let bound = self.evaluator.fields.entry(key).or_insert_with(|| BoundField::bind(heap, ty.method_table, path).map(Arc::new));
         let bound = bound.as_ref().map(Arc::clone)?;
-        term(&bound.read(heap, self.object.address)?)
+        term(&bound.read(heap, self.object.address)?, heap.memory().ptr_bytes())
     }
 }
 
@@ -513,6 +414,7 @@ mod tests {
                 "_owner._name" => Term::Text("Ada \"the\" first".into()),
                 "_next" => Term::Null,
                 "Colour" => Term::Named("Blue".into(), Some(7)),
+                "_handle" => Term::Native(-1, u64::MAX.into()),
                 _ => return None,
             })
         }
@@ -545,6 +447,9 @@ mod tests {
             ("field('Colour') = Blue", Some(true)),
             ("field('Colour') = 7", Some(true)),
             ("3 = field('_state')", Some(true)),
+            ("field('_handle') = -1 and field('_handle') = 0xffffffffffffffff and -1 = field('_handle')", Some(true)),
+            ("field('_handle') < 0 and field('_handle') = field('_handle')", Some(true)),
+            ("field('_handle') > 5", Some(false)),
             ("address = 0x7f00`00001000", Some(true)),
             // Comparisons with a missing value are neither true nor false.
             ("field('nothing') = 1", None),

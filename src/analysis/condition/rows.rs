@@ -1,6 +1,7 @@
 //! Conditions on the rows of lists. Here, the names of properties and fields are names of columns.
 
-use super::{Condition, Node, Number, Operand, Property, Subject, Term};
+use super::terms::{Number, Term};
+use super::{Condition, Node, Operand, Property, Subject};
 use crate::base::Name;
 
 /// The value of a row in a column.

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::base::{Collector, IndexVec, NoteKind, did_you_mean};
+use crate::analysis::field_paths::unknown_name;
+use crate::base::missed::watched;
+use crate::base::{Addr, Collector, IndexVec, NoteKind, did_you_mean};
 use crate::gc::{Object, TypeIndex};
 use crate::managed::BoundField;
 use crate::session::{Error, Heap, ValueError};
@@ -19,13 +21,15 @@ pub(in crate::analysis) struct AskedFields {
     unknown: BTreeSet<String>,
     /// Names of fields that the types without these fields have, for suggestions.
     have: BTreeSet<String>,
+    /// Method tables of the listed objects.
+    tables: Vec<Addr>,
 }
 
 impl AskedFields {
     pub(in crate::analysis) fn of(paths: &[String]) -> AskedFields {
         let paths: Vec<Vec<String>> = paths.iter().map(|path| path.split('.').map(str::to_string).collect()).collect();
         let unknown = paths.iter().filter_map(|path| path.first().cloned()).collect();
-        AskedFields { paths, bound: IndexVec::new(), unknown, have: BTreeSet::new() }
+        AskedFields { paths, bound: IndexVec::new(), unknown, have: BTreeSet::new(), tables: Vec::new() }
     }
 
     /// Binds the fields of a listed object.
@@ -38,6 +42,7 @@ impl AskedFields {
         }
         let bind = |path: &Vec<String>| BoundField::bind(heap, object.ty.method_table, path);
         let bound: BoundFields = if object.ty.is_free { BoundFields::default() } else { self.paths.iter().map(bind).collect() };
+        self.tables.push(object.ty.method_table);
         self.look_for_unknown(heap, object);
         if let Some(slot) = self.bound.slot(object.ty.index) {
             *slot = Some(Arc::clone(&bound));
@@ -59,10 +64,17 @@ impl AskedFields {
     }
 
     /// Notes the fields that no listed object has.
-    pub(in crate::analysis) fn note(self, notes: &Collector) {
+    pub(in crate::analysis) fn note(self, heap: &Heap, notes: &Collector) {
         for name in &self.unknown {
             let hint = did_you_mean(name, self.have.iter().map(String::as_str));
             notes.add(NoteKind::NoMatch, None, format!("no listed object has a field '{name}'{hint}"));
+        }
+        for path in self.paths.iter().filter(|path| path.len() > 1 && path.first().is_some_and(|name| !self.unknown.contains(name))) {
+            // A type whose list of fields is not in the dump may have the field.
+            let (unknown, missed) = watched(|| unknown_name(heap, &self.tables, path));
+            if let Some(name) = unknown.filter(|_| missed.is_empty()) {
+                notes.add(NoteKind::NoMatch, None, format!("no object has a field '{name}', in {}", path.join(".")));
+            }
         }
     }
 }

@@ -113,7 +113,7 @@ pub fn objects<'h>(
         walked = all;
     }
     if listed.count > 0 {
-        asked.note(&notes);
+        asked.note(heap, &notes);
     }
     if met.count == 0 {
         selection.note_unknown_fields(heap, &filter, namer, &notes);
@@ -187,7 +187,7 @@ fn largest<'h>(
     }
     sink(batch)?;
     if listed.count > 0 {
-        asked.note(&notes);
+        asked.note(heap, &notes);
     }
     if met.count == 0 {
         selection.note_unknown_fields(heap, &filter, namer, &notes);
