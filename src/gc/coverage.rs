@@ -1,7 +1,7 @@
 //! Notes and coverage of heap walks.
 
 use super::walk::{SegmentIndex, Walker};
-use crate::base::{Collector, Count, Missing, NoteKind, plural, share};
+use crate::base::{Collector, Count, Missing, NoteKind, len64, plural, share};
 use crate::model::{CoverageModel, GapKind, WalkModel};
 
 /// Adds notes for ranges without objects, and for walks that ended early.
@@ -20,6 +20,14 @@ pub(crate) fn note_walks(heap: &Walker, walks: &[(SegmentIndex, WalkModel)], not
             };
             notes.add(kind, gap.range.start, format!("{name}: {} at {} {what}", plural(gap.bytes, "byte"), gap.range.start));
         }
+    }
+    let excess = heap.excess_allocations(walks);
+    if excess > 0 {
+        let what = format!(
+            "at least {} of the ranges of zeros had objects, because fewer threads were allocating",
+            plural(len64(excess), "range")
+        );
+        notes.add(NoteKind::Invalid, None, what);
     }
 }
 
@@ -45,7 +53,7 @@ pub(crate) fn coverage(heap: &Walker, walks: &[(SegmentIndex, WalkModel)]) -> Co
         c.skipped_bytes.grow(walk.skipped_bytes);
         c.absent_bytes.grow(walk.absent_bytes);
     }
-    c.complete = walks.iter().all(|(_, w)| w.complete && w.skipped_bytes == 0);
+    c.complete = walks.iter().all(|(_, w)| w.complete && w.skipped_bytes == 0) && heap.excess_allocations(walks) == 0;
     let objects = c.allocated_bytes.saturating_sub(c.context_bytes).saturating_sub(c.in_allocation_bytes);
     c.share = share(c.walked_bytes, objects).unwrap_or(1.0);
     c

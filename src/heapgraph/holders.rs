@@ -204,9 +204,10 @@ impl HeapGraph {
 
     /// Returns the rooted objects, each with the most informative description of its roots: see
     /// [`Roots::group`](super::Roots::group).
-    pub fn root_groups(&self) -> FxHashMap<ObjectId, String> {
+    pub fn root_groups(&self, as_in_snapshots: bool) -> FxHashMap<ObjectId, String> {
         let best = self.best_roots(|r| r.counts(Stacks::default()));
-        best.into_iter().map(|(id, root)| (id, self.roots.group(root))).collect()
+        let group = |root| if as_in_snapshots { self.roots.group_in_snapshots(root) } else { self.roots.group(root) };
+        best.into_iter().map(|(id, root)| (id, group(root))).collect()
     }
 
     /// Returns the best root of each object among the roots for which `counts` is true. Of equally good roots, the first is used.

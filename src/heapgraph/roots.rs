@@ -220,6 +220,23 @@ impl Roots {
         }
     }
 
+    /// Returns a description of the root that can be compared between a dump and a snapshot, which does not know as much about roots.
+    pub fn group_in_snapshots(&self, root: &RawRoot) -> String {
+        let label = self.label(root);
+        match root.kind {
+            RootKind::Static | RootKind::ThreadStatic => match label.rsplit_once(" of thread ") {
+                Some((field, thread)) if thread.bytes().all(|b| b.is_ascii_digit()) => field.into(),
+                _ => label.strip_suffix(" of a thread").unwrap_or(&label).into(),
+            },
+            RootKind::Stack | RootKind::Register => "local variables".into(),
+            RootKind::StrongHandle if label.starts_with("strong handle") => "strong handle".into(),
+            RootKind::PinnedHandle | RootKind::AsyncPinnedHandle => "pinned handle".into(),
+            RootKind::FinalizerReady => "finalizer queue".into(),
+            RootKind::RefCountedHandle => "ref-counted handle".into(),
+            _ => "other root".into(),
+        }
+    }
+
     /// Returns the thread of the root.
     pub fn thread_of(&self, root: &RawRoot) -> Option<RootThread> {
         if let Origin::Slot(at, _) | Origin::Code(at) = root.origin {

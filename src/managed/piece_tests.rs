@@ -84,7 +84,7 @@ fn same(what: &str, a: &[(SegmentIndex, WalkModel)], b: &[(SegmentIndex, WalkMod
 fn check(what: &str, dump: &Dump, least: u64) -> Option<(usize, usize)> {
     let runtime = dump.runtime().ok()?;
     let gc = runtime.gc().ok()?;
-    let make = || Walker::new(gc, runtime.thread_list().map_or(&[], |t| &t.data)).ok().map(|w| w.data);
+    let make = || Walker::new(gc, runtime.thread_list().map_or(&[], |t| &t.data), runtime.has_all_threads()).ok().map(|w| w.data);
     // The readers of types report a failed read once. Each walk starts with new readers, so that all walks report the same failed reads.
     let (mut one, mut segments) = (Rows::default(), Vec::new());
     let walker = make()?;

@@ -1,5 +1,7 @@
 //! Answers as lists of checks, which the formats of continuous integration systems report.
 
+use crate::base::Notes;
+
 /// One problem that a command looked for, and the outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
@@ -11,6 +13,8 @@ pub struct Check {
     pub text: String,
     /// The command line that shows more.
     pub command: Option<String>,
+    /// Path of the dump that was checked, if that is not the dump in the header of the answer.
+    pub dump: Option<String>,
 }
 
 /// The outcome of a check.
@@ -38,12 +42,20 @@ impl Outcome {
 impl Check {
     /// Creates a check with a finding, or a check that was skipped for the reason in `text`.
     pub fn new(id: impl Into<String>, outcome: Outcome, text: impl Into<String>) -> Check {
-        Check { id: id.into(), outcome, text: text.into(), command: None }
+        Check { id: id.into(), outcome, text: text.into(), command: None, dump: None }
     }
 
     /// Creates a check without a finding.
     pub fn passed(id: impl Into<String>) -> Check {
         Check::new(id, Outcome::Passed, "")
+    }
+
+    /// Creates a check that found nothing in an answer with these notes. If the answer is partial, nothing is known.
+    pub fn without_finding(id: impl Into<String>, notes: &Notes) -> Check {
+        match notes.first_loss() {
+            Some(loss) => Check::new(id, Outcome::Skipped, &loss.message),
+            None => Check::passed(id),
+        }
     }
 
     /// Adds the command line that shows more.

@@ -169,6 +169,6 @@ impl<R: Report> Whole for Printed<'_, R> {
     }
 
     fn checks(&self) -> Option<Vec<Check>> {
-        self.answer.data.checks()
+        self.answer.data.checks(&self.answer.notes)
     }
 }

@@ -9,6 +9,7 @@ use super::page::Paging;
 use super::plural;
 use super::table::{Columns, Table};
 use crate::analysis::{DiffReport, Icicle, MapCell};
+use crate::base::Notes;
 
 /// An answer that can be printed. JSON is its serialization; all other formats render its description.
 pub trait Report: Serialize {
@@ -28,8 +29,8 @@ pub trait Report: Serialize {
         None
     }
 
-    /// Returns the answer as checks, for the formats of continuous integration systems.
-    fn checks(&self) -> Option<Vec<Check>> {
+    /// Returns the answer, which has these notes, as checks for the formats of continuous integration systems.
+    fn checks(&self, _notes: &Notes) -> Option<Vec<Check>> {
         None
     }
 }

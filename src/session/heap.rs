@@ -389,7 +389,7 @@ impl Heap {
 fn open(runtime: &Runtime) -> Result<HeapParts, ContractError> {
     let gc = Arc::clone(runtime.gc()?);
     let notes = Collector::new();
-    let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes))?);
+    let walker = notes.take(Walker::new(&gc, runtime.threads_if_any(&notes), runtime.has_all_threads())?);
     notes.extend(&runtime.context_losses());
     let Answer { data: walker, notes: rest } = notes.finish(walker);
     let mut notes = no_heap(runtime, walker.segments(), &rest);

@@ -242,6 +242,11 @@ impl Runtime {
         self.thread_list().map_or(&[], |list| notes.with(list).as_slice())
     }
 
+    /// Whether the thread list can be read to its end.
+    pub(crate) fn has_all_threads(&self) -> bool {
+        self.thread_list().is_ok_and(|list| list.complete())
+    }
+
     /// Notes on allocation contexts of threads that cannot be read, because the thread list cannot be read or the descriptor does not have a layout.
     pub(crate) fn context_losses(&self) -> Notes {
         // The walker finds the free memory of Mono's nursery without the threads' allocation contexts.

@@ -9,6 +9,7 @@ use gcdump::cli::Exit;
 use gcdump::internals::base::{Addr, Limits};
 use gcdump::internals::clr::loader::Loader;
 use gcdump::internals::dump::{self, Bytes, OpenOptions};
+use gcdump::model::Generation;
 use gcdump::{Dump, Runtime};
 use serde_json::Value;
 
@@ -475,4 +476,26 @@ fn requests_whose_methods_are_garbage_are_not_in_flight() {
     assert_eq!(requests(dump.copy.path(), &["--no-graph"]).len(), 7);
     let left = requests(dump.copy.path(), &[]);
     assert!(left.is_empty(), "{left:?}");
+}
+
+#[test]
+fn zeros_in_the_heap_are_not_taken_for_an_object_in_allocation() {
+    for name in common::sample(OF_EACH, 4) {
+        let dump = Original::of(name);
+        let whole = dump.whole(&["stat", "objects"]);
+        let runtime = dump.runtime();
+        let running = runtime.thread_list().unwrap().iter().filter(|t| t.cooperative != Some(false)).count();
+        let heap = runtime.heap().unwrap();
+        let mut zeroed = 0;
+        for segment in heap.segments().iter().filter(|s| s.allocated_bytes >= 256) {
+            // Where objects are allocated, a thread in cooperative mode may be allocating one.
+            if running > 0 && matches!(segment.generation, Generation::Loh | Generation::Poh) {
+                continue;
+            }
+            let zeros: Vec<_> = (0..32).map(|i| (segment.start.plus(8 * i), 0, 8)).collect();
+            dump.check(&format!("zeros in {}", segment.generation), &whole, &zeros);
+            zeroed += 1;
+        }
+        assert!(zeroed > 2, "{name}");
+    }
 }

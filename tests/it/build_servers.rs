@@ -90,6 +90,23 @@ fn every_format_has_the_findings_of_the_json() {
 }
 
 #[test]
+fn a_dump_without_its_objects_passes_no_check() {
+    let (whole, mini) = (corpus("net10-wks-leak-heap.before"), corpus("net10-wks-basics-mini"));
+    let ask = |args: &[&str]| run(&[args, &["--no-local-files", "--format", "junit"]].concat()).out;
+    let inspected = ask(&["inspect", &mini]);
+    let compared = ask(&["diff", "--fail-on", "bytes>10%", "--fail-on", "objects>+1", "--fail-on", "type:Lab.*:bytes>1M", &whole, &mini]);
+    for junit in [&inspected, &compared] {
+        let document = roxmltree::Document::parse(junit).unwrap();
+        let cases: Vec<_> = document.descendants().filter(|n| n.has_tag_name("testcase")).collect();
+        assert!(cases.len() >= 3 && cases.iter().all(|case| case.has_children()), "{junit}");
+    }
+    assert!(
+        compared.contains("net10-wks-basics-mini.dmp") && !compared.contains("leak-heap.before"),
+        "the last dump is checked: {compared}"
+    );
+}
+
+#[test]
 fn other_commands_refuse_them() {
     for format in ["github", "gitlab", "junit", "sarif"] {
         for command in ["stat", "objects", "diff"] {

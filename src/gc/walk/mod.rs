@@ -26,7 +26,7 @@ use crate::clr::objects::Objects;
 use crate::clr::threads::Thread;
 use crate::contract::{ContractError, Descriptor};
 use crate::memory::Memory;
-use crate::model::{AllocContextModel, ContextOwner, Generation, SegmentModel, WalkModel};
+use crate::model::{AllocContextModel, ContextOwner, GapKind, Generation, SegmentModel, WalkModel};
 use segment::Context;
 use types::Cache;
 
@@ -154,6 +154,8 @@ pub struct Walker {
     /// Indices of the segments not walked, with the reason.
     refused: BTreeMap<SegmentIndex, &'static str>,
     contexts: Vec<Context>,
+    /// Number of threads that may be allocating an object; `None` if some threads are unknown.
+    allocators: Option<usize>,
     objects: Objects,
     /// Whether a collection was moving objects.
     moving: bool,
@@ -179,11 +181,11 @@ pub struct Walked<V> {
 }
 
 impl Walker {
-    /// Prepares a walk of the heap of `gc`; `threads` supplies the allocation contexts.
+    /// Prepares a walk of the heap of `gc`; `threads` supplies the allocation contexts. `all_threads` is whether these are all threads.
     ///
     /// # Errors
     /// [`ContractError`] if the descriptor does not have the items needed to size objects.
-    pub fn new(gc: &Gc, threads: &[Thread]) -> Result<Answer<Walker>, ContractError> {
+    pub fn new(gc: &Gc, threads: &[Thread], all_threads: bool) -> Result<Answer<Walker>, ContractError> {
         let Answer { data: segments, mut notes } = gc.segments();
         let d = gc.descriptor.scope();
         let free = gc.carved().and_then(|carved| carved.free);
@@ -192,7 +194,8 @@ impl Walker {
             Some(carved) => carved.gaps().iter().filter_map(|gap| walker.gap(*gap)).collect(),
             None => usable(&gc.contexts(threads).data),
         };
-        let walker = Walker { contexts, objects: gc.objects.clone()?, moving: gc.facts.moves_objects(), ..walker };
+        let allocators = (all_threads && !threads.is_empty()).then(|| threads.iter().filter(|t| t.cooperative != Some(false)).count());
+        let walker = Walker { contexts, allocators, objects: gc.objects.clone()?, moving: gc.facts.moves_objects(), ..walker };
         notes.extend(&d.losses());
         Ok(Answer::new(walker, notes))
     }
@@ -224,6 +227,7 @@ impl Walker {
             by_address,
             refused,
             contexts: Vec::new(),
+            allocators: None,
             objects: Objects::bind(memory, d)?,
             moving: false,
             cutting: pieces::Cutting::USUAL,
@@ -254,6 +258,12 @@ impl Walker {
     pub fn retain(&mut self, keep: impl Fn(&SegmentModel) -> bool) {
         self.segments.retain(keep);
         (self.by_address, self.refused) = order(&self.segments, &self.memory);
+    }
+
+    /// Returns how many of the ranges that `walks` took for objects in allocation are too many: a thread allocates one object at a time.
+    pub(super) fn excess_allocations(&self, walks: &[(SegmentIndex, WalkModel)]) -> usize {
+        let gaps = walks.iter().flat_map(|(_, walk)| &walk.gaps).filter(|gap| gap.kind == GapKind::InAllocation).count();
+        self.allocators.map_or(0, |most| gaps.saturating_sub(most))
     }
 
     /// Whether `address` lies in an allocation context or in the unformatted space after it.

@@ -26,7 +26,7 @@ impl CheckWriter for Gitlab {
                 "severity": severity,
                 "fingerprint": fingerprint,
                 // The report requires a line number, although a dump has no lines.
-                "location": { "path": out.head.dump.path, "lines": { "begin": 1 } },
+                "location": { "path": check.dump.as_ref().unwrap_or(&out.head.dump.path), "lines": { "begin": 1 } },
             }))
         });
         let issues: Vec<_> = issues.collect();

@@ -41,7 +41,8 @@ impl CheckWriter for Junit {
         writeln!(out.to, "<testsuites {counts}>")?;
         writeln!(out.to, "  <testsuite name=\"{suite}\" {counts} skipped=\"{skipped}\">")?;
         writeln!(out.to, "    <properties>")?;
-        writeln!(out.to, "      <property name=\"dump\" value=\"{}\"/>", escaped(&out.head.dump.path))?;
+        let dump = checks.iter().find_map(|check| check.dump.as_ref()).unwrap_or(&out.head.dump.path);
+        writeln!(out.to, "      <property name=\"dump\" value=\"{}\"/>", escaped(dump))?;
         writeln!(out.to, "    </properties>")?;
         for check in checks {
             write!(out.to, "    <testcase classname=\"{suite}\" name=\"{}\"", escaped(&check.id))?;

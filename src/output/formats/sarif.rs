@@ -26,7 +26,7 @@ impl CheckWriter for Sarif {
                 "ruleId": check.id,
                 "level": level,
                 "message": { "text": check.message() },
-                "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri(&out.head.dump.path) } } }],
+                "locations": [{ "physicalLocation": { "artifactLocation": { "uri": uri(check.dump.as_ref().unwrap_or(&out.head.dump.path)) } } }],
                 "partialFingerprints": { "gcdump/v1": fingerprint },
             }))
         });

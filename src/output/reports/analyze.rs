@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 
 use crate::analysis::{AnalyzeReport, BelowThreshold, DiffMeasure, Problem, ProblemId, ProblemSeverity, SkippedProblem, Trend, Triage};
-use crate::base::len64;
+use crate::base::{Notes, len64};
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
 use crate::output::table::{Columns, Table, columns};
@@ -71,7 +71,7 @@ impl Report for AnalyzeReport {
         to.lines(self.triage.iter().map(triage));
     }
 
-    fn checks(&self) -> Option<Vec<Check>> {
+    fn checks(&self, _notes: &Notes) -> Option<Vec<Check>> {
         let found = self.findings.iter().map(|f| {
             let outcome = match f.severity {
                 ProblemSeverity::Critical => Outcome::Error,

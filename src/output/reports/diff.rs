@@ -1,5 +1,6 @@
 use super::number;
 use crate::analysis::{DiffBy, DiffMeasure, DiffReport, DiffRow, DiffRule};
+use crate::base::Notes;
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::count;
@@ -67,6 +68,10 @@ impl Report for DiffReport {
     fn describe<'r>(&'r self, to: &mut Sections<'r>) {
         let dumps = self.dumps.len();
         to.records("dump", &self.dumps);
+        if self.live_only {
+            to.line("Only objects that roots reach are counted: a .gcdump file has no others.");
+            to.gap();
+        }
         to.records("holder", self.holders.iter().flatten());
         match &self.holders {
             Some(holders) => to.lines(holders.iter().map(|h| h.text.clone())),
@@ -95,14 +100,16 @@ impl Report for DiffReport {
         to.lines(failed.filter_map(|r| Some(format!("  {}: {}", r.rule, r.reason.as_deref()?))));
     }
 
-    fn checks(&self) -> Option<Vec<Check>> {
+    fn checks(&self, _notes: &Notes) -> Option<Vec<Check>> {
         let check = |r: &DiffRule| {
             let reason = r.reason.as_deref().unwrap_or_default();
-            match r.failed {
+            let check = match r.failed {
                 Some(true) => Check::new(&r.rule, Outcome::Error, format!("{}: {reason}", r.rule)),
                 Some(false) => Check::passed(&r.rule),
                 None => Check::new(&r.rule, Outcome::Skipped, reason),
-            }
+            };
+            // The rules are about the last dump.
+            Check { dump: self.dumps.last().map(|dump| dump.path.clone()), ..check }
         };
         (!self.rules.is_empty()).then(|| self.rules.iter().map(check).collect())
     }

@@ -1,6 +1,7 @@
 use serde::Serialize;
 
 use crate::analysis::{InspectReport, InspectionId, InspectionModel, InspectionRow};
+use crate::base::Notes;
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
@@ -59,11 +60,11 @@ impl Report for InspectReport {
         }
     }
 
-    fn checks(&self) -> Option<Vec<Check>> {
+    fn checks(&self, notes: &Notes) -> Option<Vec<Check>> {
         let check = |i: &InspectionModel| {
             let wasted = i.wasted_bytes.map_or_else(String::new, |n| format!(", {}", bytes(n)));
             match i.found {
-                0 => Check::passed(i.id.name()),
+                0 => Check::without_finding(i.id.name(), notes),
                 n => Check::new(i.id.name(), Outcome::Warning, format!("{}{wasted}: {}", count(n), i.rule)),
             }
         };

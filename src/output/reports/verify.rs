@@ -1,6 +1,7 @@
 use super::number;
 use super::stat::covered;
 use crate::analysis::{FindingCount, FindingId, FindingModel, Severity, VerifyReport};
+use crate::base::Notes;
 use crate::output::Paging;
 use crate::output::checks::{Check, Outcome};
 use crate::output::report::{Report, Sections};
@@ -84,7 +85,7 @@ impl Report for VerifyReport {
         to.record("coverage", &self.coverage);
     }
 
-    fn checks(&self) -> Option<Vec<Check>> {
+    fn checks(&self, notes: &Notes) -> Option<Vec<Check>> {
         let found = self.findings.iter().map(|f| {
             let outcome = match f.severity {
                 Severity::Error => Outcome::Error,
@@ -96,7 +97,7 @@ impl Report for VerifyReport {
         let mut all: Vec<Check> = found.chain(unavailable).collect();
         let sound = FindingId::ALL.iter().filter(|id| !self.summary.iter().any(|s| s.id == **id));
         if self.unavailable.is_empty() {
-            all.extend(sound.map(|id| Check::passed(id.name())));
+            all.extend(sound.map(|id| Check::without_finding(id.name(), notes)));
         }
         Some(all)
     }

@@ -408,8 +408,9 @@ pub fn answered() -> Result<Vec<Answered>, Ignored> {
 
 /// The walk of the runtime's heap.
 pub fn walker(runtime: &Runtime) -> Walker {
-    let threads = runtime.thread_list().map_or(&[][..], |t| t.data.as_slice());
-    Walker::new(runtime.gc().unwrap(), threads).unwrap().data
+    let threads = runtime.thread_list();
+    let (list, all) = threads.map_or((&[][..], false), |t| (t.data.as_slice(), t.complete()));
+    Walker::new(runtime.gc().unwrap(), list, all).unwrap().data
 }
 
 /// Parses an address in JSON.

@@ -39,6 +39,8 @@ pub(super) struct Side<'h> {
     unknown: Name,
     /// Labels of the roots of rooted objects.
     roots: FxHashMap<ObjectId, String>,
+    /// Whether the other side is of another kind: a snapshot for a dump, or a dump for a snapshot. Snapshots have fewer kinds of roots.
+    mixed: bool,
 }
 
 /// A type, with the key that matches it to the types of the other dump.
@@ -50,7 +52,7 @@ struct Type {
 
 impl<'h> Side<'h> {
     /// Gets the graph and the dominator tree of `heap`. They are built if necessary.
-    pub(super) fn open(heap: &'h dyn GraphSource, notes: &Collector) -> Result<Side<'h>, Error> {
+    pub(super) fn open(heap: &'h dyn GraphSource, mixed: bool, notes: &Collector) -> Result<Side<'h>, Error> {
         let graph = heap.graph(false)?;
         heap.graph_notes(false, notes);
         let stacks = Stacks::default();
@@ -68,7 +70,7 @@ impl<'h> Side<'h> {
         });
         let types = types.collect();
         namer.note(notes);
-        Ok(Side { heap, graph, tree, types, roots: graph.root_groups(), namer, unknown: UNKNOWN.into() })
+        Ok(Side { heap, graph, tree, types, roots: graph.root_groups(mixed), mixed, namer, unknown: UNKNOWN.into() })
     }
 
     /// Returns why retained sizes are unknown, if roots of an important kind are.
@@ -92,21 +94,23 @@ impl<'h> Side<'h> {
 
     /// Returns a label for the root that holds `id`, an object at the top of the dominator tree.
     fn label(&self, id: ObjectId) -> String {
-        match self.roots.get(&id) {
+        let is_frozen = || self.graph.frozen.binary_search(&id).is_ok();
+        match self.roots.get(&id).filter(|_| !self.mixed || !is_frozen()) {
             Some(label) => label.clone(),
-            None if self.graph.frozen.binary_search(&id).is_ok() => "(frozen segments)".into(),
+            None if is_frozen() => "(frozen segments)".into(),
             None => "(several roots)".into(),
         }
     }
 
-    /// Returns the number and bytes of all objects by root, with a row for objects that several roots hold and a row for unreachable objects.
+    /// Returns the number and bytes of all objects by root, with a row for objects that several roots hold and, unless a
+    /// snapshot is compared, a row for unreachable objects.
     pub(super) fn by_root(&self) -> BTreeMap<String, Sum> {
         let mut rows: BTreeMap<String, Sum> = BTreeMap::new();
         for id in self.tree.below(None) {
             let sum = Sum { count: self.tree.subtree(id), bytes: self.tree.retained(id) };
             rows.entry(self.label(id)).or_default().merge(sum);
         }
-        for id in self.graph.ids().filter(|id| !self.tree.is_reachable(*id)) {
+        for id in self.graph.ids().filter(|id| !self.mixed && !self.tree.is_reachable(*id)) {
             rows.entry("(unreachable)".into()).or_default().add(self.graph.size(id));
         }
         rows

@@ -17,17 +17,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::holders::Side;
 use self::key::{Key, UNKNOWN, is_named, type_key};
-use self::rules::{Field, Subject};
+use self::rules::{Amount, Field, Subject};
 pub use self::rules::{Rule, RuleError};
 use self::summary::Measures;
 use self::trend::trend;
 use crate::analysis::compare::track::in_wrong_order;
-use crate::analysis::objects::stat::{StatQuery, namespace, stat};
+use crate::analysis::objects::stat::{StatQuery, live as live_objects, namespace, stat};
 use crate::analysis::select::Selection;
 use crate::analysis::{StatBy, StatReport, TypeStat};
 use crate::base::missed::tried;
 use crate::base::store::caught;
 use crate::base::{Answer, Collector, Missing, Name, NoteKind, Notes, change, cut, growth, len64};
+use crate::clr::type_names::has_label;
 use crate::model::{Order, SortDirection, Sum};
 use crate::session::{Error, GraphSource, TypePattern};
 
@@ -68,17 +69,28 @@ struct DumpTypes<'h> {
     /// The objects of `selection` by type; `None` if it covers all objects.
     selected: Option<StatReport>,
     measures: Measures,
+    /// Whether only live objects are counted.
+    live: bool,
 }
 
 impl<'h> DumpTypes<'h> {
-    fn read(heap: &'h dyn GraphSource, query: &DiffQuery) -> Result<DumpTypes<'h>, Error> {
+    fn read(heap: &'h dyn GraphSource, query: &DiffQuery, live: bool) -> Result<DumpTypes<'h>, Error> {
         let notes = Collector::new();
-        let types = notes.take(stat(heap, &StatQuery::default())?);
-        let measures = Measures::read(heap, &types, &notes);
+        let count = |selection: &Selection| {
+            let query = StatQuery { selection: selection.clone(), ..StatQuery::default() };
+            Ok::<_, Error>(notes.take(if live { live_objects(heap, selection)? } else { stat(heap, &query)? }))
+        };
+        let all = notes.take(stat(heap, &StatQuery::default())?);
+        let mut measures = Measures::read(heap, &all, &notes);
+        let mut types = all;
+        if live {
+            types = StatReport { coverage: types.coverage, ..count(&Selection::default())? };
+            measures.count(&types);
+        }
         let selection = Selection { types: query.types.clone(), ..Selection::default() };
-        let read_selected = || Ok::<_, Error>(notes.take(stat(heap, &StatQuery { selection: selection.clone(), ..StatQuery::default() })?));
+        let read_selected = || count(&selection);
         let selected = if query.types.is_empty() { None } else { Some(read_selected()?) };
-        Ok(DumpTypes { heap, path: heap.facts().path.display().to_string(), notes, types, selection, selected, measures })
+        Ok(DumpTypes { heap, path: heap.facts().path.display().to_string(), notes, types, selection, selected, measures, live })
     }
 
     fn model(&self) -> ComparedDump {
@@ -107,7 +119,7 @@ impl<'h> DumpTypes<'h> {
                 return Err(Error::Query("growth by root covers objects of all types and cannot be restricted to some".into()));
             }
             DiffBy::Root => {
-                let side = Side::open(self.heap, &self.notes)?;
+                let side = self.side()?;
                 groups.extend(side.by_root().into_iter().map(|(label, sum)| ((label.into(), None), sum)));
             }
             DiffBy::Generation => {
@@ -120,6 +132,10 @@ impl<'h> DumpTypes<'h> {
             }
         }
         Ok(groups)
+    }
+
+    fn side(&self) -> Result<Side<'h>, Error> {
+        Side::open(self.heap, self.live, &self.notes)
     }
 
     /// Returns why retained sizes are unknown, if objects that may hold others are not in the dump.
@@ -139,14 +155,24 @@ impl<'h> DumpTypes<'h> {
         self.types.types.iter().flatten()
     }
 
-    /// Returns the value of this dump that `rule` compares; `None` if it is unknown.
+    /// Returns the number of this dump that `rule` compares; `None` if it is unknown.
+    fn amount(&self, rule: &Rule) -> Result<Option<Amount>, Error> {
+        let is_least = match &rule.subject {
+            Subject::Measure(name) => self.measures.is_least(name),
+            Subject::Handles(_) | Subject::Types(_, Field::Retained) => false,
+            // An object whose type has no name may be of the wanted type.
+            Subject::Types(..) => self.measures.is_least("objects") || !self.types().all(|t| is_named(t) && !has_label(&t.type_name)),
+        };
+        Ok(self.subject(rule)?.map(|number| Amount { number, is_least }))
+    }
+
     fn subject(&self, rule: &Rule) -> Result<Option<u64>, Error> {
         Ok(match &rule.subject {
             Subject::Measure(name) => self.measures.get(name),
             Subject::Handles(kind) => self.measures.handles(*kind),
             Subject::Types(_, Field::Retained) if self.lacks_objects().is_some() => None,
             Subject::Types(pattern, Field::Retained) => {
-                let side = Side::open(self.heap, &self.notes)?;
+                let side = self.side()?;
                 side.unknown_roots().is_none().then(|| side.retained_by(pattern))
             }
             Subject::Types(pattern, field) => {
@@ -169,14 +195,17 @@ pub fn diff(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<Diff
 }
 
 fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffReport>, Error> {
-    let parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
+    // A `.gcdump` file has only the objects that roots reach.
+    let snapshots = heaps.iter().filter(|heap| heap.heap().is_none()).count();
+    let live = snapshots > 0 && snapshots < heaps.len();
+    let parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query, live)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
     let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
         return Err(Error::Query("two dumps are needed to compare".into()));
     };
     let groups = parts.iter().map(|p| p.groups(query.by)).collect::<Result<Vec<_>, Error>>()?;
     let mut rows = rows(groups);
     let held = if wants_holders(&parts, query) { holders(first, last, query, &mut rows)? } else { Held::default() };
-    let rules = query.rules.iter().map(|rule| Ok(rule.check(first.subject(rule)?, last.subject(rule)?)));
+    let rules = query.rules.iter().map(|rule| Ok(rule.check(first.amount(rule)?, last.amount(rule)?)));
     let rules = rules.collect::<Result<Vec<DiffRule>, Error>>()?;
     let everything = rows.len();
     if !query.all {
@@ -187,6 +216,7 @@ fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffR
     let shown = cut(&mut rows, query.top);
     let report = DiffReport {
         by: query.by,
+        live_only: live,
         dumps: parts.iter().map(DumpTypes::model).collect(),
         summary: summary::summary(parts.iter().map(|p| &p.measures)),
         holders: held.holders,
@@ -235,7 +265,7 @@ fn holders(first: &DumpTypes<'_>, last: &DumpTypes<'_>, query: &DiffQuery, rows:
             return Ok(part.unknown(why));
         }
     }
-    let sides = Side::open(first.heap, &first.notes).and_then(|a| Ok((a, Side::open(last.heap, &last.notes)?)));
+    let sides = first.side().and_then(|a| Ok((a, last.side()?)));
     let (before, after) = match sides {
         Ok(sides) => sides,
         Err(Error::Memory(_) | Error::Graph(_)) if !query.holders => return Ok(Held::default()),

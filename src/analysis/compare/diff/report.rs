@@ -73,6 +73,8 @@ named_enum! {
 pub struct DiffReport {
     /// Grouping key of `rows`.
     pub by: DiffBy,
+    /// Whether only objects that roots reach are counted, because one of the files is a `.gcdump` file, which has no others.
+    pub live_only: bool,
     /// The compared dumps, in the order of the command line.
     pub dumps: Vec<ComparedDump>,
     /// Totals of the process: heap, handles, threads, finalization queue, out-of-memory records.
@@ -119,7 +121,7 @@ pub struct DiffMeasure {
     pub before: Option<u64>,
     /// Value in the last dump.
     pub after: Option<u64>,
-    /// Change from the first dump to the last.
+    /// Change from the first dump to the last; `null` also if one of the dumps has only a part of the objects that are measured.
     pub change: Option<i64>,
     /// The change as a fraction of `before`; `null` if that is 0.
     pub growth: Option<f64>,

@@ -290,17 +290,21 @@ impl Rule {
     }
 
     /// Applies the rule to its subject in the first and the last dump.
-    pub(super) fn check(&self, before: Option<u64>, after: Option<u64>) -> DiffRule {
+    pub(super) fn check(&self, first: Option<Amount>, last: Option<Amount>) -> DiffRule {
+        let number = |amount: Option<Amount>| amount.map(|amount| amount.number);
+        let (before, after) = (number(first), number(last));
         let mut out = DiffRule { rule: self.text.clone(), before, after, failed: None, reason: None };
-        let (from, to) = match (before, after, self.limit) {
-            (Some(from), Some(to), _) => (from, to),
+        let (from, to) = match (first, last, self.limit) {
             // The value in the first dump does not matter.
-            (None, Some(to), Limit::Value(_)) => (to, to),
+            (_, Some(to), Limit::Value(_)) => (Amount { number: before.unwrap_or(to.number), is_least: false }, to),
+            (Some(from), Some(to), _) => (from, to),
             _ => {
                 out.reason = Some(format!("{}: unknown in one of the dumps", self.subject()));
                 return out;
             }
         };
+        let (least_from, least_to) = (from.is_least, to.is_least);
+        let (from, to) = (from.number, to.number);
         let by = i128::from(to).saturating_sub(i128::from(from));
         let (left, right) = match self.limit {
             Limit::Value(limit) => (i128::from(to), limit),
@@ -313,6 +317,14 @@ impl Rule {
             Comparison::Under => left < right,
             Comparison::AtMost => left <= right,
         };
+        // If the dump does not have all objects, the real number may be larger. The result counts if a larger number would not change it.
+        let is_upper = matches!(self.comparison, Comparison::Over | Comparison::AtLeast);
+        let may_change = if is_upper == failed { least_from } else { least_to };
+        let is_below_zero = least_from && matches!(self.limit, Limit::Percent(limit) if limit < 0);
+        if may_change || is_below_zero {
+            out.reason = Some(format!("{}: one of the dumps does not have all objects", self.subject()));
+            return out;
+        }
         out.failed = Some(failed);
         if failed {
             let sign = if to < from { "-" } else { "+" };
@@ -338,12 +350,42 @@ impl Rule {
     }
 }
 
+/// A number that a rule compares.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Amount {
+    pub(super) number: u64,
+    /// Whether the real number may be larger, because the dump does not have all objects.
+    pub(super) is_least: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn exactly(number: u64) -> Option<Amount> {
+        Some(Amount { number, is_least: false })
+    }
+
+    fn at_least(number: u64) -> Option<Amount> {
+        Some(Amount { number, is_least: true })
+    }
+
     fn failed(rule: &str, before: u64, after: u64) -> bool {
-        rule.parse::<Rule>().unwrap().check(Some(before), Some(after)).failed.unwrap()
+        rule.parse::<Rule>().unwrap().check(exactly(before), exactly(after)).failed.unwrap()
+    }
+
+    #[test]
+    fn a_rule_about_a_part_of_the_objects_counts_if_the_rest_cannot_change_it() {
+        let failed = |rule: &str, before, after| rule.parse::<Rule>().unwrap().check(before, after).failed;
+        assert_eq!(failed("bytes>10%", exactly(268_058), at_least(1_278)), None);
+        assert_eq!(failed("bytes>10%", exactly(1000), at_least(2000)), Some(true));
+        assert_eq!(failed("bytes>10%", at_least(1000), exactly(1050)), Some(false));
+        assert_eq!(failed("bytes>10%", at_least(1000), exactly(2000)), None);
+        assert_eq!(failed("bytes>-10%", at_least(1000), exactly(2000)), None);
+        assert_eq!(failed("objects<5", exactly(9), at_least(3)), None);
+        assert_eq!(failed("objects<5", at_least(1), at_least(7)), Some(false));
+        assert_eq!(failed("objects>+5", at_least(1), at_least(7)), None);
+        assert_eq!(failed("objects<-5", at_least(17), exactly(7)), Some(true));
     }
 
     #[test]
@@ -365,9 +407,9 @@ mod tests {
     #[test]
     fn an_unknown_number_neither_passes_nor_fails() {
         let rule: Rule = "handles>+5".parse().unwrap();
-        let outcome = rule.check(None, Some(7));
+        let outcome = rule.check(None, exactly(7));
         assert!(outcome.failed.is_none() && outcome.reason.is_some());
-        assert_eq!("handles>5".parse::<Rule>().unwrap().check(None, Some(7)).failed, Some(true));
+        assert_eq!("handles>5".parse::<Rule>().unwrap().check(None, exactly(7)).failed, Some(true));
     }
 
     #[test]

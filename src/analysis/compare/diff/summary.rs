@@ -35,7 +35,12 @@ pub(super) struct Measures {
     list: Vec<(&'static str, bool, Option<u64>)>,
     /// Number of handles by kind; `None` if handles could not be read.
     handles: Option<BTreeMap<HandleKind, u64>>,
+    /// Whether the dump has all objects.
+    has_all_objects: bool,
 }
+
+/// Measures that are a part of the real number if the dump does not have all objects.
+const OF_OBJECTS: [&str; 3] = ["bytes", "objects", "fragmented"];
 
 impl Measures {
     /// Reads the measures. `types` has the objects of the heap by type.
@@ -50,7 +55,7 @@ impl Measures {
                 };
                 (name, bytes, known)
             });
-            return Measures { list: list.to_vec(), handles: None };
+            return Measures { list: list.to_vec(), handles: None, has_all_objects: true };
         };
         // If nothing was walked, the numbers are unknown, not zero.
         let walked = totals.count > 0 || totals.free_count > 0 || types.coverage.segments > 0 && types.coverage.complete;
@@ -105,12 +110,29 @@ impl Measures {
             tasks(types).filter(|_| walked && whole),
         ];
         let list = NAMES.into_iter().zip(values).map(|((name, bytes), value)| (name, bytes, value)).collect();
-        Measures { list, handles }
+        Measures { list, handles, has_all_objects: types.coverage.complete }
+    }
+
+    /// Replaces the measures of objects by those of `types`.
+    pub(super) fn count(&mut self, types: &StatReport) {
+        for (name, _, value) in &mut self.list {
+            *value = match *name {
+                "bytes" => value.and(Some(types.totals.bytes)),
+                "objects" => value.and(Some(types.totals.count)),
+                "tasks" => value.and_then(|_| tasks(types)),
+                _ => continue,
+            };
+        }
     }
 
     /// Returns a measure by its name in rules.
     pub(super) fn get(&self, name: &str) -> Option<u64> {
         self.list.iter().find(|(n, ..)| *n == name).and_then(|m| m.2)
+    }
+
+    /// Whether the real number may be larger than the measure.
+    pub(super) fn is_least(&self, name: &str) -> bool {
+        !self.has_all_objects && OF_OBJECTS.contains(&name)
     }
 
     /// Returns the number of handles of a kind.
@@ -147,8 +169,13 @@ fn tasks(types: &StatReport) -> Option<u64> {
 /// Returns the measures of all dumps side by side. Kinds of handles that occur in no dump are omitted.
 pub(super) fn summary<'m>(dumps: impl Iterator<Item = &'m Measures> + Clone) -> Vec<DiffMeasure> {
     let names = dumps.clone().take(1).flat_map(|m| &m.list);
-    let mut out: Vec<DiffMeasure> =
-        names.map(|(name, bytes, _)| measure((*name).into(), *bytes, dumps.clone().map(|m| m.get(name)))).collect();
+    let of = |(name, bytes, _): &(&str, bool, _)| {
+        let row = measure((*name).into(), *bytes, dumps.clone().map(|m| m.get(name)));
+        // A part of the objects does not compare with all of them, nor with another part.
+        let compares = !dumps.clone().any(|m| m.is_least(name));
+        if compares { row } else { DiffMeasure { change: None, growth: None, trend: None, ..row } }
+    };
+    let mut out: Vec<DiffMeasure> = names.map(of).collect();
     let kinds = HandleKind::ALL.into_iter().filter(|kind| dumps.clone().any(|m| m.handles(*kind).is_some_and(|n| n > 0)));
     let kinds: Vec<DiffMeasure> =
         kinds.map(|kind| measure(format!("handles:{kind}"), false, dumps.clone().map(|m| m.handles(kind)))).collect();

@@ -45,7 +45,11 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     let threads: Vec<u32> = thread.and_then(|t| t.managed_id).into_iter().collect();
     let on = place(thread, crash.and_then(|c| c.thread));
     let native_aot = answers.runtime.descriptor().is_native_aot();
-    let command = if native_aot { "threads" } else { "stacks" };
+    let command = match answers.threads() {
+        Err(_) => "info",
+        Ok(_) if native_aot => "threads",
+        Ok(_) => "stacks",
+    };
     if let Some(fault) = answers.threads().ok().and_then(|t| t.fault.as_ref()).filter(|f| f.stack_overflow) {
         return Ok(vec![overflow(answers, thread, fault, command)]);
     }

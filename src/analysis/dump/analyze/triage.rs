@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 
 use super::answers::{Answers, Cached, Received};
 use super::line::{command_line, counted, in_units};
+use super::native::{NATIVE, bytes_of};
 use super::places::ThreadPlace;
-use crate::analysis::{AnalyzeReport, Complaint, MemoryKind, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
-use crate::base::{Count, Name, be, len64, thousands, total, verb};
+use crate::analysis::{AnalyzeReport, Complaint, ProblemId, RequestDirection, RequestModel, TimerModel, Triage};
+use crate::base::{Count, Name, be, len64, thousands, verb};
 
 /// Most characters of a text. The complaint and the text fit a line of 80 columns.
 const MAX_TEXT: usize = 71;
@@ -36,6 +37,7 @@ pub(super) fn triage(answers: &Answers<'_>, report: &AnalyzeReport) -> Vec<Triag
 fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> (String, &'static [&'static str]) {
     let (main, all): (ProblemId, &'static [&'static str]) = match complaint {
         Complaint::Crash => (ProblemId::Crash, &["info"]),
+        Complaint::Hang if answers.runtime.thread_list().is_err() => (ProblemId::Deadlock, &["info"]),
         Complaint::Hang => (ProblemId::Deadlock, &["threads"]),
         Complaint::Memory => (ProblemId::Suspects, &["memory"]),
     };
@@ -49,9 +51,14 @@ fn next(complaint: Complaint, answers: &Answers<'_>, report: &AnalyzeReport) -> 
     let heap = got(&answers.heap).is_some_and(|heap| heap.no_heap().is_none());
     match complaint {
         Complaint::Crash => crash(answers, report, heap),
-        Complaint::Hang => hang(answers, heap),
-        Complaint::Memory => memory(answers, heap),
+        Complaint::Hang => hang(answers, report, heap),
+        Complaint::Memory => memory(answers, report, heap),
     }
+}
+
+/// Whether a check found nothing, but its answer is partial or missing.
+fn is_unsure(report: &AnalyzeReport, id: ProblemId) -> bool {
+    report.uncertain.iter().chain(&report.skipped).any(|check| check.id == id)
 }
 
 fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, &'static [&'static str]) {
@@ -68,14 +75,16 @@ fn crash(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, 
     let threads = got(&answers.threads).map(|t| t.threads.as_slice()).unwrap_or_default();
     let thrown = threads.iter().filter(|t| t.exception.as_ref().is_some_and(|e| e.current)).count();
     match len64(thrown) {
+        0 if is_unsure(report, ProblemId::Exceptions) => ("no crash recorded; exceptions are known in part".into(), &["exceptions"]),
         0 if heap => ("no crash recorded".into(), &["exceptions"]),
         0 => ("no crash recorded".into(), &["info"]),
         n => (format!("no crash recorded; {} in flight", counted(n, "exception")), &["threads"]),
     }
 }
 
-fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
-    const NONE: &str = "no deadlock or lock queue";
+fn hang(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, &'static [&'static str]) {
+    let unsure = is_unsure(report, ProblemId::Deadlock) || is_unsure(report, ProblemId::LockQueue);
+    let none = if unsure { "deadlocks are known in part" } else { "no deadlock or lock queue" };
     let pending = got(&answers.chains).map_or(0, |c| c.totals.methods);
     let waits = got(&answers.locks).map(|l| l.waits.as_slice()).unwrap_or_default();
     let runs = |t: &&ThreadPlace| t.in_method && t.own.is_some() && !waits.iter().any(|w| w.managed_id == t.managed_id);
@@ -89,12 +98,14 @@ fn hang(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) 
     let http = got(&answers.http).map(|http| http.requests.as_slice()).unwrap_or_default();
     let out = len64(http.iter().filter(|r| r.direction == RequestDirection::Outgoing).count());
     match (out, pending, len64(waits.len())) {
-        (0, 0, 0) if answers.runtime.descriptor().is_native_aot() => (NONE.into(), &["threads"]),
+        (0, 0, 0) if answers.runtime.thread_list().is_err() => ("unknown: the threads cannot be read".into(), &["info"]),
+        (0, 0, 0) if answers.runtime.descriptor().is_native_aot() => (none.into(), &["threads"]),
+        (0, 0, 0) if unsure => (none.into(), &["locks"]),
         (0, 0, 0) if heap => ("no deadlock, lock queue or blocked thread".into(), &["stacks", "--merge"]),
-        (0, 0, 0) => (NONE.into(), &["stacks", "--merge"]),
-        (0, 0, n) => (format!("{NONE}; {}", counted(n, "blocked thread")), &["locks"]),
-        (0, 1, _) => (format!("{NONE}; 1 async method waits"), &["async"]),
-        (0, n, _) => (format!("{NONE}; {} async methods wait", thousands(n)), &["async"]),
+        (0, 0, 0) => (none.into(), &["stacks", "--merge"]),
+        (0, 0, n) => (format!("{none}; {}", counted(n, "blocked thread")), &["locks"]),
+        (0, 1, _) => (format!("{none}; 1 async method waits"), &["async"]),
+        (0, n, _) => (format!("{none}; {} async methods wait", thousands(n)), &["async"]),
         (n, ..) => (format!("{}{}", counted(n, "HTTP request"), host(http)), &["requests"]),
     }
 }
@@ -135,14 +146,17 @@ fn is_running(n: u64) -> String {
     format!("{} {}", counted(n, "thread"), verb(n, "run"))
 }
 
-fn memory(answers: &Answers<'_>, heap: bool) -> (String, &'static [&'static str]) {
+fn memory(answers: &Answers<'_>, report: &AnalyzeReport, heap: bool) -> (String, &'static [&'static str]) {
     if !heap {
         return ("objects are not in the dump".into(), &["memory"]);
     }
-    let kinds = got(&answers.memory).map(|m| m.kinds.as_slice()).unwrap_or_default();
-    let of = |wanted: &[MemoryKind]| total(kinds.iter().filter(|k| wanted.contains(&k.kind)).map(|k| k.accessible_bytes));
-    let native = of(&[MemoryKind::Malloc, MemoryKind::Anonymous, MemoryKind::Unknown]);
-    let heap = of(&[MemoryKind::GcHeap, MemoryKind::GcFree]);
+    // The committed bytes are known even if most of the heap's memory is not in the dump.
+    let Ok(generations) = answers.generations() else { return ("the size of the heap is unknown".into(), &["memory"]) };
+    let heap = generations.totals.committed;
+    if is_unsure(report, ProblemId::NativeMemory) {
+        return (format!("GC heap {}, native unknown", in_units(heap)), &["memory"]);
+    }
+    let native = got(&answers.memory).map_or(0, |memory| bytes_of(memory, &NATIVE));
     let text = format!("GC heap {}, native {}", in_units(heap), in_units(native));
     (text, if native > heap.saturating_mul(2) { &["memory"] } else { &["stat"] })
 }

@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 
 use crate::analysis::select::{Picker, Selection};
 use crate::base::cancel::check_at;
-use crate::base::{Addr, Answer, Collector, Index, len64, share};
+use crate::base::{Addr, Answer, Collector, Index, len64, share, total};
 use crate::gc::{Object, ObjectType, Piece, SegmentIndex, Visitor, coverage, note_walks};
-use crate::heapgraph::{HeapGraph, Sums, add_sums};
-use crate::model::{CoverageModel, Generation, Order, SegmentModel, SortDirection, Sum};
+use crate::heapgraph::{Depends, HeapGraph, ObjectSet, Sums, add_sums};
+use crate::model::{CoverageModel, Generation, Order, SegmentModel, SortDirection, Stacks, Sum};
 use crate::session::{Error, GraphSource, Heap, Namer, TypeFilter};
 
 /// Arguments of `stat`.
@@ -142,7 +142,7 @@ pub fn stat(source: &dyn GraphSource, query: &StatQuery) -> Result<Answer<StatRe
     let (notes, namer) = (source.begin(), source.namer());
     let mut report = match source.heap() {
         Some(heap) => count(heap, &namer, query, &notes),
-        None => count_snapshot(source.graph(false)?, &namer, query, &notes)?,
+        None => count_graph(source.graph(false)?, &namer, query, None, &notes)?,
     };
     sort(&mut report, query.sort);
     cut(&mut report, query.top);
@@ -318,7 +318,30 @@ fn sums_by_part(
 }
 
 /// Counts the objects of a snapshot.
-fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &Collector) -> Result<StatReport, Error> {
+/// Counts the live objects selected by `selection` by type, also if the graph has others.
+///
+/// # Errors
+/// See [`GraphSource::graph`]; [`Error::Query`] if the selection is not by type or size.
+pub(in crate::analysis) fn live(source: &dyn GraphSource, selection: &Selection) -> Result<Answer<StatReport>, Error> {
+    let (notes, graph, stacks) = (source.begin(), source.graph(false)?, Stacks::default());
+    source.graph_notes(false, &notes);
+    graph.root_notes(stacks).into_iter().for_each(|n| notes.extend(n));
+    graph.note_doubts(stacks, Depends::Live, &notes);
+    let namer = graph.namer(source.namer());
+    let query = StatQuery { selection: selection.clone(), ..StatQuery::default() };
+    let report = count_graph(graph, &namer, &query, Some(&graph.live(stacks)), &notes)?;
+    namer.note(&notes);
+    Ok(notes.finish(report))
+}
+
+/// Counts the objects of a graph; if `live` is given, only these.
+fn count_graph(
+    graph: &HeapGraph,
+    namer: &Namer,
+    query: &StatQuery,
+    live: Option<&ObjectSet>,
+    notes: &Collector,
+) -> Result<StatReport, Error> {
     let StatQuery { selection, by, .. } = query;
     let supported = matches!(by, StatBy::Type | StatBy::Assembly | StatBy::Namespace | StatBy::Size);
     if !supported
@@ -333,8 +356,9 @@ fn count_snapshot(graph: &HeapGraph, namer: &Namer, query: &StatQuery, notes: &C
     let mut by_type: BTreeMap<Addr, Sum> = BTreeMap::new();
     let mut by_size: BTreeMap<u32, GroupSums> = BTreeMap::new();
     let mut all = Sum::default();
-    let whole = graph.ids().fold(0u64, |bytes, id| bytes.saturating_add(graph.size(id)));
-    for id in graph.ids().filter(|id| wanted.as_ref().is_none_or(|w| graph.is_of(*id, w))) {
+    let ids = || graph.ids().filter(|id| live.is_none_or(|live| live.contains(*id)));
+    let whole = total(ids().map(|id| graph.size(id)));
+    for id in ids().filter(|id| wanted.as_ref().is_none_or(|w| graph.is_of(*id, w))) {
         check_at(id.as_u32());
         let size = graph.size(id);
         if size < selection.min_size || selection.max_size.is_some_and(|most| size > most) {

@@ -114,14 +114,11 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     if heap.method_table(at).is_some_and(|mt| heap.type_at(mt).is_some()) {
         return Verdict::Size(at);
     }
-    if gap.kind == GapKind::InAllocation && !hits.exact {
-        // For LOH and POH objects, the memory is cleared before the method table is written. In the youngest generation, an object that is being
-        // allocated precedes a thread's allocation context. If not all contexts are known, the gap may be a context.
-        let generation = heap.generation_of(at).unwrap_or(segment.generation);
-        let large = matches!(generation, Generation::Loh | Generation::Poh);
-        if large || generation == Generation::Gen0 && (!tools.map.all_contexts || heap.in_context(gap.range.end)) {
-            return Verdict::Fine;
-        }
+    let cleared = gap.kind == GapKind::InAllocation || heap.all_zero(gap.range);
+    // If not all allocation contexts are known, cleared memory in the youngest generation may be one.
+    let may_be_context = || cleared && !tools.map.all_contexts && heap.generation_of(at) == Some(Generation::Gen0);
+    if !hits.exact && (gap.kind == GapKind::InAllocation || may_be_context()) {
+        return Verdict::Fine;
     }
     let Some(before) = before else { return Verdict::Table(None) };
     if folded.sizes.contains_key(&before.address) {
@@ -131,7 +128,6 @@ fn verdict(tools: &Tools<'_>, look: Look<'_>, folded: &Folded, left: &mut u64) -
     // object cannot be one.
     let smallest = heap.smallest();
     // A zeroed gap after an array is more likely the rest of the array than an object overwritten with zeros.
-    let cleared = gap.kind == GapKind::InAllocation;
     let mut ends_wrongly = || {
         gap.bytes < smallest
             || if before.sized { cleared } else { doubtful }

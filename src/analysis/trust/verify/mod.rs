@@ -57,8 +57,8 @@ pub fn verify(runtime: &Runtime, query: &VerifyQuery) -> Result<Answer<VerifyRep
     let gc = notes.with(runtime.gc()?);
     let namer = runtime.namer();
     let threads = runtime.threads_if_any(&notes);
-    let all_threads = runtime.thread_list().is_ok_and(|list| list.complete());
-    let mut heap = notes.take(Walker::new(gc, threads)?);
+    let all_threads = runtime.has_all_threads();
+    let mut heap = notes.take(Walker::new(gc, threads, all_threads)?);
     notes.extend(&runtime.context_losses());
     note_words(runtime, gc, &notes);
     let mut totals = VerifyTotals::default();
