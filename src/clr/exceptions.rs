@@ -11,7 +11,7 @@ use super::objects::Objects;
 use super::strings::Strings;
 use super::type_names::{NameQuality, TypeNames};
 use crate::base::hash::Map;
-use crate::base::missed::Kept;
+use crate::base::missed::{Kept, contradiction, tried};
 use crate::base::{Addr, len64};
 use crate::contract::{Contract, ContractError, Descriptor};
 use crate::data::{self, Bound, Exception as Layout, StackTraceArrayHeader, StackTraceElement, Structure, bind};
@@ -23,6 +23,8 @@ const MAX_FRAMES: u64 = 20_000;
 const MAX_INNERS: u64 = 1024;
 /// Maximum number of base types.
 const MAX_PARENTS: usize = 256;
+/// Name of the base type of all exceptions.
+const EXCEPTION: &str = "System.Exception";
 /// Maximum number of characters per string; stack trace text may be long.
 const MAX_TEXT: u32 = 1 << 16;
 
@@ -89,7 +91,8 @@ pub struct Exceptions {
     element: Option<(Bound<StackTraceElement>, u64)>,
     objects: Objects,
     strings: Option<Strings>,
-    base: Option<Addr>,
+    /// The value of the runtime's variable for the method table of `System.Exception`, and where it is.
+    base: Option<(Addr, Addr)>,
     derived: Mutex<Map<Addr, Kept<bool>>>,
     /// Whether a type was found that cannot be classified because its name is missing.
     unnamed: AtomicBool,
@@ -109,7 +112,8 @@ impl Exceptions {
         Self::CONTRACT.require(d)?;
         let header = bind!(d, StackTraceArrayHeader { Size });
         let element = bind!(d, StackTraceElement { IP, SP?, MethodDesc, Flags? });
-        let base = d.pointer("ExceptionMethodTable").ok().and_then(|a| memory.ptr(a).ok()).filter(|a| !a.is_null());
+        let base =
+            d.pointer("ExceptionMethodTable").ok().and_then(|at| Some((memory.ptr(at).ok()?, at))).filter(|(base, _)| !base.is_null());
         Ok(Exceptions {
             memory: Arc::clone(memory),
             exception: bind!(d, Layout {
@@ -148,20 +152,36 @@ impl Exceptions {
         self.unnamed.load(Ordering::Relaxed)
     }
 
+    /// The method table of `System.Exception`; `None` if the runtime's variable is not in the dump or points to something else, which is reported.
+    fn base(&self, names: &TypeNames) -> Option<Addr> {
+        let (base, at) = self.base?;
+        // The variable is good unless what is in the dump proves otherwise.
+        let is_other = tried(|| {
+            let name = names.name(base);
+            let is_named = name.quality == NameQuality::Exact && name.name != EXCEPTION;
+            is_named || matches!(names.method_tables().is_valid(base), Ok(false))
+        });
+        if !is_other {
+            return Some(base);
+        }
+        contradiction(at, "the runtime's method table of System.Exception is not that of System.Exception");
+        None
+    }
+
     /// Whether objects of this type are exceptions. Cached per type.
     pub fn is_exception(&self, names: &TypeNames, mt: Addr) -> bool {
         let known = self.derived.lock().unwrap_or_else(PoisonError::into_inner).get(&mt).map(|is| *is.get());
         if let Some(known) = known {
             return known;
         }
-        let is = Kept::of(|| match self.base {
+        let is = Kept::of(|| match self.base(names) {
             Some(base) => Self::parents(names, mt).any(|p| p == base),
             // If the runtime's variable is not in the dump, the names of the base types decide.
             None => {
                 let mut unnamed = false;
                 let named = Self::parents(names, mt).map(|p| names.name(p)).any(|base| {
                     unnamed |= base.quality == NameQuality::Unknown;
-                    base.name == "System.Exception"
+                    base.name == EXCEPTION
                 });
                 if unnamed && !named {
                     self.unnamed.store(true, Ordering::Relaxed);

@@ -1,12 +1,13 @@
 //! Words of the runtime's lists are changed in real dumps: answers report what is lost by that. (`holes` removes memory, `mutation` only
 //! checks that commands end.)
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::common::{self, NOWHERE};
 use crate::support::Spec;
 use gcdump::cli::Exit;
-use gcdump::internals::base::{Addr, Limits};
+use gcdump::internals::base::{Addr, Limits, Silent};
 use gcdump::internals::clr::loader::Loader;
 use gcdump::internals::dump::{self, Bytes, OpenOptions};
 use gcdump::model::Generation;
@@ -497,5 +498,42 @@ fn zeros_in_the_heap_are_not_taken_for_an_object_in_allocation() {
             zeroed += 1;
         }
         assert!(zeroed > 2, "{name}");
+    }
+}
+
+#[test]
+fn an_object_that_reaches_into_an_allocation_context_is_reported() {
+    for name in common::sample(OF_EACH, 4) {
+        let dump = Original::of(name);
+        let whole = dump.whole(&["stat", "objects"]);
+        let runtime = dump.runtime();
+        let contexts: Vec<Addr> = runtime.thread_list().unwrap().iter().filter_map(|t| Some(t.context?.pointer)).collect();
+        let mut last = None;
+        common::walker(&runtime).visit(
+            &Silent,
+            |_, _| true,
+            |object| {
+                let array = object.ty.component_size > 0 && !object.ty.is_free;
+                if array && contexts.iter().any(|at| object.address < *at && at.0 - object.address.0 < 4096) {
+                    last = Some((object.address.plus(8), object.length().unwrap()));
+                }
+                ControlFlow::Continue(())
+            },
+        );
+        let Some((length, before)) = last else { continue };
+        dump.check("an enlarged array", &whole, &[(length, before + 1500, 4)]);
+    }
+}
+
+#[test]
+fn exceptions_are_found_by_name_if_the_variable_of_the_runtime_is_wrong() {
+    let dump = Original::of("net10-wks-hangs-heap");
+    let whole = dump.whole(&["exceptions"]);
+    let variable = dump.variable("ExceptionMethodTable");
+    let string = dump.ptr(dump.variable("StringMethodTable"));
+    for value in [NOWHERE, string.0] {
+        dump.check("another type", &whole, &[(variable, value, 8)]);
+        let (_, answer) = common::ask(dump.changed(&[(variable, value, 8)]), &["exceptions"]);
+        assert_eq!(answer["data"]["exceptions"], whole[0].1["data"]["exceptions"]);
     }
 }

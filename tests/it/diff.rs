@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::common::{ask, own_unpacked, run, sample};
+use crate::common::{ask, bytes_of, own_unpacked, run, sample};
 use gcdump::cli::Exit;
 use serde_json::{Value, json};
 
@@ -168,6 +168,28 @@ fn a_dump_does_not_differ_from_itself() {
     assert_eq!(reported("committed"), count(&["heap"], "/data/totals/committed"));
     assert_eq!(reported("fragmented"), count(&["fragmentation"], "/data/totals/free_bytes"));
     assert_eq!(reported("threads"), json!(ask(&own, &["threads"]).1["data"]["threads"].as_array().unwrap().len()));
+}
+
+/// A snapshot has only the objects that roots reach, and less about roots than a dump.
+#[test]
+fn a_dump_does_not_differ_from_its_own_snapshot() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in sample(["net10-wks-roots-heap", "net10-wks-leak-heap.after", "net10-wks-finalizers-heap", "net8-wks-threads-heap"], 2) {
+        let dump = folder.path().join(format!("{name}.dmp"));
+        std::fs::write(&dump, bytes_of(name).unwrap()).unwrap();
+        for more in [&[][..], &["--unreachable"]] {
+            let file = folder.path().join("x.gcdump");
+            let words = [&["export", "gcdump", "--force", dump.to_str().unwrap(), file.to_str().unwrap()], more].concat();
+            assert_eq!(run(&words).exit, Exit::Ok, "{words:?}");
+            for by in ["type", "root"] {
+                let (_, answer) = compare(&[&file, &dump], &["--by", by, "--fail-on", "bytes>0%", "--fail-on", "objects>+0"]);
+                let data = &answer["data"];
+                assert_eq!((&data["rows"], &data["holders"]), (&json!([]), &json!([])), "{name} {more:?} by {by}");
+                assert!(data["rules"].as_array().unwrap().iter().all(|rule| rule["failed"] == false), "{}", data["rules"]);
+                assert_eq!(data["live_only"], true);
+            }
+        }
+    }
 }
 
 /// Retained sizes of a type equal those of `retained`.

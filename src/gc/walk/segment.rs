@@ -157,6 +157,12 @@ impl Walker {
                 Shape { ptr: PtrSize::Eight, endian: Endian::Little } => run.objects(Shape::LE64, &mut at, cache, &mut visit),
                 shape => run.objects(shape, &mut at, cache, &mut visit),
             };
+            // An object that reaches into an allocation context has a wrong size.
+            while let Some(context) = contexts.next_if(|c| c.pointer < at) {
+                let range = AddrRange::new(context.pointer, rules.after_context(*context).min(at));
+                w.skipped_bytes.grow(range.len());
+                add_gap(&mut w, range, GapKind::Corrupt);
+            }
             match stop {
                 Stop::Event => {}
                 Stop::Enough => {
@@ -240,13 +246,11 @@ impl Walker {
         }
         let next = self.resync(at, rules, CHAIN);
         let range = AddrRange::new(at, next);
-        // If heap pages are missing from the dump, method tables may be too, so the object may be valid.
         let mt = self.objects.table_in(first);
-        let unread = self.tables.is_valid(mt).err().or_else(|| self.tables.read(mt).err());
-        if unread.is_some_and(|e| self.holes || self.memory.is_beside(e.address)) {
+        if let Some(why) = self.lost_by_dump(at, mt) {
             if w.stopped_at.is_none() {
                 w.stopped_at = Some(at);
-                w.stopped_because = Some(format!("{mt} cannot be verified as a method table: its memory is not in the dump"));
+                w.stopped_because = Some(why);
             }
             w.absent_bytes.grow(range.len());
             add_gap(w, range, GapKind::Absent);
@@ -255,6 +259,18 @@ impl Walker {
         w.skipped_bytes.grow(range.len());
         add_gap(w, range, GapKind::Corrupt);
         next
+    }
+
+    /// Returns why the object at `at` with method table `mt` may be valid although it cannot be read.
+    fn lost_by_dump(&self, at: Addr, mt: Addr) -> Option<String> {
+        // If heap pages are missing from the dump, method tables may be too.
+        let unread = self.tables.is_valid(mt).err().or_else(|| self.tables.read(mt).err());
+        if let Some(e) = unread {
+            let missing = self.holes || self.memory.is_beside(e.address);
+            return missing.then(|| format!("{mt} cannot be verified as a method table: its memory is not in the dump"));
+        }
+        let size = self.type_at(mt)?.size(|length| self.memory.u32(at.plus(length)).ok());
+        size.is_none().then(|| "the length of the object is not in the dump".into())
     }
 
     /// The range of an object at `at` whose memory is reserved and cleared, but whose method table is not yet written; `None` if no object can be in
