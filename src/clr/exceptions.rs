@@ -217,7 +217,7 @@ impl Exceptions {
         let method_table = self.method_table(object)?;
         self.is_exception(names, method_table).then_some(())?;
         let reference = |field| self.exception.pointer(&self.memory, object, field);
-        let text = |field| self.strings.as_ref()?.until_nul(reference(field)?, MAX_TEXT);
+        let text = |field| Some(self.strings.as_ref()?.text(reference(field)?, MAX_TEXT)?.0);
         let traced = reference(Layout::_stackTrace).map(|a| self.stack(names, a));
         let compiled = || {
             let count = self.exception.place(object, Layout::_idxFirstFreeStackTraceEntry);

@@ -39,14 +39,6 @@ impl Strings {
         self.first
     }
 
-    /// The text of the string at `address` up to the first NUL, of at most `cap` code units.
-    pub fn until_nul(&self, address: Addr, cap: u32) -> Option<String> {
-        let length = self.length(address)?;
-        let range = self.characters(address, length.min(cap));
-        let text = self.memory.as_text(range, || self.memory.utf16(range.start, u64::from(length) * 2, u64::from(cap) * 2)).ok()?;
-        Some(if self.hidden(length) { Memory::HIDDEN.into() } else { text })
-    }
-
     /// The text of the string at `address`, of at most `cap` code units, and its full length. Lone surrogates are escaped: see [`utf16`].
     pub fn text(&self, address: Addr, cap: u32) -> Option<(String, u32)> {
         self.units(address, cap).map(|(units, length)| (utf16(units), length))

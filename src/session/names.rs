@@ -316,7 +316,8 @@ impl Namer {
 
     /// The text of the string field `field` of the object at `object` with this method table.
     pub fn string_field(&self, object: Addr, method_table: Addr, field: &str) -> Option<String> {
-        self.types().ok()?.strings().until_nul(self.string_at(object, method_table, field)?, LONGEST)
+        let (text, _) = self.types().ok()?.strings().text(self.string_at(object, method_table, field)?, LONGEST)?;
+        Some(text)
     }
 
     /// The string object that the field refers to.
@@ -339,7 +340,7 @@ impl Namer {
         if let Some(name) = known.get(&text) {
             return Some(name.clone());
         }
-        let name = self.types().ok()?.strings().until_nul(text, LONGEST).filter(|name| !name.is_empty())?;
+        let name = self.types().ok()?.strings().text(text, LONGEST).map(|(name, _)| name).filter(|name| !name.is_empty())?;
         let name = Some(name).filter(|name| self.budget.memory(len64(name.len()))).map(Name::from)?;
         known.insert(text, name.clone());
         Some(name)

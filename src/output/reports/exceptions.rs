@@ -138,6 +138,6 @@ impl Report for ExceptionsReport {
         } else {
             String::new()
         };
-        to.line(format!("{}, {} distinct by type and message{kept}", plural(total, "exception object"), count(distinct)));
+        to.line(format!("{}, {} by type and throwing method{kept}", plural(total, "exception object"), plural(distinct, "kind")));
     }
 }

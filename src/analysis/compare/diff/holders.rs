@@ -70,7 +70,13 @@ impl<'h> Side<'h> {
         });
         let types = types.collect();
         namer.note(notes);
-        Ok(Side { heap, graph, tree, types, roots: graph.root_groups(mixed), mixed, namer, unknown: UNKNOWN.into() })
+        let mut roots = graph.root_groups(mixed);
+        if mixed {
+            // Snapshots do not have the stack roots of objects that other roots reach as well.
+            let starts = graph.starts(stacks);
+            roots.retain(|id, _| starts.binary_search(id).is_ok());
+        }
+        Ok(Side { heap, graph, tree, types, roots, mixed, namer, unknown: UNKNOWN.into() })
     }
 
     /// Returns why retained sizes are unknown, if roots of an important kind are.

@@ -57,17 +57,22 @@ pub(super) fn find(answers: &Answers<'_>) -> Result<Vec<Problem>, Skip> {
     if let Some(problem) = Some(()).filter(|()| fails_fast).and_then(|()| failed_fast(answers, thread, &on, command)) {
         return Ok(vec![problem]);
     }
+    let stack = || thread.filter(|_| !native_aot).and_then(|_| answers.crashed_stack().ok()?);
     if let Some(exception) = thread.and_then(|t| t.exception.as_ref()).filter(|e| e.current) {
+        // The runtime ends the process before it records the frames of an access violation.
+        let faulted = || stack().and_then(|stack| stack.innermost.as_ref());
+        let within = if thrower(exception).is_none() { faulted() } else { None };
+        let place = within.map(|method| format!(", in {method}")).unwrap_or_default();
         return Ok(vec![Problem {
             object: Some(exception.address),
             type_name: exception.type_name.clone(),
-            method: thrower(exception).cloned(),
+            method: thrower(exception).or(within).cloned(),
             threads,
-            ..critical(format!("{reason}{on}: {}", described(exception)), command)
+            ..critical(format!("{reason}{on}: {}{place}", described(exception)), command)
         }]);
     }
     let fault = answers.threads().ok().and_then(|t| t.fault.as_ref());
-    let stack = thread.filter(|_| !native_aot).and_then(|_| answers.crashed_stack().ok()?);
+    let stack = stack();
     let innermost = stack.and_then(|stack| stack.innermost.as_ref());
     let own = stack.and_then(|stack| stack.own.as_ref());
     let native = fault.filter(|f| f.native);
