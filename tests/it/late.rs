@@ -69,7 +69,8 @@ fn completed_operations_of_channels_are_awaited_by_no_method() -> Tested {
     let of = |text: &str| chains.iter().filter(|c| c["root"]["label"].as_str().unwrap().contains(text)).count();
     // A method has read 28 items, and awaits the next one. The operations of the 28 keep the method as their state.
     assert_eq!((of("WaitingReadAsyncOperation"), of("UnboundedChannel")), (0, 1));
-    let (_, operations, _) = ask(&whole.dump, "objects --type System.Threading.Channels.WaitingReadAsyncOperation --fields _continuationState");
+    let (_, operations, _) =
+        ask(&whole.dump, "objects --type System.Threading.Channels.WaitingReadAsyncOperation --fields _continuationState");
     assert!(operations["total"].as_u64() >= Some(28), "{operations}");
     Ok(())
 }

@@ -64,7 +64,7 @@ pub(crate) struct Callback {
     callback: Option<u64>,
     /// Flags of a completed source.
     completed: Vec<u64>,
-    /// Delegates that stand for a callback that is not due any more.
+    /// Delegates of the library that replace the callback when it is no longer due.
     sentinels: Vec<Addr>,
 }
 
