@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::common::{json_file, needs_shared, unpacked};
-use crate::harness::Ignored;
+use crate::harness::{Ignored, Tested};
 
 /// Most calls and bytes of a conversation.
 const CALLS: usize = 8;
@@ -266,7 +266,10 @@ fn stacks_that_are_too_large_are_merged() -> Tested {
     for arguments in [json!({ "thread": [1] }), json!({ "thread": [1], "roots": true, "waits": true, "top": 5 })] {
         let result = talk.call("stacks", arguments);
         let said = result["content"].to_string();
-        assert!(result["isError"] == false && said.contains("Answered with merge") && said.contains("Cases.NativeCrash.Recurse"), "{result}");
+        assert!(
+            result["isError"] == false && said.contains("Answered with merge") && said.contains("Cases.NativeCrash.Recurse"),
+            "{result}"
+        );
     }
     Ok(())
 }
