@@ -1,7 +1,7 @@
 //! The command trait: arguments with examples, a query, and the function that answers it.
 
 use std::cell::OnceCell;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{ArgMatches, Args};
@@ -15,8 +15,9 @@ use super::notes;
 use super::object_name::{ObjectName, listed};
 use super::open::Opening;
 use super::streams::Streams;
+use super::write::is_standard_output;
 use crate::analysis::{self, head_parts};
-use crate::base::{Addr, Answer, NoteKind, Notes};
+use crate::base::{Addr, Answer, NoteKind, Notes, len64};
 use crate::heapgraph::{IndexUse, beside};
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Paging, Report, SCHEMA, Target};
@@ -148,6 +149,11 @@ pub(super) trait Command: Args {
         None
     }
 
+    /// Whether the rows are the last ones of the list, for commands whose `--start` begins a list elsewhere. `None` for other commands.
+    fn is_last(&self, _report: &Self::Report) -> Option<bool> {
+        None
+    }
+
     /// Runs the query and prints the answer. Overridden by commands that stream their rows.
     fn run(&self, at: &At<'_>, streams: &mut Streams<'_>) -> Result<Exit> {
         let (mut answer, mut head) = (self.answer(at)?, at.head()?);
@@ -158,6 +164,9 @@ pub(super) trait Command: Args {
             head.pages = page.done().map_err(UsageError)?;
         }
         output::emit(&head, &answer, at.format(), at.target(streams))?;
+        if let (Some(seen), Some(is_last)) = (streams.seen, self.is_last(&answer)) {
+            seen.ends(is_last);
+        }
         conclude(at, &answer.notes, streams)?;
         self.remarks(&answer).iter().try_for_each(|line| streams.say(line))?;
         // Follow-up commands need a heap.
@@ -275,6 +284,7 @@ fn run<C: Command>(matches: &ArgMatches, config: &Config, open: &[Dump], streams
         screen: streams.rows(),
         terminal: streams.screen.terminal,
         remark: OnceCell::new(),
+        file: config.output.as_deref().filter(|path| !C::NAMES_OUTPUT && !is_standard_output(path)),
         object: None,
         several: false,
     };
@@ -347,6 +357,8 @@ pub(super) struct At<'c> {
     screen: usize,
     terminal: bool,
     remark: OnceCell<String>,
+    /// The file that the answer is written to.
+    file: Option<&'c Path>,
     /// The object that the answer is about, for commands that name objects.
     object: Option<ObjectName>,
     /// Whether the same command line also answers for other dumps.
@@ -492,6 +504,11 @@ pub(super) fn conclude(at: &At<'_>, notes: &Notes, streams: &mut Streams<'_>) ->
     if !at.format().writer().carries_notes() {
         streams.out.flush()?;
         notes::show(notes, streams)?;
+    } else if let (Some(file), Some(loss)) = (at.file, notes.first_loss()) {
+        // The notes are in the file, which is not on the screen.
+        let more = len64(notes.iter().filter(|note| note.kind.makes_partial()).count()).saturating_sub(1);
+        let more = if more > 0 { format!(", and {more} more in {}", file.display()) } else { String::new() };
+        streams.remark(&format!("missing: {}{more}", loss.message))?;
     }
     if let Some(remark) = at.remark() {
         streams.say(&format!("gcdump: {remark}"))?;

@@ -32,8 +32,10 @@ it will do.
 TYPE in --type TYPE, and in gcdump type TYPE, is, in this order:
   System.String      the full name, as printed
   Lab.*              a pattern for the full name: * is any text, ? one character
-  Program+Entry      the end of the name, after a namespace or an enclosing type, in any case: Entry finds Lab.Program+Entry,
-  List`1             Dictionary every instance of the generic type
+  Program+Entry      the end of the name, after a namespace or an enclosing type, in any case: Entry finds Lab.Program+Entry, \
+Dictionary every instance of the generic type
+  List`1, List<T>    every instance of the generic type with one type parameter; List<> and Dictionary<string,> work, too
+  List`1[[A, asm]]   List<A> as Type.FullName, ToString() and logs write it, with or without the names of assemblies
   ntr                any part of the name, in any case
   int[], List<int>   keywords of C#, and generic types as C# writes them; namespaces of arguments may be left out
   /^Lab.*Node$/      a regular expression for a part of the full name; /(?i)lab/ in any case

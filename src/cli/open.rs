@@ -104,6 +104,15 @@ fn overlay(path: &Path) -> Result<Overlay> {
     parsed.map_err(|e| UsageError(format!("{} is not an overlay: {e}", path.display())).into())
 }
 
+/// `text` without the byte order mark that editors on Windows write at the start of UTF-8 files.
+pub(super) fn without_mark(mut text: Vec<u8>) -> Vec<u8> {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    if text.starts_with(MARK) {
+        text.drain(..MARK.len());
+    }
+    text
+}
+
 /// Reads a small file named on the command line; `what` describes it in errors.
 pub(super) fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
     /// The largest bundled overlay has 14 KB.
@@ -112,7 +121,7 @@ pub(super) fn read_small(path: &Path, what: &str) -> Result<Vec<u8>> {
     let read = regular(path).and_then(|file| file.take(MAX.saturating_add(1)).read_to_end(&mut text));
     let read = read.with_context(|| UsageError(format!("reading the {what} {}", path.display())))?;
     if u64::try_from(read).is_ok_and(|n| n <= MAX) {
-        return Ok(text);
+        return Ok(without_mark(text));
     }
     Err(UsageError(format!("{} is too large for the {what}: more than {}", path.display(), in_units(MAX))).into())
 }

@@ -4,7 +4,7 @@ use super::edges::ObjectSet;
 use super::graph::{Doubts, HeapGraph};
 use super::roots::{RawRoot, RootFlags};
 use crate::base::cancel::check_at;
-use crate::base::{Collector, Count, Index, be, plural};
+use crate::base::{Collector, Count, Index, be, len64, plural};
 use crate::gc::ObjectId;
 use crate::model::{Stacks, Sum};
 
@@ -46,8 +46,16 @@ impl HeapGraph {
             return;
         }
         let reached = self.edges.reachable(self.rooted_by(is_doubtful));
-        if targets.iter().any(|id| reached.contains(*id)) {
-            self.roots.note_doubts(stacks, "the object is also held by stack words that may be stale", notes);
+        let mut held = targets.iter().filter(|id| reached.contains(**id));
+        if let Some(first) = held.next() {
+            let more = len64(held.count());
+            let more = if more > 0 { format!(" and {}", plural(more, "other object")) } else { String::new() };
+            let what = format!(
+                "{}{more} {} also held by stack words that may be stale",
+                self.address(*first),
+                if more.is_empty() { "is" } else { "are" }
+            );
+            self.roots.note_doubts(stacks, &what, notes);
         }
     }
 

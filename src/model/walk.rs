@@ -22,7 +22,7 @@ pub struct WalkModel {
     pub segment: Addr,
     /// Whether the walk ended exactly at the segment end.
     pub complete: bool,
-    /// Number of objects, free blocks included.
+    /// Number of objects; free blocks are counted apart.
     pub objects: u64,
     /// Size of these objects in bytes, rounded up to the alignment of the segment.
     pub bytes: u64,
@@ -44,6 +44,15 @@ pub struct WalkModel {
     pub stopped_because: Option<String>,
     /// Ranges without objects, at most 64.
     pub gaps: Vec<WalkGap>,
+}
+
+impl WalkModel {
+    /// This result of a walk, in which free blocks are objects, with the free blocks counted apart.
+    pub(crate) fn with_free_apart(mut self) -> WalkModel {
+        self.objects = self.objects.saturating_sub(self.free_objects);
+        self.bytes = self.bytes.saturating_sub(self.free_bytes);
+        self
+    }
 }
 
 /// A range of a segment without objects.

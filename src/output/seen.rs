@@ -1,5 +1,6 @@
 //! The addresses in the rows of an answer. In a shell, `$1`, `$2` … refer to them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::base::Addr;
@@ -25,6 +26,9 @@ pub struct Seen {
     /// Number of rows of the earlier answers that this answer continues.
     before: usize,
     lists: Mutex<Vec<Vec<Option<Link>>>>,
+    /// Whether the list of an answer has ended, and whether that of another one goes on.
+    ended: AtomicBool,
+    goes_on: AtomicBool,
 }
 
 impl Seen {
@@ -41,6 +45,16 @@ impl Seen {
 
     fn lists(&self) -> MutexGuard<'_, Vec<Vec<Option<Link>>>> {
         self.lists.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records whether the rows of an answer are the last ones of its list.
+    pub(crate) fn ends(&self, is_last: bool) {
+        if is_last { &self.ended } else { &self.goes_on }.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the rows are known to be the last ones.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed) && !self.goes_on.load(Ordering::Relaxed)
     }
 
     /// Number of rows to skip at the beginning of each table.

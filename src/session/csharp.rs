@@ -1,6 +1,10 @@
 //! Matches type names in C# syntax with the runtime's names: `Dictionary<int,string>` matches
 //! `System.Collections.Generic.Dictionary<System.Int32, System.String>`.
 
+use std::iter::Peekable;
+
+use super::reflected::{ANY, is_parameter};
+
 /// C# keywords for types, with the types' full names.
 const KEYWORDS: [(&str, &str); 17] = [
     ("bool", "System.Boolean"),
@@ -71,11 +75,45 @@ fn nullable(name: &str) -> String {
     format!("System.Nullable<{name}>")
 }
 
-/// Whether `pattern`, a type with generic arguments, matches all of `name`. Each type in the pattern may omit namespaces and enclosing types.
+/// Whether `pattern`, a type with generic arguments, matches all of `name`. Each type in the pattern may omit namespaces and enclosing types, and
+/// [`ANY`] matches any argument.
 pub(super) fn is_generic(pattern: &str, name: &str) -> bool {
-    let mut name = tokens(name).filter(|token| *token != " ");
-    let all = tokens(pattern).filter(|token| *token != " ").all(|wanted| name.next().is_some_and(|token| ends(token, wanted)));
+    let mut name = tokens(name).filter(|token| *token != " ").peekable();
+    let mut fits =
+        |wanted: &str| if wanted == ANY { skip_argument(&mut name) } else { name.next().is_some_and(|token| ends(token, wanted)) };
+    let all = tokens(pattern).filter(|token| *token != " ").all(&mut fits);
     all && name.next().is_none()
+}
+
+/// Takes the tokens of one type argument. Returns whether there were any.
+fn skip_argument<'n>(tokens: &mut Peekable<impl Iterator<Item = &'n str>>) -> bool {
+    let mut depth = 0u32;
+    let mut is_empty = true;
+    while let Some(token) = tokens.peek() {
+        match *token {
+            ">" | "]" | "," if depth == 0 => break,
+            "<" | "[" => depth = depth.saturating_add(1),
+            ">" | "]" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        is_empty = false;
+        tokens.next();
+    }
+    !is_empty
+}
+
+/// `pattern` with [`ANY`] in place of each argument that looks like the name of a type parameter: `List<T>`. `None` if no argument does.
+pub(super) fn with_any_parameters(pattern: &str) -> Option<String> {
+    let mut before = "";
+    let mut found = false;
+    let part = |token| {
+        let is_parameter = matches!(before, "<" | ",") && is_parameter(token);
+        found |= is_parameter;
+        before = if token == " " { before } else { token };
+        if is_parameter { ANY } else { token }
+    };
+    let text = tokens(pattern).map(part).collect();
+    found.then_some(text)
 }
 
 /// Whether `name` is `wanted`, or ends with it after a namespace or an enclosing type.
@@ -118,6 +156,16 @@ mod tests {
         for wild in ["?", "Date?ime", "Date*?", "Age??", "Lab.*", "System.Int32[]?"] {
             assert_eq!(with_nullables(wild), None, "{wild}");
         }
+    }
+
+    #[test]
+    fn type_parameters_mean_any_argument() {
+        assert_eq!(with_any_parameters("Dictionary<TKey, System.Int32>").as_deref(), Some("Dictionary<\u{1}, System.Int32>"));
+        assert_eq!(with_any_parameters("List<Type>"), None);
+        assert_eq!(with_any_parameters("T"), None);
+        let name = "System.Collections.Generic.Dictionary<System.Int32[,], System.Func<System.Int32, Lab.Dog>>";
+        assert!(is_generic("Dictionary<\u{1}, \u{1}>", name) && is_generic("Dictionary<\u{1},Func<\u{1},Dog>>", name));
+        assert!(!is_generic("Dictionary<\u{1}>", name) && !is_generic("Dictionary<\u{1},\u{1},\u{1}>", name));
     }
 
     #[test]

@@ -33,6 +33,7 @@ mod names;
 mod process;
 pub(crate) mod readers;
 mod references;
+mod reflected;
 pub mod roots;
 mod runtime;
 mod snapshot;

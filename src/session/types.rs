@@ -5,7 +5,8 @@ use std::fmt;
 use regex_lite::Regex;
 
 use super::Namer;
-use super::csharp::{is_generic, with_full_names, with_nullables};
+use super::csharp::{is_generic, with_any_parameters, with_full_names, with_nullables};
+use super::reflected::{ANY, printed, with_any};
 use crate::base::{Addr, Collector, Missing, Name, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::type_names::Label;
@@ -20,7 +21,8 @@ pub enum TypePattern {
     /// for the whole full name. Any other text is first compared with full names, then with simple names, which may omit namespaces,
     /// enclosing types and generic arguments, then with parts of full names. The comparisons with simple names and with parts ignore case. C#
     /// keywords are replaced by the types that they name: `int` is `System.Int32`, `int?` is `System.Nullable<System.Int32>`. If a wildcard pattern
-    /// matches no name, names that end with `?` are nullable types as well: `DateTime?[]`.
+    /// matches no name, names that end with `?` are nullable types as well: `DateTime?[]`. Names may have the form of reflection
+    /// (``List`1[[System.String, System.Private.CoreLib]]``). `List<>`, ``List`1`` and `List<T>` are all instances of the generic type.
     Name(String),
 }
 
@@ -30,6 +32,7 @@ impl TypePattern {
     /// # Errors
     /// A message if the pattern is an invalid regular expression.
     pub fn named(name: &str) -> Result<TypePattern, String> {
+        let name = name.trim();
         match expression(name) {
             Some(Err(e)) => Err(format!("{name} is not a regular expression: {e}")),
             _ => Ok(TypePattern::Name(name.into())),
@@ -38,7 +41,12 @@ impl TypePattern {
 
     /// Whether the pattern has wildcards or is a regular expression, so that it may match several types.
     pub(crate) fn is_wild(name: &str) -> bool {
-        name.contains(['*', '?']) || source(name).is_some()
+        name.contains(['*', '?']) || TypePattern::is_expression(name)
+    }
+
+    /// Whether the pattern is a regular expression.
+    pub(crate) fn is_expression(name: &str) -> bool {
+        source(name).is_some()
     }
 }
 
@@ -92,14 +100,13 @@ fn exact_closeness(pattern: &str, name: &str) -> Option<Closeness> {
         return Some(Closeness::Full);
     }
     let (pattern, name) = (pattern.to_ascii_lowercase(), name.to_ascii_lowercase());
-    // Metadata writes generic types with their arity, as in List`1. The arity is removed from the pattern.
-    let simple = pattern.rsplit_once('`').filter(|(_, arity)| arity.bytes().all(|b| b.is_ascii_digit())).map_or(&*pattern, |(s, _)| s);
-    let simple = if pattern.contains('<') {
-        ends_with(&name, simple) || is_generic(simple, &name)
-    } else {
-        ends_with(&without_arguments(&name), simple)
+    let is_simple = |name: &str| match pattern.contains('<') {
+        true => ends_with(name, &pattern) || is_generic(&pattern, name),
+        false => ends_with(&without_arguments(name), &pattern),
     };
-    if simple {
+    // Stack traces have a dot between a type and the type that encloses it.
+    let is_dotted = || pattern.contains('.') && name.contains('+') && !pattern.contains('+') && is_simple(&name.replace('+', "."));
+    if is_simple(&name) || is_dotted() {
         return Some(Closeness::Simple);
     }
     name.contains(&pattern).then_some(Closeness::Part)
@@ -165,22 +172,7 @@ impl TypeFilter {
                 TypePattern::MethodTable(table) => return Meaning::Table(*table),
                 TypePattern::Name(text) => text,
             };
-            let meaning = match expression(text) {
-                Some(Ok(regex)) => Meaning::Expression(regex),
-                Some(Err(_)) => Meaning::Nothing,
-                None => {
-                    let full = with_full_names(text);
-                    // A question mark is a wildcard if any name fits, else C#'s mark of nullable types.
-                    let is_nullable = full.contains('?') && closest(&full, &labels).is_none();
-                    let nullable = is_nullable.then(|| with_nullables(&full)).flatten();
-                    let full = nullable.filter(|name| closest(name, &labels) > Some(Closeness::Part)).unwrap_or(full);
-                    let wild = TypePattern::is_wild(&full);
-                    let closest = if wild { Some(Closeness::Full) } else { closest(&full, &labels) };
-                    // A C# keyword matches only full and simple names, not parts of names.
-                    let closest = closest.filter(|closest| full == *text || *closest > Closeness::Part);
-                    closest.map_or(Meaning::Nothing, |closest| Meaning::Name(full, closest))
-                }
-            };
+            let meaning = meaning_of(text, &labels);
             if let Some(why) = no_match(text, &meaning, &labels) {
                 notes.add(NoteKind::NoMatch, None, why);
             }
@@ -193,6 +185,13 @@ impl TypeFilter {
             meaning
         };
         TypeFilter { meanings: patterns.iter().map(meaning).collect() }
+    }
+
+    /// Resolves `pattern`, the name of a type in a rule. A rule is about the same types in every run, so the name cannot be a part of a longer name.
+    pub(crate) fn of_rule(pattern: &str, labels: &[Label]) -> TypeFilter {
+        let meaning = meaning_of(pattern, labels);
+        let is_part = matches!(meaning, Meaning::Name(_, Closeness::Part));
+        TypeFilter { meanings: if is_part { Vec::new() } else { vec![meaning] } }
     }
 
     /// Whether the list of patterns is empty, which selects every type.
@@ -218,6 +217,33 @@ impl TypeFilter {
     }
 }
 
+/// Resolves a name, wildcard pattern or regular expression to its closest matches among `labels`.
+fn meaning_of(text: &str, labels: &[Label]) -> Meaning {
+    let text = text.trim();
+    match expression(text) {
+        Some(Ok(regex)) => return Meaning::Expression(regex),
+        Some(Err(_)) => return Meaning::Nothing,
+        None => {}
+    }
+    let full = with_names(text);
+    // A question mark is a wildcard if any name fits, else C#'s mark of nullable types. `T` is a type if any name fits, else a type parameter.
+    let is_other = !full.contains('*') && closest(&full, labels) <= Some(Closeness::Part);
+    let other = is_other.then(|| if full.contains('?') { with_nullables(&full) } else { with_any_parameters(&full) }).flatten();
+    let full = other.filter(|name| closest(name, labels) > Some(Closeness::Part)).unwrap_or(full);
+    let closest = if TypePattern::is_wild(&full) { Some(Closeness::Full) } else { closest(&full, labels) };
+    // A C# keyword matches only full and simple names, not parts of names.
+    let closest = closest.filter(|closest| full == *text || *closest > Closeness::Part);
+    closest.map_or(Meaning::Nothing, |closest| Meaning::Name(full, closest))
+}
+
+/// `text` with C# keywords replaced by full names and, unless it is a wildcard pattern, in the form of printed names.
+fn with_names(text: &str) -> String {
+    if TypePattern::is_wild(text) {
+        return with_full_names(text);
+    }
+    with_full_names(&with_any(printed(text).as_deref().unwrap_or(text)))
+}
+
 /// The closeness of the best match of `pattern` among the names; `None` if no name matches.
 fn closest(pattern: &str, labels: &[Label]) -> Option<Closeness> {
     labels.iter().filter_map(|l| closeness(pattern, &l.name)).max()
@@ -239,7 +265,7 @@ fn note_lost(pattern: &str, meaning: &Meaning, labels: &[Label], notes: &Collect
 /// A message that no type matches `pattern`, with suggestions; `None` if a type matches. For a wildcard pattern or regular expression, also `None`
 /// without a suggestion, which is a type that matches in another case or form.
 fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String> {
-    let full = with_full_names(pattern);
+    let full = with_names(pattern.trim());
     let wild = TypePattern::is_wild(&full);
     if (wild || !matches!(meaning, Meaning::Nothing)) && labels.iter().any(|l| meaning.has(&l.name)) {
         return None;
@@ -248,7 +274,7 @@ fn no_match(pattern: &str, meaning: &Meaning, labels: &[Label]) -> Option<String
     if wild {
         return other_form(pattern, labels).map(|hint| text + &hint);
     }
-    let mut text = if full == pattern { text } else { format!("{text} ({full})") };
+    let mut text = if full == pattern.trim() || full.contains(ANY) { text } else { format!("{text} ({full})") };
     let wanted = last_part(&full);
     let most = wanted.chars().count().div_euclid(3).max(1);
     let distance = |name: &str| strsim::osa_distance(&wanted, &last_part(name));
@@ -372,6 +398,51 @@ mod tests {
         assert_eq!(of("Lab"), [NAMES[2], NAMES[3], NAMES[4], NAMES[5]]);
         assert_eq!(of("Lab.*"), [NAMES[2], NAMES[5]]);
         assert!(of("lab.*").is_empty());
+    }
+
+    #[test]
+    fn names_of_reflection_and_generic_types_select_instances() {
+        let names = [
+            "System.Collections.Generic.List<System.String>",
+            "System.Collections.Generic.List<Lab.Outer+Inner<System.Int32>>",
+            "System.Func<System.String, System.Int32>",
+            "System.Func<System.Int32>",
+            "Lab.Outer+Inner<System.Int32>",
+            "Lab.Dog",
+        ];
+        let of = |pattern: &str| meant_of(&names, pattern);
+        for (pattern, found) in [
+            ("System.Collections.Generic.List`1[[System.String, System.Private.CoreLib]]", &names[..1]),
+            ("System.Collections.Generic.List`1[System.String]", &names[..1]),
+            ("List`1[[Lab.Outer+Inner`1[[System.Int32, System.Private.CoreLib]], lab, Version=1.0]]", &names[1..2]),
+            ("List`1", &names[..2]),
+            ("List<>", &names[..2]),
+            ("List<T>", &names[..2]),
+            ("Func<string, TResult>", &names[2..3]),
+            ("Func`1", &names[3..4]),
+            ("Func<,>", &names[2..3]),
+            ("Lab.Outer+Inner`1[System.Int32]", &names[4..5]),
+            ("Lab.Outer.Inner", &names[4..5]),
+            ("Outer.Inner<int>", &names[4..5]),
+            ("Lab.Dog, lab", &names[5..]),
+            (" Lab.Dog ", &names[5..]),
+        ] {
+            assert_eq!(of(pattern), (found.to_vec(), vec![]), "{pattern}");
+        }
+        let (found, notes) = of("System.Collections.Generic.Lits`1[System.String]");
+        assert!(found.is_empty() && notes[0].contains("(System.Collections.Generic.Lits<System.String>); did you mean"), "{notes:?}");
+        assert_eq!(of("Func`3").0, Vec::<&str>::new());
+    }
+
+    #[test]
+    fn a_rule_is_not_about_parts_of_names() {
+        let labels: Vec<Label> = ["Lab.OrderList", "Lab.Cat"].into_iter().map(|name| Label { name: name.into(), is_lost: false }).collect();
+        let has = |pattern: &str, name: &str| {
+            let filter = TypeFilter::of_rule(pattern, &labels);
+            filter.matches_name(&name.into())
+        };
+        assert!(has("Cat", "Lab.Cat") && has("/Order/", "Lab.OrderList") && has("Lab.*", "Lab.Cat"));
+        assert!(!has("Order", "Lab.OrderList") && !has("Lab.Order", "Lab.OrderList"));
     }
 
     #[test]

@@ -273,6 +273,12 @@ fn the_github_action_installs_takes_dumps_and_fails_for_what_it_finds() -> Teste
     let tolerated = place.bash(&check, &[&common[..], &[("GCDUMP_FAIL_ON", "crash suspects")]].concat());
     assert!(tolerated.status.success(), "{}", shown(&tolerated));
 
+    // A misspelled word would never fail a build.
+    for (variable, word) in [("GCDUMP_FAIL_ON", "crash crtical"), ("GCDUMP_RULES", "bytes > 1x"), ("GCDUMP_FORMAT", "gitlap")] {
+        let refused = place.bash(&check, &[&common[..], &[(variable, word)]].concat());
+        assert_eq!(refused.status.code(), Some(2), "{variable}: {}", shown(&refused));
+    }
+
     fs::write(place.path("dumps/broken.dmp"), "no dump").unwrap();
     let broken = place.bash(&check, &[&common[..], &[("GCDUMP_FAIL_ON", "crash")]].concat());
     assert_eq!(broken.status.code(), Some(1), "{}", shown(&broken));

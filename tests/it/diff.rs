@@ -291,3 +291,15 @@ fn every_dump_has_its_column() {
     let text = run(&["diff", a.to_str().unwrap(), "Cargo.toml"]);
     assert!(text.exit == Exit::BadDump && text.err.contains("Cargo.toml"), "{}", text.err);
 }
+
+#[test]
+fn rules_take_simple_names_and_files_with_a_byte_order_mark() {
+    let (a, b) = (corpus("net10-wks-leak-heap.before"), corpus("net10-wks-leak-heap.after"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("budget.txt");
+    std::fs::write(&file, "\u{feff}type:Leaky:count >= 1\ntype:/Leaky$/:count >= 1\ntype:Leak:count >= 1\n").unwrap();
+    let (exit, answer) = ask(&b, &["diff", "--budget", file.to_str().unwrap(), a.to_str().unwrap()]);
+    let failed: Vec<_> = answer["data"]["rules"].as_array().unwrap().iter().map(|rule| rule["failed"].as_bool()).collect();
+    // `Leak` is only a part of the name.
+    assert_eq!((exit, failed), (Exit::Negative, vec![Some(true), Some(true), Some(false)]), "{answer}");
+}

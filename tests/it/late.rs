@@ -1,4 +1,4 @@
-//! Late timers. The tests change a dump so that a queue of timers waits for a thread of the pool, or so that a timer was started later.
+//! Late timers, and sources that have completed. The tests of timers change a dump so that a queue of timers waits for a thread of the pool, or so that a timer was started later.
 
 use gcdump::cli::Exit;
 use serde_json::Value;
@@ -58,5 +58,19 @@ fn programs_without_a_fault_have_no_late_timer() -> Tested {
         let (_, answer, _) = ask(&whole.dump, "timers");
         assert_eq!((&answer["late"], &answer["held_up"]), (&0.into(), &0.into()), "{name}: {answer}");
     }
+    Ok(())
+}
+
+#[test]
+fn completed_operations_of_channels_are_awaited_by_no_method() -> Tested {
+    let whole = Whole::named("web10-hung").ok_or_else(|| Ignored("web10-hung is not on this machine".into()))?;
+    let (_, answer, _) = ask(&whole.dump, "async");
+    let chains = answer["chains"].as_array().unwrap();
+    let of = |text: &str| chains.iter().filter(|c| c["root"]["label"].as_str().unwrap().contains(text)).count();
+    // A method has read 28 items, and awaits the next one. The operations of the 28 keep the method as their state.
+    assert_eq!((of("WaitingReadAsyncOperation"), of("UnboundedChannel")), (0, 1));
+    let (_, operations, _) =
+        ask(&whole.dump, "objects --type System.Threading.Channels.WaitingReadAsyncOperation --fields _continuationState");
+    assert!(operations["total"].as_u64() >= Some(28), "{operations}");
     Ok(())
 }

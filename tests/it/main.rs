@@ -50,6 +50,7 @@ mod completions;
 mod contradictions;
 mod cores;
 mod corpus;
+mod csv_columns;
 mod cycles;
 mod damage;
 mod damage_real;

@@ -272,9 +272,10 @@ fn walk(dump: &Known, clrmd: &Value, f: &mut Findings) {
     let inexact: Vec<&Value> = segments.iter().filter(|s| s["walk"]["complete"] != true || s["walk"]["skipped_bytes"] != 0).collect();
     let whole = segments.iter().all(|s| {
         let n = |key: &str| s["walk"][key].as_u64().unwrap();
-        n("bytes") + n("context_bytes") + n("in_allocation_bytes") == s["allocated_bytes"].as_u64().unwrap()
+        n("bytes") + n("free_bytes") + n("context_bytes") + n("in_allocation_bytes") == s["allocated_bytes"].as_u64().unwrap()
     });
-    let theirs = clrmd["stat"]["objects"].as_u64();
+    // ClrMD counts free blocks as objects.
+    let theirs = clrmd["stat"]["objects"].as_u64().map(|n| n - sum("free_objects"));
     if exit != Exit::Ok || !inexact.is_empty() || !whole {
         f.wrong("walk", format!("{exit:?}, {} segments do not end exactly: {}", inexact.len(), ours["warnings"]));
     } else if theirs.is_some_and(|n| n != sum("objects")) {

@@ -194,7 +194,10 @@ fn next_continues_where_the_answer_ended() {
     }
     let ran = shell("stat --top 2; next; object $1 | cat; next > /dev/null", &dump);
     assert_eq!(rows(&ran.out).len(), 4, "{}{}", ran.out, ran.err);
-    for (commands, says) in [("next", "nothing was listed"), ("heap; next", "lists all"), ("stat; next 3", "takes no arguments")] {
+    let one = "objects --type Lab.Dog --count 3; object $1; next";
+    for (commands, says) in
+        [("next", "nothing was listed"), ("heap; next", "lists all"), ("stat; next 3", "takes no arguments"), (one, "no more rows")]
+    {
         let ran = shell(commands, &dump);
         assert!(ran.exit == Exit::Usage && ran.err.contains(says), "{commands}: {}", ran.err);
     }

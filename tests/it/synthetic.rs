@@ -55,8 +55,13 @@ fn answers(bytes: &[u8], exit: Exit) -> (Value, Vec<Value>) {
     for s in get(&["segments", "--walk"])["segments"].as_array().unwrap() {
         let n = |key: &str| s["walk"][key].as_u64().unwrap();
         assert_eq!(s["walk"]["complete"], true, "{s}");
-        assert_eq!(n("bytes") + n("context_bytes"), s["allocated_bytes"].as_u64().unwrap(), "{s}");
+        assert_eq!(n("bytes") + n("free_bytes") + n("context_bytes"), s["allocated_bytes"].as_u64().unwrap(), "{s}");
     }
+    // Free blocks are not objects, neither of segments nor of types.
+    let walks = get(&["segments", "--walk"]);
+    let walked = walks["segments"].as_array().unwrap().iter().map(|s| s["walk"]["objects"].as_u64().unwrap()).sum::<u64>();
+    let counts = get(&["stat"]);
+    assert_eq!(walked, counts["types"].as_array().unwrap().iter().map(|t| t["count"].as_u64().unwrap()).sum::<u64>());
     // Every object of the builder, and the right number of each type.
     let objects: Vec<Value> = get(&["objects"])["objects"].as_array().unwrap().iter().filter(|o| o["type"] != "Free").cloned().collect();
     let stat = get(&["stat"]);

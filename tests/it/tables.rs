@@ -209,10 +209,11 @@ fn tables_agree_with_the_commands() {
                 address(&s["start"]),
                 address(&s["allocated"]),
                 s["committed_bytes"].clone(),
+                s["walk"]["objects"].clone(),
                 s["walk"]["free_bytes"].clone(),
             ]
         };
-        let columns = ["segment", "generation", "start", "allocated_end", "committed", "free_bytes"];
+        let columns = ["segment", "generation", "start", "allocated_end", "committed", "objects", "free_bytes"];
         same(
             &format!("{name} segments"),
             table(&out, "segments").iter().map(|r| picked(r, &columns)).collect(),

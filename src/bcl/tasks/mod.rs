@@ -395,11 +395,11 @@ impl Tasks {
     }
 
     /// Adds the tasks and methods that continue through the callbacks in the object at `object`. The state of such a callback is the task, the
-    /// box of the method, or an `Action` that refers to the task or box.
+    /// box of the method, or an `Action` that refers to the task or box. Callbacks of sources that have completed are skipped.
     pub(crate) fn states(&self, object: Addr, plan: &Plan, out: &mut Vec<Waiter>) {
-        for offset in &plan.states {
-            let Some(state) = self.library.reference_at(object.plus(*offset)) else { continue };
-            if self.plan_of(state).is_some_and(|p| p.is_node() || p.is_action) {
+        for callback in &plan.states {
+            let Some(state) = self.library.reference_at(object.plus(callback.state)) else { continue };
+            if self.plan_of(state).is_some_and(|p| p.is_node() || p.is_action) && callback.is_due(self, object) {
                 out.extend(self.node(state));
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{AsyncType, Tasks};
-use crate::base::{Addr, len64};
+use crate::base::{Addr, CorElementType, len64};
 use crate::clr::fields::{Field, Storage, Types};
 use crate::clr::library::{FieldAt, Kinds};
 use crate::clr::type_names::TypeNames;
@@ -15,8 +15,14 @@ const MAX_DEPTH: u32 = 8;
 const MAX_MACHINE: u64 = 1 << 20;
 /// Maximum number of base types.
 const MAX_BASES: usize = 64;
-/// The field of `ManualResetValueTaskSourceCore` that contains the state object of a callback.
+/// The field of `ManualResetValueTaskSourceCore` and of the operations of channels that contains the state object of a callback.
 pub(super) const STATE: &str = "_continuationState";
+/// The field beside [`STATE`] that contains the callback.
+const CALLBACK: &str = "_continuation";
+/// Flags beside [`STATE`] that are set when the source has completed. The operations of channels have the second one.
+const COMPLETED: [&str; 2] = ["_completed", "_completionReserved"];
+/// Static fields of the operations of channels: the delegates that replace the callback in operations that have completed or are not in use.
+const SENTINELS: [&str; 2] = ["s_completedSentinel", "s_availableSentinel"];
 /// Maximum number of fields with callbacks of one type.
 const MAX_HOOKS: usize = 64;
 
@@ -40,12 +46,36 @@ pub(crate) struct Plan {
     pub(crate) suspends: bool,
     /// Whether the type is `System.Action`.
     pub(crate) is_action: bool,
-    /// Offsets of fields that contain the state of a callback ([`STATE`]), including fields in nested structures.
-    pub(crate) states: Vec<u64>,
+    /// The callbacks with a state ([`STATE`]), including those in nested structures.
+    pub(crate) states: Vec<Callback>,
     /// Offsets of fields of type `Action`, including fields in nested structures.
     pub(crate) actions: Vec<u64>,
     /// Whether the type is an array of `Action`.
     pub(crate) array_of_actions: bool,
+}
+
+/// Offsets of the fields that describe a callback and whether it is still due. A source keeps the state of its callback after it has completed,
+/// until it is used again.
+#[derive(Clone, Debug)]
+pub(crate) struct Callback {
+    /// The state of the callback.
+    pub(super) state: u64,
+    /// The callback. A source without one is not awaited.
+    callback: Option<u64>,
+    /// Flags of a completed source.
+    completed: Vec<u64>,
+    /// Delegates of the library that replace the callback when it is no longer due.
+    sentinels: Vec<Addr>,
+}
+
+impl Callback {
+    /// Whether the callback in the object at `object` may still be called. If the fields cannot be read, it may.
+    pub(super) fn is_due(&self, tasks: &Tasks, object: Addr) -> bool {
+        let memory = tasks.library().types().memory();
+        let completed = self.completed.iter().any(|offset| memory.u8(object.plus(*offset)).is_ok_and(|flag| flag != 0));
+        let callback = || self.callback.and_then(|offset| memory.ptr(object.plus(offset)).ok());
+        !completed && callback().is_none_or(|at| !at.is_null() && !self.sentinels.contains(&at))
+    }
 }
 
 /// Kinds of types outside System.Private.CoreLib.
@@ -186,7 +216,7 @@ fn callbacks(tasks: &Tasks, method_table: Addr, (base, depth): (u64, u32), plan:
         let offset = base.saturating_add(field.offset);
         if field.is_reference() {
             if field.name == STATE {
-                plan.states.push(offset);
+                plan.states.push(callback(tasks, field, &fields, base));
             } else if field.type_name == "System.Action" {
                 plan.actions.push(offset);
             }
@@ -194,6 +224,25 @@ fn callbacks(tasks: &Tasks, method_table: Addr, (base, depth): (u64, u32), plan:
             // Field offsets in a structure are relative to its boxed form.
             callbacks(tasks, inner, (offset.saturating_sub(types.pointer_bytes()), depth.saturating_add(1)), plan);
         }
+    }
+}
+
+/// The callback whose state is in `state`, one of `fields`. `base` is added to the offsets of the fields.
+fn callback(tasks: &Tasks, state: &Field, fields: &[Field], base: u64) -> Callback {
+    let beside = || fields.iter().filter(|f| f.storage == Storage::Instance && f.declaring == state.declaring);
+    let at = |f: &Field| f.offset.saturating_add(base);
+    let completed: Vec<u64> =
+        beside().filter(|f| f.element == CorElementType::Boolean && COMPLETED.contains(&f.name.as_str())).map(at).collect();
+    let tables = tasks.library().types().names().method_tables();
+    // Up to .NET 9, a base type of the generic type that has the callback declares the sentinels.
+    let next = |mt: &Addr| tables.read(*mt).ok().map(|info| info.parent).filter(|parent| !parent.is_null());
+    let types = std::iter::successors(Some(state.declaring), next).take(MAX_BASES);
+    let sentinels = |mt| SENTINELS.into_iter().filter_map(move |name| tasks.library().static_object(mt, name).ok().flatten());
+    Callback {
+        state: at(state),
+        callback: beside().find(|f| f.is_reference() && f.name == CALLBACK).map(at),
+        completed,
+        sentinels: types.flat_map(sentinels).collect(),
     }
 }
 

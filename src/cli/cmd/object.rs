@@ -11,7 +11,7 @@ use super::super::object_name::{ObjectName, ObjectNames, object_names};
 use super::super::values::type_pattern;
 use crate::analysis::ObjectReport;
 use crate::analysis::{ObjectQuery, object, value};
-use crate::base::Answer;
+use crate::base::{Answer, len64};
 use crate::session::TypePattern;
 
 /// One object: type, location, lock, hash code, and fields or elements. Accepts interior addresses.
@@ -63,6 +63,11 @@ impl Command for Object {
 
     fn objects(&self) -> Result<Vec<ObjectName>> {
         Ok(self.address.0.clone())
+    }
+
+    fn is_last(&self, report: &ObjectReport) -> Option<bool> {
+        let listed = report.first_element.saturating_add(len64(report.elements.len()));
+        Some(report.elements.is_empty() || report.length.is_none_or(|length| listed >= length))
     }
 
     fn answer(&self, at: &At<'_>) -> Result<Answer<ObjectReport>> {

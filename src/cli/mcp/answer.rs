@@ -23,6 +23,7 @@ use super::next::{Call, calls};
 use super::rpc::beginning;
 use super::tools::{Does, Tool};
 use crate::base::Cancel;
+use crate::base::missed::tried;
 use crate::memory::Memory;
 use crate::session::Dump;
 
@@ -105,7 +106,8 @@ impl Answer {
 impl Worker {
     /// Answers a call with the arguments `asked`, translated to `line`; returns `None` if `cancel` stopped it.
     pub(super) fn call(&mut self, tool: &'static Tool, asked: &Map<String, Value>, line: Line, cancel: &Cancel) -> Option<Answer> {
-        let (mut line, mut shortened) = (line, false);
+        let (mut line, mut shortened, mut folded) = (line, false, None);
+        let mut whole = line.clone();
         let (text, exit, remarks, next) = loop {
             match self.run(tool, &line, cancel) {
                 Ran::Document { text, exit, remarks, next } => break (text, exit, remarks, next),
@@ -113,6 +115,11 @@ impl Worker {
                 Ran::Cancelled => return None,
                 Ran::TooLarge => match line.shortened() {
                     Some(less) => (line, shortened) = (less, true),
+                    // No number of rows makes one large row smaller.
+                    None if let Some(less) = whole.folded() => {
+                        (line, shortened, folded) = (less.clone(), false, tool.on.map(|(flag, _)| flag));
+                        whole = less;
+                    }
                     None => {
                         let why = format!("{}: the answer has more than {LARGEST} bytes: {}", tool.name, instead(tool));
                         return Some(Answer::refused(&why));
@@ -130,6 +137,9 @@ impl Worker {
         if let Some(rows) = line.most_rows().filter(|_| shortened) {
             notes.push(format!("Shortened to {rows} rows: with more, the answer would have more than {LARGEST} bytes."));
         }
+        if let Some(flag) = folded {
+            notes.push(format!("Answered with {flag}: without it, the answer would have more than {LARGEST} bytes."));
+        }
         notes.extend(about(tool, &document, &line));
         if exit == Exit::Negative {
             notes.push("The answer is negative: nothing matches, or a check failed.".into());
@@ -141,7 +151,13 @@ impl Worker {
                 Memory::HIDDEN
             ));
         }
-        let next: Vec<String> = calls(tool, asked, &document, next).iter().map(Call::as_sent).collect();
+        let next = calls(tool, asked, &document, next);
+        let next = if next.iter().any(Call::needs_stacks) && !self.walks_stacks(&line) {
+            next.into_iter().filter(|call| !call.needs_stacks()).collect()
+        } else {
+            next
+        };
+        let next: Vec<String> = next.iter().map(Call::as_sent).collect();
         let beside = notes.iter().chain(&next).map(|note| note.len().saturating_add(1)).fold(BESIDE, usize::saturating_add);
         let fitted = fit(&document, text, line.bytes.saturating_sub(beside).max(LEAST));
         if let Some(left_out) = fitted.lacks {
@@ -181,6 +197,14 @@ impl Worker {
             _ if remarks.is_empty() => Ran::Refused(format!("{} failed: standard error of the server says more", tool.name)),
             _ => Ran::Refused(remarks),
         }
+    }
+
+    /// Whether stacks of the process can be walked. NativeAOT programs, for example, do not describe their frames.
+    fn walks_stacks(&mut self, line: &Line) -> bool {
+        let Some(found) = line.dumps.last().and_then(|given| self.dumps.find(given.as_deref()).ok()) else { return true };
+        let Ok(dump) = self.dumps.open(&found) else { return true };
+        let runtime = dump.runtime_at(line.runtime().unwrap_or(self.config.runtime));
+        tried(|| runtime.is_ok_and(|runtime| runtime.stack_walker().is_ok()))
     }
 
     /// Runs the command of a tool within its time and memory limits.

@@ -9,6 +9,7 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches};
 use serde_json::{Map, Value, json};
 
+use super::fold::Fold;
 use super::kind::{Kind, plain, switch, whole};
 use super::rpc::{beginning, cut};
 use super::tools::{Does, NEVER, Rows, Tool};
@@ -68,6 +69,8 @@ pub(super) struct Line {
     rows: Vec<(&'static str, u64)>,
     /// An option that could limit rows but was not given.
     spare: Option<&'static str>,
+    /// A flag that makes the answer smaller, if it is off.
+    fold: Option<Fold>,
     /// The dumps as given; the first is `None` if omitted.
     pub(super) dumps: Vec<Option<String>>,
     /// Maximum size of the answer in bytes.
@@ -91,6 +94,13 @@ impl Line {
         Some(Line { rows, ..self.clone() })
     }
 
+    /// Returns the line with the flag that makes the answer smaller, if the tool has one that is off.
+    pub(super) fn folded(&self) -> Option<Line> {
+        let fold = self.fold.clone()?;
+        let rows = self.rows.iter().filter(|(option, _)| fold.allows(option)).copied().collect();
+        Some(Line { options: fold.over(&self.options), rows, spare: None, fold: None, ..self.clone() })
+    }
+
     /// Shortens the argument values that occur in `text`, an error message, to the length that [`cut`] allows.
     pub(super) fn repeated_in(&self, text: String) -> String {
         let dumps = self.dumps.iter().flatten().map(String::as_str);
@@ -100,6 +110,11 @@ impl Line {
             Cow::Borrowed(_) => text,
             Cow::Owned(part) => text.replace(value, &part),
         })
+    }
+
+    /// Returns the runtime that the call names.
+    pub(super) fn runtime(&self) -> Option<usize> {
+        self.options.iter().find_map(|option| option.to_str()?.strip_prefix("--runtime=")?.parse().ok())
     }
 
     /// Returns the words of the command line.
@@ -249,7 +264,8 @@ impl Arguments {
     /// A sentence about the first argument that does not fit the schema.
     pub(super) fn line(&self, values: &Map<String, Value>) -> Result<Line, String> {
         let rows = self.list.iter().filter_map(|a| a.rows).map(|rows| (rows.option, rows.usual)).collect();
-        let mut line = Line { options: Vec::new(), positional: Vec::new(), rows, spare: None, dumps: Vec::new(), bytes: USUAL_BYTES };
+        let mut line =
+            Line { options: Vec::new(), positional: Vec::new(), rows, spare: None, fold: None, dumps: Vec::new(), bytes: USUAL_BYTES };
         let mut dump = None;
         let values = self.spelled(values)?;
         for (name, value) in &values {
@@ -272,6 +288,8 @@ impl Arguments {
                 line.options.push(argument.option());
             }
         }
+        let fold = self.list.iter().find(|a| a.on.is_some()).filter(|a| !line.options.contains(&a.option()));
+        line.fold = fold.map(|a| Fold { flag: a.option(), excludes: a.conflicts.clone() });
         // Removes default row limits that conflict with an option of the call.
         let hinders = |option: &str| self.list.iter().any(|a| given(&a.name) && a.conflicts.iter().any(|c| c == option));
         line.rows.retain(|(option, _)| given(&written(option)) || !hinders(option));

@@ -7,6 +7,7 @@ mod arguments;
 mod beneath;
 mod dumps;
 mod fit;
+mod fold;
 mod kind;
 mod list;
 mod more;

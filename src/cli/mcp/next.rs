@@ -76,6 +76,11 @@ impl Call {
         self
     }
 
+    /// Whether the call asks for stacks.
+    pub(super) fn needs_stacks(&self) -> bool {
+        self.name == "stacks"
+    }
+
     /// Formats the call as an assistant sends it.
     pub(super) fn as_sent(&self) -> String {
         if TOOLS.iter().any(|tool| tool.name == self.name) {

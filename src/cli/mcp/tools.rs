@@ -210,7 +210,7 @@ pub(super) const TOOLS: &[Tool] = &[
         when: "For hangs and crashes. Begin without arguments, which folds equal stacks; then name threads.",
         arguments: &["merge", "thread", "method", "waits", "arguments", "roots"],
         on: Some(("merge", &["thread", "waits", "arguments", "roots"])),
-        instead: "name some threads or a method, or leave out roots and arguments",
+        instead: "name some threads or a method, leave out roots and arguments, or set merge",
         examples: &[r#"{"thread":[1],"waits":true}"#, r#"{"merge":false}"#],
         ..NONE
     },

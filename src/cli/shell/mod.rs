@@ -23,7 +23,7 @@ use super::args::Config;
 use super::cmd::shell::Shell;
 use super::exit::{Exit, UsageError};
 use super::line::STANDARD_INPUT;
-use super::open::Opening;
+use super::open::{Opening, without_mark};
 use super::streams::Streams;
 pub use editor::completed_in_shell;
 use editor::{Line, Lines, hidden};
@@ -111,9 +111,11 @@ struct Script<'s, 'c> {
 
 impl Script<'_, '_> {
     fn read(&mut self, mut input: impl BufRead, streams: &mut Streams<'_>) -> Result<()> {
+        let mut is_first = true;
         let next = || -> Option<Result<String>> {
             let mut line = Vec::new();
             let read = std::io::Read::take(&mut input, LINE).read_until(b'\n', &mut line);
+            line = if std::mem::take(&mut is_first) { without_mark(line) } else { line };
             let text = || -> Result<Option<String>> {
                 match u64::try_from(read?)? {
                     0 => Ok(None),

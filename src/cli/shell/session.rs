@@ -397,6 +397,7 @@ impl Session<'_> {
         let rows = tables.iter().map(Vec::len).max().unwrap_or(0);
         let page = u64::try_from(rows).unwrap_or(u64::MAX);
         if page > 0 || skipped > 0 {
+            let page = if seen.has_ended() { 0 } else { page };
             self.last = Some(Last { entry: cli.command, args, listed: skipped.saturating_add(page), page });
         }
         let rows = tables.into_iter().flatten().collect();

@@ -135,7 +135,7 @@ fn segments_of(context: &Context<'_>, feed: &mut Feed) -> Result<ControlFlow<()>
             s.committed_bytes.into(),
             s.reserved_bytes.into(),
             s.captured_bytes.into(),
-            walk.map(|w| w.objects.saturating_sub(w.free_objects)).into(),
+            walk.map(|w| w.objects).into(),
             walk.map(|w| w.free_objects).into(),
             walk.map(|w| w.free_bytes).into(),
             walk.map(|w| w.complete).into(),

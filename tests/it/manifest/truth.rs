@@ -162,9 +162,19 @@ pub fn expected(dump: &Known, expect: &Value, f: &mut Findings) {
     let (_, segments) = ask(&dump.path, &["segments"]);
     f.same("segments", &by_address(list(&segments["data"]["segments"]), &keys), &by_address(list(&expect["segments"]), &keys));
     let (_, walked) = ask(&dump.path, &["segments", "--walk"]);
-    let keys = ["objects", "free_objects", "free_bytes", "context_bytes", "bytes"];
-    let own = list(&walked["data"]["segments"]).iter().map(|s| (text(&s["address"]), fields(&s["walk"], &keys))).collect();
-    f.same("walk", &own, &by_address(list(&expect["segments"]), &keys));
+    let keys = ["free_objects", "free_bytes", "context_bytes"];
+    let n = |walk: &Value, key: &str| walk[key].as_u64().unwrap_or(0);
+    let own = list(&walked["data"]["segments"]).iter().map(|s| {
+        let walk = &s["walk"];
+        let all = ["objects", "bytes"].map(|key| n(walk, key) + n(walk, &format!("free_{key}")));
+        (text(&s["address"]), format!("{} {all:?}", fields(walk, &keys)))
+    });
+    // The recorded objects include free blocks.
+    let theirs = list(&expect["segments"]).iter().map(|s| {
+        let all = ["objects", "bytes"].map(|key| n(s, key));
+        (text(&s["address"]), format!("{} {all:?}", fields(s, &keys)))
+    });
+    f.same("walk", &own.collect(), &theirs.collect());
     let (_, handles) = ask(&dump.path, &["handles"]);
     let keys = ["type", "object", "secondary"];
     f.same("handles", &by_address(list(&handles["data"]["handles"]), &keys), &by_address(list(&expect["handles"]), &keys));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::*;
 use crate::common::{json_file, needs_shared, unpacked};
-use crate::harness::Ignored;
+use crate::harness::{Ignored, Tested};
 
 /// Most calls and bytes of a conversation.
 const CALLS: usize = 8;
@@ -253,4 +253,35 @@ fn values_are_taken_as_the_command_line_takes_them() {
     // Names of SOS, and of hosts.
     assert_eq!(document(&talk.call("more", json!({ "command": "eeheap -gc" })))["command"], "heap");
     assert_eq!(document(&talk.call("gcdump_stat", json!({})))["command"], "stat");
+}
+
+#[test]
+fn stacks_that_are_too_large_are_merged() -> Tested {
+    let dump = unpacked().join("net10-wks-nativestackoverflow-heap.dmp");
+    if !dump.exists() {
+        return Err(Ignored("the dump of a stack overflow is not on this machine".into()));
+    }
+    let mut talk = Talk::start(&[dump.to_str().unwrap()]);
+    talk.greet("2025-11-25");
+    for arguments in [json!({ "thread": [1] }), json!({ "thread": [1], "roots": true, "waits": true, "top": 5 })] {
+        let result = talk.call("stacks", arguments);
+        let said = result["content"].to_string();
+        assert!(
+            result["isError"] == false && said.contains("Answered with merge") && said.contains("Cases.NativeCrash.Recurse"),
+            "{result}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn no_call_asks_for_stacks_that_cannot_be_walked() {
+    let dump = corpus("net10aot-wks-locks-full");
+    let mut talk = Talk::start(&[dump.to_str().unwrap()]);
+    talk.greet("2025-11-25");
+    for tool in ["info", "analyze", "threads", "locks"] {
+        let result = talk.call(tool, json!({}));
+        let said = result["content"].as_array().unwrap().last().unwrap()["text"].as_str().unwrap();
+        assert!(result["isError"] == false && !said.contains("Next: {\"name\":\"stacks\""), "{tool}: {said}");
+    }
 }

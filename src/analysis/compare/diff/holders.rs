@@ -122,9 +122,9 @@ impl<'h> Side<'h> {
         rows
     }
 
-    /// Returns the bytes that objects of the types matching `pattern` retain together.
-    pub(super) fn retained_by(&self, pattern: &str) -> u64 {
-        let wanted: IndexVec<TypeIndex, bool> = self.types.iter().map(|t| t.key.0.matches(pattern)).collect();
+    /// Returns the bytes that objects of the types with the `wanted` names retain together.
+    pub(super) fn retained_by(&self, wanted: impl Fn(&Name) -> bool) -> u64 {
+        let wanted: IndexVec<TypeIndex, bool> = self.types.iter().map(|t| wanted(&t.key.0)).collect();
         let group = |id| self.graph.is_of(id, &wanted).then(|| TypeIndex::from_u32(0));
         total(self.tree.retained_by_type(group, 1))
     }

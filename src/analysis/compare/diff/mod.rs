@@ -28,9 +28,9 @@ use crate::analysis::{StatBy, StatReport, TypeStat};
 use crate::base::missed::tried;
 use crate::base::store::caught;
 use crate::base::{Answer, Collector, Missing, Name, NoteKind, Notes, change, cut, growth, len64};
-use crate::clr::type_names::has_label;
+use crate::clr::type_names::{Label, has_label};
 use crate::model::{Order, SortDirection, Sum};
-use crate::session::{Error, GraphSource, TypePattern};
+use crate::session::{Error, GraphSource, TypeFilter, TypePattern};
 
 /// By default, holders are searched for only in dumps of at most this many objects, which takes about a second.
 const CHEAP_OBJECTS: u64 = 2_000_000;
@@ -71,6 +71,8 @@ struct DumpTypes<'h> {
     measures: Measures,
     /// Whether only live objects are counted.
     live: bool,
+    /// The types that rules are about, by the pattern in the rule: the same types in all dumps.
+    meant: BTreeMap<String, TypeFilter>,
 }
 
 impl<'h> DumpTypes<'h> {
@@ -90,7 +92,17 @@ impl<'h> DumpTypes<'h> {
         let selection = Selection { types: query.types.clone(), ..Selection::default() };
         let read_selected = || count(&selection);
         let selected = if query.types.is_empty() { None } else { Some(read_selected()?) };
-        Ok(DumpTypes { heap, path: heap.facts().path.display().to_string(), notes, types, selection, selected, measures, live })
+        Ok(DumpTypes {
+            heap,
+            path: heap.facts().path.display().to_string(),
+            notes,
+            types,
+            selection,
+            selected,
+            measures,
+            live,
+            meant: BTreeMap::new(),
+        })
     }
 
     fn model(&self) -> ComparedDump {
@@ -166,6 +178,11 @@ impl<'h> DumpTypes<'h> {
         Ok(self.subject(rule)?.map(|number| Amount { number, is_least }))
     }
 
+    /// Whether a rule about the types that match `pattern` is about the type `name`.
+    fn is_meant(&self, pattern: &str, name: &Name) -> bool {
+        name.matches(pattern) || self.meant.get(pattern).is_some_and(|filter| filter.matches_name(name))
+    }
+
     fn subject(&self, rule: &Rule) -> Result<Option<u64>, Error> {
         Ok(match &rule.subject {
             Subject::Measure(name) => self.measures.get(name),
@@ -173,10 +190,10 @@ impl<'h> DumpTypes<'h> {
             Subject::Types(_, Field::Retained) if self.lacks_objects().is_some() => None,
             Subject::Types(pattern, Field::Retained) => {
                 let side = self.side()?;
-                side.unknown_roots().is_none().then(|| side.retained_by(pattern))
+                side.unknown_roots().is_none().then(|| side.retained_by(|name| self.is_meant(pattern, name)))
             }
             Subject::Types(pattern, field) => {
-                let wanted = self.types().filter(|t| t.type_name.matches(pattern));
+                let wanted = self.types().filter(|t| self.is_meant(pattern, &t.type_name));
                 let sum = Sum::of(wanted.map(|t| Sum { count: t.count, bytes: t.bytes }));
                 let known = self.measures.get("objects").is_some();
                 known.then_some(if *field == Field::Count { sum.count } else { sum.bytes })
@@ -198,7 +215,11 @@ fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffR
     // A `.gcdump` file has only the objects that roots reach.
     let snapshots = heaps.iter().filter(|heap| heap.heap().is_none()).count();
     let live = snapshots > 0 && snapshots < heaps.len();
-    let parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query, live)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
+    let mut parts = heaps.iter().map(|heap| DumpTypes::read(*heap, query, live)).collect::<Result<Vec<DumpTypes<'_>>, Error>>()?;
+    let meant = meant(&query.rules, &parts);
+    for part in &mut parts {
+        part.meant.clone_from(&meant);
+    }
     let (Some(first), Some(last)) = (parts.first(), parts.last().filter(|_| parts.len() > 1)) else {
         return Err(Error::Query("two dumps are needed to compare".into()));
     };
@@ -233,7 +254,7 @@ fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffR
     for rule in &query.rules {
         // A rule with a misspelt type name would never fail.
         let Subject::Types(pattern, _) = &rule.subject else { continue };
-        if !parts.iter().any(|part| part.types().any(|t| t.type_name.matches(pattern))) {
+        if !parts.iter().any(|part| part.types().any(|t| part.is_meant(pattern, &t.type_name))) {
             let what = format!("{rule}: no dump has an object of this type; check the name if one is expected");
             notes.add(NoteKind::NoMatch, None, what);
         }
@@ -242,6 +263,17 @@ fn diff_of(heaps: &[&dyn GraphSource], query: &DiffQuery) -> Result<Answer<DiffR
         notes.extend(&part.notes.into_notes().about(&part.path));
     }
     Ok(Answer::new(report, notes))
+}
+
+/// Resolves the patterns of `rules` to types of all dumps.
+fn meant(rules: &[Rule], parts: &[DumpTypes<'_>]) -> BTreeMap<String, TypeFilter> {
+    let patterns = rules.iter().filter_map(|rule| if let Subject::Types(pattern, _) = &rule.subject { Some(pattern) } else { None });
+    let mut patterns = patterns.peekable();
+    let labels = match patterns.peek() {
+        Some(_) => parts.iter().flat_map(DumpTypes::types).map(|t| Label { name: t.type_name.clone(), is_lost: false }).collect(),
+        None => Vec::new(),
+    };
+    patterns.map(|pattern| (pattern.clone(), TypeFilter::of_rule(pattern, &labels))).collect()
 }
 
 fn wants_holders(parts: &[DumpTypes<'_>], query: &DiffQuery) -> bool {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rule    = subject comparison limit
-//! subject = measure | "handles:" KIND | "type:" GLOB ":" ("count" | "objects" | "bytes" | "retained")
+//! subject = measure | "handles:" KIND | "type:" PATTERN ":" ("count" | "objects" | "bytes" | "retained")
 //! measure = "bytes" | "objects" | "count" | "handles" | "threads" | "finalizable" | "ready" | "committed"
 //!         | "fragmented" | "oom" | "native" | "tasks"
 //! limit   = N [unit]                the value in the last dump
@@ -18,6 +18,7 @@ use std::str::FromStr;
 use crate::analysis::DiffRule;
 use crate::base::{change, thousands};
 use crate::model::HandleKind;
+use crate::session::TypePattern;
 
 /// A rule that a comparison of dumps may fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub(super) enum Subject {
     Measure(&'static str),
     /// Handles of a kind.
     Handles(HandleKind),
-    /// Objects of the types that match a glob pattern.
+    /// Objects of the types that match a pattern ([`TypePattern`]).
     Types(String, Field),
 }
 
@@ -163,8 +164,13 @@ impl<'t> Parser<'t> {
             if name.trim().is_empty() {
                 return self.fail(self.rest, "the name of a type");
             }
+            let is_expression = match TypePattern::named(name) {
+                Ok(TypePattern::Name(name)) => TypePattern::is_expression(&name),
+                Ok(TypePattern::MethodTable(_)) => false,
+                Err(_) => return self.fail(self.rest, "a regular expression"),
+            };
             // Brackets of array types and type arguments are paired in every name.
-            if !name.contains('*') && name.matches('[').count() != name.matches(']').count() {
+            if !is_expression && !name.contains('*') && name.matches('[').count() != name.matches(']').count() {
                 return self.fail(self.rest, "the name of a type with balanced brackets");
             }
             self.rest = tail.strip_prefix(':').unwrap_or(tail);

@@ -93,7 +93,7 @@ fn walked(heap: &Heap) -> Answer<Vec<SegmentModel>> {
     let mut segments: IndexVec<SegmentIndex, SegmentModel> = heap.segments().to_vec().into();
     for (i, walk) in &notes.with(heap.type_sums()).walks {
         if let Some(segment) = segments.get_mut(*i) {
-            segment.walk = Some(walk.clone());
+            segment.walk = Some(walk.clone().with_free_apart());
         }
     }
     notes.finish(segments.into_iter().collect())

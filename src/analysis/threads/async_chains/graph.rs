@@ -94,6 +94,8 @@ struct Builder<'t> {
     edges: Vec<(NodeIndex, NodeIndex)>,
     /// Edges from objects that hold a plain delegate, which may be stale.
     weak: Vec<(NodeIndex, NodeIndex)>,
+    /// The edges from sources other than tasks: a source that is not in use may have the waiter of its last use.
+    sourced: Set<(NodeIndex, NodeIndex)>,
     totals: AsyncTotals,
     /// By task of runtime async: the innermost suspended method, which resumes first.
     innermost: Map<Addr, NodeIndex>,
@@ -113,6 +115,7 @@ impl Graph {
             index: Map::default(),
             edges: Vec::new(),
             weak: Vec::new(),
+            sourced: Set::default(),
             totals: AsyncTotals::default(),
             innermost: Map::default(),
             outermost: Map::default(),
@@ -338,7 +341,12 @@ impl Builder<'_> {
                     let kind = if plan.is_node() { NodeKind::Method } else { NodeKind::Source };
                     let node = Node { address, method_table, kind, flags: None, state: None, awaits: false, task: None };
                     let Some(from) = self.add(node) else { return };
-                    if weak { self.weak.push((from, to)) } else { self.edges.push((from, to)) }
+                    if weak {
+                        self.weak.push((from, to));
+                    } else {
+                        self.edges.push((from, to));
+                        self.sourced.insert((from, to));
+                    }
                 }
             }
         }
@@ -355,6 +363,7 @@ impl Builder<'_> {
             let from = list.partition_point(|(n, _)| *n < to);
             list.iter().skip(from).take_while(|(n, _)| *n == to).map(|(_, from)| *from).collect()
         };
+        let mut stale = Set::default();
         for at in 0..self.nodes.len() {
             let (Some(node), Ok(index)) = (self.nodes.get(at).copied(), NodeIndex::try_from(at)) else { continue };
             let mut from = leading(&into, index);
@@ -406,6 +415,10 @@ impl Builder<'_> {
             self.totals.suspended.bump();
             if from.iter().any(names) {
                 self.totals.confirmed.bump();
+                // A method waits for one object at a time.
+                stale.extend(
+                    from.iter().filter(|other| !names(other)).map(|other| (*other, index)).filter(|edge| self.sourced.contains(edge)),
+                );
             } else if has_leaf && !from.is_empty() {
                 self.totals.contradicted.bump();
             } else if !has_leaf {
@@ -417,6 +430,7 @@ impl Builder<'_> {
                 self.edges.push((from, index));
             }
         }
+        self.edges.retain(|edge| !stale.contains(edge));
         if unread.0 > 0 {
             let what = format!("what {} waited for is unknown: no state machine can be read", plural(unread.0, "asynchronous method"));
             notes.add(Missing::Async, unread.1, what);
