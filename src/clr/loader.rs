@@ -342,6 +342,15 @@ impl Loader {
         out
     }
 
+    /// Whether the type table of one of `modules` contains `entry`.
+    pub(crate) fn defines(&self, modules: &[Addr], entry: Addr) -> bool {
+        let (budget, mut out) = (self.budget(), Vec::new());
+        modules.iter().any(|module| {
+            self.type_defs_of(*module, &budget, &|mt| mt == entry, &mut out);
+            !out.is_empty()
+        })
+    }
+
     /// Adds the types of one module to `out`. Returns the number of entries of its table; `None` if a failed read or a limit ended the
     /// walk.
     fn type_defs_of(&self, module: Addr, budget: &Budget, keep: &impl Fn(Addr) -> bool, out: &mut Vec<Addr>) -> Option<u64> {
@@ -383,6 +392,19 @@ impl Loader {
     pub(crate) fn allocator_handle(&self, module: Addr) -> Option<Addr> {
         let allocator = self.module.as_ref()?.link(&self.memory, module, Module::LoaderAllocator)?;
         self.allocator.as_ref()?.link(&self.memory, allocator, LoaderAllocator::ObjectHandle)
+    }
+
+    /// Whether a module is at `address`, whose assembly must point back to it; `None` if the dump or the descriptor does not have the data.
+    pub(crate) fn is_module(&self, address: Addr) -> Option<bool> {
+        let a = self.assemblies.as_ref()?;
+        let back = a.back?;
+        tried(|| {
+            if !may_be_mapped(address) {
+                return Some(false);
+            }
+            let assembly = self.memory.ptr(address.plus(back)).ok()?;
+            Some(may_be_mapped(assembly) && self.memory.ptr(assembly.plus(a.module)).ok()? == address)
+        })
     }
 
     /// The `Assembly` of a module.

@@ -2,6 +2,7 @@
 //!
 //! Source of the runtime's notations: `typestring.cpp`, `sigformat.cpp`.
 
+mod checks;
 mod continuations;
 mod levels;
 mod mono;
@@ -10,6 +11,7 @@ mod places;
 use std::sync::Arc;
 
 use super::aot::Blobs;
+use super::loader::Loader;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::Modules;
 use super::type_name::{NameQuality, TypeName};
@@ -133,6 +135,7 @@ pub(super) struct Renderer<'r> {
     tables: &'r MethodTables,
     modules: &'r Modules,
     native_aot: Option<&'r Blobs>,
+    loader: &'r Loader,
     layouts: &'r Layouts,
     notation: Notation,
     longest: usize,
@@ -145,12 +148,12 @@ impl<'r> Renderer<'r> {
     pub(super) fn new(
         memory: &'r Memory,
         tables: &'r MethodTables,
-        (modules, native_aot): (&'r Modules, Option<&'r Blobs>),
+        (modules, native_aot, loader): (&'r Modules, Option<&'r Blobs>, &'r Loader),
         layouts: &'r Layouts,
         longest: usize,
     ) -> Renderer<'r> {
         let (notation, quality, out) = (Notation::Readable, NameQuality::Exact, String::new());
-        Renderer { memory, tables, modules, native_aot, layouts, notation, longest, parts_left: MAX_PARTS, quality, out }
+        Renderer { memory, tables, modules, native_aot, loader, layouts, notation, longest, parts_left: MAX_PARTS, quality, out }
     }
 
     /// Changes the notation.
@@ -236,6 +239,10 @@ impl<'r> Renderer<'r> {
         }
         // Absent memory does not disprove the type, but a failed round trip does.
         if self.tables.is_valid(mt) == Ok(false) {
+            // Unlike the type itself, the types in its name come from structures of the runtime.
+            if depth > 0 {
+                contradiction(mt, "a part of a type is not a type");
+            }
             return self.unknown(mt, depth);
         }
         let Ok(info) = self.tables.read(mt) else { return self.unknown(mt, depth) };
@@ -275,6 +282,7 @@ impl<'r> Renderer<'r> {
             return self.unknown(info.address, depth);
         };
         let module = self.modules.get(module);
+        self.check(info, &module, token);
         let home = Home { module: Place::Module(Arc::clone(&module)), token: Some(token) };
         let levels = module.metadata.as_ref().and_then(|m| levels(m, rid));
         let Some(levels) = levels else {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::aot::Program;
 use super::generated::{self, Boxed};
+use super::loader::Loader;
 use super::method_table::{Category, Generics, MethodTableInfo, MethodTables};
 use super::modules::{Module, Modules};
 use super::render::{Layouts, Notation, Renderer, is_type_desc};
@@ -33,6 +34,7 @@ pub struct TypeNames {
     tables: MethodTables,
     modules: Modules,
     layouts: Layouts,
+    loader: Arc<Loader>,
     native_aot: Option<Arc<Program>>,
     memory: Arc<Memory>,
     longest: usize,
@@ -63,6 +65,7 @@ impl TypeNames {
             tables: MethodTables::bind(memory, descriptor)?,
             modules: Modules::bind(memory, descriptor, os, search, limits)?,
             layouts: Layouts::bind(descriptor),
+            loader: Arc::new(Loader::bind(memory, descriptor, limits)?),
             memory: Arc::clone(memory),
             longest: usize::try_from(limits.string_bytes).unwrap_or(usize::MAX),
             budget: Budget::of_types(memory.dump_bytes(), limits.max_memory),
@@ -77,6 +80,7 @@ impl TypeNames {
             tables: self.tables.clone(),
             modules: self.modules.for_answer(),
             layouts: self.layouts.clone(),
+            loader: Arc::clone(&self.loader),
             native_aot: self.native_aot.clone(),
             memory: Arc::clone(&self.memory),
             longest: self.longest,
@@ -222,7 +226,7 @@ impl TypeNames {
         Renderer::new(
             &self.memory,
             &self.tables,
-            (&self.modules, self.native_aot.as_ref().and_then(|program| program.blobs())),
+            (&self.modules, self.native_aot.as_ref().and_then(|program| program.blobs()), &self.loader),
             &self.layouts,
             self.longest,
         )

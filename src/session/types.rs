@@ -7,6 +7,7 @@ use regex_lite::Regex;
 use super::Namer;
 use super::csharp::{is_generic, with_any_parameters, with_full_names, with_nullables};
 use super::reflected::{ANY, printed, with_any};
+use crate::base::missed::contradiction;
 use crate::base::{Addr, Collector, Missing, Name, NoteKind, glob, len64, plural};
 use crate::clr::fields::Types;
 use crate::clr::type_names::Label;
@@ -342,7 +343,14 @@ pub(crate) fn loaded_types(types: &Types) -> Vec<Addr> {
         return out;
     }
     let rows = |module| types.names().modules().type_rows(module);
-    let mut out = types.loader().type_defs(types.modules(), rows, |mt| tables.is_valid(mt) == Ok(true));
+    let is_type = |mt| {
+        let valid = tables.is_valid(mt);
+        if valid == Ok(false) {
+            contradiction(mt, "the type table of a module has an entry that is not a type");
+        }
+        valid == Ok(true)
+    };
+    let mut out = types.loader().type_defs(types.modules(), rows, is_type);
     out.extend(types.instances());
     out
 }

@@ -87,6 +87,35 @@ fn field(whole: &Whole, thread: &Thread, names: &[&str]) -> Option<u64> {
     whole.dump.memory().has(at).then_some(at.0)
 }
 
+/// The name of a type comes from its module and token, which other structures of the runtime repeat.
+#[test]
+fn words_of_method_tables_are_compared_with_the_loader() {
+    let mut cases = 0;
+    for name in ["net8-wks-basics-heap", "net10-wks-basics-heap", "win-net10-wks-basics-full"] {
+        let Some(whole) = Whole::named(name) else { continue };
+        let types = ask(&whole.dump, "type Lab.Node").1["types"].clone();
+        let mt = number(&types[0]["method_table"]);
+        let mut campaign = Campaign::of(&whole, &["stat", "objects -n 5 --type Lab.Node", "type Lab.Node", "type Lab.Nod*"]);
+        let runtime = whole.dump.runtime().unwrap();
+        let at = |field: &str| runtime.descriptor().offset("MethodTable", field).ok().map(|offset| mt + offset);
+        let all = ["stat", "objects -n 5 --type Lab.Node", "type Lab.Node", "type Lab.Nod*"];
+        if let Some(at) = at("Module") {
+            campaign.check("module", &[(at, common::NOWHERE, 8)], &all, &[]);
+            // Another structure in captured memory.
+            campaign.check("module elsewhere", &[(at, mt, 8)], &all, &[]);
+        }
+        if let Some(at) = at("MTFlags2") {
+            let flags = whole.u32(at) & 0xff;
+            campaign.check("token past the table", &[(at, flags | 0x00de_ad00, 4)], &all, &[]);
+            campaign.check("token of another type", &[(at, flags | 0x300, 4)], &all, &[]);
+        }
+        campaign.check("class", &[(at("EEClassOrCanonMT").unwrap(), common::NOWHERE, 8)], &["stat", "type Lab.Nod*"], &[]);
+        campaign.check("base size", &[(at("BaseSize").unwrap(), 0xdead_beef, 4)], &["stat", "type Lab.Node"], &[]);
+        cases += campaign.cases;
+    }
+    assert!(cases > 10, "{cases}");
+}
+
 #[test]
 fn words_of_threads_are_compared_with_each_other() {
     let mut cases = 0;

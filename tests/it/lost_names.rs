@@ -5,6 +5,7 @@ use std::path::Path;
 use gcdump::cli::Exit;
 use serde_json::Value;
 
+use crate::changed::{self, Whole, messages};
 use crate::common::{self, own_unpacked, run};
 use crate::corpus;
 use crate::harness::Tested;
@@ -89,4 +90,25 @@ fn with_names_the_answer_is_complete() {
         let (exit, answer) = ask(&own_unpacked(), question);
         assert_ne!(exit, Exit::Partial, "{question:?}: {answer}");
     }
+}
+
+/// A page of names with only zeros, as dump writers leave it for memory that they could not read.
+#[test]
+fn names_of_zeroed_metadata_are_lost() {
+    let name = "net10-wks-basics-heap";
+    let mut bytes = common::bytes_of(name).unwrap();
+    let page = memchr::memmem::find(&bytes, b"\0Lab\0").unwrap() & !0xfff;
+    bytes[page..page + 0x1000].fill(0);
+    let zeroed = Whole::of(name, bytes);
+    for command in ["stat -n 0", "objects -n 0", "type *", "statics", "retained"] {
+        let (exit, answer, warnings) = changed::ask(&zeroed.dump, command);
+        assert_eq!((exit, &answer["complete"]), (Exit::Partial, &false.into()), "{command}: {warnings}");
+        let told = messages(&warnings).iter().any(|m| m.contains("a name in the metadata of a module is empty"));
+        assert!(told, "{command}: {warnings}");
+    }
+    // A name without its namespace or its last part would be the name of another type.
+    let (_, answer, _) = changed::ask(&zeroed.dump, "stat -n 0");
+    let types: Vec<&str> = answer["types"].as_array().unwrap().iter().filter_map(|t| t["type"].as_str()).collect();
+    assert!(types.iter().any(|t| t.starts_with("lab!0x02")), "{types:?}");
+    assert!(types.iter().all(|t| !t.is_empty() && !t.starts_with(['.', '+']) && !t.ends_with(['.', '+'])), "{types:?}");
 }

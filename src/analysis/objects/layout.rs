@@ -27,6 +27,7 @@ pub(in crate::analysis) fn brief(types: &Types, mt: Addr) -> TypeBrief {
 pub(in crate::analysis) fn layout(types: &Types, mt: Addr) -> Option<TypeLayout> {
     let tables = types.names().method_tables();
     let info = tables.read(mt).ok()?;
+    tables.check_base_size(&info);
     let brief = brief(types, mt);
     let fields = types.instance_fields(mt);
     let field = |f: &Field| LayoutField {

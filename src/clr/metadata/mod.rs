@@ -16,6 +16,7 @@ pub use source::Source;
 use std::sync::OnceLock;
 
 use crate::base::hash::Map;
+use crate::base::len64;
 use crate::base::missed::Kept;
 use schema::{
     ASSEMBLY, CONSTANT, FIELD, FIELD_PTR, FIELD_RVA, GENERIC_PARAM, MEMBER_REF, METHOD_DEF, METHOD_PTR, MODULE, NESTED_CLASS, PARAM,
@@ -164,42 +165,89 @@ impl Metadata {
         }
     }
 
+    /// Reports that column `column` of row `rid` contradicts the rest of the metadata.
+    fn deny(&self, table: usize, rid: u32, column: usize, what: &'static str) {
+        let at = || {
+            let row = u64::from(rid.checked_sub(1)?).checked_mul(self.table(table).width)?;
+            let column = self.columns.get(table)?.get(column)?;
+            self.table(table).at.checked_add(row)?.checked_add(u64::from(column.at))
+        };
+        self.source.deny(at().unwrap_or(0), what);
+    }
+
+    /// The text at `offset` in `#Strings`. Only offset 0 is the empty text: another offset without a text is in a part of the heap that is lost.
     fn string(&self, offset: u32) -> Option<String> {
         let offset = u64::from(offset);
         let room = self.strings.len.checked_sub(offset).filter(|n| *n > 0)?;
-        self.source.text(self.strings.at.checked_add(offset)?, room.min(MAX_NAME))
+        let at = self.strings.at.checked_add(offset)?;
+        let text = self.source.text(at, room.min(MAX_NAME))?;
+        if offset != 0 && (text.is_empty() || self.source.is_cut(at, len64(text.len()), room)) {
+            self.source.deny(at, "a name in the metadata of a module is empty or cut off");
+            return None;
+        }
+        Some(text)
     }
 
     fn name(&self, table: usize, rid: u32, column: usize) -> Option<String> {
         self.string(self.cell(table, rid, column)?)
     }
 
-    /// The type in row `rid` of TypeDef.
-    pub fn type_def(&self, rid: u32) -> Option<TypeDef> {
-        Some(TypeDef { flags: self.cell(TYPE_DEF, rid, 0)?, name: self.name(TYPE_DEF, rid, 1)?, namespace: self.name(TYPE_DEF, rid, 2)? })
+    /// Like [`Metadata::name`] for rows whose columns `needed` are never 0. Obfuscated assemblies have names without a text, so an empty name shows
+    /// that the row is lost only if one of these columns is 0 as well.
+    fn name_in_row(&self, table: usize, rid: u32, column: usize, needed: &[usize]) -> Option<String> {
+        let name = self.name(table, rid, column)?;
+        if name.is_empty() && needed.iter().any(|other| self.cell(table, rid, *other) == Some(0)) {
+            self.deny(table, rid, column, "a row in the metadata of a module is empty");
+            return None;
+        }
+        Some(name)
     }
 
-    /// The first row (from 1) whose `column` equals `wanted`.
+    /// The type in row `rid` of TypeDef.
+    pub fn type_def(&self, rid: u32) -> Option<TypeDef> {
+        let name = self.name_in_row(TYPE_DEF, rid, 1, &[0, 4, 5])?;
+        Some(TypeDef { flags: self.cell(TYPE_DEF, rid, 0)?, name, namespace: self.name(TYPE_DEF, rid, 2)? })
+    }
+
+    /// The first row (from 1) whose `column`, which is never 0, equals `wanted`.
     fn find(&self, table: usize, column: usize, wanted: u32) -> Option<u32> {
+        self.search(table, column, wanted).flatten()
+    }
+
+    /// A key of a table that is searched; `None` if it is lost.
+    fn key(&self, table: usize, rid: u32, column: usize) -> Option<u32> {
+        let key = self.cell(table, rid, column)?;
+        if key == 0 {
+            self.deny(table, rid, column, "a row in the metadata of a module is empty");
+            return None;
+        }
+        Some(key)
+    }
+
+    /// Like [`Metadata::find`]; `None` if a row that the search needs is lost, and `Some(None)` if no row has the key.
+    fn search(&self, table: usize, column: usize, wanted: u32) -> Option<Option<u32>> {
         let t = self.table(table);
         if !t.sorted {
             let index = self.unsorted.get(SEARCHED.iter().position(|s| *s == table)?)?;
             // One scan serves all lookups, because a scan for each lookup would take hours for a malicious blob. `rev` makes the first of several
             // rows with a key win.
             let rows = (1..=t.rows.min(MAX_SCAN)).rev();
-            let keys = || rows.filter_map(|row| Some((self.cell(table, row, column)?, row))).collect();
-            return index.get_or_init(|| Kept::of(keys)).get().get(&wanted).copied();
+            let keys = || rows.filter_map(|row| Some((self.key(table, row, column)?, row))).collect();
+            return Some(index.get_or_init(|| Kept::of(keys)).get().get(&wanted).copied());
         }
         let (mut low, mut high) = (1u32, t.rows.checked_add(1)?);
         while low < high {
             let middle = low.midpoint(high);
-            if self.cell(table, middle, column)? < wanted {
+            if self.key(table, middle, column)? < wanted {
                 low = middle.checked_add(1)?;
             } else {
                 high = middle;
             }
         }
-        (self.cell(table, low, column)? == wanted).then_some(low)
+        if low > t.rows {
+            return Some(None);
+        }
+        Some((self.key(table, low, column)? == wanted).then_some(low))
     }
 
     /// Number of rows that indexes of unsorted tables contain, or will contain when they are built.
@@ -210,7 +258,16 @@ impl Metadata {
 
     /// The enclosing type of the nested type `rid`.
     pub fn enclosing(&self, rid: u32) -> Option<u32> {
-        self.cell(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1)
+        self.key(NESTED_CLASS, self.find(NESTED_CLASS, 0, rid)?, 1)
+    }
+
+    /// The enclosing type of the type `rid`, whose attributes say that it is nested; `None` if its row is lost.
+    pub(in crate::clr) fn enclosing_of_nested(&self, rid: u32) -> Option<u32> {
+        if self.search(NESTED_CLASS, 0, rid)?.is_none() {
+            self.deny(TYPE_DEF, rid, 0, "the metadata of a module has no enclosing type for a nested type");
+            return None;
+        }
+        self.enclosing(rid)
     }
 
     /// The nested types, each with its enclosing type.
@@ -235,12 +292,12 @@ impl Metadata {
 
     /// Name of row `rid` of Field.
     pub fn field_name(&self, rid: u32) -> Option<String> {
-        self.name(FIELD, rid, 1)
+        self.name_in_row(FIELD, rid, 1, &[0, 2])
     }
 
     /// Name of row `rid` of MethodDef.
     pub fn method_name(&self, rid: u32) -> Option<String> {
-        self.name(METHOD_DEF, rid, 3)
+        self.name_in_row(METHOD_DEF, rid, 3, &[2, 4, 5])
     }
 
     /// Rows in Field of the fields of type `rid`.
@@ -277,7 +334,11 @@ impl Metadata {
             None => Some(u32::MAX),
         };
         let Some(next) = next else { return Vec::new() };
-        let list = (first.max(1)..next.min(rows.saturating_add(1))).take(MOST);
+        if first == 0 || next < first {
+            self.deny(owner, rid, column, "a row in the metadata of a module has an impossible list");
+            return Vec::new();
+        }
+        let list = (first..next.min(rows.saturating_add(1))).take(MOST);
         list.filter_map(|r| if indirect { self.cell(pointers, r, 0) } else { Some(r) }).collect()
     }
 
@@ -287,12 +348,12 @@ impl Metadata {
         for (part, column) in version.iter_mut().zip(1..) {
             *part = u16::try_from(self.cell(ASSEMBLY, 1, column)?).ok()?;
         }
-        Some(AssemblyRow { name: self.name(ASSEMBLY, 1, 7)?, version })
+        Some(AssemblyRow { name: self.name_in_row(ASSEMBLY, 1, 7, &[7])?, version })
     }
 
     /// Name of the module, from its Module row: `System.Private.CoreLib.dll`.
     pub fn module_name(&self) -> Option<String> {
-        self.name(MODULE, 1, 1)
+        self.name_in_row(MODULE, 1, 1, &[1])
     }
 
     /// Offset of the module version id (MVID) in the blob.
@@ -304,7 +365,13 @@ impl Metadata {
 
     /// The module version id (MVID).
     pub fn mvid(&self) -> Option<[u8; 16]> {
-        self.source.bytes(self.mvid_offset()?, 16)?.first_chunk().copied()
+        let at = self.mvid_offset()?;
+        let id = self.source.bytes(at, 16)?.first_chunk().copied()?;
+        if id == [0; 16] {
+            self.source.deny(at, "the version ID of a module is empty");
+            return None;
+        }
+        Some(id)
     }
 
     /// Number of rows of TypeDef.

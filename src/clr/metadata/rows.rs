@@ -63,16 +63,26 @@ impl Metadata {
         Some(self.source.bytes(at.checked_add(u64::try_from(used).ok()?)?, u64::from(len))?.into_owned())
     }
 
+    /// The signature at `offset` in `#Blob`, which `read` decodes.
+    fn signature<T>(&self, offset: u32, read: impl FnOnce(&[u8]) -> Option<T>) -> Option<T> {
+        let decoded = read(&self.blob(offset)?);
+        if decoded.is_none() && offset != 0 {
+            let at = self.blobs.at.saturating_add(u64::from(offset));
+            self.source.deny(at, "a signature in the metadata of a module is empty or invalid");
+        }
+        decoded
+    }
+
     /// Row `rid` of Field.
     pub fn field(&self, rid: u32) -> Option<FieldRow> {
-        let signature = self.cell(FIELD, rid, 2).and_then(|b| self.blob(b)).and_then(|b| signature::field(&b));
-        Some(FieldRow { flags: self.cell(FIELD, rid, 0)?, name: self.name(FIELD, rid, 1)?, signature })
+        let signature = self.cell(FIELD, rid, 2).and_then(|b| self.signature(b, signature::field));
+        Some(FieldRow { flags: self.cell(FIELD, rid, 0)?, name: self.field_name(rid)?, signature })
     }
 
     /// Row `rid` of MethodDef.
     pub fn method(&self, rid: u32) -> Option<MethodRow> {
-        let signature = self.cell(METHOD_DEF, rid, 4).and_then(|b| self.blob(b)).and_then(|b| signature::method(&b));
-        Some(MethodRow { flags: self.cell(METHOD_DEF, rid, 2)?, name: self.name(METHOD_DEF, rid, 3)?, signature })
+        let signature = self.cell(METHOD_DEF, rid, 4).and_then(|b| self.signature(b, signature::method));
+        Some(MethodRow { flags: self.cell(METHOD_DEF, rid, 2)?, name: self.method_name(rid)?, signature })
     }
 
     /// `MethodImplAttributes` of row `rid` of MethodDef.
@@ -87,22 +97,23 @@ impl Metadata {
 
     /// Types of the locals whose signature is in row `rid` of StandAloneSig.
     pub(crate) fn local_types(&self, rid: u32) -> Option<Vec<TypeSig>> {
-        signature::locals(&self.blob(self.cell(STAND_ALONE_SIG, rid, 0)?)?)
+        self.signature(self.cell(STAND_ALONE_SIG, rid, 0)?, signature::locals)
     }
 
     /// Row `rid` of TypeRef.
     pub fn type_ref(&self, rid: u32) -> Option<TypeRef> {
-        Some(TypeRef { scope: self.cell(TYPE_REF, rid, 0)?, name: self.name(TYPE_REF, rid, 1)?, namespace: self.name(TYPE_REF, rid, 2)? })
+        let name = self.name_in_row(TYPE_REF, rid, 1, &[0])?;
+        Some(TypeRef { scope: self.cell(TYPE_REF, rid, 0)?, name, namespace: self.name(TYPE_REF, rid, 2)? })
     }
 
     /// Row `rid` of TypeSpec.
     pub fn type_spec(&self, rid: u32) -> Option<TypeSig> {
-        signature::type_spec(&self.blob(self.cell(TYPE_SPEC, rid, 0)?)?)
+        self.signature(self.cell(TYPE_SPEC, rid, 0)?, signature::type_spec)
     }
 
     /// Name in row `rid` of AssemblyRef.
     pub fn assembly_ref(&self, rid: u32) -> Option<String> {
-        self.name(ASSEMBLY_REF, rid, 6)
+        self.name_in_row(ASSEMBLY_REF, rid, 6, &[6])
     }
 
     /// Token of the base type of TypeDef `rid`: a TypeDef, TypeRef or TypeSpec; `None` without a base type.

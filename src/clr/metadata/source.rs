@@ -3,9 +3,13 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::base::{Addr, Shape, len64};
+use crate::base::missed::{contradiction, tried};
+use crate::base::{Addr, PAGE, Shape, len64};
 use crate::dump::Bytes;
 use crate::memory::{Memory, utf8};
+
+/// Number of zeros after a text that shows that the next texts are lost. Between two texts is one zero, and up to three more at the end of the heap.
+const ZEROS: u64 = 16;
 
 /// A metadata blob. Any of its bytes may be absent.
 #[derive(Clone, Debug)]
@@ -52,6 +56,22 @@ impl Source {
             Source::Memory { memory, base, .. } => memory.bytes(base.plus(at), count).ok(),
             Source::File { bytes, offset, .. } => bytes.range(offset.checked_add(at)?, count).map(Cow::Borrowed),
         }
+    }
+
+    /// Reports that the bytes at `at` contradict others. A file is not a part of the dump, so nothing is reported for files.
+    pub(super) fn deny(&self, at: u64, what: &'static str) {
+        if let Source::Memory { base, .. } = self {
+            contradiction(base.plus(at), what);
+        }
+    }
+
+    /// Whether the text of `len` bytes at `at` seems to end early, because its end is the start of a page that contains only zeros there. At least `room`
+    /// bytes of texts begin at `at`.
+    pub(super) fn is_cut(&self, at: u64, len: u64, room: u64) -> bool {
+        let Source::Memory { memory, base, .. } = self else { return false };
+        let end = base.plus(at).plus(len);
+        let follows = || memory.bytes(end, ZEROS).is_ok_and(|bytes| bytes.iter().all(|byte| *byte == 0));
+        end.0.is_multiple_of(PAGE) && len.saturating_add(ZEROS) <= room && tried(follows)
     }
 
     /// A little-endian number of `N` bytes, at most 8. Metadata is little endian on all targets.

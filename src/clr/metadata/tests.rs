@@ -148,6 +148,34 @@ fn unsorted_tables_have_the_same_rows() {
     assert!(whole.unsorted.iter().all(|i| i.get().is_none()));
 }
 
+/// Zeros in the heaps and tables are lost data, not names without a text.
+#[test]
+fn zeroed_metadata_has_no_names() {
+    let blob = small("#~", false);
+    let whole = Metadata::open(source(blob.clone())).unwrap();
+    let zeroed = |at: u64, len: u64| {
+        let mut blob = blob.clone();
+        blob[at as usize..(at + len) as usize].fill(0);
+        Metadata::open(source(blob)).unwrap()
+    };
+    let names = zeroed(whole.strings.at, whole.strings.len);
+    assert_eq!((names.type_def(2), names.field_name(1), names.method_name(1), names.module_name()), (None, None, None, None));
+    assert_eq!((names.assembly(), names.generic_param_name(1), names.parameter_names(1)), (None, None, vec![]));
+    let rows_of = |table: usize| {
+        let Table { at, rows, width, .. } = whole.table(table);
+        zeroed(at, u64::from(rows) * width)
+    };
+    let types = rows_of(TYPE_DEF);
+    assert_eq!((types.type_def(2), types.fields_of(2), types.methods_of(2)), (None, vec![], vec![]));
+    assert_eq!((rows_of(FIELD).field_name(1), rows_of(METHOD_DEF).method_name(1), rows_of(ASSEMBLY).assembly()), (None, None, None));
+    let nested = rows_of(NESTED_CLASS);
+    assert_eq!((nested.enclosing(3), nested.search(NESTED_CLASS, 0, 3), nested.enclosing_of_nested(3)), (None, None, None));
+    assert_eq!((whole.search(NESTED_CLASS, 0, 3), whole.search(NESTED_CLASS, 0, 2)), (Some(Some(1)), Some(None)));
+    assert_eq!((whole.search(NESTED_CLASS, 0, 9), whole.enclosing_of_nested(3)), (Some(None), Some(2)));
+    let (guid, len) = (whole.guids.at, whole.guids.len);
+    assert_eq!((whole.mvid().is_some(), zeroed(guid, len).mvid()), (true, None));
+}
+
 #[test]
 fn truncated_blobs_never_panic() {
     let blob = small("#~", false);

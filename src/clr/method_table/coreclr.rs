@@ -5,6 +5,7 @@
 use super::info::{Category, MethodTableInfo, WellKnown};
 use super::net8::Net8;
 use super::net9::Net9;
+use crate::base::missed::may_be_mapped;
 use crate::base::{Addr, CorElementType};
 use crate::contract::{ContractError, Descriptor};
 use crate::data::{Bound, EEClass, HAS_COMPONENT_SIZE, MethodTable, bind, component_size};
@@ -143,9 +144,12 @@ impl CoreClr {
     /// Whether the EEClass of `mt` points back to its canonical method table, or is the shared EEClass of continuations.
     pub(super) fn is_valid(&self, memory: &Memory, mt: Addr) -> Result<bool, ReadError> {
         let canonical = self.canonical(memory, mt)?;
+        if canonical != mt && !may_be_mapped(canonical) {
+            return Ok(false);
+        }
         let class = self.table.read(memory, canonical, MethodTable::EEClassOrCanonMT)?;
         // A structure full of pointers to itself is not a method table.
-        if class.is_null() || class == canonical || !class.is_aligned(memory.ptr_bytes()) {
+        if !may_be_mapped(class) || class == canonical || !class.is_aligned(memory.ptr_bytes()) {
             return Ok(false);
         }
         if self.class.read(memory, class, EEClass::MethodTable)? == canonical {

@@ -13,6 +13,7 @@ mod objects;
 
 use std::sync::Arc;
 
+use crate::base::missed::contradiction;
 use crate::base::{Addr, CorElementType};
 use crate::contract::{Contract, ContractError, Descriptor, InferredTypes};
 use crate::memory::{Memory, ReadError};
@@ -142,6 +143,15 @@ impl MethodTables {
             Flavor::CoreClr(m) => m.is_valid(&self.memory, mt),
             Flavor::NativeAot(m) => m.is_valid(&self.memory, mt),
             Flavor::Mono(m) => m.is_valid(&self.memory, mt),
+        }
+    }
+
+    /// Reports a base size that is not a multiple of a word. For `System.String`, the base size plus two bytes (the terminator) is the multiple.
+    pub(crate) fn check_base_size(&self, info: &MethodTableInfo) {
+        let more = if info.is_string { 2 } else { 0 };
+        let fits = u64::from(info.base_size).saturating_add(more).is_multiple_of(self.memory.ptr_bytes());
+        if !fits && self.mono().is_none() {
+            contradiction(info.address, "a method table has a base size that is impossible for its type");
         }
     }
 

@@ -47,7 +47,7 @@ pub(in crate::clr) fn counted_levels(metadata: &Metadata, rid: u32, read: &mut u
         let def = metadata.type_def(row)?;
         *read = read.saturating_add(len64(def.name.len().saturating_add(def.namespace.len())));
         let arity = split_arity(&def.name).1;
-        let around = if def.flags & VISIBILITY > LAST_NOT_NESTED { metadata.enclosing(row) } else { None };
+        let around = if def.flags & VISIBILITY > LAST_NOT_NESTED { Some(metadata.enclosing_of_nested(row)?) } else { None };
         let name = if def.namespace.is_empty() { def.name } else { def.namespace + "." + &def.name };
         out.push(Level { name, arity });
         match around {

@@ -3,11 +3,11 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::base::hash::Map;
-use crate::base::missed::{Missed, contradiction, watched};
+use crate::base::missed::{Missed, watched};
 use crate::base::ranges::union;
 use crate::base::{Addr, AddrRange, Budget, Collector, Index, IndexVec, index_type};
 use crate::clr::gcdesc::{GcDesc, Series};
-use crate::clr::method_table::{MethodTableInfo, MethodTables};
+use crate::clr::method_table::MethodTables;
 use crate::memory::Memory;
 use crate::model::SegmentModel;
 
@@ -166,12 +166,6 @@ impl ObjectTypes {
     }
 }
 
-/// Whether the base size is a multiple of `word`. For `System.String`, the base size plus two bytes (the terminator) is the multiple.
-fn fits_words(info: &MethodTableInfo, word: u64) -> bool {
-    let more = if info.is_string { 2 } else { 0 };
-    u64::from(info.base_size).saturating_add(more).is_multiple_of(word)
-}
-
 fn make(memory: &Memory, tables: &MethodTables, mt: Addr, afford: impl FnOnce(u64) -> bool) -> Option<ObjectType> {
     if mt.is_null() {
         return None;
@@ -183,9 +177,7 @@ fn make(memory: &Memory, tables: &MethodTables, mt: Addr, afford: impl FnOnce(u6
     if base_size.saturating_add(8) < smallest || !(info.is_free || tables.is_valid(mt).unwrap_or(false)) {
         return None;
     }
-    if tables.mono().is_none() && !fits_words(&info, memory.ptr_bytes()) {
-        contradiction(mt, "a method table has a base size that is impossible for its type");
-    }
+    tables.check_base_size(&info);
     let gc_desc = tables.gc_desc(&info, afford);
     Some(ObjectType {
         index: TypeIndex::default(),

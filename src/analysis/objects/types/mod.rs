@@ -6,7 +6,7 @@ pub use report::*;
 
 use crate::analysis::objects::layout;
 use crate::analysis::objects::type_methods::type_methods;
-use crate::base::{Addr, Answer, Collector, Missing};
+use crate::base::{Addr, Answer, Collector, Missing, NoteKind};
 use crate::clr::fields::Types;
 use crate::session::{Error, Runtime, StaticsReader, TypeFilter, TypePattern, loaded_types};
 
@@ -47,8 +47,11 @@ pub fn types(runtime: &Runtime, wanted: &TypePattern, methods: bool) -> Result<A
 /// Returns the loaded types that match a name or pattern, sorted by name, or the type at an address.
 pub(in crate::analysis) fn find(types: &Types, wanted: &TypePattern, notes: &Collector) -> Vec<TypeBrief> {
     if let TypePattern::MethodTable(mt) = *wanted {
-        let valid = types.names().method_tables().is_valid(mt) == Ok(true);
-        return if valid { vec![layout::brief(types, mt)] } else { Vec::new() };
+        let valid = types.names().method_tables().is_valid(mt);
+        if valid == Ok(false) && types.loader().defines(types.modules(), mt) {
+            notes.add(NoteKind::Invalid, mt, format!("the type table of a module contains {mt}, but the type there is invalid"));
+        }
+        return if valid == Ok(true) { vec![layout::brief(types, mt)] } else { Vec::new() };
     }
     if let Some(why) = types.lacks() {
         notes.add(Missing::Modules, None, format!("{why}: types of most modules are missing"));
