@@ -3,6 +3,7 @@
 use super::UnwindError;
 use super::gc_info::GcInfoError;
 use crate::base::Addr;
+use crate::base::missed::may_be_mapped;
 use crate::memory::ReadError;
 
 /// Why a frame, or the rest of a stack, is unknown.
@@ -17,6 +18,14 @@ pub(crate) enum StackError {
         /// Address of the memory.
         at: Addr,
         /// The error.
+        what: &'static str,
+    },
+    /// The stack contradicts itself, so its words may not be those of the process: scanning them does not replace the frames.
+    #[error("{what} at {at}")]
+    Broken {
+        /// Address of the memory.
+        at: Addr,
+        /// The contradiction.
         what: &'static str,
     },
     /// A structure or code that gcdump does not support.
@@ -44,11 +53,26 @@ impl StackError {
         StackError::Invalid { at, what }
     }
 
+    /// An error about a stack that contradicts itself at `at`.
+    pub(crate) const fn broken(at: Addr, what: &'static str) -> StackError {
+        StackError::Broken { at, what }
+    }
+
+    /// The address and the description of the contradiction, if the stack contradicts itself.
+    pub(crate) fn contradiction(&self) -> Option<(Addr, &'static str)> {
+        match self {
+            StackError::Broken { at, what } => Some((*at, what)),
+            // A lost word reads as a null pointer.
+            StackError::Read(e) if !may_be_mapped(e.address) => Some((e.address, "a stack leads to an address that no process has")),
+            StackError::Read(_) | StackError::Invalid { .. } | StackError::Unsupported { .. } => None,
+        }
+    }
+
     /// The address of the invalid, missing or unsupported item.
     pub(crate) const fn address(&self) -> Addr {
         match self {
             StackError::Read(e) => e.address,
-            StackError::Invalid { at, .. } | StackError::Unsupported { at, .. } => *at,
+            StackError::Invalid { at, .. } | StackError::Broken { at, .. } | StackError::Unsupported { at, .. } => *at,
         }
     }
 }

@@ -22,7 +22,7 @@ use super::native::{Native, NativeImages};
 use super::walked::{Frame, Gap, Lack, ManagedFrame, Part, RuntimeFrame, SLOT_BYTES, Walk};
 use super::{Allowance, CodeBytes, Known, Registers, StackError, unwind};
 use crate::base::hash::Map;
-use crate::base::missed::tried;
+use crate::base::missed::{contradiction, tried};
 use crate::base::reads;
 use crate::base::{Addr, AddrRange, Os, PAGE, len64};
 use crate::clr::methods::GenericContext;
@@ -358,7 +358,7 @@ impl Walking<'_> {
                 let unwound = unwind(bytes, code.base, &code.entry, registers, leaf).map_err(StackError::from);
                 let unwound = unwound.and_then(|caller| match caller.sp() {
                     Some(caller_sp) if caller_sp > sp && inside(start.stack, caller_sp) => Ok((caller, caller_sp)),
-                    _ => Err(StackError::invalid(sp, "a frame's caller is not above it on the stack")),
+                    _ => Err(StackError::broken(sp, "a frame's caller is not above it on the stack")),
                 });
                 let caller_sp = unwound.as_ref().ok().map(|(_, sp)| *sp);
                 // Explicit frames within a managed frame are only listed: unwinding finds the caller without them.
@@ -405,7 +405,7 @@ impl Walking<'_> {
             // Callers of managed code are managed code or native code of an image. An address in neither must be managed code that is missing
             // from the runtime's map, and its frame may hold references.
             if let Some(caller) = context.as_ref().filter(|c| arrived && left == Left::Call && walker.is_nowhere(c.ip)) {
-                let lack = Lack::Unwind(StackError::invalid(caller.ip, "the return address is in neither managed code nor a known image"));
+                let lack = Lack::Unwind(StackError::broken(caller.ip, "the return address is in neither managed code nor a known image"));
                 self.lost(&caller.clone(), lack);
             }
             arrived = false;
@@ -422,7 +422,7 @@ impl Walking<'_> {
             match walker.frames.caller(&walker.code, &walker.runtime, &frame) {
                 // An explicit frame cannot have its caller below the frames that the walk has visited.
                 Ok(Some(caller)) if start.stack.is_some() && caller.registers.sp().is_some_and(|sp| sp < reached) => {
-                    let lack = StackError::invalid(frame.address, "an explicit frame that leads back down the stack");
+                    let lack = StackError::broken(frame.address, "an explicit frame that leads back down the stack");
                     return self.gap(Some(frame.address), Lack::Frames(lack));
                 }
                 Ok(Some(caller)) => {
@@ -491,7 +491,7 @@ impl Walking<'_> {
             let registers: Box<[_]> = of_frame.chain(own.iter().flat_map(known)).collect();
             let sp = from;
             if self.afford(sp, GAP_BYTES.saturating_add(len64(size_of_val(&*registers)))) {
-                let lack = if reads::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
+                let lack = told(Lack::GcInfo(e));
                 self.out.gaps.push(Gap { from: Some(sp), to: caller_sp, registers, ip: Some(code.start), lack });
             }
         }
@@ -542,8 +542,7 @@ impl Walking<'_> {
 
     /// Adds a gap from `from` to the end of the stack.
     fn gap(&mut self, from: Option<Addr>, lack: Lack) {
-        let lack = if reads::exhausted() { Lack::Endless } else { lack };
-        self.out.gaps.push(Gap { from, to: None, registers: Box::default(), ip: None, lack });
+        self.out.gaps.push(Gap { from, to: None, registers: Box::default(), ip: None, lack: told(lack) });
     }
 
     /// Begins a gap at the stack pointer in `registers`; the registers may hold references too. The gap ends at the stack pointer of the next
@@ -554,7 +553,7 @@ impl Walking<'_> {
         let registers: Box<[_]> = known(registers).collect();
         let bytes = GAP_BYTES.saturating_add(len64(size_of_val(&*registers)));
         if self.afford(from.unwrap_or(Addr::NULL), bytes) {
-            let lack = if reads::exhausted() { Lack::Endless } else { lack };
+            let lack = told(lack);
             self.open = Some(self.out.gaps.len());
             self.out.gaps.push(Gap { from, to: None, registers, ip, lack });
         }
@@ -576,6 +575,17 @@ fn contexts(bytes: &CodeBytes, info: &GcInfo, registers: &Registers, caller_sp: 
         };
         (!word.is_null()).then(|| context(word))
     })
+}
+
+/// The reason for a gap, which is the limit on reads if it was reached. If it is a stack that contradicts itself, reports it to the answer.
+fn told(lack: Lack) -> Lack {
+    if reads::exhausted() {
+        return Lack::Endless;
+    }
+    if let Some((at, what)) = lack.error().and_then(StackError::contradiction) {
+        contradiction(at, what);
+    }
+    lack
 }
 
 fn inside(stack: Option<AddrRange>, at: Addr) -> bool {

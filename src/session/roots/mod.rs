@@ -3,6 +3,7 @@
 mod mono;
 mod options;
 mod resolvers;
+mod scans;
 mod stacks;
 mod statics;
 
@@ -105,7 +106,7 @@ fn has_conservative_gc(runtime: &Runtime) -> bool {
 /// Adds the roots on stacks and in registers.
 fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget), options: &RootOptions, roots: &mut Roots) {
     if heap.runtime().descriptor().is_mono() {
-        roots.framed = stacks::native_roots((heap, budget), options, roots);
+        roots.framed = scans::native_roots((heap, budget), options, roots);
         roots.scanned = roots.framed.clone();
         return;
     }
@@ -120,7 +121,7 @@ fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget)
         roots.framed = framed.unwrap_or_else(|why| {
             // Only words that point to objects are left as possible roots.
             let first = roots.roots.len();
-            let mut scanned = stacks::scanned_roots((heap, budget), threads, options, roots);
+            let mut scanned = scans::scanned_roots((heap, budget), threads, options, roots);
             roots.roots.iter_mut().skip(first).for_each(|r| r.flags = r.flags.without(RootFlags::SCANNED));
             for c in &mut scanned.coverage {
                 // For a collector that scans, no word is stale.
@@ -133,7 +134,7 @@ fn on_stacks(heap: &Heap, namer: &Namer, (threads, budget): (&[Thread], &Budget)
         roots.framed.notes.extend(heap.runtime().stack_losses());
     }
     if options.any_stacks || options.stacks == Stacks::Conservative {
-        roots.scanned = stacks::scanned_roots((heap, budget), threads, options, roots);
+        roots.scanned = scans::scanned_roots((heap, budget), threads, options, roots);
     }
 }
 

@@ -267,7 +267,11 @@ impl FrameReader {
 
     /// The frame at `address`.
     pub(crate) fn read(&self, bytes: &CodeBytes, address: Addr) -> Result<ExplicitFrame, StackError> {
-        let of = Arc::clone(self.types.get(&bytes.u64(address)?).unwrap_or(&self.unknown));
+        let kind = bytes.u64(address)?;
+        if kind == 0 {
+            return Err(StackError::broken(address, "the frame chain leads to a frame without a type"));
+        }
+        let of = Arc::clone(self.types.get(&kind).unwrap_or(&self.unknown));
         Ok(ExplicitFrame { address, of })
     }
 
@@ -465,7 +469,7 @@ impl FrameReader {
 fn followed(at: Addr, link: Addr) -> Result<Option<Addr>, StackError> {
     match link {
         END => Ok(None),
-        Addr::NULL => Err(StackError::invalid(at, "the frame chain has a null link")),
+        Addr::NULL => Err(StackError::broken(at, "the frame chain has a null link")),
         _ => Ok(Some(link)),
     }
 }

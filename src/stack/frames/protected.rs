@@ -84,8 +84,8 @@ impl ProtectedFrames {
         let start = self.frame.read(bytes, address, GCFrame::ObjRefs)?;
         let len = u64::from(self.frame.read(bytes, address, GCFrame::NumObjRefs)?).saturating_mul(8);
         let interior = self.frame.read(bytes, address, GCFrame::GCFlags)? & INTERIOR != 0;
-        let end = start.0.checked_add(len).map(Addr).filter(|_| start.is_aligned(8));
-        let end = end.ok_or_else(|| StackError::invalid(address, "native code protects references outside of the address space"))?;
+        let end = start.0.checked_add(len).map(Addr).filter(|_| start.is_aligned(8) && !start.is_null());
+        let end = end.ok_or_else(|| StackError::broken(address, "native code protects references outside of the address space"))?;
         Ok((ProtectedFrame { address, slots: AddrRange::new(start, end), interior, listed: true }, next))
     }
 }

@@ -1,6 +1,6 @@
 //! The frame chain: follows it and lists its explicit frames.
 
-use super::{GAP_BYTES, SLOTS_OF_A_READ, Start, Walking, inside};
+use super::{GAP_BYTES, SLOTS_OF_A_READ, Start, Walking, inside, told};
 use crate::base::reads;
 use crate::base::{Addr, PAGE};
 use crate::stack::StackError;
@@ -32,7 +32,7 @@ impl Walking<'_> {
     pub(super) fn explicit(&self, at: Addr, before: Option<Addr>, start: &Start) -> Result<ExplicitFrame, StackError> {
         let crosses = |before: Addr| start.own.is_some_and(|own| own.contains(at) && !own.contains(before));
         if !at.is_aligned(8) || before.is_some_and(|b| at <= b && !crosses(b)) || !inside(start.stack, at) {
-            return Err(StackError::invalid(at, "the frame chain has an invalid link"));
+            return Err(StackError::broken(at, "the frame chain has an invalid link"));
         }
         self.walker.frames.read(self.walker.code.bytes(), at)
     }
@@ -59,7 +59,7 @@ impl Walking<'_> {
                 reports = false;
                 if self.afford(frame.address, GAP_BYTES) {
                     let (from, to) = (Some(frame.address), Some(frame.address.plus(PAGE)));
-                    let lack = if reads::exhausted() { Lack::Endless } else { Lack::GcInfo(e) };
+                    let lack = told(Lack::GcInfo(e));
                     self.out.gaps.push(Gap { from, to, registers: Box::default(), ip: None, lack });
                 }
             }

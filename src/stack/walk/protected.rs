@@ -1,6 +1,6 @@
 //! The references that native code protects.
 
-use super::{SLOTS_OF_A_READ, Start, Walking, inside};
+use super::{SLOTS_OF_A_READ, Start, Walking, inside, told};
 use crate::base::missed::tried;
 use crate::base::reads;
 use crate::base::{Addr, len64};
@@ -16,7 +16,7 @@ impl Walking<'_> {
             return;
         }
         if let Err(e) = self.list_protected(start) {
-            let lack = if reads::exhausted() { Lack::Endless } else { Lack::Protected(e) };
+            let lack = told(Lack::Protected(e));
             self.out.gaps.push(Gap { from: None, to: None, registers: Box::default(), ip: None, lack });
         }
     }
@@ -40,7 +40,7 @@ impl Walking<'_> {
             // The frames are on the stack, inner ones below outer ones, except where the list leads from the signal stack to the normal stack.
             let crosses = |before: Addr| start.own.is_some_and(|own| own.contains(at) && !own.contains(before));
             if !at.is_aligned(8) || before.is_some_and(|b| at <= b && !crosses(b)) || !inside(start.stack, at) {
-                return Err(StackError::invalid(at, "the list of protected references has an invalid link"));
+                return Err(StackError::broken(at, "the list of protected references has an invalid link"));
             }
             let (frame, outer) = frames.read(bytes, at)?;
             if !self.keep(frame) {

@@ -101,7 +101,9 @@ impl Walking<'_> {
                     own = at.sp().is_some_and(|sp| inside(stack, sp));
                 }
                 // The helper has no usable unwind information, but an explicit frame describes its managed caller.
-                Err(StackError::Invalid { .. } | StackError::Unsupported { .. }) if next.is_some_and(|frame| self.has_caller(frame)) => {
+                Err(StackError::Invalid { .. } | StackError::Broken { .. } | StackError::Unsupported { .. })
+                    if next.is_some_and(|frame| self.has_caller(frame)) =>
+                {
                     return FromNative::Framed;
                 }
                 Err(e) => return FromNative::Unknown(e),
