@@ -18,6 +18,7 @@ use super::streams::Streams;
 use crate::analysis::{self, head_parts};
 use crate::base::{Addr, Answer, NoteKind, Notes};
 use crate::heapgraph::{IndexUse, beside};
+use crate::memory::Memory;
 use crate::model::{Envelope, Head};
 use crate::output::{self, Format, Paging, Report, SCHEMA, Target};
 use crate::session::{Dump, Error, GraphSource, Heap, Runtime};
@@ -154,6 +155,7 @@ pub(super) trait Command: Args {
         // The exit code depends on the complete lists, not on the page.
         let exit = self.exit(&answer, exit_of(at, &answer.notes));
         if let Some(mut page) = self.page(at) {
+            page.hidden = at.dump().is_ok_and(|dump| dump.memory().hides_contents()).then_some(Memory::HIDDEN);
             answer.data.page(&mut page);
             head.pages = page.done().map_err(UsageError)?;
         }
